@@ -3,10 +3,10 @@
 
 /*
  * near: a transport for messages, RMA and atomics between processes of one host
- * and one user, over shared memory. It does not depend on libfabric. It neither
- * matches messages with receives nor queues messages: the embedder's callbacks
- * (struct near_sink) do. docs/near/design.md describes the memory layout and
- * the protocols.
+ * and one user, over shared memory. near does not depend on libfabric. It
+ * leaves to the embedder's callbacks (struct near_sink) to match messages with
+ * receives and to queue messages. docs/near/design.md describes the memory
+ * layout and the protocols.
  *
  * The embedder must serialize all calls for a port. near calls the sink within
  * near_poll() only. Errors are negative errno values. The functions of the data
@@ -46,7 +46,7 @@ struct near_addr {
 	/* descriptor number of the port's segment */
 	int32_t fd;
 	uint64_t nonce;		/* random number: no other port has it */
-	uint64_t host;		/* the machine and its boot */
+	uint64_t host;	/* identifies the machine and its present boot */
 	uint64_t pid_ns;	/* inode of the pid namespace that pid is of */
 	uint64_t start;	/* start time of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
@@ -58,7 +58,7 @@ struct near_port;
 struct near_peer;
 
 /*
- * A rendezvous message: it remains in the sender's memory until the receiver
+ * A rendezvous message, which remains in the sender's memory until the receiver
  * has copied it.
  */
 struct near_rndv {
@@ -77,14 +77,14 @@ struct near_msg {
 
 struct near_sink {
 	/*
-	 * True if the sink has space for one more event. If it has none, near
-	 * delivers nothing and tries again in the next poll.
+	 * True if the sink has space for one more event. If not, near delivers
+	 * nothing and tries again in the next poll.
 	 */
 	bool (*room)(void *ctx);
 	/*
-	 * Delivers a message. Its payload is valid until arrived() returns.
-	 * -EAGAIN: not accepted. near keeps this message and all later ones of
-	 * the same sender, and delivers them again in later polls.
+	 * Delivers a message. The payload is valid until arrived() returns.
+	 * -EAGAIN: not accepted. Then near keeps this message and all later
+	 * messages of the same sender, and delivers them again in later polls.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
@@ -102,7 +102,7 @@ struct near_sink {
 	 * operations have ended.
 	 */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
-	/* The peer is freed, since its last reference was dropped. */
+	/* The last reference was dropped; near frees the peer now. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
 };
 
@@ -114,7 +114,7 @@ struct near_attr {
 	void (*log)(int level, const char *text);
 	size_t memory;	/* ring budget, bytes; a page per ring is the least */
 	bool no_cma;		/* never use single copy */
-	/* Keep Yama's restriction: peers may then lack single copy. */
+	/* Keep Yama's ptrace restriction, which may deny peers single copy. */
 	bool no_ptracer;
 	/*
 	 * Timeout of a peer's reply in the fd exchange, ms after the first
@@ -126,10 +126,11 @@ struct near_attr {
 /* Opens a port. */
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Opens the port's socket for the fd exchange. Without it, peers that cannot
- * open this process's descriptors in /proc cannot connect: for example those in
- * another pid namespace. dir: directory for the socket, which these peers
- * share; -1: an abstract name, which exists in this network namespace only.
+ * Opens the port's socket for the fd exchange. Without the socket, peers that
+ * cannot open this process's descriptors in /proc cannot connect: for example
+ * peers in another pid namespace. dir: directory for the socket, which the
+ * peers share; -1: an abstract name, which exists in this network namespace
+ * only.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes the sockets of closed ports from a directory. */
@@ -148,10 +149,10 @@ void near_address(const struct near_port *port, struct near_addr *addr);
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
 /*
- * Stores the peer with this address, created if necessary, and takes a
- * reference for near_peer_put(). Its segment is opened by the first send. Once
- * sent to, the peer remains until it has failed or closed, even without
- * references.
+ * Stores the peer with this address in *peer, and takes a reference for
+ * near_peer_put(). Creates the peer if necessary. The first send opens the
+ * peer's segment. A peer that was sent to remains until it has failed or
+ * closed, even without references.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
@@ -159,8 +160,8 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
 /*
- * Monitors the peer from now on, not only from the first message in either
- * direction.
+ * Monitors the peer from now on. Without this call near monitors a peer from
+ * the first message in either direction.
  */
 void near_peer_watch(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
@@ -175,15 +176,16 @@ bool near_peer_lives(const struct near_peer *peer);
  * port. False: only the connection has ended, or the peer has not failed.
  */
 bool near_peer_exited(const struct near_peer *peer);
-/* True if this port has a ring to the peer, or waits for its reply. */
+/* True if this port has a ring to the peer, or waits for the peer's reply. */
 bool near_peer_rings(const struct near_peer *peer);
 /* Sets the embedder's pointer, near_peer.user, which is NULL at first. */
 void near_peer_set_user(struct near_peer *peer, void *user);
 
 /*
  * Buffers of a message for near_send_large(). near reads them until it calls
- * sent(); if copy is set, only during the call. cookie NULL: no call of sent().
- * owned: NULL, or memory from malloc() that is the only buffer; near frees it.
+ * sent(); with copy set, only during the call. With cookie NULL, sent() is not
+ * called. owned: NULL, or memory from malloc() that is the only buffer, which
+ * near then frees.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -212,8 +214,9 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 
 /*
  * Copies a rendezvous message into one buffer of at least len bytes, during the
- * call. True: it is complete, received() is not called. False: not copied; call
- * near_recv() with the same rndv. Its addr may have been set to 0: fragments.
+ * call. True: complete; received() is not called. False: not copied; call
+ * near_recv() with the same rndv. The call may have set rndv->addr to 0
+ * (fragments).
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
@@ -221,15 +224,16 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 /*
  * True if the CPUs of this thread are oversubscribed by processes that
  * communicate with each other. If not, a waiting thread should not call
- * sched_yield(): it would give the CPU to an unrelated process for
+ * sched_yield(), which would give the CPU to an unrelated process for
  * milliseconds.
  *
- * Compares a number of CPUs with the number of processes confined to them:
- * first for this thread's affinity mask, then for its union with the masks of
- * peers that overlap with it. pid: processes of the peers; duplicates, this
- * process, and 0 (no pid here) are allowed; the call sorts the array. others:
- * number of further processes, which count as confined. Cost: up to two system
- * calls per process; none per process if there are enough CPUs for all.
+ * Compares the number of CPUs in a set with the number of processes that may
+ * run on no other CPUs. The set is first this thread's affinity mask, then the
+ * union of this mask and all masks of peers that overlap with it. pid:
+ * processes of the peers; duplicates, this process, and 0 (no pid here) are
+ * allowed; the call sorts the array. others: number of further processes, which
+ * count in both comparisons. Cost: up to two system calls per process; none per
+ * process if there are enough CPUs for all.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
@@ -240,23 +244,24 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
 }
 
 /*
- * near_oversub() for this process and the port's peers. endpoints: number on
- * this host, 0: unknown; each that is not a peer counts as one process more.
+ * Calls near_oversub() for this process and the port's peers. endpoints: number
+ * of endpoints on this host, 0: unknown; each endpoint that is not a peer
+ * counts as one process more.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
 /*
  * Sleeping: near_wait_fd() returns a descriptor, or -errno. After near_arm()
- * has returned 0, it becomes readable when something arrives, or when another
- * thread's call adds work for polls. -EAGAIN: there is work now; poll, do not
- * sleep.
+ * has returned 0, this descriptor becomes readable when something arrives, or
+ * when a call of another thread adds work for polls. -EAGAIN: there is work
+ * now, so poll instead.
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
  * Must be called after each sleep, before near_arm(). True: the descriptor is
  * not armed any more; the caller must wake the other threads that sleep on it.
- * False: it remains armed for these threads.
+ * False: the descriptor remains armed for these threads.
  */
 bool near_woken(struct near_port *port);
 
@@ -309,7 +314,7 @@ enum near_type {
 	NEAR_FLOAT,
 	NEAR_DOUBLE,
 	NEAR_FLOAT_COMPLEX,
-	NEAR_TYPES,	/* number of types; wider ones would need a lock */
+	NEAR_TYPES,	/* number of types; a wider type would need a lock */
 };
 
 enum near_op {
@@ -408,9 +413,7 @@ struct near_device {
 	 */
 	int (*start)(void *device, void *to, const void *from, size_t len,
 		     void **copy);
-	/*
-	 * Tests a copy. -EAGAIN: pending; 0 or -EIO: it has ended, was freed.
-	 */
+	/* Tests a copy. -EAGAIN: pending; 0 or -EIO: ended, and freed. */
 	int (*done)(void *copy);
 	/* Registers host memory to make copies faster; NULL: failed. */
 	void *(*pin)(void *device, void *memory, size_t len);

@@ -3,10 +3,11 @@
 
 /*
  * The interface of local transports, which carry messages within a host: near
- * (transport/near) and libfabric's shm, as a peer provider (shm/). Only the
- * layer fi/ distinguishes them, where only one has a function. Both ends of a
- * message must use the same transport: the registry record of an endpoint has
- * the name of its transport, and the endpoint's address there.
+ * (transport/near), and libfabric's shm as a peer provider (shm/). Only the
+ * layer fi/ distinguishes the two, for functions that only one of them has.
+ * Both ends of a message must use the same transport: the registry record of an
+ * endpoint has the name of the transport, and the endpoint's address in this
+ * transport.
  *
  * An endpoint has a local side from fi_enable to fi_close. A send calls
  * path_ep[FI_DUO_LOCAL], with the peer index that connect() has returned.
@@ -64,16 +65,17 @@ struct duo_transport {
 	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
 	/*
-	 * The endpoints of a user must start one after another: otherwise one
-	 * could use the space in /dev/shm that another has just found free.
+	 * The endpoints of a user must start one after another: each tests
+	 * whether enough space is free, and another endpoint could take this
+	 * space then.
 	 */
 	bool alone;
 	/* Carries messages of device memory: device/device.h. */
 	bool device;
 	/*
 	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: there are
-	 * none. If fabric_open() or domain_open() fails, it has logged a
-	 * warning, and the core carries all messages.
+	 * no such objects. fabric_open() and domain_open() log a warning before
+	 * they return an error; then the core carries all messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
@@ -102,9 +104,9 @@ struct duo_transport {
 	/*
 	 * Sleeping, see cq/wait.c. arm() prepares a sleep: from now on an
 	 * arrival makes the descriptor of the thread's waiter readable.
-	 * -FI_EAGAIN: poll instead. woken() ends a sleep. True: the caller must
-	 * wake the other sleeping threads, which must arm again. NULL: the
-	 * transport cannot wake threads.
+	 * -FI_EAGAIN: poll instead of sleeping. woken() ends a sleep. True: the
+	 * caller must wake the other sleeping threads, which must arm again.
+	 * NULL: the transport cannot wake threads.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	bool (*woken)(struct duo_ep *ep);
@@ -113,30 +115,31 @@ struct duo_transport {
 	/* Closes the local side, also if it was opened in part. */
 	void (*close)(struct duo_ep *ep);
 	/*
-	 * Receives a message, which was unexpected, into the buffers of recv.
-	 * If it fails (-FI_ENOMEM, -FI_EAGAIN), nothing has changed.
+	 * Receives an unexpected message into the buffers of recv. -FI_ENOMEM
+	 * or -FI_EAGAIN: nothing has changed.
 	 */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * Returns the peer index for the name in a record, which stays the
-	 * same. FI_ADDR_NOTAVAIL: not reachable; *reason says why. An index
-	 * with another *reason than FI_DUO_OK: the peer may send over this
-	 * transport, but the core carries sends to it. addr: for log messages.
+	 * Returns the peer index for the name in a record: the same index at
+	 * each call. FI_ADDR_NOTAVAIL: the peer is not reachable, for *reason.
+	 * If *reason is neither of these nor FI_DUO_OK, the peer may send over
+	 * this transport, but the core carries sends to the peer. addr: for log
+	 * messages.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/* True if the peer's process certainly exists. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * Monitors the peer's process: if it fails, receives that name it end
-	 * with an error. NULL: the transport does not detect failures.
+	 * Monitors the peer's process. If the process fails, receives that name
+	 * it end with an error. NULL: the transport does not detect failures.
 	 */
 	void (*watch)(struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * Remove files that failed processes have left: reap() those of the
-	 * name in a record; sweep() those without a record, in the directory
-	 * dir of the registry, or of processes of this pid namespace (pid_ns:
-	 * inode). NULL: there are none.
+	 * Remove what failed processes have left. reap(): files of the name in
+	 * a record. sweep(): files without a record, in the registry's
+	 * directory (dir), or of processes of this pid namespace (pid_ns:
+	 * inode). NULL: nothing is left.
 	 */
 	void (*reap)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);

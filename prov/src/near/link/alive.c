@@ -3,10 +3,10 @@
 
 /*
  * Peer failure detection, and sleeping. A peer's pidfd reports the exit of its
- * process. If no descriptor is free for a pidfd, the start time of the process
- * with the peer's pid is compared with that in the peer's address. A process
- * that was stopped by a signal has not failed. A port that closes while its
- * process lives on sets a mark in its segment.
+ * process. If no descriptor is free for a pidfd, near compares the start time
+ * of the process with the peer's pid with the start time in the peer's address.
+ * A process that was stopped by a signal has not failed. A port that closes
+ * while its process lives on sets a mark in its segment.
  */
 
 #include <errno.h>
@@ -33,7 +33,7 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 
 /*
  * True if a process with the pid exists, but /proc hides its files (hidepid).
- * err: of the attempt to read its start time.
+ * err: result of the attempt to read the process's start time.
  */
 static bool near_hidden(int pidfd, int err)
 {
@@ -68,8 +68,8 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * True if a process of this pid namespace has the peer's pid, perhaps another
- * one.
+ * True if a process of this namespace has the peer's pid: the peer's own, or
+ * one that has reused the pid.
  */
 static bool near_pid_taken(const struct near_peer *peer)
 {
@@ -93,8 +93,8 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 		return ret;
 	ret = near_ask(port, peer);
 	/*
-	 * The peer has no socket. If /proc only hides the process, it has not
-	 * failed, but cannot be connected.
+	 * The peer has no socket. If /proc only hides the peer's process, the
+	 * peer has not failed, but cannot be connected.
 	 */
 	return ret == -ESRCH && !peer->exited && near_pid_taken(peer) ?
 		-EACCES : ret;
@@ -176,8 +176,8 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 /*
  * Makes draining peers gone whose messages are all delivered. Handles the
- * doorbell first: a peer may have rung it and then exited, with its last
- * messages in a new or an idle ring.
+ * doorbell first: a peer may have rung the doorbell and then exited, and its
+ * last messages are in a new or an idle ring.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -249,8 +249,8 @@ static bool near_peer_ended(const struct near_peer *peer)
 }
 
 /*
- * Returns 0: the peer's process exists, as far as known; -ESRCH: it has exited;
- * other errors: /proc cannot be read.
+ * Returns 0: the peer's process exists, as far as known; -ESRCH: the process
+ * has exited; other errors: /proc cannot be read.
  */
 static int near_peer_process(const struct near_peer *peer)
 {
@@ -274,8 +274,8 @@ bool near_peer_there(const struct near_peer *peer)
 }
 
 /*
- * False if the descriptor number in the peer's address is free or of a file
- * that is not near's: then the peer has closed its port.
+ * False if the peer has closed its port: the descriptor number in the peer's
+ * address is free, or belongs to a file that is not near's.
  */
 static bool near_segment_named(const struct near_peer *peer)
 {
@@ -284,7 +284,7 @@ static bool near_segment_named(const struct near_peer *peer)
 	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
 				    sizeof(target));
 
-	/* no such descriptor, though the process exists */
+	/* the process exists, but has no such descriptor */
 	if (len < 0)
 		return len != -ENOENT ||
 		       duo_proc_check(peer->addr.pid, peer->addr.start);
@@ -293,8 +293,8 @@ static bool near_segment_named(const struct near_peer *peer)
 }
 
 /*
- * True if a peer has closed its port though this port has no ring to it. Keeps
- * a descriptor of the peer's segment, to read the mark of a closed port there.
+ * True if a peer to which this port has no ring has closed its port. Keeps a
+ * descriptor of the peer's segment, to read the mark of a closed port there.
  *
  * An address exists only after its segment, and is never used again. So if the
  * descriptor number in the address belongs to another file or segment, the port
@@ -335,16 +335,14 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
-	/*
-	 * monitor it now: no descriptor was free, or a request has no reply yet
-	 */
+	/* monitor now: no descriptor was free, or a request has no reply yet */
 	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
 	       near_watch(port, peer) == -ESRCH;
 }
 
 /*
- * Finds peers that have failed. all: with checks that cost system calls, for
- * peers without a pidfd and peers without a ring to them.
+ * Finds peers that have failed. all: include the checks that cost system calls,
+ * of peers without a pidfd and peers without a ring to them.
  */
 static void near_port_look(struct near_port *port, bool all)
 {
@@ -388,7 +386,7 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 /*
  * Checks for failed peers, if NEAR_CHECK_MS have passed since the last check.
  * Checks of rings are left to the next tick, because callers of
- * near_peer_alive() may be handling a slot, or hold one that they have not
+ * near_peer_alive() may be handling a slot, or hold a slot that is not
  * published yet.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
@@ -409,10 +407,10 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 
 /*
  * Chooses the poll of the next tick: with continuous polling, the 16th from
- * now. If NEAR_CHECK_MS passed since the last tick, the process polls seldom,
- * and failures would be detected late: then every poll has a tick, until the
- * number of polls per tick has doubled again, after every NEAR_TICK_QUICK
- * ticks.
+ * now. If NEAR_CHECK_MS have passed since the last tick, the process polls
+ * seldom, and would detect failures late. Then every poll has a tick. The
+ * number of polls per tick doubles again after every NEAR_TICK_QUICK ticks
+ * without such a pause.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fd exchange: requests, replies, and the descriptors received in them. */
+/*
+ * fd exchange: handling of requests and replies, and of the descriptors in
+ * them.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +21,7 @@
 
 /*
  * True if the kernel confirms that a process of this process's user has sent
- * msg. False if user ids are ambiguous, because a user namespace lacks some of
- * them.
+ * msg. False if this user namespace has one number for several users.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -68,7 +70,7 @@ static void near_fdx_msg_refuse(struct near_port *port,
 		 msg->known ? (int)msg->cred.uid : -1, why);
 }
 
-/* Moves descriptor i from msg to the caller, which closes it; -1: none. */
+/* Moves descriptor i from msg to the caller, which must close it; -1: none. */
 static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 {
 	int fd = i < msg->fds ? msg->fd[i] : -1;
@@ -105,7 +107,7 @@ static bool near_ask_later(int err)
 }
 
 /*
- * Replies to msg if it is a request. A reply that is lost is not repeated: the
+ * Replies to msg if msg is a request. A lost reply is not repeated, because the
  * peer repeats its request.
  */
 static void near_answer(struct near_port *port, struct near_peer *peer,
@@ -126,8 +128,8 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Keeps the descriptors in msg. A requester will attach to a ring of this port,
- * so it is kept as a peer, and gets a reply.
+ * Keeps the descriptors in msg. A peer that has sent a request will attach to a
+ * ring of this port: it gets a reply, and is kept as a peer.
  */
 static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 			  struct near_fdx_msg *msg)
@@ -137,7 +139,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 	if (peer->dying)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		/* reply all the same, or the peer repeats its request */
+		/* reply all the same, or the peer would repeat its request */
 		near_answer(port, peer, msg);
 		return;
 	}
@@ -170,8 +172,8 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 }
 
 /*
- * Rejects a datagram of another user. A request gets a reply that says so, or
- * the other process would repeat it.
+ * Rejects a datagram of another user. A request must have a reply, or the other
+ * process would repeat the request.
  */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)

@@ -3,15 +3,14 @@
 
 /*
  * fd exchange: two ports pass their descriptors to each other over UNIX
- * datagram sockets. It serves peers whose /proc/PID/fd/N cannot be opened,
- * because they are in another pid namespace, or because this process has no
- * permission.
+ * datagram sockets, if /proc/PID/fd/N of the peer's process cannot be opened:
+ * the peer is in another pid namespace, or this process has no permission.
  *
  * A datagram carries all descriptors of the port that sends it. So one request
- * and one reply suffice: the owner that receives a request also gets the
- * descriptors of the requester. One of them is a pidfd of the sending process,
- * which reports its exit in every namespace. fdx_socket.c has the socket, fdx.c
- * the handling of requests and replies.
+ * and one reply suffice: the port that receives a request also gets the
+ * descriptors of the requester. One of the descriptors is a pidfd of the
+ * sending process, which reports the exit of this process in every namespace.
+ * fdx_socket.c has the socket, fdx.c the handling of requests and replies.
  *
  * Cost: two system calls per datagram while peers connect; one system call
  * every NEAR_FDX_MS to read the socket, and each ms for some time after a
@@ -46,7 +45,7 @@ struct near_fdx_msg {
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;
 	bool cut;		/* descriptors were lost: too many open files */
-	bool known;		/* cred is valid: the kernel added it */
+	bool known;		/* cred is valid: the kernel has added it */
 	struct ucred cred;
 	struct sockaddr_un name;
 	socklen_t name_len;
@@ -54,7 +53,7 @@ struct near_fdx_msg {
 
 /*
  * Sends a datagram with this port's descriptors. -ECONNREFUSED: no port has the
- * socket of that name; -EAGAIN and others of near_ask_later(): retry.
+ * socket of that name; -EAGAIN or another temporary error: retry.
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
@@ -64,7 +63,10 @@ int near_fdx_send(struct near_port *port, const struct near_addr *to,
  */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
-/* True if msg came from the socket of the port with this nonce, by its name. */
+/*
+ * True if msg came from the socket of the port with this nonce, to judge by the
+ * socket's name.
+ */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce);
 

@@ -25,9 +25,9 @@ union near_rights {
 };
 
 /*
- * Stores the name of the socket of the port with this nonce; returns its
- * length. The directory of a socket is named by its descriptor: its path may be
- * longer than a socket's name can be.
+ * Stores the name of the socket of the port with this nonce; returns the name's
+ * length. The name contains the number of the directory's descriptor instead of
+ * the directory's path, which may be longer than a socket's name can be.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -118,7 +118,7 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* a forked child has the socket, too: close() would not end it */
+	/* close() alone would not end a socket that a forked child has, too */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
@@ -192,8 +192,8 @@ static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 			 const int *fd)
 {
 	/*
-	 * Effective ids, because the receiver compares them with its own; by
-	 * default the kernel passes the real ids.
+	 * Effective ids, because the receiver compares them with its own ids;
+	 * by default the kernel passes the real ids.
 	 */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };

@@ -11,7 +11,7 @@
 
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8	/* limit of groups: the process's and its ancestors */
+#define NEAR_GROUPS 8	/* limit of groups: the process's group and all above */
 #define NEAR_GROUP_PATH 512
 #define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
 #define NEAR_V2 "/sys/fs/cgroup"
@@ -122,8 +122,8 @@ static void near_group_add(const char *dir, bool v2)
 
 /*
  * Adds the group with this path and its ancestors. In a container, /proc may
- * show paths that do not exist under the mount point. The mount point then is
- * the container's own group, so it is added, too.
+ * show paths that do not exist under the mount point. Then the mount point is
+ * the container's own group, so the mount point is added, too.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {

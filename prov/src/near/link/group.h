@@ -26,7 +26,10 @@
  * group.
  */
 bool near_group_has(size_t size);
-/* The same for one group. v2: of control groups version 2, else version 1. */
+/*
+ * near_group_has() for one group, that of directory dir. v2: control groups
+ * version 2, else version 1.
+ */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 
 #endif /* NEAR_LINK_GROUP_H */

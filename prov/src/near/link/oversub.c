@@ -29,17 +29,17 @@ static size_t near_cpus_count(const struct near_cpus *cpus)
 	return (size_t)CPU_COUNT_S(sizeof(*cpus), cpus->set);
 }
 
-/* CPUs, and the number of processes that are confined to them. */
+/* CPUs, and the number of processes that may run on no others. */
 struct near_oversub_set {
 	struct near_cpus cpus;
 	size_t processes;
 };
 
 /*
- * True if a process counts as confined to the CPUs in set: theirs, the CPUs
- * that it may run on, are all among them. If these are not known, since the
- * process is hidden or in another pid namespace, it counts, too: it is on the
- * same host.
+ * True if a process counts as confined to the CPUs of set: all CPUs that the
+ * process may run on (theirs) are in the set. If theirs is not known, because
+ * the process is hidden or in another pid namespace, the process counts, too,
+ * since it is on the same host.
  */
 static bool near_oversub_needs(const struct near_oversub_set *set,
 			       bool known, const struct near_cpus *theirs)
@@ -52,8 +52,9 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 
 /*
  * Adds to set->processes the processes of pid[] that are confined to the CPUs
- * of set. pid[] must be sorted. If joined is not NULL, adds to it the CPUs of
- * each process that may run on one of its CPUs.
+ * of set. pid[] must be sorted. joined, if not NULL, is a set of CPUs; if a
+ * process may run on one of these CPUs, all CPUs of this process are added to
+ * it.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,

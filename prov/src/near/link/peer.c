@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The peers of a port, and the rings in the peers' segments that it sends
- * through.
+ * The peers of a port, and the rings through which the port sends. A ring to a
+ * peer is in the peer's segment.
  */
 
 #include <errno.h>
@@ -52,7 +52,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
 		/*
-		 * A pid of another namespace names no process in this one, so
+		 * A pid of another namespace names no process here, so
 		 * process_vm_readv() cannot be used.
 		 */
 		peer->reads = peer->coop = !peer->far && port->reads;
@@ -111,9 +111,10 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * A connected peer is not freed when its last reference is dropped, but when it
- * is gone. The reason is order: if the embedder inserts its address again,
- * messages must use the same ring, behind those that are still there.
+ * A connected peer is not freed when its last reference is dropped, but when
+ * the peer is gone. The reason is order: if the embedder inserts the peer's
+ * address again, messages must go through the same ring, behind earlier
+ * messages there.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -160,11 +161,11 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe, descriptor number fd of its process; -1: failed.
- * Opens it for reading as well, because a write to a pipe without readers,
- * after the peer's exit, would raise SIGPIPE. Checks only after the open that
- * the peer's process and port exist: if so, pid and descriptor number were not
- * reused before.
+ * Opens the peer's wake pipe, descriptor number fd of the peer's process; -1:
+ * failed. Opens the pipe for reading as well, because a write to a pipe without
+ * readers, after the peer's exit, would raise SIGPIPE. After the open, checks
+ * that the peer's process and port exist: if so, pid and descriptor number were
+ * theirs at the open.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -205,12 +206,13 @@ static bool near_wake(struct near_peer *peer)
  * Store buffering: this sender sets the doorbell bits, then loads `armed`;
  * near_arm() stores `armed`, then loads the doorbell. All accesses here are
  * full barriers, and near_arm() executes one, so at least one of the two sees
- * the other's store: the receiver does not sleep, or this sender wakes it.
+ * the other's store: the receiver does not sleep, or this sender wakes the
+ * receiver.
  *
- * `armed` is the number of a sleep. It is cleared after the byte was written,
- * so that the next sender writes a byte if this one is killed before its write.
- * It is cleared only if it has not changed: a sender that was stopped after its
- * write must not clear the number of a later sleep.
+ * `armed` is the number of a sleep. The sender clears it after the byte was
+ * written: if the sender is killed before its write, the next sender writes a
+ * byte. The sender clears `armed` only if its value has not changed: a sender
+ * that was stopped after its write must not clear the number of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -227,9 +229,10 @@ void near_doorbell_ring(struct near_peer *peer)
 }
 
 /*
- * Takes a free claim of the segment with descriptor fd and stores its index.
- * pid: of this process, so that the receiver can detect its exit; 0: the
- * receiver is in another pid namespace. -ENOSPC: no claim is free.
+ * Takes a free claim of the segment with descriptor fd and stores the claim's
+ * index. pid: of this process, so that the receiver can detect the exit of the
+ * process; 0: the receiver is in another pid namespace. -ENOSPC: no claim is
+ * free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
@@ -346,15 +349,16 @@ static const char *near_connect_remedy(int err)
 }
 
 /*
- * Handles the error of a connection attempt; logs the first one of a peer.
- * Returns -EAGAIN for a lack of memory, files or rings, which may end;
- * -ECONNRESET: the peer has failed; -EHOSTUNREACH: it cannot be sent to from
- * now on.
+ * Handles the error of an attempt to connect to a peer; logs the first such
+ * error. Returns -EAGAIN for a lack of memory, files or rings, which may end;
+ * -ECONNRESET: the peer has failed; -EHOSTUNREACH: the peer cannot be sent to
+ * from now on.
  */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
-	if (err == -ESRCH) {	/* ticks end its operations with ECONNRESET */
+	/* ticks end the peer's operations with ECONNRESET */
+	if (err == -ESRCH) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
@@ -379,13 +383,13 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Returns a descriptor of the peer's segment; -EAGAIN: it was requested from
- * the peer, retry; or another error.
+ * Returns a descriptor of the peer's segment; -EAGAIN: the descriptor was
+ * requested from the peer, retry; or another error.
  */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
 	/*
-	 * Monitor the process before its segment is opened: then a process that
+	 * Monitor the process before the segment is opened: then a process that
 	 * has reused the pid is detected.
 	 */
 	int fd, ret = near_watch(port, peer);
@@ -400,8 +404,8 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 	peer->ask = true;
 	ret = near_ask(port, peer);
 	/*
-	 * -ESRCH: the peer has no socket. If the peer is monitored, it is
-	 * alive, so report why /proc did not serve.
+	 * -ESRCH: the peer has no socket. A monitored peer is alive, so report
+	 * why /proc did not serve.
 	 */
 	return ret == -ESRCH && !peer->exited && near_watched(peer) ? fd : ret;
 }

@@ -32,8 +32,8 @@ int near_pool_grow(struct near_pool *pool)
 	if (first >= pool->limit)
 		return -EAGAIN;
 	/*
-	 * The array of chunks is full when their number is a power of two, or
-	 * 0: double it.
+	 * If the number of chunks is 0 or a power of two, the array of chunks
+	 * is full: double the array.
 	 */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *

@@ -43,7 +43,7 @@ bool near_port_barrier(struct near_port *port)
 	return true;
 }
 
-/* Computes the port's address except its descriptor and flags. */
+/* Computes all fields of the port's address but descriptor and flags. */
 static int near_port_name(struct near_port *port)
 {
 	struct near_addr *addr = &port->addr;
@@ -149,8 +149,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
 	 * With Yama's ptrace_scope 1, a process must permit single copies by
-	 * its peers. This call permits all processes of the user to access the
-	 * memory of this one, also by a debugger.
+	 * its peers. This call permits all processes of the user to access this
+	 * process's memory, also by a debugger.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -169,9 +169,9 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Peers that sent messages to this port, or received messages from it, find
- * their claims closed. Other peers that monitor it find the mark at their next
- * check.
+ * Peers that sent messages to this port, or received messages from it, detect
+ * their closed claims. Other peers that monitor this port find the mark at
+ * their next check.
  */
 void near_close(struct near_port *port)
 {

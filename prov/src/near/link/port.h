@@ -23,7 +23,7 @@
 #define NEAR_SWEEP_POLLS 1024	/* polls per sweep */
 #define NEAR_ACTIVE_MIN 8	/* rings that stay active even if idle */
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
-#define NEAR_BURST 64		/* slots consumed of one ring per poll */
+#define NEAR_BURST 64		/* limit of slots per ring and poll */
 
 enum near_peer_state {
 	NEAR_PEER_NEW,		/* no ring to the peer yet */
@@ -48,10 +48,10 @@ enum near_fd_open {
  */
 struct near_peer {
 	struct near_tx tx;
-	/* embedder's pointer; beside tx, both are used per message */
+	/* embedder's pointer; beside tx, because each message loads both */
 	void *user;
 	enum near_peer_state state;
-	bool dying;		/* draining: gone once its rx rings are empty */
+	bool dying;	/* draining: gone once no rx ring has a message */
 	bool wanted;		/* near_peer_watch() was called */
 	bool reads;		/* this port may access the peer's memory */
 	bool coop;		/* and the peer may access this process's */
@@ -61,12 +61,15 @@ struct near_peer {
 	bool told;		/* a connection error was logged; log no more */
 	struct near_segment *segment;
 	int pidfd;		/* -1: none */
-	bool exited;	/* failed: the process has exited, is exiting, or has
-			 * closed the port */
-	bool by_start;		/* no pidfd: monitored by its start time */
+	/*
+	 * The peer has failed because its process has exited, is exiting, or
+	 * has closed the port.
+	 */
+	bool exited;
+	bool by_start;	/* no pidfd: monitored by the process's start time */
 	bool far;		/* in another pid namespace */
-	bool ask;		/* its descriptors must be requested */
-	bool refused;		/* it has rejected a request */
+	bool ask;		/* the peer's descriptors must be requested */
+	bool refused;		/* the peer has rejected a request */
 	bool expected;		/* near_peer_expect(): has a reference */
 	/*
 	 * Descriptors from the fd exchange; or NEAR_FD_SEGMENT, opened by
@@ -79,7 +82,7 @@ struct near_peer {
 	 * ms; 0: none
 	 */
 	uint64_t waits_ms;
-	int wake_fd;		/* write end of its wake pipe; -1: none */
+	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	uint32_t refs;
 	struct near_addr addr;
 	struct near_link link;	/* in port->peers */
@@ -106,7 +109,7 @@ struct near_rx_ring {
 	uint8_t tier;		/* size class */
 	uint32_t resizes;
 	/* The next four: link/ring_budget.c. */
-	bool shrink_asked;	/* the sender was requested to shrink it */
+	bool shrink_asked;	/* a shrink of this ring was requested */
 	bool starved;		/* a request to grow was not granted */
 	uint32_t idle_checks;	/* consecutive checks without a message */
 	uint64_t seen;		/* rx.head at the last check */
@@ -132,7 +135,7 @@ struct near_messages {
 /*
  * Functions of the layer of one-sided operations (rma/), for the lower layers.
  * request() and answered() handle slots of the kinds NEAR_KIND_RMA and
- * NEAR_KIND_ANSWER. If they return nonzero, the slot is not consumed.
+ * NEAR_KIND_ANSWER. If the result is not 0, the slot is not consumed.
  */
 struct near_onesided {
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
@@ -241,7 +244,7 @@ struct near_port {
 #define NEAR_WORK_DUE 1u	/* some work needs a step in each poll */
 #define NEAR_WORK_WAITS 2u	/* all work waits: near_onesided.work() */
 
-/* Sets the poll word. now: its value when the caller last loaded it. */
+/* Sets the poll word. now: value of the word when the caller loaded it last. */
 static inline void near_port_watch(struct near_port *port,
 				   const uint64_t *word, uint64_t now)
 {
@@ -262,14 +265,15 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 }
 
 /*
- * alive.c: wakes the threads that sleep on the port, by a byte in its own pipe.
+ * alive.c: wakes the threads that sleep on the port, by a byte in the wake
+ * pipe.
  */
 void near_port_wake(struct near_port *port);
 
 /*
- * Records new work for polls and wakes sleeping threads. Call it after each
- * addition of work: near_arm() has found none and let the threads sleep. work:
- * NEAR_WORK_*, or 0 if ticks do the work.
+ * Records new work for polls and wakes sleeping threads. Must be called after
+ * each addition of work, because near_arm() found no work and let the threads
+ * sleep. work: NEAR_WORK_*, or 0 if ticks do the work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -287,7 +291,7 @@ static inline void near_port_work(struct near_port *port,
 	near_port_added(port, NEAR_WORK_DUE);
 }
 
-/* Takes a reference; near_peer_put() drops it. */
+/* Takes a reference to the peer; near_peer_put() drops the reference. */
 static near_inline void near_peer_hold(struct near_peer *peer)
 {
 	peer->refs++;
@@ -306,7 +310,8 @@ static near_inline void near_peer_unhold(struct near_port *port,
 /* peer.c */
 /*
  * Opens the peer's segment and attaches to a ring. Returns 0; -EAGAIN: poll and
- * retry; -ECONNRESET: the peer has failed; -EHOSTUNREACH: it cannot be sent to.
+ * retry; -ECONNRESET: the peer has failed; -EHOSTUNREACH: the peer cannot be
+ * sent to.
  */
 int near_connect(struct near_port *port, struct near_peer *peer);
 /* Closes this port's claim at the peer and unmaps the peer's segment. */
@@ -314,13 +319,15 @@ void near_disconnect(struct near_port *port, struct near_peer *peer);
 /* Frees a peer that is in no list of the port any more. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 /*
- * Sets this port's bits in the peer's doorbell, and wakes its sleeping threads.
+ * Sets this port's bits in the peer's doorbell, and wakes the peer's sleeping
+ * threads.
  */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Keeps a peer by a reference (expected) or drops this reference. It is kept if
- * it has sent a request, since it will attach to a ring; and if it has attached
- * to a ring and must reply to a request before the ring can be opened.
+ * Takes a reference that keeps the peer (expected), or drops this reference.
+ * Two kinds of peers are kept: a peer that has sent a request, because it will
+ * attach to a ring; and a peer that has attached to a ring, but must reply to a
+ * request before this port can open the ring.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -328,24 +335,25 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
 /* fdx.c */
 /*
  * Requests the peer's descriptors, every 100 ms at most. Returns -EAGAIN: wait
- * for the reply; -ESRCH: its socket is closed; -EACCES: it has rejected a
- * request; -EHOSTUNREACH: this port has no socket.
+ * for the reply; -ESRCH: the peer's socket is closed; -EACCES: the peer has
+ * rejected a request; -EHOSTUNREACH: this port has no socket.
  */
 int near_ask(struct near_port *port, struct near_peer *peer);
 /* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
 void near_fdx_read(struct near_port *port);
-/* Close one or all of peer->fd[]. */
+/* Close peer->fd[which], or all of peer->fd[]. */
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
 void near_fd_drop_all(struct near_peer *peer);
 /*
- * True if the peer has closed its port, by the mark in its segment. False also
- * if peer->fd[NEAR_FD_SEGMENT] is -1.
+ * True if the peer has closed its port, by the mark in the peer's segment.
+ * False also if peer->fd[NEAR_FD_SEGMENT] is -1, so that the mark cannot be
+ * read.
  */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens a file of the peer: peer->fd[which] anew, or, if it is -1, descriptor
- * number theirs of the peer's process, through /proc. Returns a descriptor or
- * -errno.
+ * Opens a file of the peer. If peer->fd[which] is not -1, opens the file of
+ * this descriptor. Otherwise opens, through /proc, the file with descriptor
+ * number theirs in the peer's process. Returns a descriptor or -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
@@ -356,7 +364,7 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
-/* fdx_socket.c: closes the socket and removes its name. */
+/* fdx_socket.c: closes the socket and removes the socket's name. */
 void near_fdx_close(struct near_port *port);
 
 /* rx_ring.c */
@@ -366,23 +374,29 @@ void near_port_doorbells(struct near_port *port);
 void near_port_sweep(struct near_port *port);
 /*
  * Marks an open claim as refused, because this port cannot reply to the sender.
- * The sender then fails to send instead of waiting for a reply. It keeps the
- * ring until it closes the claim. False: the claim is not open.
+ * Then the sender's calls fail instead of waiting for a reply. The ring remains
+ * the sender's until the sender closes the claim. False: the claim is not open.
  */
 bool near_ring_refuse(struct near_port *port, uint32_t index);
 /* Frees the rx ring, and the ring in the segment for another sender. */
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
-/* Frees the rx ring and its mapping, not the ring in the segment. */
+/*
+ * Frees the rx ring and the mapping of the ring, but not the ring in the
+ * segment.
+ */
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
-/* Makes a ring active: every poll polls it, its sender rings no doorbell. */
+/*
+ * Makes a ring active: every poll polls it, and its sender rings no doorbell.
+ */
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /*
- * Handles claims without an rx ring: their doorbell may never have been rung.
+ * Handles claims without an rx ring. Their senders may have been killed before
+ * they could ring the doorbell.
  */
 void near_rings_look(struct near_port *port);
 /*
- * Logs an invalid value in a ring, polls the ring no more, and makes its sender
- * draining. what: name of the value.
+ * Logs an invalid value in a ring, stops polling the ring, and makes the ring's
+ * sender draining. what: name of the value.
  */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
@@ -395,12 +409,16 @@ static inline bool near_watched(const struct near_peer *peer)
 	return peer->pidfd >= 0 || peer->by_start;
 }
 /*
- * Starts monitoring the peer's process. Returns 0; -EAGAIN: its pidfd was
- * requested, retry; -ESRCH: it has exited; -EACCES: its request was rejected.
+ * Starts monitoring the peer's process. Returns 0; -EAGAIN: a pidfd was
+ * requested from the peer, retry; -ESRCH: the process has exited; -EACCES: the
+ * peer has rejected the request.
  */
 int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
-/* Makes a peer draining. Ticks make it gone once its messages are delivered. */
+/*
+ * Makes a peer draining. A later tick makes the peer gone, when all messages of
+ * the peer are delivered.
+ */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
  * True if the peer's pid may be used for a single copy: at the last check, at

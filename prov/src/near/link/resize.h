@@ -35,9 +35,9 @@ struct near_resize {
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*
- * Handles a ring without a free slot, for a sender. Once the ring was full
- * several times, requests a larger one. Returns -EAGAIN: poll and retry; or
- * -ECONNRESET: the peer has failed.
+ * Handles a full ring, for a sender. If the ring was full several times,
+ * requests a larger ring. Returns -EAGAIN: poll and retry; or -ECONNRESET: the
+ * peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
 /*

@@ -73,9 +73,9 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Clears the slots: an old word could have the number of the first lap. The
- * RESIZE slot was in the old ring, and the caller still releases it. So head,
- * lap and next are set one slot back, to the last slot of lap 0.
+ * Clears the slots, because an old word could have the number of the first lap.
+ * The caller has still to release the RESIZE slot, the last slot of the old
+ * ring. So the new ring starts one slot back, at the last slot of lap 0.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

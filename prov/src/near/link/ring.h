@@ -93,10 +93,10 @@ struct near_rx {
 
 /*
  * Returns the longest message, in bytes, that a data ring of this size always
- * accepts once everything before has been consumed: 3/8 of it. Such a message
- * may need twice its length, because the space before the end of the data ring
- * may be too short for it and is then skipped. Up to a quarter of the ring may
- * be consumed, but not published.
+ * accepts once everything before has been consumed: 3/8 of the size. Such a
+ * message may need twice its length, because the space before the end of the
+ * data ring may be too short and is then skipped. Up to a quarter of the data
+ * ring may be consumed, but not published.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -175,8 +175,8 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 }
 
 /*
- * Opens a gate. If it was the last, the next near_tx_slot() loads the real
- * head.
+ * Opens a gate. If no other gate is closed, the next near_tx_slot() loads the
+ * real head.
  */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {

@@ -53,7 +53,7 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 
 /*
  * Returns the least index below which this number of rings is free. New senders
- * take the first free ring, so they get rings below it.
+ * take the first free ring, so their rings are below this index.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -66,8 +66,8 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 
 /*
  * A port learns of a new sender only after the sender has allocated its ring.
- * So the advertised size must leave memory for all expected senders even if all
- * of them take it before the port can reduce it.
+ * So the advertised size must leave memory for all expected senders, even if
+ * all take this size before the port can reduce it.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -136,9 +136,9 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class for which memory is free, at least `least`,
- * and at most the even share or `least`, the larger of them. If there is none,
- * returns the ring's present class.
+ * Returns the largest size class, from the even share down to `least`, for
+ * which the budget has memory. If the even share is below `least`, only `least`
+ * is tried. If there is no memory, returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -154,8 +154,8 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 }
 
 /*
- * Returns the size class after a shrink, never above the present one: the least
- * class if the sender is idle, else the even share.
+ * Returns the size class after a shrink: the least class if the sender is idle,
+ * else the even share; at most the present class.
  */
 static uint32_t near_budget_less(const struct near_budget *budget,
 				 struct near_rx_ring *ring)
@@ -168,9 +168,9 @@ static uint32_t near_budget_less(const struct near_budget *budget,
 }
 
 /*
- * Returns the size class of a resize. If the receiver has requested that this
- * ring shrinks, it shrinks, even if the sender wants it to grow. Sets
- * ring->starved if a wish to grow is not granted.
+ * Returns the size class of a resize. If the receiver has requested a shrink,
+ * the ring shrinks, even if the sender wants a larger ring. If the sender's
+ * request cannot be granted, sets ring->starved.
  */
 static uint32_t near_budget_grant(struct near_port *port,
 				  struct near_rx_ring *ring, uint32_t more)
@@ -189,8 +189,8 @@ static uint32_t near_budget_grant(struct near_port *port,
 }
 
 /*
- * Counts a periodic check of a ring: was there a message since the last one? An
- * idle sender is no longer starved.
+ * Counts the periodic checks of a ring since its last message. A sender that
+ * has become idle is not starved any more.
  */
 static void near_rx_ring_look(struct near_rx_ring *ring)
 {
@@ -232,8 +232,8 @@ static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 
 /*
  * If enough pages are free for all starved rings, no ring shrinks. Otherwise
- * the rings of idle senders shrink to the least class. If a ring below the even
- * share is starved, rings above the even share shrink to it, too.
+ * the rings of idle senders shrink to the least class. If also a ring below the
+ * even share is starved, rings above the even share shrink to the even share.
  */
 void near_budget_check(struct near_port *port)
 {

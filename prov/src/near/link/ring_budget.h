@@ -5,9 +5,9 @@
  * Ring budget: a port divides its ring memory among its senders. Every ring has
  * at least one page.
  *
- * - A new sender takes the advertised size. The port computes it from the
- *   number of its peers, so that memory remains for further senders.
- * - A sender whose ring is too small requests a resize. The port grants its
+ * - A new sender takes the advertised size. The port computes this size from
+ *   the number of its peers, so that memory remains for further senders.
+ * - A sender whose ring is too small requests a resize. The port grants the
  *   even share of the budget, or one size class more while memory is free.
  * - If there is no memory for a request, the next periodic check requests that
  *   other senders shrink their rings: rings above the even share to the even
@@ -42,8 +42,8 @@ void near_budget_init(struct near_budget *budget, size_t bytes);
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
 /*
- * Computes the advertised size and stores it in the segment. Call it after each
- * change of the budget.
+ * Computes the advertised size and stores it in the segment. Must be called
+ * after each change of the budget.
  */
 void near_budget_advertise(struct near_port *port);
 /* Counts an rx ring of its present size. more: 1: opened; -1: closed. */
@@ -51,9 +51,9 @@ void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
 /*
- * Balances ring sizes. Called every NEAR_CHECK_MS. If a request was not
- * granted, requests that other senders shrink their rings, and that the starved
- * sender resizes once enough pages are free.
+ * Balances ring sizes; called every NEAR_CHECK_MS. If a sender's request was
+ * not granted, requests that other senders shrink their rings. Once enough
+ * pages are free, requests that the first sender resizes its ring.
  */
 void near_budget_check(struct near_port *port);
 

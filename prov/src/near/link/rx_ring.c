@@ -30,8 +30,8 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 }
 
 /*
- * Removes a ring from the active ones. The caller has set its need-doorbell
- * flag.
+ * Removes a ring from the active rings. The caller has set the need-doorbell
+ * flag of the ring.
  */
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
@@ -63,9 +63,9 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Stores the peer that has sent the claim, by the address in the claim. The
- * address is copied before it is checked, since the sender could change it.
- * -EAGAIN: the sender's descriptors were requested; the peer is kept for its
+ * Stores the peer that has taken a claim, by the address in the claim. The
+ * address is copied before the check, because the sender could change it later.
+ * -EAGAIN: the sender's descriptors were requested; the peer is kept until the
  * reply. -EINVAL or -EHOSTUNREACH: the claim must be rejected.
  */
 static int near_rx_ring_peer(struct near_port *port,
@@ -92,8 +92,8 @@ static int near_rx_ring_peer(struct near_port *port,
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
 		/*
-		 * The sender has exited after it took the claim: its messages
-		 * are still delivered.
+		 * The sender has exited after it took the claim: near still
+		 * delivers its messages.
 		 */
 		near_peer_fail(port, peer);
 		ret = 0;
@@ -147,8 +147,8 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
 	/*
-	 * near_unmet_closed() needs no descriptor any more: if the sender
-	 * closes its port, it closes this claim.
+	 * The descriptor of near_unmet_closed() is not necessary any more: if
+	 * the sender closes its port, it closes this claim.
 	 */
 	if (!ring->peer->ask && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
@@ -182,9 +182,9 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim. -EHOSTUNREACH: the claim is marked as refused, and its
+ * Rejects a claim. With err -EHOSTUNREACH, marks the claim as refused; the
  * sender keeps the ring until it closes the claim. Otherwise, or if the claim
- * is already closed, the ring is freed at once.
+ * is already closed, frees the ring at once.
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
@@ -232,9 +232,9 @@ static void near_ring_again(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a claim that its sender has closed. A peer that has not failed yet
- * becomes draining. If the peer is gone already, its remaining messages are
- * discarded.
+ * Handles a claim that the sender has closed. If the peer has not failed yet,
+ * makes the peer draining. If the peer is gone already, frees the ring and
+ * discards the messages in it.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -273,8 +273,8 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 	}
 	near_rx_ring_activate(port, port->ring[index]);
 	/*
-	 * A gone peer is handled no more: if its process was killed before it
-	 * could close this claim, the ring is freed here.
+	 * No other code handles a gone peer: if the peer's process was killed
+	 * before it could close this claim, free the ring here.
 	 */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
@@ -340,15 +340,15 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes the `count` rings idle whose flag near_port_sweep() has just set,
- * except those that have a new slot.
+ * Makes rings idle: the `count` rings with the flag that near_port_sweep() has
+ * just set, except those that have a new slot.
  *
  * Store buffering: the sender stores a slot, then loads the flag
  * (near_tx_need_doorbell()); this port has stored the flag, and now loads the
  * slot. The membarrier here is the barrier of both sides. A sender that loads
- * the flag after the barrier sees it and rings the doorbell. If the sender
- * loaded it earlier, its slot was stored before the barrier and is visible
- * here.
+ * the flag after the barrier sees the flag and rings the doorbell. A sender
+ * that loaded the flag earlier had stored its slot before, and this port sees
+ * the slot.
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -397,11 +397,11 @@ void near_port_sweep(struct near_port *port)
  *
  * - A sender stores a slot, then loads the flag: the membarrier is the barrier
  *   of both sides.
- * - near_doorbell_ring() stores doorbell bits, then loads `armed`: it has a
- *   full barrier of its own in between.
+ * - near_doorbell_ring() stores doorbell bits, then loads `armed`, with a full
+ *   barrier of its own in between.
  *
- * If the call fails, flags and `armed` stay set: each costs one doorbell or
- * byte.
+ * If the call fails, flags and `armed` stay set. The cost is one doorbell per
+ * flag, and one byte.
  */
 int near_arm(struct near_port *port)
 {

@@ -17,9 +17,10 @@
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
- * Maps span bytes and makes the first size bytes accessible. The mapping starts
- * without access rights because of mlockall(): mmap() would then allocate all
- * accessible memory, also of rings that no sender uses. mprotect() does not.
+ * Maps span bytes and makes the first size bytes accessible. After mlockall(),
+ * mmap() would allocate all memory that it makes accessible, also of rings that
+ * no sender uses; mprotect() does not. So the mapping starts without access
+ * rights.
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -60,8 +61,9 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 }
 
 /*
- * Sets the file's size. Tests the limit of file sizes first (-EFBIG): beyond it
- * the kernel sends SIGXFSZ, which kills the process.
+ * Sets the file's size. Tests the limit of file sizes first (-EFBIG): a file
+ * beyond this limit would make the kernel send SIGXFSZ, which kills the
+ * process.
  */
 static int near_segment_resize(int fd, size_t size)
 {
@@ -77,7 +79,7 @@ int near_segment_file(const char *name, size_t size, size_t first)
 {
 	int ret, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* a seccomp filter: memfd_create() never returns EPERM */
+	/* EPERM comes from a seccomp filter, never from memfd_create() */
 	if (fd < 0)
 		return errno == EPERM ? -ENOSYS : -errno;
 	ret = near_segment_resize(fd, size);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The segment of a port: a memfd. It has no name in a file system, is not
+ * The segment of a port: a memfd. The file has no name in a file system, is not
  * limited by the size of /dev/shm, and is freed when the last process that maps
  * it exits. Other processes of the same user open it as /proc/PID/fd/N. The
  * file is sealed against shrinking, because access to mapped memory beyond the
@@ -24,34 +24,35 @@ int near_segment_create(struct near_segment **segment, uint32_t growing,
 
 /*
  * Creates a sealed memfd of this size, with memory for its first bytes only.
- * Returns its descriptor, -EFBIG: beyond the limit of file sizes, or -errno.
+ * Returns a descriptor; -EFBIG: beyond the limit of file sizes; or -errno.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
 /*
- * Frees memory of the file, in whole pages of the system; it then reads as
- * zeros.
+ * Frees memory of the file, in whole pages of the system. The freed part then
+ * reads as zeros.
  */
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory of the file. Without it, the first access to a missing page
- * could kill the process, if the system does not overcommit memory. Returns 0
- * or -ENOMEM: no memory is left, of the system or of a control group
- * (link/group.h).
+ * Allocates memory of the file. Without this call, the first access to a
+ * missing page could kill the process, if the system does not overcommit
+ * memory. Returns 0 or -ENOMEM: the system or a control group has no memory
+ * left (link/group.h).
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
- * Maps the head of the segment with descriptor fd, and stores its number of
- * growing rings. nonce: that of the expected port. -ENOENT: no segment of this
- * port; -ENOTSUP: its page size differs. Closes fd if it fails.
+ * Maps the head of the segment with descriptor fd, and stores the number of
+ * growing rings. nonce: of the expected port. -ENOENT: no segment of this port;
+ * -ENOTSUP: the page size of the segment differs from the system's. Closes fd
+ * after an error.
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
 /*
- * Returns 0 if the file cannot shrink, so that access to a mapping is safe, and
- * stores its size. -ENOENT: it can shrink, or is too small for a segment.
+ * Returns 0 and stores the size if the file cannot shrink, so that access to a
+ * mapping is safe. -ENOENT: the file can shrink, or is too small for a segment.
  */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);

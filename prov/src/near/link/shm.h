@@ -22,19 +22,21 @@
 #define NEAR_SENDERS 4096
 
 /*
- * Kinds of slots. "Receiver" and "sender" are those of a large message; kinds
- * that the receiver sends travel in its own ring to the sender.
+ * Kinds of slots. In the comments, sender and receiver are the two ends of a
+ * large message. The kinds that the receiver sends travel in the receiver's own
+ * ring to the sender.
  */
 enum near_kind {
-	NEAR_KIND_INLINE,	/* message, its payload in the slot */
-	NEAR_KIND_EAGER,	/* message, its payload in the data ring */
-	NEAR_KIND_RTS,	/* message, its payload in the sender's memory */
+	NEAR_KIND_INLINE,	/* a message, with the payload in the slot */
+	/* a message, with the payload in the data ring */
+	NEAR_KIND_EAGER,
+	NEAR_KIND_RTS,	/* a message in the sender's memory */
 	NEAR_KIND_CTS,		/* receiver requests fragments */
 	NEAR_KIND_ACK,		/* receiver has the whole message */
 	NEAR_KIND_FRAG,	/* a fragment, in the data ring; follows a CTS */
 	NEAR_KIND_COOP,		/* receiver requests a cooperative copy */
 	NEAR_KIND_RESIZE,	/* last slot of the ring before a resize */
-	/* RMA or atomic: a request, or one part of it */
+	/* RMA or atomic: a request, or one part of a request */
 	NEAR_KIND_RMA = 8,
 	NEAR_KIND_ANSWER,	/* reply to NEAR_KIND_RMA */
 };
@@ -88,7 +90,7 @@ struct near_slot {
 			uint64_t len;		/* bytes to copy */
 			uint64_t addr;	/* address of the receiver's buffer */
 			uint32_t round;	/* number of the copy: msg/coop.h */
-			/* unused: both ends call near_coop_step() */
+			/* unused: each end computes near_coop_step() */
 			uint32_t step;
 		} coop;
 		struct {
@@ -158,7 +160,7 @@ struct near_ctl {
 	uint64_t claims __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;		/* steps written by the producer: msg/coop.h */
 	/*
-	 * Numbers of delegated operations: the last that the consumer has
+	 * Numbers of two delegated operations: the last that the consumer has
 	 * finished (executed, rejected or skipped), and the first that it has
 	 * rejected (0: none).
 	 */
@@ -196,7 +198,7 @@ enum near_claim_state {
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
-/* Entry in which a sender attaches to the ring of the same index. */
+/* A sender attaches to the ring with the same index by this entry. */
 struct near_claim {
 	uint32_t state;
 	uint32_t tier;		/* initial size class of the ring */
@@ -229,7 +231,7 @@ struct near_segment {
 	 */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;	/* number of the current sleep; 0: no thread sleeps */
-	int32_t wake_fd;	/* descriptor number of the wake pipe; -1: none */
+	int32_t wake_fd; /* descriptor number of the wake pipe; -1: none */
 	uint64_t bell[NEAR_SENDERS / 64] __attribute__((aligned(NEAR_LINE)));
 	struct near_claim claim[NEAR_SENDERS]
 		__attribute__((aligned(NEAR_PAGE)));
@@ -239,7 +241,8 @@ struct near_segment {
 
 /*
  * near_segment.adv: the size class that new senders take, in the lower 8 bits.
- * It is valid for rings below the index above them; further rings get one page.
+ * This class is for rings below the index in the upper bits; further rings get
+ * one page.
  */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu

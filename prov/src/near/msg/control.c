@@ -68,8 +68,8 @@ static int near_control_resize(struct near_port *port,
 }
 
 /*
- * Handles a slot that is not a message. Nonzero: the slot stays in the ring,
- * since it is invalid or cannot be handled now.
+ * Handles a slot that is not a message. Nonzero: the slot is not consumed,
+ * because its contents are invalid or cannot be handled now.
  */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
@@ -122,8 +122,8 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 }
 
 /*
- * The oldest operation of each list comes first, so that later ones do not
- * delay it. If all work waits, only the poll word is checked, until the next
+ * The oldest operation of each list comes first, so that later operations do
+ * not delay it. If all work waits, checks only the poll word, until the next
  * tick.
  */
 int near_work(struct near_port *port)

@@ -9,8 +9,9 @@
  * ends where the two meet, so an end that is busy leaves steps to the other
  * end.
  *
- * near_ctl.claims counts the steps that each end has taken. It serves one
- * message of a ring at a time. A copy has a number, its round; 0 is no round.
+ * near_ctl.claims counts the steps that each end has taken. The word is used
+ * for one message of the ring at a time. Each copy has a number, its round,
+ * which starts at 1; 0 in near_ctl.claims: no copy.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -20,7 +21,7 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-/* bytes of the shortest message copied so */
+/* shortest message for a cooperative copy, bytes */
 #define NEAR_COOP_MIN (64u << 10)
 #define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
 #define NEAR_COOP_STEPS 0xffffu	/* limit of steps of a message */
@@ -36,9 +37,9 @@
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the size of a step in bytes: half of the message, limited to
- * NEAR_COOP_PART, in whole pages. A step is one system call, whose cost is that
- * of copying some KiB. 0: the message is empty or too long.
+ * Returns the size of a step in bytes: half of the message, in whole pages,
+ * NEAR_COOP_PART at most. A step is one system call, which costs as much as a
+ * copy of some KiB. 0: the message is empty or too long.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
@@ -70,18 +71,17 @@ static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
 	/*
-	 * Message passing: the receiver then publishes COOP, and the sender
-	 * uses these two words only after it has loaded that slot.
+	 * Message passing: the receiver publishes the COOP slot after these
+	 * stores, and the sender loads the two words only after this slot.
 	 */
 	__atomic_store_n(&ctl->claims, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);
 }
 
 /*
- * Takes the next step, for one end. Returns the number of steps that this end
- * had taken before, which is the step's index from its side; -1: all steps are
- * taken, or the round has ended. The compare-and-swap gives each step to one
- * end only.
+ * Takes the next step for one end of the copy. Returns the number of steps that
+ * this end had taken before; -1: all steps are taken, or the round has ended.
+ * The compare-and-swap gives each step to one end only.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -123,10 +123,10 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender works on no step any more, after near_coop_end() has
- * returned claimed. Stores the number of steps that the sender has written; the
- * receiver must read the others. For the receiver; pairs with
- * near_coop_wrote().
+ * True if the sender has ended all steps that it took; for the receiver, after
+ * near_coop_end() has returned `claimed`. Stores the number of steps that the
+ * sender has written in *steps; the receiver must read the other steps. Message
+ * passing: pairs with near_coop_wrote().
  */
 static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
 				  uint32_t claimed, uint32_t *steps)

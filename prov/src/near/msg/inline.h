@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path as inline functions: near_send() and near_poll(). If the sink
- * that a caller passes is a constant, the compiler inlines its functions: a
- * message is then copied from the ring into its buffer without a call.
+ * The data path as inline functions: near_send() and near_poll(). If a caller
+ * passes a constant sink, the compiler inlines the functions of the sink. Then
+ * a message is copied from the ring into its buffer without a call.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -20,8 +20,8 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 /* Takes a step of pending operations. Returns 0 if none made progress. */
 int near_work(struct near_port *port);
 /*
- * Rings the doorbell if the slot just published requires it. Returns 0, as the
- * result of the send that it ends.
+ * Rings the doorbell if the slot just published requires it. Returns 0, the
+ * result of the send that ends with this call.
  */
 ssize_t near_tell(struct near_peer *peer);
 /* msg/large_tx.c */
@@ -39,8 +39,8 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 
 /*
  * Prefetches the next slot for writing, if the last send was to the same peer:
- * then a next one is likely. After a single send the prefetch would take the
- * slot's line from the receiver, which polls it.
+ * then a further send is likely. After a single send the prefetch would take
+ * the slot's cache line from the receiver, which polls the slot.
  */
 static near_inline void near_slot_ahead(struct near_port *port,
 					const struct near_peer *peer)
@@ -118,9 +118,9 @@ static near_inline ssize_t near_send_end(struct near_peer *peer)
 }
 
 /*
- * Sends a message that fits into the peer's ring, and returns 0; the payload
- * may be reused at once. NEAR_LARGE: call near_send_large(). -EAGAIN: poll and
- * retry; -ECONNRESET: the peer has failed; -EHOSTUNREACH: it cannot be sent to.
+ * Sends a message that fits into the peer's ring. Returns 0: sent, the payload
+ * may be reused; NEAR_LARGE: call near_send_large(); -EAGAIN: poll and retry;
+ * -ECONNRESET: the peer has failed; -EHOSTUNREACH: the peer cannot be sent to.
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
@@ -164,8 +164,8 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Sets the fields of a message that have the same place in all kinds of slots.
- * The caller sets the other fields; without a rendezvous, rndv is not set.
+ * Sets the fields that have the same place in all kinds of slots: tag, data,
+ * flags. The caller sets the other fields of msg.
  */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
@@ -177,8 +177,8 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 }
 
 /*
- * Delivers an inline message and releases its slot. False: the sink has not
- * accepted it, or its length is invalid; the slot remains.
+ * Delivers an inline message and releases its slot. False: the slot remains,
+ * because the sink has not accepted the message, or its length is invalid.
  */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
@@ -237,7 +237,7 @@ static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 
 /*
  * Handles a slot that is not an inline message. True: handled and released.
- * False: it remains in the ring.
+ * False: the slot remains in the ring.
  */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
@@ -274,7 +274,8 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Handles one slot. True: handled and released. False: it remains in the ring.
+ * Handles one slot. True: handled and released. False: the slot remains in the
+ * ring.
  */
 static near_inline bool near_rx_ring_one(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -290,7 +291,7 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 
 /*
  * Handles slots of a ring, NEAR_BURST at most, while the sink has space. slot:
- * the first, with its word. Returns the number of slots released.
+ * the first slot, with its word. Returns the number of slots released.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -327,9 +328,9 @@ near_look(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if the next poll would do nothing but poll the active rings. A caller
- * may then call near_look() instead, as often as near_polls_left() permits, and
- * must report the number of these polls to near_passed().
+ * True if the next poll would only poll the active rings. Then a caller may
+ * call near_look() instead of near_poll(), up to near_polls_left() times, and
+ * must report the number of these calls to near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -356,8 +357,8 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 
 /*
  * Delivers messages while the sink has space, takes a step of each pending
- * operation, and does the periodic work if this poll has a tick. Returns a count
- * of slots consumed and operations that made progress.
+ * operation, and does the periodic work if this poll has a tick. Returns a
+ * count of slots consumed and operations that made progress.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

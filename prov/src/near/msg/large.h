@@ -6,11 +6,12 @@
  * sender announces the message (RTS). Once its receive is posted, the receiver
  * chooses how to copy:
  *
- * - It reads the message from the sender's memory (single copy).
- * - For a long message, it requests that the sender writes a part of it at the
- *   same time (COOP, a cooperative copy; msg/coop.h).
- * - If it cannot read the sender's memory, it requests fragments through the
- *   data ring (CTS).
+ * - Single copy: the receiver reads the message from the sender's memory.
+ * - Cooperative copy, for long messages: the receiver requests (COOP) that the
+ *   sender writes a part of the message while the receiver reads the other
+ *   part; msg/coop.h.
+ * - Fragments, if the receiver cannot read the sender's memory: the receiver
+ *   requests (CTS) that the sender sends the message through the data ring.
  *
  * The receiver acknowledges the complete message (ACK). Each end copies in its
  * polls, a limited number of bytes per poll.
@@ -99,7 +100,7 @@ struct near_rx_op {
 
 /*
  * Returns the largest fragment in bytes: an eighth of the data ring, so that
- * the receiver copies one while the sender writes the next.
+ * the receiver can copy a fragment while the sender writes the next.
  */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
@@ -118,14 +119,16 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/* near_control_slot() if the cached head does not show a free slot. */
+/*
+ * The slow path of near_control_slot(): loads the head, connects to the peer.
+ */
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
 /*
- * Returns a slot for a control message, such as an ACK; NULL: none is free now,
- * or the peer has failed. Queued operations do not keep control messages back.
- * May connect to the peer.
+ * Returns a slot for a control message (an ACK, for example), also while
+ * operations are queued. May connect to the peer. NULL: no slot is free now, or
+ * the peer has failed.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -152,8 +155,8 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Take a step of the operation with this link, of at most *budget bytes, which
- * they reduce. True: the operation has left its list.
+ * Take a step of the operation with this link: copy at most *budget bytes and
+ * subtract them from *budget. True: the operation has left its list.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
@@ -175,8 +178,8 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
 /*
- * Ends the cooperative copy of a peer, if there is one, and starts the next of
- * those in peer->waiting.
+ * Ends the cooperative copy with a peer, if there is one, and starts the next
+ * operation of peer->waiting.
  */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /*
@@ -184,7 +187,10 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
  * memory. False: failed.
  */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
-/* Requests the whole message in fragments, since it cannot be read. */
+/*
+ * Makes the receiver request the whole message in fragments, because a read
+ * failed.
+ */
 void near_rx_pull_failed(struct near_rx_op *op);
 
 /* Handles a CTS, COOP or ACK from the peer. False: invalid. */
@@ -193,7 +199,7 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 /* Handles a COOP for this operation. False: invalid. */
 bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 			  const struct near_slot *slot);
-/* Frees an operation and calls sent(). It must not be in port->sending. */
+/* Frees an operation, which must not be in port->sending, and calls sent(). */
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
 /*
  * Returns the operation of this peer that waits for fragments and has this id;
@@ -207,8 +213,8 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
 /*
- * Frees an operation; calls received() if it was not called. It must be in no
- * list.
+ * Frees an operation, which must be in no list. Calls received() if that was
+ * not done before.
  */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 

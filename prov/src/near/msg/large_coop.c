@@ -97,9 +97,9 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round, because all steps are taken or the receiver could not read
- * one. A faulty sender may have taken more steps than the receiver has left;
- * these do not count.
+ * Ends the round, because all steps are taken, or because the receiver could
+ * not read a step. A faulty sender may have taken more steps than are left; the
+ * excess does not count.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -170,9 +170,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender writes to the buffer no more, since the buffer may be
- * reused after the port has closed. Waits for one second at most: a sender that
- * is stopped by a signal for longer will write after that.
+ * Waits until the sender has stopped writing to the buffer: the application may
+ * reuse the buffer after the port has closed. Waits for one second at most. A
+ * sender that a signal stops for longer will write to the buffer later.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

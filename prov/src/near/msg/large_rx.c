@@ -10,9 +10,9 @@
 #include "near/msg/large.h"
 
 /*
- * True in an exchange: large messages of both directions are being copied.
- * Those that this process has announced and that wait for a receive at the peer
- * do not count.
+ * True in an exchange: large messages in both directions are being copied.
+ * Messages of this process that still wait for a receive at the peer do not
+ * count.
  */
 static bool near_rx_exchange(const struct near_peer *peer)
 {
@@ -21,7 +21,9 @@ static bool near_rx_exchange(const struct near_peer *peer)
 					     __ATOMIC_RELAXED);
 }
 
-/* A rendezvous message has found its receive: it waits no more. */
+/*
+ * Counts down the messages that wait for a receive: one has found its receive.
+ */
 static void near_rx_begun(const struct near_peer *peer)
 {
 	if (near_likely(peer->ring != NULL))
@@ -98,8 +100,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 
 /*
  * Reads all len bytes at addr in the sender's memory. Returns 0 or -errno.
- * EPERM and ENOSYS hold for all messages of the peer. So does ESRCH: the
- * process has exited, or its main thread has, and then its pid names no memory.
+ * EPERM and ENOSYS hold for all messages of the peer. ESRCH does, too: the
+ * process has exited, or only its main thread has, and then the pid names no
+ * memory any more.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -119,11 +122,11 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Copies only if no other receive is being copied. The message may then end
- * before an earlier one that arrives in fragments. That is correct: completions
- * of different sources have no order, and the embedder orders those of one
- * source that share a buffer. Nothing else is sent between the test for a free
- * slot and the ACK, so the slot stays free.
+ * Copies only if no other receive is being copied. The message may still end
+ * before an earlier message that arrives in fragments. That is correct:
+ * completions of different sources have no order, and the embedder orders
+ * messages of one source that share a buffer. Between the test for a free slot
+ * and the ACK nothing else is sent, so the slot stays free.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)

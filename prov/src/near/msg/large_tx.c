@@ -34,9 +34,9 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 
 /*
  * True if the last large or fan-out send had the same buffer, went to another
- * peer, and no poll has come since. Polls that near_look() replaced need not be
- * counted: only real polls end large messages, so the buffer cannot be another
- * message's.
+ * peer, and no poll has come since: the application cannot have put another
+ * message into the buffer, because only polls end large messages. Polls that
+ * near_look() replaced end none, so they need not be counted.
  */
 static bool near_tx_again(const struct near_port *port,
 			  const struct near_peer *peer, const void *buf)
@@ -54,13 +54,13 @@ static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 }
 
 /*
- * True if msg is part of a fan-out, and so should go through the data ring, up
- * to tx.fanout_max bytes. The caller guarantees that it is not longer.
+ * True if msg is part of a fan-out, and so should go through the data ring. The
+ * caller guarantees that msg has at most tx.fanout_max bytes.
  *
  * Only the first receiver of a fan-out reads the sender's buffer (rendezvous).
- * If all receivers read it at the same time, they would contend for the locks
- * of this process's memory. This process has the buffer in its cache and can
- * copy it fast.
+ * If all receivers read the buffer at the same time, they would contend for the
+ * locks of this process's memory. This process has the buffer in its cache and
+ * can copy it fast.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation computes a new value from the old value, and stores it in a
- * loop of compare-and-exchange on integers of the element's size. The exchange
- * compares bits, not values: a comparison of values would never end for NaN.
+ * Each operation computes a new value from the old value, and stores the new
+ * value in a loop of compare-and-exchange on integers of the element's size.
+ * The exchange compares bits: a comparison of values would never succeed for
+ * NaN, and the loop would not end.
  */
 
 #include <complex.h>
@@ -98,9 +99,9 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
 /*
- * Defines a function that returns the new value of an element. near_apply_*()
- * handles NEAR_ATOMIC_WRITE, NEAR_ATOMIC_READ and NEAR_CSWAP, which are the
- * same for all types.
+ * Defines a function that returns the new value of an element.
+ * NEAR_ATOMIC_WRITE, NEAR_ATOMIC_READ and NEAR_CSWAP are the same for all
+ * types, so NEAR_DEFINE_APPLY() handles these operations.
  */
 #define NEAR_DEFINE_NEXT(name, ctype, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\

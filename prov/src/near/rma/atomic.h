@@ -3,8 +3,9 @@
 
 /*
  * Atomic operations on memory of this process, by lock-free instructions of the
- * CPU. So they are atomic to operations of other providers that use such
- * instructions, libfabric's emulation among them. The functions have no state.
+ * CPU. Other providers use the same instructions, libfabric's emulation for
+ * example, so operations of near and of these providers are atomic to each
+ * other. The functions have no state.
  */
 #ifndef NEAR_RMA_ATOMIC_H
 #define NEAR_RMA_ATOMIC_H

@@ -7,12 +7,13 @@
  * poll would never execute it. So after a timeout the initiator revokes
  * delegated operations and executes them itself.
  *
- * Which of the two executes an operation is decided by store buffering. The
- * target stores the operation's number in near_ctl.doing, then loads the slot
- * again. The initiator marks the slot as revoked, executes a membarrier, then
- * loads `doing`. At least one of them sees the other's store. The membarrier is
- * the barrier of both sides, so the target pays for a plain store and a load.
- * Both count the operations in the order of the ring to number them. Proof:
+ * Store buffering decides which of the two executes an operation. The target
+ * stores the operation's number in near_ctl.doing, then loads the slot again.
+ * The initiator marks the slot as revoked, executes a membarrier, then loads
+ * `doing`. At least one of the two sees the other's store. The membarrier is
+ * the barrier of both sides, so the target pays only for a plain store and a
+ * load. The number of an operation is its position among the delegated
+ * operations of the ring: both sides count them. Proof:
  * docs/near/memory-ordering.md.
  *
  * Backoff: after a revocation, some of the next operations are not delegated.
@@ -42,9 +43,9 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * A write that was executed has no reply: its initiator completes it by
- * near_ctl.done. This count also includes rejected operations, so from the
- * first rejected one on (near_ctl.refused) the count alone completes nothing,
+ * A write that was executed has no reply: near_ctl.done completes it at the
+ * initiator. This count includes rejected operations, too. So from the first
+ * rejected operation on (near_ctl.refused) the count alone completes nothing,
  * and each operation has a reply.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
@@ -61,8 +62,8 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 }
 
 /*
- * Sets the number of operations that are not delegated next, after a
- * revocation. It doubles with each revocation.
+ * Sets the number of operations that are not delegated next. This number
+ * doubles with each revocation.
  */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
@@ -89,8 +90,9 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 
 /*
  * True if the operation should be delegated. While operations of another kind
- * are pending, none is: delegated ones are revoked together and in order, and
- * must not pass others. Counts the backoff.
+ * are pending, no operation is delegated: delegated operations are revoked
+ * together and in order, and must not overtake other operations. Counts down
+ * the backoff.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -139,8 +141,8 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		near_pool_put(&port->rma->ops, op);
 	}
 	/*
-	 * If no operation is pending, no reply will tell that the ring has
-	 * space again: do not wait for it.
+	 * No operation is pending, so no reply will show when the ring has
+	 * space again: do not wait for space.
 	 */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_lost(at);
@@ -171,8 +173,8 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 
 /*
  * Changes the state `from` to `to` in the slots of all delegated operations
- * that are still in the ring. Slots of finished operations are left alone, as
- * they may have been reused. If the target clears a slot for a resize at the
+ * that are still in the ring. Does not change slots of finished operations,
+ * which may have been reused. If the target clears a slot for a resize at the
  * same time, the compare-and-swap fails.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
@@ -198,9 +200,9 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 
 /*
  * Marks all delegated operations as revoked. After the membarrier the target
- * starts none of them. It may still execute the one that near_deleg_at()
- * returns, or be about to find it revoked. False: the membarrier has failed;
- * the caller must reopen the operations.
+ * starts no delegated operation. But it may still execute operation number
+ * near_deleg_at(), or be about to find this operation revoked. False: the
+ * membarrier has failed; the caller must reopen the operations.
  */
 static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 {
@@ -209,8 +211,8 @@ static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Executes a revoked operation and ends it. False: not possible now; it remains
- * revoked.
+ * Executes a revoked operation and ends it. False: not possible now; the
+ * operation remains revoked.
  */
 static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_op *op)
@@ -225,15 +227,17 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 		return false;
 	}
 	if (!ret && op->sent < op->args.len)
-		/* memory of the region, at its end, is not mapped */
+		/*
+		 * only a part was copied: the end of the region is not mapped
+		 */
 		ret = -EFAULT;
 	__atomic_store_n(&op->slot->word,
 			 near_deleg_word(word, ret ? NEAR_DELEG_FAILED
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * No reply will show that the target has consumed this slot, which it
-	 * must before it reports the event. So the slot counts as a message:
+	 * The target must consume this slot before it reports the event, and no
+	 * reply will show that. So the slot counts as a message:
 	 * near_tx_taken().
 	 */
 	if (!ret && near_rma_told(op))
@@ -244,8 +248,8 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Revokes all delegated operations and executes them in order, unless the
- * target has started one of them. Returns the number executed; 0: tries again
- * later.
+ * target has started one. Returns the number executed. If that is 0, the next
+ * attempt is NEAR_DELEG_PAUSE later.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -272,9 +276,10 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Waits until the target has executed the operation that it has started, for
- * about the time of a copy. Stores its number in *doing. False:
- * NEAR_DELEG_LEAVE is over, since the target is stopped, for example.
+ * Waits until the target has executed the operation that it has started,
+ * usually for the time of a copy. Stores the number of the operation in *doing.
+ * False: the target has not executed it within NEAR_DELEG_LEAVE; it may be
+ * stopped by a signal.
  */
 static bool near_deleg_wait(const struct near_rma_peer *at, uint64_t *doing)
 {
@@ -327,8 +332,8 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 }
 
 /*
- * Completes the first operations, as far as the target's count completes them.
- * Returns their number.
+ * Completes delegated operations in order, up to the first that the target's
+ * count does not complete. Returns the number of operations completed.
  */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,

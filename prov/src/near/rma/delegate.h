@@ -3,9 +3,9 @@
 
 /*
  * Delegated operations: small reads and writes that the target executes if it
- * polls in time; else the initiator revokes and executes them. See delegate.c.
- * Functions of the fast paths are inline: starting an operation costs the
- * target one store and one load.
+ * polls in time; if not, the initiator revokes and executes them. See
+ * delegate.c. Functions of the fast paths are inline: to start an operation
+ * costs the target one store and one load.
  */
 #ifndef NEAR_RMA_DELEGATE_H
 #define NEAR_RMA_DELEGATE_H
@@ -14,9 +14,8 @@
 #include "near/rma/state.h"
 
 /*
- * State of a delegated operation, in the flags of its NEAR_KIND_RMA slot. The
- * initiator changes it, also after it has published the slot; the target does
- * not.
+ * State of a delegated operation, in the flags of the operation's slot. Only
+ * the initiator changes the state, also after it has published the slot.
  */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
@@ -28,7 +27,7 @@ enum near_deleg {
 };
 /* result of near_deleg_execute(): release the slot */
 #define NEAR_DELEG_SKIPPED 1
-#define NEAR_DELEG_ANSWERED 2	/* the same, but report its event */
+#define NEAR_DELEG_ANSWERED 2	/* release the slot, and report its event */
 #define NEAR_DELEG_MASK 0xfu	/* flags of near_slot.word, after the shift */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
@@ -37,7 +36,8 @@ static inline enum near_deleg near_deleg_state(uint64_t word)
 }
 
 /*
- * Registers an operation as the next delegated one. It was just posted in slot.
+ * Registers an operation that was just posted in `slot` as the next delegated
+ * one.
  */
 static near_inline void near_deleg_made(struct near_port *port,
 					struct near_rma_peer *at,
@@ -56,8 +56,8 @@ static near_inline void near_deleg_made(struct near_port *port,
 		return;
 	}
 	/*
-	 * There is no other work, so no poll needs a step: a write waits for
-	 * the poll word, a read for its reply.
+	 * There is no other work, so the next polls need not take steps: a
+	 * write waits for the poll word, a read for a reply.
 	 */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
@@ -73,8 +73,8 @@ static near_inline void near_deleg_made(struct near_port *port,
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
 /*
- * Removes an operation from the delegated ones: it has a reply, was revoked, or
- * its peer has failed.
+ * Removes an operation from the list of delegated operations: it has a reply,
+ * it was revoked, or the peer has failed.
  */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
@@ -89,23 +89,24 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 
 /*
  * Completes operations that the target has executed. At a tick, revokes the
- * others if they have waited too long. Returns the number of operations
- * completed.
+ * remaining operations if they have waited too long. Returns the number of
+ * operations completed.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /*
- * Completes operations of the peer that the poll word belongs to, if the word
- * has changed. Returns their number.
+ * If the poll word has changed, completes operations of the peer that has
+ * changed it. Returns the number of operations completed.
  */
 int near_delegs_advanced(struct near_port *port);
 /*
- * Completes the writes that a failed target has counted as executed, also if
- * operations before them are not. False: the sink has no space; call again.
+ * Completes all writes that a failed target has counted as executed, even if an
+ * earlier read has no reply. False: the sink has no space; call again.
  */
 bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * Executes the operations that the target has not started, when the port
- * closes. If the sink has no space for a completion, there is none.
+ * Executes the operations that the target has not started, because the port
+ * closes. If the sink has no space for the completion of an operation, done()
+ * is not called.
  */
 void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
 /*
@@ -115,8 +116,9 @@ void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);
 /*
- * Counts an operation of a slot as finished. Call it after its reply is posted:
- * the store may take long, since the initiator's CPU may own the cache line.
+ * Counts the operation in a slot as finished. Must be called after the reply
+ * was posted: the store may take long, because the initiator's CPU may own the
+ * cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -127,14 +129,16 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 }
 
 /*
- * Starts the operation of a slot, at the target. Returns 0: the caller must
- * execute it, and nothing may fail before; -EAGAIN: the slot must stay in the
- * ring; NEAR_DELEG_SKIPPED or NEAR_DELEG_ANSWERED: it is not to be executed.
+ * Starts the operation in a slot, at the target. Returns 0: the caller must
+ * execute the operation, and nothing may fail before that; -EAGAIN: the slot
+ * must stay in the ring; NEAR_DELEG_SKIPPED or NEAR_DELEG_ANSWERED: do not
+ * execute the operation.
  *
  * Store buffering: the target stores `doing`, then loads the slot; the
  * initiator stores the slot, then loads `doing`, in near_delegs_hold() and
- * near_deleg_at(). The initiator's membarrier is the barrier of both, so here a
- * compiler barrier suffices, once this process is registered for membarrier.
+ * near_deleg_at(). The initiator's membarrier is the barrier of both sides. So
+ * a compiler barrier suffices here, once this process is registered for
+ * membarrier.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

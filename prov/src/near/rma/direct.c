@@ -4,8 +4,8 @@
 /*
  * Single copies: the initiator reads or writes the target's memory by
  * process_vm_readv() or process_vm_writev(), after it has found the region in
- * the target's table. The target takes no part. If it requires an event, the
- * initiator notifies it afterwards by a slot.
+ * the target's table. The target takes no part. If the target requires an
+ * event, the initiator notifies the target by a slot after the copy.
  */
 
 #include <errno.h>

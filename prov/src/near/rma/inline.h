@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of near_rma() for small operations. It serves one buffer that fits
- * into a slot, a region that was looked up last, in a table that has not
- * changed since. No pending operation may interfere, and a slot must be free.
+ * Fast path of near_rma() for small operations. It serves operations with one
+ * local buffer that fits into a slot, on the region that was looked up last,
+ * while the region table has not changed since. No pending operation may
+ * interfere, and a slot must be free.
  *
  * The arguments go from registers to the slot. near_rma_op gets only the data
  * that are necessary to end or to revoke the operation. If verb is a constant,
@@ -38,8 +39,8 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 
 /*
  * True if no pending operation forbids the fast path. delegated: only delegated
- * operations may be pending, because all of them are revoked together, in
- * order.
+ * operations may be pending, because all delegated operations are revoked
+ * together, in order.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,

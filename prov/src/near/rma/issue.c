@@ -15,7 +15,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Opens the gate for messages if no operation requires it to be closed. */
+/* Opens the gate for messages, if no operation is queued or staged. */
 static void near_rma_ungate(const struct near_rma_peer *at)
 {
 	if (near_list_empty(&at->queue) && !at->staged)
@@ -176,8 +176,8 @@ static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
 }
 
 /*
- * Posts requests. 0: for all parts, op has left the queue. With NEAR_RMA_HOLD a
- * read stays in the queue until it has ended.
+ * Posts requests. 0: all parts are posted, and op has left the queue. A read
+ * with NEAR_RMA_HOLD stays in the queue until it has ended.
  */
 static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
 {
@@ -264,7 +264,7 @@ static bool near_rma_take(struct near_rma_op *op,
 	return true;
 }
 
-/* The same for a fast path operation. False: left to near_rma_take(). */
+/* near_rma_take() for a fast path operation. False: call near_rma_take(). */
 static near_inline bool near_rma_take_small(struct near_rma_op *op,
 					const struct near_rma_answer *answer)
 {
@@ -340,7 +340,10 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies buffers to memory of the operation, at `to`. Returns the end there. */
+/*
+ * Copies buffers to memory of the operation, at `to`. Returns the end of the
+ * copy.
+ */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {

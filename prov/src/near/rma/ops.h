@@ -11,9 +11,9 @@
 /* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * Posts a request for the next len bytes of an operation; for a read, one for
- * all bytes. flags: for near_slot.word. Returns 0 or -EAGAIN: the ring has no
- * space.
+ * Posts a request for the next len bytes of an operation; a read has one
+ * request for all bytes. flags: for near_slot.word. Returns 0 or -EAGAIN: the
+ * ring has no space.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -24,7 +24,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 struct near_rma_op *near_rma_op(struct near_port *port,
 				struct near_rma_peer *at,
 				const struct near_rma_args *args);
-/* Counts an operation that has one request and one reply as begun. */
+/* Counts an operation as begun that has a single request and a single reply. */
 static inline void near_rma_begun(struct near_rma_peer *at,
 				  struct near_rma_op *op)
 {
@@ -41,14 +41,16 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 
 /*
  * direct.c. True if the target must be notified of a single copy: the operation
- * has remote CQ data, or the target requests events for all such accesses.
+ * has remote CQ data, or the target requires events of all operations of this
+ * kind.
  */
 bool near_rma_told(const struct near_rma_op *op);
 
 /* ordered.c: the order of operations after messages */
 /*
- * Returns the producer's position in the ring to the peer: tail, and above it
- * the number of resizes, since tail starts at 0 again after each.
+ * Returns the producer's position in the ring to the peer: tail in the lower
+ * bits, the number of resizes above it. Both are necessary, because each resize
+ * sets tail to 0.
  */
 #define NEAR_RMA_MARK_BITS 48	/* bits of the tail */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
@@ -58,8 +60,8 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * The reply to a request has arrived. mark: position after the request. The
- * peer has consumed all slots up to there, so raises tx->taken.
+ * Handles the order after a reply to a request: the peer has consumed all slots
+ * up to the request. mark: near_rma_mark() after the request. Raises tx->taken.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
@@ -76,7 +78,7 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
  */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
-/* True if the operation must not start yet, because of an earlier one. */
+/* True if the operation must not start yet, because of an earlier operation. */
 bool near_rma_must_wait(const struct near_rma_op *op);
 
 /*
@@ -101,7 +103,10 @@ int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
  * copied; -EAGAIN: retry; or another error.
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* The same. memory: address that near_rma_look() has returned. */
+/*
+ * near_rma_direct() with the address that near_rma_look() has stored in
+ * *memory.
+ */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
 /* True if single copy can serve the operation as far as known. */
@@ -126,8 +131,9 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
 /*
- * Reports to the embedder, if it must be reported, an operation of a peer that
- * was executed here, or by the peer after a revocation.
+ * Reports an operation of a peer by event(), if the operation has remote CQ
+ * data or this port requires events. This port, or the peer after a revocation,
+ * has executed the operation.
  */
 void near_rma_over(struct near_port *port, struct near_peer *peer,
 		   const struct near_rma_slot *ask);

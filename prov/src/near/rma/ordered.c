@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Order of operations after messages. A message that was sent may be in the
- * ring still, so an operation that must follow it goes through the ring, too.
- * When the peer replies to a request, it has consumed everything before that
- * request.
+ * Order of operations after messages. A message that was sent may still be in
+ * the ring. So an operation that must follow the message goes through the ring,
+ * too. When the peer replies to a request, it has consumed everything before
+ * that request.
  */
 
 #include <errno.h>

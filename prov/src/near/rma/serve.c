@@ -3,9 +3,9 @@
 
 /*
  * The target of one-sided operations. It executes all atomics, and the reads
- * and writes for which the initiator cannot use single copy. It checks requests
- * against its private region table. If the first part of an operation is
- * rejected, its reply reports that, and further parts are skipped.
+ * and writes for which the initiator cannot use single copy. It checks each
+ * request against the private region table. If the first part of an operation
+ * is rejected, it sends a reply with the error, and skips the further parts.
  */
 
 #include <errno.h>
@@ -81,8 +81,8 @@ static int near_rma_where(const struct near_port *port,
 }
 
 /*
- * Executes a part. True: the operation must have a reply now. False: it has
- * none for this part.
+ * Executes a part of an operation. True: *reply must be sent. False: no reply
+ * to this part.
  */
 static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
 			const uint8_t *data, struct near_rma_reply *reply)
@@ -151,7 +151,7 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->key = ask->key;
 	reply->addr = addr;
 	reply->err = near_rma_where(port, ask, addr, &memory);
-	/* 0: a later operation may have the same id */
+	/* 0, because a later operation may have the same id */
 	at->rejected = reply->err ? ask->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
@@ -169,8 +169,9 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns the operands of a request; inline ones are copied to bytes. NULL:
- * invalid length.
+ * Returns the operands of a request; NULL: invalid length. Operands in the slot
+ * are copied to bytes: they use the memory of ask->total, offset and data,
+ * which this function sets then.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *ask,
@@ -247,9 +248,7 @@ static near_inline bool near_small_take(struct near_rx_ring *ring,
 	       !near_deleg_execute(ring, slot, word);
 }
 
-/*
- * Returns a slot for the reply, to be sent before no other reply; NULL: none.
- */
+/* Returns a slot for a reply; NULL: no slot is free, or other replies wait. */
 static near_inline struct near_slot *near_small_room(struct near_peer *peer)
 {
 	if (near_unlikely(!peer->rma ||
@@ -415,9 +414,8 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Sends the next bytes of a read in parts, NEAR_STEP at most. The region may
- * have been removed since the last part: then the reply is an error. True:
- * complete.
+ * Sends the next bytes of a read in parts, NEAR_STEP at most. If the region was
+ * removed since the last part, sends a reply with an error. True: complete.
  */
 static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 			     struct near_rma_reply *reply)

@@ -70,7 +70,9 @@ static int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 	return ret;
 }
 
-/* Maps the peer's stage, for its operations on memory of this process. */
+/*
+ * Maps the peer's stage, for the peer's operations on memory of this process.
+ */
 static int near_stage_open_theirs(struct near_rma_peer *at, int index)
 {
 	struct near_stage *stage = &at->staging->theirs;
@@ -133,7 +135,9 @@ static int near_chunk_copy(struct near_staging *staging,
 	return ret;
 }
 
-/* True if no copy of the chunk is pending. Sets op->err if one has failed. */
+/*
+ * True if no copy of the chunk is pending. If a copy has failed, sets op->err.
+ */
 static bool near_chunk_copied(const struct near_staging *staging,
 			      struct near_chunk *chunk)
 {
@@ -461,8 +465,8 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * A peer that lives may still access chunks without a reply: then the stage
- * remains allocated, and is not used again.
+ * A peer that lives may still access chunks of operations without a reply. Then
+ * the stage is not freed, so that no other peer uses it.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

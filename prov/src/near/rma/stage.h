@@ -2,21 +2,22 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes of device memory. Only the owner can access its device
- * memory, by copies of the device's driver (struct near_device). So the bytes
- * go through chunks of shared memory, the stage, behind the initiator's region
+ * Reads and writes of device memory. Only the owner can access device memory,
+ * by copies of the device's driver (struct near_device). So the bytes go
+ * through chunks of shared memory, the stage, behind the initiator's region
  * table.
  *
  * - Write: the initiator copies a part into a chunk and posts a request; the
  *   target copies the chunk into its region and replies.
  * - Read: the initiator posts a request for an empty chunk; the target copies a
- *   part of its region into the chunk and replies; the initiator copies it from
- *   there.
+ *   part of its region into the chunk and replies; the initiator copies the
+ *   chunk into its buffers.
  *
- * Copies of a device are asynchronous: polls test whether they have ended. So
+ * Copies of a device are asynchronous: polls test whether a copy has ended. So
  * several chunks can be in use at the same time. Chunks are filled, posted and
  * answered in the order of the operations. Messages and operations of other
- * kinds wait until all have replies. See docs/near/rma.md, *Device memory*.
+ * kinds wait until all staged operations have their replies. See
+ * docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
@@ -46,8 +47,8 @@ struct near_chunk {
 struct near_stage {
 	uint8_t *memory;
 	void *pin;	/* result of near_device.pin(); or NULL */
-	bool pinned;	/* near_device.pin() was called; it may fail */
-	int index;			/* index of the stage in its table */
+	bool pinned;	/* near_device.pin() was called, and may have failed */
+	int index;	/* index of the stage in the region table */
 };
 
 struct near_staging {
@@ -56,7 +57,10 @@ struct near_staging {
 	struct near_table *table;
 	/* for operations of this port; for operations of the peer */
 	struct near_stage ours, theirs;
-	/* number of chunks ever used, and freed again */
+	/*
+	 * Number of chunks that were ever taken; number of those that were
+	 * freed.
+	 */
 	uint32_t filled, freed;
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
 };
@@ -81,12 +85,12 @@ void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
 /*
- * Begins to execute a request, at the target. Nonzero: the slot stays in the
- * ring, since it is invalid or cannot be handled now.
+ * Begins to execute a request, at the target. Nonzero: the slot is not
+ * consumed, because its contents are invalid or cannot be handled now.
  */
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
-/* Sends a reply once the copy of its request has ended. False: not yet. */
+/* Sends the reply to a request whose copy has ended. False: not sent yet. */
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply);
 /*

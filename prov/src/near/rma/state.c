@@ -70,9 +70,9 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 }
 
 /*
- * Makes near_ctl.done of a peer with delegated operations the poll word, if
- * they wait for it. False: the poll word is another peer's, so polls must take
- * steps.
+ * If delegated operations of a peer wait for near_ctl.done, makes this count
+ * the poll word. False: the poll word belongs to another peer, so polls must
+ * take steps.
  */
 static bool near_rma_watched(struct near_port *port,
 			     struct near_rma_peer *at)
@@ -81,7 +81,7 @@ static bool near_rma_watched(struct near_port *port,
 		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
-		return true;	/* it waits for its reply */
+		return true;	/* a read waits for a reply */
 	if (port->watch != &port->watched)
 		return false;
 	near_rma_watch(port, at);

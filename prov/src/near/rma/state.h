@@ -49,11 +49,11 @@ struct near_rma_peer {
 	uint32_t expect;		/* replies that the peer still owes */
 	uint32_t owe;	/* replies that this port owes to the peer */
 	/*
-	 * Of the peer's operations: id of the last one, if it was rejected, so
-	 * that its further parts are skipped; else 0.
+	 * Of operations of the peer: id of the last operation if it was
+	 * rejected, so that its further parts are skipped; else 0.
 	 */
 	uint64_t rejected;
-	/* The same for staged operations; set when their reply is sent. */
+	/* `rejected` of staged operations; set when the reply is sent. */
 	uint64_t failed;
 	/* the peer's region table; NULL: not readable */
 	struct near_table_view *view;
@@ -85,7 +85,7 @@ struct near_rma_op {
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* slot of a delegated operation */
 	/*
-	 * Delegated: number of the operation. Else: near_rma_mark() after its
+	 * A delegated operation: its number. Others: near_rma_mark() after the
 	 * last request.
 	 */
 	uint64_t number;
@@ -114,9 +114,9 @@ struct near_rma_reply {
 	uint8_t verb;
 	uint32_t err;
 	uint64_t id;
-	/* of bytes[]; a read in parts: bytes sent so far */
+	/* offset of bytes[] in the result; a read in parts: bytes sent */
 	uint64_t offset;
-	uint64_t len;	/* of bytes[]; a read in parts: bytes in total */
+	uint64_t len;	/* length of bytes[]; a read in parts: bytes in total */
 	uint64_t key;	/* key and target address of a read in parts */
 	uint64_t addr;
 	/* With device memory, the next three: stage.h. */
@@ -162,8 +162,8 @@ static inline void near_rma_wake(struct near_port *port,
 }
 
 /*
- * Makes near_ctl.done of this peer the poll word. The first of its delegated
- * operations must be a write: only writes are completed by this count alone.
+ * Makes near_ctl.done of this peer the poll word. The first delegated operation
+ * of the peer must be a write: this count alone completes writes only.
  */
 static inline void near_rma_watch(struct near_port *port,
 				  struct near_rma_peer *at)

@@ -215,8 +215,8 @@ int near_table_add(struct near_table *table,
 }
 
 /*
- * Removes an entry. Entries behind it that linear probing has moved away from
- * their place are moved back into the gap.
+ * Removes an entry. Linear probing may have moved entries behind it away from
+ * the places of their hashes; these entries are moved back into the gap.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {

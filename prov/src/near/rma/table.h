@@ -4,9 +4,8 @@
 /*
  * Memory regions, found by their keys. The owner checks the requests of peers
  * against a table in its private memory. A copy of this table lies in a memfd
- * that peers map. An initiator looks up a region there before it copies from or
- * to the owner's memory itself. The copy is a seqlock: its generation is odd
- * while the owner writes.
+ * that peers map. Before a single copy, an initiator looks up the region in
+ * this memfd, which is a seqlock: its generation is odd while the owner writes.
  *
  * The embedder serializes calls for a table with the calls for its ports.
  */
@@ -23,8 +22,8 @@ static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
 /*
  * Stages for operations on device memory: an initiator uses one stage for each
- * peer. It lies behind the table in the same file, NEAR_STAGE bytes long, and
- * consists of chunks. See stage.h.
+ * peer. A stage lies behind the table in the same file, is NEAR_STAGE bytes
+ * long, and consists of chunks. See stage.h.
  */
 #define NEAR_STAGES 256
 #define NEAR_STAGE (2u << 20)
@@ -62,7 +61,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
 }
 
-/* near_table_find() for an entry that is not at the place of its hash. */
+/* The remaining search of near_table_find(), by linear probing. */
 const struct near_region_entry *
 near_table_find_on(const struct near_table *table, uint64_t key);
 /*
@@ -93,7 +92,7 @@ struct near_table_view {
 };
 
 /*
- * Maps the table of a peer. fd then belongs to the view, also after an error.
+ * Maps the table of a peer. The view owns fd from now on, also after an error.
  */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);

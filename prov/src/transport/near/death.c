@@ -3,9 +3,9 @@
 
 /*
  * Failure of a peer. At this time near has delivered all messages that the peer
- * sent completely, and has ended the pending operations. This file ends receives
- * that name the peer with an error. It drops the unexpected messages that
- * were in the peer's memory.
+ * sent completely, and has ended the pending operations. This file ends
+ * receives that name the peer with an error. It drops the unexpected messages
+ * that were in the peer's memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -54,9 +54,9 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 }
 
 /*
- * Ends all posted receives that name the peer with an error. Receives that the
- * core has are recalled before; those that the core has already matched
- * complete normally.
+ * Ends all posted receives that name the peer with an error. Recalls receives
+ * that the core has. If the core has already matched a receive, it completes
+ * normally.
  */
 static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 			      fi_addr_t number)
@@ -94,8 +94,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
 		/*
-		 * before the routes of the peer, which give their source, are
-		 * removed
+		 * before the peer's routes are removed, which give the source
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

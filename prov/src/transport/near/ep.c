@@ -18,7 +18,7 @@
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* polls before a port is closed */
-/* then the core carries messages to the peer */
+/* limit of near_attr.timeout_ms; afterwards the core carries messages */
 #define DUO_NEAR_TIMEOUT_MS 2000
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
@@ -60,8 +60,8 @@ static void duo_near_describe(struct duo_near *near)
 }
 
 /*
- * Opens the port. Stores its address in ep->publication, for the registry
- * record.
+ * Opens the port. Stores the port's address in ep->publication, for the
+ * registry record.
  */
 static int duo_near_open(struct duo_ep *ep)
 {
@@ -96,8 +96,8 @@ static int duo_near_open(struct duo_ep *ep)
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
 	/*
-	 * The address is the core's name of the endpoint: other processes may
-	 * have it and connect from now on.
+	 * Other processes may know the port's address already, as the core's
+	 * name of the endpoint, and connect from now on.
 	 */
 	if (ep->core.peer_names) {
 		near_listen(ep->near->port, -1);
@@ -123,7 +123,7 @@ static void duo_near_hide(struct duo_ep *ep)
 		ep->near = NULL;
 }
 
-/* Adds the port's descriptor to a wait object, if that has one. */
+/* Adds the port's descriptor to the waiter, if the waiter has a wait object. */
 static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 {
 	return waiter->fd < 0 ? 0 :
@@ -170,8 +170,9 @@ static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 }
 
 /*
- * Large messages that are pending need replies of their receivers, and so polls
- * of this process. Polls a limited number of times: a receiver may not poll.
+ * Large messages that are pending need replies of the receivers, and this
+ * process must poll to handle replies. The number of polls is limited, because
+ * a receiver may never reply.
  */
 static void duo_near_drain(struct duo_ep *ep)
 {
@@ -199,9 +200,9 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns a free peer index. Indexes are used in turn, so
- * that an index is not reused soon: a thread that sends to an index just freed
- * then finds no peer, and not another one.
+ * near_sink.peer_up(): assigns a free peer index. The indexes are used in turn,
+ * so that an index is not reused soon. Reason: a thread may still send to an
+ * index that was just freed; it should find no peer there, not another peer.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -298,8 +299,8 @@ static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
 		return;
 	near_peer_watch(ep->near->port, peer);
 	/*
-	 * All messages of the peer come over near, so its first message need
-	 * not confirm that.
+	 * If near alone carries messages, all messages of the peer come over
+	 * near: the peer is a confirmed source before its first message.
 	 */
 	if (ep->core.carries_nothing)
 		ep->confirmed[local / 64] |= 1ULL << local % 64;

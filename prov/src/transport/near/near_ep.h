@@ -3,12 +3,12 @@
 
 /*
  * The local side of an endpoint over near: its port, its peers by index, and
- * its pending operations. ep.c opens it and connects peers; send.c sends;
+ * its pending operations. ep.c opens the port and connects peers; send.c sends;
  * sink.c receives; death.c handles the failure of peers; onesided.h has RMA and
- * atomics. near itself: docs/near/design.md.
+ * atomics. For near itself see docs/near/design.md.
  *
- * Cost: 36 KiB per endpoint, and the memory of near. The code of near for a
- * message is inlined here. The domain's lock protects everything.
+ * Cost: 36 KiB per endpoint, and the memory of near. near's code for a message
+ * is inlined here. The domain's lock protects all state.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -23,9 +23,9 @@
 #define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
 
 /*
- * If the core's addresses are those of near (the provider near), the port is
- * opened with the endpoint, as ep->near_named. fi_enable then stores it in
- * ep->near, so that no thread polls the port earlier.
+ * In the provider near, the core's addresses are those of near. So the port is
+ * opened with the endpoint, and stored in ep->near_named. fi_enable copies
+ * ep->near_named to ep->near; no thread polls the port earlier.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
@@ -41,8 +41,8 @@ struct duo_near {
 	struct near_pool sends;
 	struct duo_blocks blocks;
 	/*
-	 * Pending sub-receives (parts of multi-receive buffers). Those of one
-	 * peer complete in order.
+	 * Pending sub-receives (parts of multi-receive buffers), in the order
+	 * in which those of one peer must complete.
 	 */
 	struct duo_rx_list frags;
 	bool onesided;			/* near_rma_open() has succeeded */
@@ -53,7 +53,7 @@ struct duo_near {
 	 * duo_near_small().
 	 */
 	uint32_t small;
-	uint32_t next;	/* peer index from which a free one is searched */
+	uint32_t next;	/* first peer index to try for a new peer */
 	struct near_peer *peer[DUO_LOCAL_MAX];
 	/* the map has a reference to the peer */
 	bool bound[DUO_LOCAL_MAX];
@@ -78,7 +78,7 @@ static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 	return 1u << (op->flags & NEAR_RMA_COPY ? NEAR_VERBS : op->verb);
 }
 
-/* Returns the fi_addr of a peer index; FI_ADDR_NOTAVAIL: it has none. */
+/* Returns the fi_addr of a peer index; FI_ADDR_NOTAVAIL: the peer has none. */
 static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 				      fi_addr_t number)
 {
@@ -98,7 +98,8 @@ static near_inline fi_addr_t duo_near_number(const struct near_peer *peer)
 }
 
 /*
- * Counts CQ reads that have found the port's rings empty: they replaced polls.
+ * Counts CQ reads that have replaced polls: they have found the port's rings
+ * empty.
  */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
@@ -106,10 +107,7 @@ static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 		near_passed(ep->near->port, polls);
 }
 
-/*
- * Returns polls, or the number of polls before the port's next tick if that is
- * less.
- */
+/* Returns polls, limited to the number of polls before the port's next tick. */
 static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 {
 	uint32_t left = ep->near ? near_polls_left(ep->near->port) : polls;
@@ -146,7 +144,8 @@ uint32_t duo_near_poll(struct duo_cq *cq);
  */
 int duo_near_arm(struct duo_ep *ep);
 /*
- * Ends a sleep. True: the other sleeping threads must be woken, and arm again.
+ * Ends a sleep. True: the caller must wake the other sleeping threads, which
+ * must arm again.
  */
 bool duo_near_woken(struct duo_ep *ep);
 struct duo_recv;

@@ -65,7 +65,8 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 };
 
 /*
- * Events cost peers a slot each, so only those that are counted are requested.
+ * Each event costs the peer a slot, so only events that a counter counts are
+ * requested.
  */
 void duo_near_onesided_tell(struct duo_ep *ep)
 {
@@ -76,9 +77,9 @@ void duo_near_onesided_tell(struct duo_ep *ep)
 }
 
 /*
- * Returns the bits of duo_near.small. A call on the fast path checks no order
- * and no flags, so these must permit the verb for injected operations and for
- * calls without flags.
+ * Returns the bits of duo_near.small. The fast path tests neither order nor
+ * flags. So a bit is set only if the endpoint's order and default flags permit
+ * the fast path for this verb.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

@@ -4,8 +4,8 @@
 /*
  * RMA and atomics over near. near has the regions that the core has registered,
  * with the core's keys. If near cannot execute an operation, or would reject
- * it, the core executes it: the application then gets the core's result or
- * error.
+ * it, the core executes the operation. So the application gets the core's
+ * result or error.
  */
 #ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
 #define DUO_TRANSPORT_NEAR_ONESIDED_H
@@ -16,29 +16,26 @@
 #include "obj/mr.h"
 
 /*
- * Enables RMA and atomics; must be called before near_address(). If that fails,
- * logs a warning and returns 0: the core executes them. Returns an error only
- * if the application has requested an order between messages and RMA, or if the
- * core carries nothing.
+ * Enables RMA and atomics of near. Must be called before near_address(). If
+ * this fails, the core executes RMA and atomics: logs a warning and returns 0.
+ * Returns an error only if the application has requested an order between
+ * messages and RMA, or if the core carries nothing.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
 /* Takes over flags and counters, when the endpoint is enabled. */
 void duo_near_onesided_start(struct duo_ep *ep);
-/*
- * Requests events of peers' operations if a counter of the endpoint counts
- * them.
- */
+/* Requires peers to report operations that a counter of the endpoint counts. */
 void duo_near_onesided_tell(struct duo_ep *ep);
 /*
- * near_rma_sink.done(): ends an operation. about: flags of its completion; with
- * FI_COMPLETION there is one.
+ * near_rma_sink.done(): ends an operation. about: flags of the completion,
+ * which is written only if FI_COMPLETION is set.
  */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
 /* region.c */
 /*
- * True if near can execute RMA and atomics for this info. The core executes
+ * True if near can execute RMA and atomics for this info. The core must execute
  * them if the application requests something that near lacks:
  *
  * - FI_FENCE without messages: a fence would have to wait for both paths;
@@ -47,19 +44,21 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
- * Opens the region table of a domain if near can execute RMA for the info, and
- * there is none yet. Called for the domain, and for each endpoint. The core
- * alone knows regions that were registered before. An error is returned only if
- * the core carries nothing; then the table is always opened.
+ * Opens the region table of a domain, if near can execute RMA for the info, and
+ * the domain has no table yet. Called for the domain, and for each endpoint.
+ * near does not know regions that were registered earlier; the core executes
+ * operations on them. If the core carries nothing, the table is always opened,
+ * and errors are returned; otherwise 0.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);
 /*
- * Set, list or unlist a region that the core has registered. near lists it in
- * the domain's table if peers may access it. If it is not listed, the core
- * executes operations on it; if the core carries nothing, an error is returned.
- * These three take the domain's lock.
+ * Set, list or unlist a region that the core has registered. A region that
+ * peers may access is listed in the domain's table. If a region is not listed,
+ * the core executes operations on the region. If listing fails and the core
+ * carries nothing, an error is returned. These three functions take the
+ * domain's lock.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);

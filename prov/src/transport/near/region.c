@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions that local peers may access over near: contiguous ones, in
+ * Memory regions that local peers may access over near: contiguous regions, in
  * host or device memory. They have the core's key and addressing mode.
  */
 

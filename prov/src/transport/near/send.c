@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends over near. A send that fits into the peer's ring completes when the
- * message is in the ring. A larger one, or one with FI_DELIVERY_COMPLETE,
- * completes when the peer has received the message.
+ * Sends over near. If a message fits into the peer's ring, the send completes
+ * when the message is in the ring. Otherwise, or with FI_DELIVERY_COMPLETE, the
+ * send completes when the peer has received the message.
  */
 
 #include <rdma/fi_errno.h>
@@ -75,13 +75,15 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles the error of a send. Returns it if the core carries nothing, or if it
- * is -FI_EINVAL; else -FI_EAGAIN, so that the application tries again.
+ * Handles the error ret of a send. If the core carries nothing, or if ret is
+ * -FI_EINVAL, returns ret. Otherwise returns -FI_EAGAIN, so that the
+ * application tries again:
  *
- * - If the peer cannot be connected, the core carries the next attempt. But
- *   while near waits for the peer's reply, it does not.
- * - If the peer has failed, the next poll detects that and removes its routes.
- *   Then the address is looked up again, and fails if no new process has it.
+ * - If the peer cannot be connected, the core carries the next attempt, unless
+ *   near still waits for the peer's reply.
+ * - If the peer has failed, the next poll detects the failure and removes the
+ *   peer's routes. Then the address is looked up again, which fails if no new
+ *   process has the address.
  */
 static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
 				int ret)
@@ -96,8 +98,9 @@ static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
 }
 
 /*
- * Starts a large send. An injected one has no completion. owned: NULL, or
- * memory from malloc() with the message; if the call succeeds, near frees it.
+ * Starts a large send. An injected send has no completion. owned: NULL, or
+ * memory from malloc() with the message; if the call succeeds, near frees this
+ * memory.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t number, void *owned)
@@ -130,7 +133,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* Handles a message that near_send() has not sent. ret: its result. */
+/* Handles a message for which near_send() has returned ret, not 0. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t number, int ret)
@@ -141,8 +144,8 @@ duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message through the ring if it fits, several buffers after a copy to
- * the stack. NEAR_LARGE: it must be sent by duo_near_large().
+ * Sends a message through the ring, if it fits; several buffers are copied to
+ * the stack first. NEAR_LARGE: the caller must call duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t number)
@@ -181,8 +184,8 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 }
 
 /*
- * Sends a message in device memory: copies it to host memory, on the stack if
- * it is short, and sends the copy.
+ * Sends a message in device memory: copies the message to host memory, then
+ * sends the copy. A short copy is on the stack.
  */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
@@ -205,7 +208,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* near must copy the message if it is in small */
+	/* near must copy a message in `small` during the call */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, number, owned);
 	near->ep->stats.device_tx_msgs += !ret;
@@ -214,8 +217,8 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 
 /*
  * Sends any message. With FI_FENCE, the message waits for all pending
- * operations to the peer. The peer may have been freed since the caller looked
- * up its index.
+ * operations to the peer. near may have freed the peer after the caller looked
+ * up the index.
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,

@@ -4,8 +4,8 @@
 /*
  * Delivery of the messages that the fast path of sink.h does not handle.
  *
- * A message that is longer than its receive is truncated by near, so no bounce
- * buffer is necessary for it.
+ * near truncates a message that is longer than its receive, so no bounce buffer
+ * is necessary for such a message.
  */
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void duo_near_failed(struct duo_rx *rx, int err)
 	duo_arrival_failed(rx, &error);
 }
 
-/* Writes the completion of a receive or its error, and frees rx. */
+/* Writes the completion or error of a receive, and frees rx. */
 static void duo_near_report(struct duo_rx *rx, int err)
 {
 	if (err)
@@ -75,7 +75,7 @@ static void duo_near_begin(struct duo_rx *rx)
 
 /*
  * Ends a receive. Sub-receives of one peer complete in the order of the
- * multi-receive buffer: one that has ended waits for those before it.
+ * multi-receive buffer: a sub-receive that has ended waits for all before it.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
@@ -121,9 +121,9 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /*
- * Receives a rendezvous message into the buffers of recv. If one of them is
- * device memory, receives into host memory first, which is stored in *bounce.
- * Returns 0: duo_near_received() is called at the end; or -FI_EAGAIN.
+ * Receives a rendezvous message into the buffers of recv. If a buffer is device
+ * memory, receives into host memory first, and stores this memory in *bounce.
+ * Returns 0: near calls duo_near_received() at the end; or -FI_EAGAIN.
  */
 static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 			    const struct near_rndv *rndv,
@@ -153,9 +153,9 @@ static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 }
 
 /*
- * Queues an unexpected message, with a copy of its payload. hold: as an
- * unresolved message. If there is no memory, the message stays in the ring;
- * once the ring is full, sends of its sender return -FI_EAGAIN.
+ * Queues an unexpected message, with a copy of its payload. hold: queue it as
+ * an unresolved message. If there is no memory, the message stays in the ring;
+ * once the ring is full, the sender's calls return -FI_EAGAIN.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -190,8 +190,9 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message to a matching receive, on the slow path: a rendezvous, one
- * that is truncated, or a receive of several buffers or without completion.
+ * Delivers a message to a matching receive, on the slow path: a rendezvous, a
+ * message that must be truncated, or a receive with several buffers or without
+ * completion.
  */
 static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
@@ -215,7 +216,7 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			duo_rx_set_bounce(rx, bounce);
 		return 0;
 	}
-	/* no memory for this receive; another one may match the message */
+	/* no memory for this receive; another receive may match */
 	duo_near_end(rx, FI_ENOMEM);
 	return -FI_EAGAIN;
 }
@@ -233,10 +234,10 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, number);
 	/*
-	 * Unresolved messages (held) are matched before this one. During
-	 * fi_close no message is matched: fi_close may still fail, and then
-	 * all are matched in order. If the source is unknown, but may be an
-	 * address of the AV, the message is unresolved, too.
+	 * Unresolved messages (held) are matched before this message. During
+	 * fi_close no message is matched: fi_close may still fail, and then all
+	 * messages are matched in order. If the source is unknown, but may be
+	 * an address of the AV, the message is unresolved, too.
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
@@ -263,7 +264,8 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 }
 
 /*
- * Nothing may fail once near has the buffers, so rx is changed only afterwards.
+ * Changes rx only after near has accepted the buffers, since nothing may fail
+ * then.
  */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {

@@ -3,9 +3,9 @@
 
 /*
  * Fast path of received messages, inlined into polls. It handles a message that
- * fits into the one buffer of the first posted receive: the payload is copied
- * from the ring into this buffer, and the completion is written for the reader
- * of the CQ. sink.c handles all other messages. The caller holds the domain's
+ * fits into the one buffer of the first posted receive: it copies the payload
+ * from the ring into this buffer, and writes the completion for the reader of
+ * the CQ. sink.c handles all other messages. The caller holds the domain's
  * lock.
  *
  * Cost: 100 instructions for a message of 8 bytes.
@@ -42,8 +42,8 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 }
 
 /*
- * Copies the payload into the buffer of rx, which is large enough. False: it
- * must be copied later (rendezvous).
+ * Copies the payload into the buffer of rx, which is large enough. False: a
+ * rendezvous message that cannot be copied now.
  */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
@@ -100,10 +100,10 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive if the fast path can complete it: it matches
- * the message, has one buffer that is large enough, its completion is reported,
- * and the core does not have it. Else NULL. Stores the fi_addr of the source in
- * *addr.
+ * Returns the first posted receive if the fast path can complete it, else NULL.
+ * The receive must match the message, have one buffer that is large enough, and
+ * have a completion, and the core must not have it. Stores the fi_addr of the
+ * source in *addr.
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
@@ -135,9 +135,9 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	struct duo_rx *rx = NULL;
 
 	/*
-	 * Unresolved messages (held) are matched before this one. During
-	 * fi_close no message is matched: fi_close may still fail, and then
-	 * all are matched in order.
+	 * Unresolved messages (held) are matched before this message. During
+	 * fi_close no message is matched: fi_close may still fail, and then all
+	 * messages are matched in order.
 	 */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
@@ -183,7 +183,7 @@ duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives the next message of a ring if it is inline, and writes its
+ * Receives the next message of a ring, if the message is inline, and writes its
  * completion at `at`. Returns the place of the next completion; NULL: nothing
  * was done. Calls no function. The caller guarantees that duo_cq.attention is
  * 0: there are no unresolved messages, and the endpoint is not being closed.
@@ -214,7 +214,8 @@ static near_inline void *duo_near_take_first(struct duo_ep *ep,
 
 /*
  * The sink that cq/read.c passes to near_rx_ring_poll(), which calls only these
- * two functions of it. near calls the others through near_attr.sink.
+ * two functions of the sink. near calls the other functions through
+ * near_attr.sink.
  */
 static const struct near_sink duo_near_rings = {
 	.room = duo_near_room,
