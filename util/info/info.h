@@ -108,7 +108,8 @@ void info_check_environment(void);
 void info_check_params(const struct info_fabric *fabric);
 /*
  * Checks that the caller's FI_PROVIDER selects ofi_duo. OFFERED: the names that
- * libfabric returns; if empty, does nothing, because that was reported.
+ * libfabric returns. Does nothing if OFFERED is empty, because another check
+ * has reported that.
  */
 void info_check_filter(const struct info_fabric *fabric, const char *offered);
 

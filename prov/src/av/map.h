@@ -69,13 +69,13 @@ void duo_map_scan(struct duo_ep *ep);
 /* True if the time of the planned scan has come. */
 bool duo_map_retry_due(const struct duo_map *map);
 /*
- * Monitors the peer at addr, so that its failure ends the receives that name
- * it.
+ * Monitors the peer at addr, so that a failure of the peer ends the receives
+ * that name addr.
  */
 void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Removes the routes to near's peer with this index, which has failed. exited:
- * its process has exited, too: FI_DUO_DEAD.
+ * the peer's process has exited, so the addresses get the reason FI_DUO_DEAD.
  */
 void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited);
 /*

@@ -178,9 +178,9 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Uses no pid, because /proc may belong to another pid namespace. Uses the
- * calling thread, because /proc/self has no descriptors after the main thread
- * has ended.
+ * See proc.h. Uses no pid, because /proc may belong to another pid namespace.
+ * Uses the calling thread, because /proc/self has no descriptors after the main
+ * thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {

@@ -19,8 +19,9 @@
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * For the target of a tail call that has its caller's arguments: the compiler
- * must not drop any of them.
+ * For a function that is called as a tail call with all arguments of its
+ * caller. The compiler must not remove unused arguments, so that the others
+ * stay in their registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 

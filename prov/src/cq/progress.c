@@ -53,9 +53,9 @@ DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the core. Each poll must while there is a core
- * poll budget or while the local transport is idle; otherwise every
- * core_poll_interval-th.
+ * True if this poll must poll the core. While there is a core poll budget, or
+ * the local transport is idle, each poll must. Otherwise only every
+ * core_poll_interval-th poll must.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -74,8 +74,8 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 
 /*
  * True if this poll must poll the local transport. While the local transport
- * pauses and the core is active, only every DUO_LOCAL_INTERVAL-th must, to save
- * time.
+ * pauses and the core is active, only every DUO_LOCAL_INTERVAL-th poll must, to
+ * save time.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {

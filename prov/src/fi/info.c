@@ -182,7 +182,8 @@ int duo_info_restrict(struct fi_info *info)
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
 	/*
-	 * a core may reach this host only, for example over the loopback device
+	 * FI_REMOTE_COMM only if the core has it: over the loopback device no
+	 * core reaches another host
 	 */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;

@@ -89,8 +89,8 @@ void duo_registry_unlock(int lock);
 int duo_registry_number(int dir, uint64_t compat_id);
 void duo_registry_forget(int dir, uint64_t compat_id);
 /*
- * Removes the directory that contains "file" if it contains only counts and is
- * not locked.
+ * Removes the directory that contains "file", unless it contains a record or a
+ * process has locked it.
  */
 void duo_registry_leave(int dir, const char *file);
 /*

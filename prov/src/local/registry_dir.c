@@ -94,7 +94,9 @@ void duo_registry_unlock(int lock)
 	close(lock);
 }
 
-/* Writes the name of the count's file, which has one byte for each endpoint. */
+/*
+ * Writes the name of the file that counts endpoints: its length is the count.
+ */
 static void duo_count_name(uint64_t compat_id, char *name)
 {
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
@@ -125,7 +127,9 @@ void duo_registry_forget(int dir, uint64_t compat_id)
 	unlinkat(dir, name, 0);
 }
 
-/* If the directory contains no files but counts, removes these. */
+/*
+ * Removes the files that count endpoints if the directory contains no record.
+ */
 static void duo_dir_clear(int dir)
 {
 	DIR *stream = duo_registry_list(dir);

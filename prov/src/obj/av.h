@@ -34,12 +34,13 @@ struct duo_ep;
  *
  * The state changes from UNDECIDED to CORE or LOCAL, and from LOCAL to CORE
  * only before the first message. So all messages to one peer take one path and
- * keep their order. The state is reset if the address is removed, or inserted
- * again after its process has changed.
+ * keep their order. The state is reset if the address is removed, if its
+ * process fails, or if it is inserted again after its process has changed.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	DUO_ROUTE_UNDECIDED,	/* no send yet, and no registry record found */
+	DUO_ROUTE_UNDECIDED,	/* no send and no record yet, or the process has
+				 * exited */
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
 };

@@ -86,7 +86,8 @@ struct duo_ep_rx {
 	size_t iov_limit;
 	bool ready;		/* the endpoint is enabled and can receive */
 	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
-	bool dead;		/* an address has failed: duo_map_dead() */
+	bool dead;		/* the process of some address has failed, see
+				 * duo_map_dead() */
 	uint64_t failed;
 	struct duo_rx_list held;	/* unresolved messages */
 	struct duo_rx_list claimed; /* messages claimed by FI_PEEK | FI_CLAIM */

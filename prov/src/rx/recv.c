@@ -104,7 +104,8 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 
 /*
  * Ends rx with FI_ECONNRESET, because no path can deliver a message: the core
- * carries nothing, and the source is not local. Returns 0.
+ * carries nothing and the source is not local, or the source's process has
+ * exited (duo_map_dead()). Returns 0.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -294,9 +295,11 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 
 /*
  * True if the call is valid, no message waits for a receive, and the core need
- * not get the receive in this call. If the core matches only in polls, it may
- * get the receive at its next poll, unless a multi-receive buffer is open or
- * there are deferred receives that are not due.
+ * not get the receive in this call.
+ *
+ * If the core matches only in polls, it may get the receive at its next poll,
+ * unless a multi-receive buffer is open, there are deferred receives that are
+ * not due, or the process of some address has failed.
  */
 DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       enum duo_recv_when when)

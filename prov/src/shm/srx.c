@@ -283,8 +283,8 @@ void duo_shm_srx_init(struct duo_ep *ep)
 }
 
 /*
- * Copies a message from the bounce buffer to the application's buffers, as far
- * as it fits.
+ * Copies a message from the bounce buffer to the application's buffers. Leaves
+ * out the part that does not fit.
  */
 DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 {

@@ -298,8 +298,8 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 }
 
 /*
- * fi_inject_atomic(). Passes the operation to the core by fi_inject_atomic(),
- * because fi_atomicmsg() has no flag that suppresses the completion.
+ * Injects an atomic. The call of the core must be an inject call, too, because
+ * fi_atomicmsg() has no flag that suppresses the completion.
  */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,

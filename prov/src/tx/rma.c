@@ -159,9 +159,8 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 }
 
 /*
- * The slow path of injected writes. Passes the operation to the core by
- * fi_inject_write(), because fi_writemsg() has no flag that suppresses the
- * completion.
+ * The slow path of injected writes. The call of the core must be an inject
+ * call, too, because fi_writemsg() has no flag that suppresses the completion.
  */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
