@@ -105,8 +105,8 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * duo_proc_check() for a process that is not in /proc, which may hide it. Some
- * kernels have no pidfds.
+ * See duo_proc_check(). Checks a process that is not in /proc, which may hide
+ * the process. A kernel without pidfds cannot check it: returns an error.
  */
 static int duo_proc_hidden(pid_t pid)
 {

@@ -55,8 +55,8 @@ struct duo_device_iface {
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
 		    void **state);
 	/*
-	 * Frees the state. Waits for the end of all copies from and to the
-	 * region first.
+	 * Waits for the end of all copies from and to the region, then frees
+	 * the state.
 	 */
 	void (*close)(void *state);
 	/* As in struct near_device. Either "to" or "from" is device memory. */

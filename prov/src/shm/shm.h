@@ -22,7 +22,7 @@
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
 #define DUO_SHM_PEERS 256	/* most peers of an AV of shm */
 #define DUO_SHM_ENDPOINTS 250	/* most endpoints of a user on a host, see
-				 * below */
+				 * struct duo_shm */
 #define DUO_SHM_QUEUE 1024	/* operations in flight in each direction */
 #define DUO_SHM_INJECT 4096	/* bytes */
 #define DUO_SHM_IOV 4		/* most buffers of a message */
