@@ -30,8 +30,8 @@ uint16_t se_ah_find(struct se_dev *dev, const union ibv_gid *gid)
 }
 
 /*
- * Returns the address handle number of the GID, with one reference more; -1 if
- * the device has no more handles. The caller holds dev->lock.
+ * Returns the address handle number of the GID and adds a reference to it; -1
+ * if the device has no more handles. The caller holds dev->lock.
  */
 static int se_ah_take(struct se_dev *dev, const union ibv_gid *gid)
 {

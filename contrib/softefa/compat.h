@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Structures of efadv.h with the fields that newer rdma-core headers add, so
- * that a library built against old headers (Debian 12 has version 44) serves
- * new callers. The layouts are ABI: fields are only ever added at the end, and
+ * Structures of efadv.h, with the fields that newer rdma-core headers add. So a
+ * library built with old headers (Debian 12 has version 44) works with newer
+ * callers. The layouts are ABI: new versions only add fields at the end, and
  * the caller passes the size of its structure in inlen.
  */
 #ifndef SOFTEFA_COMPAT_H
@@ -24,14 +24,17 @@
 
 #define SE_QP_UNSOLICITED (1u << 0)
 
-/* struct efadv_cq; the last function since rdma-core 54 */
+/* struct efadv_cq. The last function exists since rdma-core 54. */
 struct se_dv_cq {
 	uint64_t comp_mask;
 	int (*wc_read_sgid)(struct efadv_cq *dv, union ibv_gid *sgid);
 	bool (*wc_is_unsolicited)(struct efadv_cq *dv);
 };
 
-/* struct efadv_qp_init_attr; flags, sl since rdma-core 54, wr_flags since 64 */
+/*
+ * struct efadv_qp_init_attr. flags and sl exist since rdma-core 54, wr_flags
+ * since 64.
+ */
 struct se_dv_qp_attr {
 	uint64_t comp_mask;
 	uint32_t driver_qp_type;
@@ -42,7 +45,10 @@ struct se_dv_qp_attr {
 };
 #define SE_WR_PROCESSING_HINTS (1u << 0)
 
-/* struct efadv_cq_init_attr; flags and the external memory since 58 */
+/*
+ * struct efadv_cq_init_attr. flags and the external memory exist since
+ * rdma-core 58.
+ */
 struct se_dv_cq_attr {
 	uint64_t comp_mask;
 	uint64_t wc_flags;
@@ -74,8 +80,8 @@ struct se_dv_qp {
 };
 
 /*
- * Copies a structure to or from a version of another size; missing fields are
- * 0.
+ * Copies a structure to or from another version of it, which may have another
+ * size. Missing fields are 0.
  */
 static inline void se_copy_out(void *to, size_t size, const void *from,
 			       size_t from_size)

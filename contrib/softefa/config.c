@@ -10,7 +10,7 @@
 
 #include "softefa.h"
 
-#define SE_REORDER 0.05 /* as EFA: no program may rely on order */
+#define SE_REORDER 0.05 /* as EFA: no program may rely on an order */
 
 struct se_config se_cfg;
 
@@ -86,9 +86,9 @@ static void se_env_str(const char *name, char *value, size_t size)
 }
 
 /*
- * Reads SOFTEFA_DIR. Returns an errno if the path is too long or relative:
- * truncated, or resolved in another working directory, it would name another
- * directory. There is no device then.
+ * Reads SOFTEFA_DIR. Returns an errno if the path is too long or relative, and
+ * there is no device. A truncated path, or a relative one in another working
+ * directory, would name another directory.
  */
 static int se_env_dir(char *value, size_t size)
 {

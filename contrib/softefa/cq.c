@@ -3,7 +3,7 @@
 
 /*
  * Completion queues. As on the device, a ring has the requested number of
- * entries, and a completion that finds all of them in use is lost.
+ * entries. If all entries are in use, the next completion is lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ bool se_cq_empty(struct se_cq *cq)
 
 /*
  * Reports the first overrun on stderr. Neither the device nor the kernel's
- * driver sends an event: the completion is lost, and the work request counts as
- * outstanding for ever.
+ * driver reports it: the completion is lost, and its work request counts as
+ * outstanding forever.
  */
 static void se_cq_overrun(struct se_cq *cq)
 {
@@ -48,7 +48,10 @@ void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe)
 		se_notify_fire(cq->notify);
 }
 
-/* Numbers of empty polls between two of these; powers of two. */
+/*
+ * Numbers of empty polls after which a poll does additional work. Powers of
+ * two.
+ */
 #define SE_DRIVE_POLLS 8   /* drive the QPs of other CQs */
 #define SE_TIDY_POLLS 8192 /* free flows and ring blocks of failed peers */
 
@@ -65,9 +68,9 @@ static void se_cq_tidy(struct se_cq *cq)
 }
 
 /*
- * Drives the QPs of this CQ at each call, without a lock of the process, and
- * those of other CQs at every SE_DRIVE_POLLS-th: on the udp wire each QP costs
- * a system call.
+ * Drives the QPs of this CQ at each call, without a lock of the process. Drives
+ * those of other CQs at every SE_DRIVE_POLLS-th call only, because on the udp
+ * wire each QP costs a system call.
  */
 static void se_cq_progress(struct se_cq *cq)
 {
@@ -99,7 +102,7 @@ static int se_cq_next(struct se_cq *cq)
 	cq->cur = cq->ring[head & cq->mask];
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 	if (!cq->cur.qp)
-		return EINVAL; /* its QP was destroyed */
+		return EINVAL; /* the QP of the completion was destroyed */
 	if (!cq->cur.recv)
 		cq->cur.qp->sq_used--;
 	else if (cq->cur.unsolicited)
@@ -187,8 +190,8 @@ int se_cq_attach(struct se_cq *cq, struct se_qp *qp)
 }
 
 /*
- * Removes the QP from the CQ. Its completions stay in the ring; a poll that
- * reaches one returns EINVAL.
+ * Removes the QP from the CQ. The QP's completions stay in the ring; the poll
+ * that reaches one of them returns EINVAL.
  */
 void se_cq_detach(struct se_cq *cq, struct se_qp *qp)
 {
@@ -234,7 +237,10 @@ static struct ibv_cq_ex *se_cq_refuse(int err)
 	return NULL;
 }
 
-/* Makes the checks of create_cq() in rdma-core, then those of the kernel. */
+/*
+ * Checks the attributes as create_cq() of rdma-core does, then as the kernel
+ * does.
+ */
 static int se_cq_check(const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |
@@ -246,7 +252,7 @@ static int se_cq_check(const struct ibv_cq_init_attr_ex *attr)
 	    (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
-		return EINVAL; /* parent domains do not exist here */
+		return EINVAL; /* this device has no parent domains */
 	if (!attr->cqe || attr->cqe > SE_MAX_CQE ||
 	    attr->comp_vector >= SE_COMP_VECTORS)
 		return EINVAL;

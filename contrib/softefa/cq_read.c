@@ -100,8 +100,8 @@ static struct se_cq *se_cq_of_dv(struct efadv_cq *dv)
 }
 
 /*
- * Returns the sender's GID, as the device only for a sender without an address
- * handle.
+ * Returns the sender's GID, as the device does for senders without an address
+ * handle only.
  */
 static int se_read_sgid(struct efadv_cq *dv, union ibv_gid *sgid)
 {
@@ -134,8 +134,8 @@ static bool se_is_unsolicited(struct efadv_cq *dv)
 }
 
 /*
- * Sets the read functions of the requested fields. The others stay NULL, as in
- * rdma-core: a program that calls one crashes.
+ * Sets the read functions of the requested fields. All others stay NULL, as in
+ * rdma-core, so that a program that calls one crashes.
  */
 void se_cq_read_init(struct se_cq *cq, uint64_t flags, uint64_t dv_flags)
 {

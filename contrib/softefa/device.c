@@ -38,8 +38,8 @@ static int se_dev_init(struct se_dev *dev, int index)
 }
 
 /*
- * Initializes the devices, once. A failure is reported and leaves the process
- * without a device; memory allocated before it is not freed.
+ * Initializes the devices, once. If this fails, it reports the error and the
+ * process has no device; memory that was allocated before stays allocated.
  */
 static void se_start(void)
 {

@@ -28,11 +28,13 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (!wanted)
 		return 0;
 	se_doorbell_path(bell->path, sizeof(bell->path), ring_path);
-	unlink(bell->path); /* an orphan, since the ring is new */
+	/* left by a process that has exited: the ring is new */
+	unlink(bell->path);
 	if (mkfifo(bell->path, 0600))
 		return errno;
 	/*
-	 * Opened for both, so that a writer that closes causes no end of file.
+	 * Open for reading and writing, so that there is no end of file when a
+	 * writer closes.
 	 */
 	bell->fd = open(bell->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (bell->fd < 0) {
@@ -65,7 +67,7 @@ void se_doorbell_clear(struct se_doorbell *bell)
 
 void se_doorbell_self(struct se_doorbell *bell)
 {
-	/* A full FIFO serves as well: the descriptor is readable. */
+	/* If the FIFO is full, its descriptor is readable anyway. */
 	if (bell->fd >= 0 && write(bell->fd, "", 1) < 0)
 		return;
 }
@@ -89,7 +91,7 @@ void se_doorbell_tx_close(struct se_doorbell_tx *bell)
 void se_doorbell_ring(struct se_doorbell_tx *bell)
 {
 	if (write(bell->fd, "", 1) < 0)
-		return; /* full, or the reader has just closed it */
+		return; /* the FIFO is full, or its reader has just closed it */
 }
 
 bool se_gid_known(const union ibv_gid *gid)

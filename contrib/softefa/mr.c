@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions. A key is (generation << 16 | index): 24 bits as on the
- * device. The generation differs between a region and the next one with its
- * index, so a stale key does not match. The data path reads entries without a
+ * Memory regions. A key is (generation << 16 | index), 24 bits as on the
+ * device. A region and the next one with its index have different generations,
+ * so that an old key does not match. The data path reads entries without a
  * lock: the key is stored last and read first.
  */
 #include <errno.h>
@@ -48,9 +48,9 @@ bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write)
 
 /*
  * Pins the region for a copy; see softefa.h. Store buffering with
- * ibv_dereg_mr(): this function increments users and then loads the key, that
- * one clears the key and then loads users. All four are sequentially
- * consistent.
+ * ibv_dereg_mr(): this function increments users and then loads the key,
+ * ibv_dereg_mr() clears the key and then loads users. All four accesses are
+ * sequentially consistent.
  */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access)
@@ -74,8 +74,8 @@ void se_mr_unpin(struct se_mr_entry *entry)
 }
 
 /*
- * True if the first and the last byte are mapped. The kernel returns EFAULT
- * otherwise, when it pins the pages.
+ * True if the first and the last byte are mapped. For the others the kernel
+ * would return EFAULT when it pins the pages.
  */
 static bool se_mr_mapped(const char *addr, size_t len)
 {
@@ -90,13 +90,16 @@ static bool se_mr_mapped(const char *addr, size_t len)
 
 	ret = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
 	if (ret < 0)
-		return errno != EFAULT; /* no permission: assume it is */
+		return errno != EFAULT; /* not permitted: assume it is mapped */
 	return ret == 2;
 }
 
 #define SE_ACCESS_OPTIONAL 0x3ff00000u /* hints: the device may ignore them */
 
-/* Makes the checks of ib_check_mr_access() and efa_alloc_mr() in the kernel. */
+/*
+ * Checks the access flags as ib_check_mr_access() and efa_alloc_mr() of the
+ * kernel do.
+ */
 static int se_mr_access_check(unsigned int access)
 {
 	unsigned int supported = IBV_ACCESS_LOCAL_WRITE | SE_ACCESS_OPTIONAL;
@@ -206,7 +209,7 @@ SE_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 	pthread_mutex_lock(&dev->lock);
 	atomic_store(&entry->key, 0);
 	while (atomic_load(&entry->users))
-		sched_yield(); /* for one copy at most */
+		sched_yield(); /* waits for one copy at most */
 	dev->mr_count--;
 	pthread_mutex_unlock(&dev->lock);
 	free(mr);

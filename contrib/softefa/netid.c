@@ -17,8 +17,8 @@
 #define SE_PCI_MAX 256
 
 /*
- * Returns the first IPv4 address of an interface that is up and not the
- * loopback; addr if there is none.
+ * Returns the first IPv4 address of an interface that is up and not loopback;
+ * if there is none, addr.
  */
 static struct in_addr se_netid_outside(struct in_addr addr)
 {
@@ -53,8 +53,9 @@ static struct in_addr se_netid_addr(void)
 }
 
 /*
- * Returns a number, not 0, for this network namespace. The namespace's inode is
- * not enough: another host may have the same one.
+ * Returns a number for this network namespace, not 0. The inode of the
+ * namespace does not suffice: a namespace of another host may have the same
+ * one.
  */
 static uint64_t se_netid_host(void)
 {
@@ -176,7 +177,8 @@ void se_netid_pci(int dev_index, char *pci, size_t size)
 		closedir(dir);
 	qsort(found, (size_t)count, sizeof(found[0]), se_netid_pci_compare);
 	/*
-	 * If the host has fewer devices, addresses repeat, but each one exists.
+	 * If the host has fewer devices than requested, several get the same
+	 * PCI address.
 	 */
 	if (count)
 		snprintf(pci, size, "%s", found[dev_index % count].name);

@@ -11,8 +11,8 @@
 #include <infiniband/verbs.h>
 
 /*
- * Returns the device's GID: one per network namespace (shm) or IPv4 address
- * (udp).
+ * Returns the device's GID. There is one for each network namespace (shm wire)
+ * or IPv4 address (udp wire).
  */
 void se_netid_gid(int dev_index, union ibv_gid *gid);
 
@@ -20,8 +20,8 @@ void se_netid_gid(int dev_index, union ibv_gid *gid);
 struct in_addr se_netid_gid_addr(const union ibv_gid *gid);
 
 /*
- * Returns the PCI address of a device of this host, as "0000:00:03.0". Network
- * devices come first.
+ * Returns the PCI address of a device of this host, such as "0000:00:03.0".
+ * Network devices come before others.
  */
 void se_netid_pci(int dev_index, char *pci, size_t size);
 

@@ -9,7 +9,7 @@
 
 #include "softefa.h"
 
-/* Prototypes, since the headers of Debian 12 and 13 lack some. */
+/* Prototypes: the headers of Debian 12 and 13 lack some of them. */
 int se_query_mr(struct ibv_mr *mr, void *attr, uint32_t inlen)
 	__asm__("efadv_query_mr");
 int se_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen)
@@ -27,7 +27,7 @@ void *se_create_comp_cntr(struct ibv_context *ctx, void *attr)
 void *se_efadv_create_comp_cntr(struct ibv_context *ctx, void *attr,
 				void *efa_attr, uint32_t inlen)
 	__asm__("efadv_create_comp_cntr");
-/* Inline functions of verbs.h call the one with the underscore. */
+/* An inline function of verbs.h calls the function with the underscore. */
 int se_query_comp_cntr_caps(struct ibv_context *ctx, void *caps, size_t size)
 	__asm__("_ibv_query_comp_cntr_caps");
 
@@ -38,8 +38,8 @@ SE_EXPORT int se_query_mr(struct ibv_mr *mr, void *attr, uint32_t inlen)
 }
 
 /*
- * Returns EOPNOTSUPP, so that the provider does not access the queues directly
- * (its data path direct) but polls through libsoftefa.
+ * Returns EOPNOTSUPP: the provider may not access the queues directly (its
+ * "data path direct"), and polls through libsoftefa instead.
  */
 SE_EXPORT int se_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen)
 {
@@ -64,7 +64,7 @@ SE_EXPORT int se_get_max_sq_depth(struct ibv_context *ctx, void *attr,
 	    ask.max_rdma_sge > SE_MAX_RDMA_SGE ||
 	    ask.max_inline_data > SE_MAX_INLINE)
 		return -EINVAL;
-	/* With inline data of writes a queue element has twice the size. */
+	/* With inline data in writes, a queue element has twice the size. */
 	return (int)(ask.flags & SE_SQ_DEPTH_INLINE_WRITE ?
 			     se_cfg.max_sq_wr / 2 : se_cfg.max_sq_wr);
 }

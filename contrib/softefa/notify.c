@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion channels. The device makes progress only when it is polled, so the
- * descriptor of a channel is readable when a poll may produce a completion. It
- * is an epoll set with, per CQ, an eventfd (a completion was written), a timer
- * (an operation is outstanding and may need to be repeated) and the descriptors
- * of the wire.
+ * Completion channels. The device makes progress only when it is polled. So the
+ * descriptor of a channel becomes readable when a poll might produce a
+ * completion. The descriptor is an epoll set with, for each CQ:
+ *
+ * - an eventfd: a completion was written,
+ * - a timer: an operation is outstanding and may need a retransmission,
+ * - the descriptors of the wire.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,8 @@
 
 #include "softefa.h"
 
-#define SE_NOTIFY_TICK_NS 2000000 /* period while an operation is outstanding */
+/* interval while an operation is outstanding */
+#define SE_NOTIFY_TICK_NS 2000000
 
 struct se_notify {
 	struct se_cq *cq;
@@ -79,9 +82,9 @@ void se_notify_close(struct se_cq *cq)
 
 /*
  * Adds the descriptor of the QP's wire to the CQ's channel. If both CQs of a QP
- * have the same channel, the descriptor wakes the one attached first; a poll of
- * that CQ writes the completions of the other one, and so makes its eventfd
- * readable.
+ * have the same channel, the descriptor belongs to the CQ that was attached
+ * first. A poll of that CQ also writes the completions of the QP's other CQ, so
+ * that the other CQ's eventfd becomes readable.
  */
 int se_notify_attach(struct se_cq *cq, struct se_qp *qp)
 {
@@ -109,7 +112,7 @@ void se_notify_fire(struct se_notify *notify)
 		return;
 	if (atomic_exchange(&notify->armed, false) &&
 	    write(notify->event_fd, &one, sizeof(one)) < 0)
-		return; /* counter at maximum: readable */
+		return; /* counter at its maximum: readable */
 }
 
 static void se_notify_timer(struct se_notify *notify, bool on)
@@ -122,7 +125,7 @@ static void se_notify_timer(struct se_notify *notify, bool on)
 }
 
 /*
- * Starts the timer if the CQ is armed: an operation is outstanding, and its
+ * Starts the timer if the CQ is armed and an operation is outstanding: its
  * packet may have been lost, rejected or delayed. Store buffering: the caller
  * has stored qp->work, and this function loads armed; se_notify_arm() stores
  * armed and then loads work.

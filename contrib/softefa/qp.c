@@ -9,9 +9,9 @@
 #include "softefa.h"
 
 /*
- * Reserves a QP number; false if it is in use. The provider indexes its table
- * of QPs by number modulo the device's limit, so the low bits of all numbers of
- * a device must differ.
+ * Reserves a QP number; returns false if it is in use. The provider indexes its
+ * table of QPs by the number modulo the device's limit. So the low bits of all
+ * QP numbers of a device must differ.
  */
 bool se_qpn_take(struct se_dev *dev, uint32_t qpn)
 {
@@ -33,7 +33,10 @@ static void se_qpn_drop(struct se_dev *dev, uint32_t qpn)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-/* Makes the checks of efa_check_qp_attr() in rdma-core, in the same order. */
+/*
+ * Checks the attributes as efa_check_qp_attr() of rdma-core does, in the same
+ * order.
+ */
 static int se_qp_check_attr(const struct ibv_qp_init_attr_ex *attr,
 			    const struct se_dv_qp_attr *dv)
 {
@@ -66,8 +69,9 @@ static int se_qp_check_attr(const struct ibv_qp_init_attr_ex *attr,
 }
 
 /*
- * Checks the limits of a QP. max_rq_wr counts scatter elements, so a receive
- * with more of them counts more. rdma-core crashes if max_recv_sge is 0.
+ * Checks the limits of a QP. max_rq_wr is a number of scatter elements, so a
+ * receive with several elements counts as several. max_recv_sge must not be 0:
+ * rdma-core crashes in this case.
  */
 static int se_qp_check_limits(const struct ibv_qp_cap *cap)
 {
@@ -86,7 +90,7 @@ static int se_qp_alloc(struct se_qp *qp, const struct ibv_qp_cap *cap)
 
 	qp->sq_cap = se_roundup_pow2(cap->max_send_wr ? cap->max_send_wr : 1);
 	qp->rq_sge = cap->max_recv_sge;
-	/* The ring has an entry for each scatter element. */
+	/* The receive ring has one entry for each scatter element. */
 	qp->rq_cap = se_roundup_pow2(cap->max_recv_wr * qp->rq_sge) /
 		     qp->rq_sge;
 	if (!qp->rq_cap)
@@ -324,8 +328,8 @@ SE_EXPORT struct ibv_qp *efadv_create_driver_qp(struct ibv_pd *pd,
 }
 
 /*
- * Returns NULL if the QP was created without send_ops_flags: it has
- * ibv_post_send() only.
+ * Returns the extended QP; NULL if the QP was created without send_ops_flags,
+ * so that it has ibv_post_send() only.
  */
 SE_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {

@@ -64,9 +64,7 @@ void se_qps_drive(void)
 	pthread_rwlock_unlock(&se_qps_lock);
 }
 
-/*
- * Drains the QPs that are open when the process exits, and removes their files.
- */
+/* At exit of the process: drains all open QPs and removes their files. */
 void se_qps_exit(void)
 {
 	struct se_qp *qp;

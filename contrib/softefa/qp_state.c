@@ -15,7 +15,10 @@
 	(IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY | \
 	 IBV_QP_SQ_PSN | IBV_QP_CAP | IBV_QP_RNR_RETRY)
 
-/* Further: RESET can follow every state, and ERR every state except RESET. */
+/*
+ * In addition, each state can change to RESET, and each state except RESET to
+ * ERR.
+ */
 static const struct se_transition {
 	enum ibv_qp_state from, to;
 	int required, optional;
@@ -41,7 +44,7 @@ static bool se_transition_ok(const struct se_qp *qp, enum ibv_qp_state from,
 	size_t i;
 
 	if (qp->ud && (mask & IBV_QP_RNR_RETRY))
-		return false; /* not in the kernel's table for UD */
+		return false; /* the kernel's table has no such change for UD */
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !rest && (to == IBV_QPS_RESET || from != IBV_QPS_RESET);
 	for (i = 0; i < sizeof(se_transitions) / sizeof(se_transitions[0]);

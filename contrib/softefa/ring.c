@@ -4,7 +4,7 @@
 #include "ring.h"
 
 #define SE_CLAIMED (1ull << 63)
-#define SE_BLOCK_TRIES 8 /* blocks tried for a packet */
+#define SE_BLOCK_TRIES 8 /* number of blocks that are tried for a packet */
 
 static uint64_t se_ring_claim_word(uint64_t pos, uint32_t id)
 {
@@ -12,8 +12,8 @@ static uint64_t se_ring_claim_word(uint64_t pos, uint32_t id)
 }
 
 /*
- * Returns the position of a claim: seq has its low 31 bits, near is close to
- * it.
+ * Returns the position of a claim. Its low 31 bits are in seq; "near" is a
+ * position close to it.
  */
 static uint64_t se_ring_claim_pos(uint64_t seq, uint64_t near)
 {
@@ -70,9 +70,9 @@ static struct se_ring_block *se_ring_block(struct se_ring *ring,
 }
 
 /*
- * Claims a block, SE_RING_NO_BLOCK: none of the next SE_BLOCK_TRIES is free.
- * The search starts behind the caller's last block, since blocks are released
- * in the order in which they were claimed.
+ * Claims a block and returns its index; SE_RING_NO_BLOCK if none of the next
+ * SE_BLOCK_TRIES is free. The search starts behind the caller's last block,
+ * because blocks are released in the order in which they were claimed.
  */
 static uint32_t se_ring_take_block(struct se_ring *ring, uint32_t id,
 				   uint32_t *hint)
@@ -102,9 +102,9 @@ void se_ring_free_block(struct se_ring *ring, uint32_t index)
 }
 
 /*
- * Returns the next position to try, 0: the ring is full. seq is the value of
- * the slot of pos, which is in use. A seq that belongs to a later position
- * proves that all positions below it are in use, too.
+ * Returns the next position to try; 0: the ring is full. seq is the value of
+ * the slot of pos, which is in use. If seq belongs to a later position, all
+ * positions below that one are in use, too.
  */
 static uint64_t se_ring_next(const struct se_ring *ring, uint64_t seq,
 			     uint64_t pos)

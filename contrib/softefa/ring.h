@@ -35,7 +35,9 @@ struct se_ring_slot {
 };
 _Static_assert(sizeof(struct se_ring_slot) == 256, "whole cache lines");
 
-/* owner shares a cache line with data, which the producer writes anyway. */
+/*
+ * The producer's id, in a cache line with data that the producer writes anyway.
+ */
 struct se_ring_block {
 	_Atomic uint32_t owner; /* 0: free */
 	uint32_t pad[3];
@@ -43,26 +45,29 @@ struct se_ring_block {
 };
 
 struct se_ring {
-	_Atomic uint32_t magic; /* stored last, when the rest is valid */
+	/* stored last: then all other members are valid */
+	_Atomic uint32_t magic;
 	uint32_t slots, blocks, stride;
 	_Atomic uint32_t dead;
-	_Alignas(64) _Atomic uint64_t head; /* hint: first to try */
-	_Alignas(64) _Atomic uint64_t answered; /* below: acknowledged */
+	/* position to try first; may be stale */
+	_Alignas(64) _Atomic uint64_t head;
+	/* all packets below this position are acknowledged */
+	_Alignas(64) _Atomic uint64_t answered;
 	_Alignas(64) _Atomic uint32_t armed;
 	_Alignas(64) struct se_ring_slot slot[];
 };
 
 /*
- * Returns the size of a ring in bytes. slots is a power of two, payload the
- * longest one, in bytes.
+ * Returns the size of a ring, bytes. slots: a power of two. payload: length of
+ * the longest payload, bytes.
  */
 size_t se_ring_size(uint32_t slots, uint32_t blocks, uint32_t payload);
 void se_ring_init(struct se_ring *ring, uint32_t slots, uint32_t blocks,
 		  uint32_t payload);
 
 /*
- * True if memory mapped from another process holds a ring of at most size
- * bytes.
+ * True if this memory, mapped from another process, contains a valid ring of at
+ * most size bytes.
  */
 bool se_ring_valid(const struct se_ring *ring, size_t size);
 
@@ -73,9 +78,9 @@ static inline uint32_t se_ring_payload(const struct se_ring *ring)
 }
 
 /*
- * For producers: claims a slot, and a block for len bytes if the slot is too
- * small. NULL: the ring is full. id identifies the producer, and is not 0.
- * *hint is the caller's: the block where the search starts.
+ * For producers: claims a slot and, if len bytes do not fit in the slot, a
+ * block. Returns NULL if the ring is full. id identifies the producer and must
+ * not be 0. *hint: block at which the search starts; the function updates it.
  */
 struct se_ring_slot *se_ring_claim(struct se_ring *ring, uint32_t id,
 				   uint32_t len, uint32_t *hint,
@@ -86,7 +91,7 @@ void se_ring_publish(struct se_ring_slot *slot, uint64_t pos);
 uint8_t *se_ring_data(struct se_ring *ring, struct se_ring_slot *slot,
 		      uint32_t len);
 
-/* For the owner: the state of the slot at tail. */
+/* For the owner: state of the slot at position tail. */
 enum se_ring_state { SE_RING_FREE, SE_RING_CLAIMED, SE_RING_READY };
 
 static inline struct se_ring_slot *se_ring_slot(struct se_ring *ring,
@@ -106,15 +111,18 @@ static inline enum se_ring_state se_ring_state(struct se_ring *ring,
 	return seq == tail + 1 ? SE_RING_READY : SE_RING_CLAIMED;
 }
 
-/* Releases the slot at tail, and its block. */
+/* Releases the slot at position tail and, if "block" is set, its block. */
 void se_ring_release(struct se_ring *ring, uint64_t tail, bool block);
 
-/* Returns the id of the producer that has claimed the slot at tail, 0: none. */
+/*
+ * Returns the id of the producer that has claimed the slot at position tail; 0:
+ * none.
+ */
 uint32_t se_ring_claimant(struct se_ring *ring, uint64_t tail);
 
 /*
- * Returns the first block from index on that has an owner, SE_RING_NO_BLOCK:
- * none. The ring is empty.
+ * Returns the first block from index on that has an owner; SE_RING_NO_BLOCK:
+ * none. The ring must be empty.
  */
 uint32_t se_ring_owned_block(struct se_ring *ring, uint32_t index,
 			     uint32_t *owner);

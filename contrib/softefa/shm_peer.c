@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The rings of peers: found by name, mapped as long as there is a flow. A peer
- * is alive as long as the file of its ring is locked. Unlike a process id, a
- * lock means the same in every pid namespace, and a zombie holds none.
+ * The rings of peers. A ring is found by the name of its file, and mapped while
+ * there is a flow to the peer. A peer is alive if the file of its ring is
+ * locked. A lock has the same meaning in every pid namespace, unlike a process
+ * id, and a zombie holds none.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,8 +35,8 @@ uint32_t se_shm_id(const struct stat *st)
 }
 
 /*
- * Returns 0 if the owner of the ring is alive, ENOENT if it is not, or the
- * errno of open() or fstat().
+ * Returns 0 if the owner of the ring is alive, ENOENT if not, or the errno of
+ * open() or fstat().
  */
 static int se_shm_owned(int dir, const char *name, uint32_t id)
 {
@@ -76,7 +77,7 @@ bool se_shm_id_alive(uint32_t id)
 
 /*
  * Returns whether the peer's QP exists. ibv_destroy_qp() marks the ring as
- * dead; a process that was killed holds no lock.
+ * dead; a killed process holds no lock.
  */
 enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow)
 {
@@ -144,8 +145,8 @@ static int se_shm_peer_open(struct se_shm_peer *peer, const char *path)
 }
 
 /*
- * Reports an error once per errno. It does not fail the flow if this process
- * lacks descriptors or memory: the send is tried again.
+ * Reports an errno once. The flow does not fail if this process lacks
+ * descriptors or memory: the send is repeated later.
  */
 static void se_shm_complain(const char *path, int err)
 {

@@ -42,11 +42,13 @@
 #define SE_GRH_LEN 40
 #define SE_COMP_VECTORS 4
 #define SE_MAX_CQE (1 << 16)
-#define SE_RESPONSES 64 /* RDMA reads that a QP answers at the same time */
+/* largest number of RDMA reads that a QP answers at a time */
+#define SE_RESPONSES 64
 
 struct se_mr_entry {
-	_Atomic uint32_t key; /* 0: free */
-	_Atomic uint32_t users; /* copies; ibv_dereg_mr() waits for them */
+	_Atomic uint32_t key; /* 0: the entry is free */
+	/* pending copies; ibv_dereg_mr() waits for them */
+	_Atomic uint32_t users;
 	uint32_t access;
 	const struct ibv_pd *pd;
 	uint64_t addr, len;
@@ -58,21 +60,21 @@ struct se_ah_entry {
 };
 
 struct se_dev {
-	struct ibv_device ibv; /* first: the caller's handle */
+	struct ibv_device ibv; /* first member: the handle of the caller */
 	int index;
 	union ibv_gid gid;
 	char pci[16];
 	pthread_mutex_t lock;
 	uint32_t qp_count, cq_count, pd_count, mr_count, ah_count, qp_serial;
 	/*
-	 * nonzero: number in use. By QPN modulo the table's size, as in the
-	 * provider.
+	 * Nonzero: the QP number is in use. The index is the number modulo the
+	 * table's size, as in the provider.
 	 */
 	uint8_t *qpn_taken;
 	uint32_t qpn_mask;
-	struct se_mr_entry *mr; /* [max_mr], entry 0 unused */
+	struct se_mr_entry *mr; /* max_mr entries; entry 0 is not used */
 	uint32_t mr_next;
-	struct se_ah_entry *ah; /* [max_ah] */
+	struct se_ah_entry *ah; /* max_ah entries */
 	_Atomic uint32_t ah_gen; /* changes with each change of the table */
 };
 
@@ -88,32 +90,33 @@ struct se_ah {
 
 struct se_cqe {
 	uint64_t wr_id;
-	struct se_qp *qp; /* NULL: it was destroyed */
+	struct se_qp *qp; /* NULL: the QP was destroyed */
 	union ibv_gid sgid;
 	uint32_t byte_len, qp_num, src_qp;
 	__be32 imm;
 	uint16_t ahn;
-	uint8_t status; /* enum se_status */
-	uint8_t opcode; /* enum ibv_wc_opcode, without the receive bit */
+	uint8_t status; /* enum se_status of the operation */
+	uint8_t opcode; /* enum ibv_wc_opcode without the bit for receives */
 	uint8_t wc_flags;
 	bool recv, unsolicited;
 };
 
 struct se_cq {
 	union {
-		struct ibv_cq_ex ex; /* first: the caller's handle */
+		/* first member: the handle of the caller */
+		struct ibv_cq_ex ex;
 		struct ibv_cq ibv;
 	};
 	struct se_dv_cq dv;
 	struct se_dev *dev;
 	pthread_mutex_t poll_lock, push_lock;
 	struct se_cqe *ring;
-	uint32_t mask;		 /* entries - 1 */
+	uint32_t mask;		 /* number of entries - 1 */
 	_Atomic uint64_t head, tail;
 	struct se_cqe cur; /* the current completion of a poll */
 	struct se_qp **qps;
 	uint32_t qp_count, idle_polls, overruns;
-	struct se_notify *notify; /* NULL without a completion channel */
+	struct se_notify *notify; /* NULL: no completion channel */
 };
 
 struct se_recv {
@@ -128,7 +131,7 @@ struct se_stats {
 };
 
 struct se_qp {
-	struct ibv_qp_ex ex; /* first: the caller's handle */
+	struct ibv_qp_ex ex; /* first member: the handle of the caller */
 	struct se_dv_qp dv;
 	struct se_dev *dev;
 	struct se_cq *scq, *rcq;
@@ -143,25 +146,29 @@ struct se_qp {
 	pthread_mutex_t rq_lock;
 	struct se_recv *rq;
 	uint32_t rq_mask, rq_cap, rq_sge;
-	_Atomic uint32_t rq_head; /* next to consume; the transport's */
-	_Atomic uint32_t rq_tail; /* next to post; the application's */
-	/* work requests and unsolicited completions that were not polled yet */
+	/* next receive to consume; written by the transport */
+	_Atomic uint32_t rq_head;
+	/* next receive to post; written by the application */
+	_Atomic uint32_t rq_tail;
+	/*
+	 * work requests, and unsolicited completions, that are not polled yet
+	 */
 	_Atomic uint32_t rq_used, sq_used, unsolicited_used;
 
 	pthread_mutex_t lock;
-	struct se_op *ops; /* [sq_cap], then [SE_RESPONSES] */
+	struct se_op *ops; /* sq_cap operations, then SE_RESPONSES responses */
 	uint32_t sq_cap, sq_sge, inline_max, op_count;
 	struct se_op *free_ops, *free_resp;
 	struct se_flow *flows[SE_FLOW_HASH];
 	uint32_t flow_count, flow_serial, stream_floor, reap_bucket;
 	uint64_t reap_again; /* time of the next check of all flows, ns */
 	struct se_flow *ack_list, *active;
-	_Atomic bool work; /* active or ack_list is not empty */
+	_Atomic bool work; /* "active" or "ack_list" is not empty */
 	const struct se_wire *wire;
 	void *wire_qp;
 	uint32_t op_serial;
 	struct se_stats stats;
-	struct se_qp *next; /* in the list of qp_list.c */
+	struct se_qp *next; /* next in the list of qp_list.c */
 };
 
 static inline struct se_dev *se_dev_of(struct ibv_context *ctx)
@@ -192,7 +199,7 @@ static inline uint32_t se_roundup_pow2(uint32_t value)
 	return result;
 }
 
-/* sysfs.c: the directory of run-time files and the device tree in it. */
+/* sysfs.c: the directory of run-time files, and the device tree in it. */
 int se_dir_make(void);
 void se_dir_remove(void);
 int se_sysfs_make(struct se_dev *devs, int count);
@@ -211,8 +218,8 @@ bool se_forked(void);
 bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write);
 
 /*
- * Returns the region if it permits the access; NULL otherwise. ibv_dereg_mr()
- * of it waits until it is unpinned.
+ * Pins and returns the region if it permits the access; NULL if not.
+ * ibv_dereg_mr() of the region waits until it is unpinned.
  */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access);
@@ -259,14 +266,14 @@ int se_post_recv(struct ibv_qp *qp_fid, struct ibv_recv_wr *wr,
 
 /* qp_list.c: all QPs of the process */
 void se_qps_add(struct se_qp *qp);
-void se_qps_remove(struct se_qp *qp); /* afterwards no thread drives it */
+void se_qps_remove(struct se_qp *qp); /* after it no thread drives the QP */
 uint32_t se_qps_total(void);
 void se_qps_drive(void);
 void se_qps_exit(void);
-/* Makes the QP progress, unless another thread has its lock. */
+/* Makes progress on the QP, unless another thread holds its lock. */
 void se_qp_drive(struct se_qp *qp);
 
 /* stats.c */
-void se_stats_print(struct se_qp *qp); /* at most once per QP */
+void se_stats_print(struct se_qp *qp); /* has an effect once per QP */
 
 #endif

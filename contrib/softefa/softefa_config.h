@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The device's configuration: read from the environment once, then constant. */
+/*
+ * The device's configuration: read from the environment once, then unchanged.
+ */
 #ifndef SOFTEFA_CONFIG_H
 #define SOFTEFA_CONFIG_H
 
@@ -28,23 +30,23 @@ struct se_config {
 	uint32_t max_sq_wr, max_rq_wr, error_status;
 	double fault[SE_FAULT_COUNT]; /* probabilities, 0 to 1 */
 	uint64_t seed, secret;
-	char dir[192];	/* run-time files */
-	char gid[64];	/* "": one per network namespace */
+	char dir[192];	/* directory of run-time files */
+	char gid[64];	/* "": one GID per network namespace */
 	char addr[64];	/* "": 127.0.0.1 */
-	char pci[64];	/* "": that of a device of this host */
+	char pci[64];	/* "": the address of a device of this host */
 };
 
 extern struct se_config se_cfg;
 
 /*
- * Reads the environment. Returns 0, or an errno for a value that it would be
- * harmful to ignore.
+ * Reads the environment. Returns 0, or an errno for a value that must not be
+ * ignored.
  */
 int se_config_read(void);
 
 /*
- * True if the event named by (kind, a, b, c) has the fault. The result depends
- * on the seed and the arguments only, not on timing.
+ * True if the event has the fault. (kind, a, b, c) identifies the event. The
+ * result depends on these arguments and the seed only, not on timing.
  */
 bool se_fault(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);
 uint64_t se_fault_hash(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);

@@ -19,17 +19,20 @@
 
 #include <infiniband/verbs.h>
 
-#define SE_WINDOW 64	  /* packets in flight per flow: bits of ack_map */
-#define SE_FLOW_HASH 256  /* buckets */
+#define SE_WINDOW 64	  /* packets in flight of a flow: bits of ack_map */
+#define SE_FLOW_HASH 256  /* buckets of the hash table */
 #define SE_MAX_SQ_SGE 2
 #define SE_MAX_RDMA_SGE 1
 #define SE_MAX_RQ_SGE 3
-#define SE_MAX_INLINE 32  /* bytes */
+#define SE_MAX_INLINE 32  /* largest inline data, bytes */
 #define SE_MAX_IOV 4
 
 struct se_qp;
 
-/* Completion status of the device (vendor_err), as efa_io_defs.h numbers it. */
+/*
+ * Completion status of the device (vendor_err), with the numbers of
+ * efa_io_defs.h.
+ */
 enum se_status {
 	SE_OK = 0,
 	SE_FLUSHED = 1,
@@ -47,42 +50,47 @@ enum se_status {
 	SE_UNRESP_REMOTE = 13,
 	SE_REMOTE_UNKNOWN_PEER = 14,
 	SE_UNREACH_REMOTE = 15,
-	SE_BUSY = 255, /* internal: repeat, without counting it as a retry */
+	SE_BUSY = 255, /* internal: send again; does not count as a retry */
 };
 
 enum se_pkt_type {
 	SE_PKT_SEND = 1,
 	SE_PKT_WRITE,
-	SE_PKT_READ,	  /* request */
-	SE_PKT_READ_DATA, /* response */
-	SE_PKT_VOID,	  /* takes the number of a canceled packet */
-	SE_PKT_DGRAM,	  /* UD: no number, no ACK */
+	SE_PKT_READ,	  /* RDMA read: request */
+	SE_PKT_READ_DATA, /* RDMA read: a part of the response */
+	SE_PKT_VOID,	  /* has the number of a canceled packet */
+	SE_PKT_DGRAM,	  /* UD: without number and ACK */
 	SE_PKT_ACK,
 	SE_PKT_NAK,
 	SE_PKT_PING,	  /* requests an ACK */
-	SE_PKT_READ_ASK,  /* request: is a response to op_id pending? */
-	SE_PKT_READ_GONE, /* answer: none is pending */
+	SE_PKT_READ_ASK,  /* asks whether a response to op_id is pending */
+	SE_PKT_READ_GONE, /* the reply: no response is pending */
 	SE_PKT_TYPES
 };
 
 /* flags */
-#define SE_PKT_IMM 1   /* has immediate data, requires a completion */
-#define SE_PKT_ABORT 2 /* READ_DATA: the last one, the region has gone */
+#define SE_PKT_IMM 1   /* has immediate data and requires a completion */
+/* READ_DATA: the last packet; the region is deregistered */
+#define SE_PKT_ABORT 2
 #define SE_PKT_MAGIC 0x53454642u
 
 struct se_pkt {
 	uint32_t magic;
 	uint8_t type, flags;
-	uint16_t status;	/* of a NAK; otherwise the number of retries */
-	uint32_t len;		/* payload bytes that follow */
+	uint16_t status; /* NAK: its status; other packets: number of retries */
+	uint32_t len;		/* bytes of payload behind the header */
 	uint32_t src_qpn, dst_qpn;
 	uint32_t seq, qkey;
-	/* sender's id of this numbering; a later one is larger */
+	/*
+	 * number of the stream: how often the sender has started numbering its
+	 * packets; it only increases
+	 */
 	uint32_t stream;
-	uint32_t epoch;		/* of the sending QP */
-	uint32_t dst_epoch;	/* of the destination QP; 0: unknown */
-	uint32_t ack_stream, ack_cum; /* below ack_cum: received */
-	uint64_t ack_map;	/* bit n: ack_cum + n was received */
+	uint32_t epoch;		/* epoch of the sending QP */
+	uint32_t dst_epoch; /* epoch of the destination QP; 0: not available */
+	/* all packets below ack_cum were received */
+	uint32_t ack_stream, ack_cum;
+	uint64_t ack_map;	/* bit n: packet ack_cum + n was received */
 	uint64_t raddr;
 	uint32_t rkey, op_id, op_len;
 	__be32 imm;
@@ -94,9 +102,9 @@ enum se_op_kind { SE_OP_SEND, SE_OP_WRITE, SE_OP_READ, SE_OP_RESPONSE };
 
 struct se_op {
 	struct se_op *next;	/* in the flow's queue, or in a free list */
-	struct se_flow *flow;	/* NULL: the operation is free */
+	struct se_flow *flow;	/* NULL: this operation is free */
 	uint64_t wr_id, raddr;
-	uint64_t done;		/* bytes that have been put into packets */
+	uint64_t done;		/* bytes that are in packets */
 	uint64_t got;		/* RDMA read: bytes that have arrived */
 	uint64_t len;
 	uint32_t rkey, qkey, qpn, id, remote_id, rnr_tries, unacked;
@@ -111,13 +119,14 @@ struct se_op {
 enum se_slot_state { SE_SLOT_FREE, SE_SLOT_WAIT, SE_SLOT_SENT };
 
 struct se_slot {
-	struct se_op *op;	/* NULL: the packet is a VOID */
-	uint64_t time; /* to send at, or when sent; ns */
-	uint64_t off, cookie;	/* cookie: the wire's name for the packet */
+	struct se_op *op;	/* NULL: a VOID packet */
+	/* before it is sent: when to send; then: when it was sent; ns */
+	uint64_t time;
+	uint64_t off, cookie;	/* cookie: the wire's id of the packet */
 	uint32_t len;
 	uint16_t tries;
 	uint8_t state, type, flags;
-	/* fault injection has already decided on a delay */
+	/* fault injection has already decided about a delay */
 	bool held;
 };
 
@@ -127,52 +136,66 @@ struct se_flow {
 	struct se_flow *next, *ack_next, *active_next;
 	union ibv_gid gid;
 	uint32_t qpn, qkey;
-	uint32_t number; /* index among the QP's flows; names its faults */
+	/* index of the flow in its QP, by which faults are selected */
+	uint32_t number;
 	uint32_t ack_serial;
 	bool ack_due, ack_listed, is_active, blocked, responsive;
 	bool has_qkey; /* a message with qkey was sent */
 	uint16_t ahn;
 	uint32_t ah_gen;
-	/* transmit */
+	/* sending */
 	struct se_op *queue, **queue_tail;
 	uint32_t stream, next_seq, una, window, peer_epoch, waiting_reads;
 	uint64_t heard, checked, asked, rnr_until, due;
-	struct se_slot slot[SE_WINDOW]; /* index: number modulo the window */
-	/* receive */
+	/* index: packet number modulo the window */
+	struct se_slot slot[SE_WINDOW];
+	/* receiving */
 	uint32_t rx_stream, rx_cum;
 	uint64_t rx_map;
-	uint64_t nak_map; /* bit n: NAK of n modulo window due */
+	/* bit n: a NAK of packet n modulo the window is to be sent */
+	uint64_t nak_map;
 	uint8_t nak_status[SE_WINDOW];
-	/* start of the peer's silence, ns; 0: not silent. See srd_reap.c. */
+	/*
+	 * time since when the peer has been silent, ns; 0: it is not. See
+	 * srd_reap.c.
+	 */
 	uint64_t quiet_since;
 	void *wire_flow;
 };
 
-#define SE_FLOW_REFUSED UINT64_MAX /* quiet_since: socket closed */
+/* quiet_since: the peer's socket is closed */
+#define SE_FLOW_REFUSED UINT64_MAX
 
 struct se_wire {
 	const char *name;
 	uint32_t rto_us;   /* time until the first retransmission */
-	uint32_t window;   /* packets in flight at the start of a flow */
-	bool reports_death; /* alive() detects every failure: no timeout */
+	uint32_t window;   /* initial limit of packets in flight */
+	/* alive() detects every failure, so no timeout is needed */
+	bool reports_death;
 	int (*open)(struct se_qp *qp);
 	void (*close)(struct se_qp *qp);
-	/* The process exits: removes the QP's files. */
+	/* Removes the QP's files, when the process exits. */
 	void (*leave)(struct se_qp *qp);
 	/*
-	 * Sends a packet. Returns 0, -EAGAIN (no space) or a positive se_status
-	 * that fails the flow.
+	 * Sends a packet. Returns 0, -EAGAIN (no space), or a positive
+	 * se_status, with which the flow fails.
 	 */
 	int (*tx)(struct se_qp *qp, struct se_flow *flow,
 		  const struct se_pkt *pkt, const struct iovec *iov,
 		  int iov_count, uint64_t *cookie);
-	/* Passes up to budget packets to se_srd_rx(). Returns their number. */
+	/*
+	 * Passes at most "budget" packets to se_srd_rx(). Returns their number.
+	 */
 	int (*rx)(struct se_qp *qp, int budget);
 	bool (*rx_pending)(struct se_qp *qp);
-	/* Called at intervals while all CQs are empty; NULL: not needed. */
+	/*
+	 * Called at intervals while all CQs are empty. NULL: the wire has no
+	 * such work.
+	 */
 	void (*tidy)(struct se_qp *qp);
 	/*
-	 * True if the packet, or a reply, is unread: retransmitting is useless.
+	 * True if the packet, or a reply, is still unread, so that a
+	 * retransmission is useless.
 	 */
 	bool (*unread)(struct se_qp *qp, struct se_flow *flow, uint64_t cookie);
 	enum se_status (*alive)(struct se_qp *qp, struct se_flow *flow);
@@ -187,7 +210,7 @@ struct se_wire {
 
 extern const struct se_wire se_wire_shm, se_wire_udp;
 
-/* srd.c: the caller of each holds qp->lock */
+/* srd.c: the caller of each function holds qp->lock */
 void se_srd_submit(struct se_qp *qp, struct se_op *op);
 void se_srd_progress(struct se_qp *qp);
 bool se_srd_busy(struct se_qp *qp);
@@ -208,13 +231,13 @@ void se_ack_later(struct se_qp *qp, struct se_flow *flow);
 void se_srd_tidy(struct se_qp *qp);
 void se_flow_reap_some(struct se_qp *qp);
 /*
- * Frees flows to have space for another one. False: not now, it would take too
- * much time. often: regardless of the time.
+ * Frees flows to make space for a new one. Returns false if it did not try,
+ * because it would take too much time. often: tries in any case.
  */
 bool se_flow_reap_all(struct se_qp *qp, bool often);
 void se_flow_free(struct se_qp *qp, struct se_flow *flow);
 
-/* srd_flow.c. se_flow_get() creates a flow if there is none, NULL: no space. */
+/* srd_flow.c. se_flow_get() creates a flow if there is none; NULL: no space. */
 struct se_flow *se_flow_get(struct se_qp *qp, const union ibv_gid *gid,
 			    uint32_t qpn);
 struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
@@ -232,7 +255,8 @@ bool se_flow_idle(const struct se_flow *flow);
 void se_slot_void(struct se_qp *qp, struct se_flow *flow,
 		  struct se_slot *slot, enum se_status status);
 void se_op_finish(struct se_qp *qp, struct se_op *op);
-void se_op_check(struct se_qp *qp, struct se_op *op); /* ends it if done */
+/* ends the operation if it is complete */
+void se_op_check(struct se_qp *qp, struct se_op *op);
 
 /* srd_read.c: reads, and the loss of their responses */
 void se_read_data(struct se_qp *qp, const struct se_pkt *pkt,

@@ -9,8 +9,8 @@
 #include "softefa.h"
 
 #define SE_MS 1000000ull
-#define SE_SCAN_NS (20 * SE_MS) /* period of scans of an active flow */
-#define SE_ALIVE_NS (50 * SE_MS) /* silence before alive() is called */
+#define SE_SCAN_NS (20 * SE_MS) /* interval between scans of an active flow */
+#define SE_ALIVE_NS (50 * SE_MS) /* silence after which alive() is called */
 #define SE_RTO_MAX_NS (200 * SE_MS)
 #define SE_RX_BUDGET 32
 
@@ -84,8 +84,8 @@ static void se_slot_header(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * True if fault injection loses or delays the packet, which must not be sent
- * now.
+ * True if fault injection loses or delays the packet, so that it must not be
+ * sent now.
  */
 static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 			   struct se_slot *slot, uint32_t seq, uint64_t now)
@@ -120,10 +120,9 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Pins the region of a packet of a read response. It is checked for each packet
- * and each transmission, since it may have been deregistered and unmapped.
- * Returns NULL if the packet has no such data; if the region has gone, the
- * packet then aborts the response.
+ * Pins the region that a packet of a read response reads, for each transmission,
+ * because it may be deregistered and unmapped by now. Returns NULL if the packet
+ * needs no region. If the region is gone, the packet aborts the response.
  */
 static struct se_mr_entry *se_slot_pin(struct se_qp *qp, struct se_slot *slot)
 {
@@ -158,8 +157,8 @@ static int se_slot_tx(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Sends the packet. False if the flow has failed, or must wait for space on the
- * wire.
+ * Sends the packet. Returns false if the flow has failed, or must wait for
+ * space on the wire.
  */
 static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 			uint64_t now)
@@ -184,15 +183,13 @@ static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 		flow->blocked = true;
 		return false;
 	}
-	flow->ack_due = false; /* the packet contained it */
+	flow->ack_due = false; /* this packet contains the acknowledgment */
 	slot->state = SE_SLOT_SENT;
 	slot->time = now;
 	return true;
 }
 
-/*
- * Fills the slot with the next packet of the operation. False if it must wait.
- */
+/* Fills the slot with the operation's next packet; false if it must wait. */
 static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 			  struct se_slot *slot)
 {
@@ -214,7 +211,8 @@ static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 	}
 	if (op->has_imm && op->done + left == op->len) {
 		/*
-		 * Reports all data of the write, so it must not overtake any.
+		 * This packet reports all data of the write, so it waits until
+		 * all data is acknowledged.
 		 */
 		if (op->unacked)
 			return false;
@@ -260,8 +258,8 @@ static void se_flow_pump(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 
 /*
  * Sends the packet of the slot if it is due. Returns the time of the slot's
- * next scan, 0: the flow cannot send now. *probed: a packet was retransmitted
- * in this scan.
+ * next scan; 0: the flow cannot send now. *probed: true if a packet was
+ * retransmitted in this scan of the window.
  */
 static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 			     uint32_t seq, uint64_t now, bool *probed)
@@ -284,7 +282,7 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 		slot->time = now;
 		return now + rto;
 	}
-	/* Of a silent peer's window, only one packet is retransmitted. */
+	/* Only one packet of the window is retransmitted to a silent peer. */
 	if (*probed && flow->heard < slot->time)
 		return now + rto;
 	*probed = true;
@@ -295,10 +293,7 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 	return se_slot_put(qp, flow, seq, now) ? now + 2 * rto : 0;
 }
 
-/*
- * Sends a packet without a sequence number. It is lost if the wire has no
- * space.
- */
+/* Sends a packet without a number. If the wire has no space, it is lost. */
 void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
 		  enum se_pkt_type type, uint32_t op_id)
 {
@@ -311,7 +306,7 @@ void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
 	qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie);
 }
 
-/* False if the peer has failed: the flow has been failed, too. */
+/* Returns false if the peer has failed; in this case it has failed the flow. */
 static bool se_flow_check_alive(struct se_qp *qp, struct se_flow *flow,
 				uint64_t now)
 {
@@ -395,9 +390,7 @@ bool se_srd_busy(struct se_qp *qp)
 	       qp->wire->rx_pending(qp);
 }
 
-/*
- * Makes the checks of the device before it sends anything. Returns the status.
- */
+/* Checks an operation as the device does before a send. Returns the status. */
 static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 {
 	int i;
@@ -421,8 +414,8 @@ static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 }
 
 /*
- * Sends a UD message. It completes at once, also if it is dropped because the
- * wire is full.
+ * Sends a UD message. The message completes at once, even if it is dropped
+ * because the wire is full.
  */
 static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 		       struct se_op *op)
@@ -446,8 +439,8 @@ static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Notes the peer's qkey. QP numbers are reused: another qkey under the same
- * number belongs to another QP, so all operations of the previous one fail.
+ * Records the peer's qkey. If it changes, the QP number was reused by another
+ * QP, and all operations with the previous QP fail.
  */
 static void se_flow_meet(struct se_qp *qp, struct se_flow *flow, uint32_t qkey)
 {

@@ -7,8 +7,10 @@
 #include "softefa.h"
 
 #define SE_MS 1000000ull
-#define SE_DRAIN_NS (500 * SE_MS) /* longest time in ibv_destroy_qp() */
-#define SE_LINGER_NS (40 * SE_MS) /* silence before a lossy wire is left */
+/* longest time that ibv_destroy_qp() drains */
+#define SE_DRAIN_NS (500 * SE_MS)
+/* silence after which a lossy wire needs no more answers */
+#define SE_LINGER_NS (40 * SE_MS)
 
 static void se_rq_flush(struct se_qp *qp)
 {
@@ -76,9 +78,9 @@ static bool se_srd_owes(struct se_qp *qp)
 }
 
 /*
- * Before the QP is destroyed, sends all queued packets. If the wire has lost
- * packets, repeats acknowledgments as long as peers retransmit. New data is
- * rejected, as if the QP did not exist. The caller does not hold qp->lock.
+ * Before the QP is destroyed: sends all queued packets. If the wire has lost
+ * packets, repeats acknowledgments while peers retransmit. Rejects new data, as
+ * if the QP did not exist. The caller must not hold qp->lock.
  */
 void se_srd_drain(struct se_qp *qp)
 {
@@ -98,7 +100,8 @@ void se_srd_drain(struct se_qp *qp)
 		}
 		if (!stay)
 			break;
-		se_qps_drive(); /* peers may wait for other QPs */
+		/* peers may wait for other QPs of this process */
+		se_qps_drive();
 		usleep(200);
 		now = se_now();
 	}

@@ -12,7 +12,7 @@
 #include "softefa.h"
 
 #define SE_NAK_BUSY_NS 50000ull
-#define SE_RNR_NS 100000ull /* first delay after receiver-not-ready */
+#define SE_RNR_NS 100000ull /* first delay after a receiver-not-ready NAK */
 
 static uint32_t se_flow_bucket(const union ibv_gid *gid, uint32_t qpn)
 {
@@ -32,8 +32,8 @@ struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
 }
 
 /*
- * Returns the stream number of a new flow. It increases from one use of a (GID,
- * QPN) pair to the next.
+ * Returns the stream number of a new flow. It is larger than that of any
+ * earlier flow of the same (GID, QPN) pair.
  */
 static uint32_t se_flow_new_stream(const struct se_qp *qp)
 {
@@ -88,7 +88,7 @@ void se_flow_activate(struct se_qp *qp, struct se_flow *flow)
 	flow->is_active = true;
 	flow->active_next = qp->active;
 	qp->active = flow;
-	flow->heard = se_now(); /* start of the time of silence */
+	flow->heard = se_now(); /* the time without packets starts now */
 	flow->checked = flow->heard;
 	flow->asked = flow->heard;
 	flow->due = flow->heard;
@@ -111,15 +111,18 @@ void se_flow_header(struct se_qp *qp, struct se_flow *flow, struct se_pkt *pkt)
 	memcpy(pkt->sgid, qp->dev->gid.raw, sizeof(pkt->sgid));
 }
 
-/* Returns the opcode of a completion. The device has none for reads. */
+/*
+ * Returns the opcode of a completion. As in the device, reads have no opcode of
+ * their own.
+ */
 static enum ibv_wc_opcode se_op_opcode(const struct se_op *op)
 {
 	return op->kind == SE_OP_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
 }
 
 /*
- * Writes the completion and frees the operation. None of its packets may be in
- * the queue or the window.
+ * Writes the completion and frees the operation. The caller guarantees that no
+ * packet of it is in the queue or in the window.
  */
 void se_op_finish(struct se_qp *qp, struct se_op *op)
 {
@@ -140,7 +143,7 @@ void se_op_finish(struct se_qp *qp, struct se_op *op)
 		qp->free_resp = op;
 		return;
 	}
-	op->id += 1u << 16; /* late responses will not match */
+	op->id += 1u << 16; /* late responses do not match the new id */
 	op->next = qp->free_ops;
 	qp->free_ops = op;
 	if (cqe.status)
@@ -170,8 +173,8 @@ static void se_op_dequeue(struct se_flow *flow, struct se_op *op)
 }
 
 /*
- * Ends the slot's packet with status. The slot keeps its sequence number, which
- * the peer must still receive, but no data.
+ * Ends the operation of the slot's packet with status. The slot keeps its
+ * sequence number, which the peer must still receive, but has no data.
  */
 void se_slot_void(struct se_qp *qp, struct se_flow *flow, struct se_slot *slot,
 		  enum se_status status)
@@ -212,7 +215,8 @@ static void se_flow_fail_reads(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Fails all operations outstanding to the peer. Later ones start a new stream.
+ * Fails all operations to the peer that are outstanding. Later operations start
+ * a new stream.
  */
 void se_flow_fail(struct se_qp *qp, struct se_flow *flow,
 		  enum se_status status)
@@ -276,7 +280,7 @@ void se_flow_acked(struct se_qp *qp, struct se_flow *flow,
 	if (pkt->ack_stream != flow->stream || !count)
 		return;
 	if (pkt->ack_cum - flow->una > count)
-		return; /* older than the last one, or of another stream */
+		return; /* older than the last ACK, or of another stream */
 	for (seq = flow->una; seq != pkt->ack_cum; seq++)
 		se_slot_acked(qp, flow, seq);
 	count = flow->next_seq - pkt->ack_cum;

@@ -36,7 +36,9 @@ static void se_op_scatter(const struct se_op *op, uint64_t off,
 	}
 }
 
-/* Returns the read that the packet belongs to. NULL if it has completed. */
+/*
+ * Returns the read to which the packet belongs; NULL if the read has completed.
+ */
 static struct se_op *se_read_find(struct se_qp *qp, const struct se_pkt *pkt)
 {
 	uint32_t index = pkt->op_id & 0xffff;
@@ -111,7 +113,8 @@ void se_read_asked(struct se_qp *qp, struct se_flow *flow,
 	for (; op < end; op++) {
 		if (op->flow != flow || op->remote_id != pkt->op_id)
 			continue;
-		se_ack_later(qp, flow); /* pending: the ACK shows life */
+		/* the response is pending: an ACK keeps the read waiting */
+		se_ack_later(qp, flow);
 		return;
 	}
 	se_flow_tell(qp, flow, SE_PKT_READ_GONE, pkt->op_id);

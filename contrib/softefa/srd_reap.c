@@ -12,9 +12,9 @@
 #include "softefa.h"
 
 #define SE_MS 1000000ull
-#define SE_ADD_BUCKETS 2	     /* checked for each new flow */
-#define SE_FULL_SHARE 10 /* checks take a tenth of the time */
-#define SE_QUIET_NS (10000 * SE_MS)  /* silence before a PING */
+#define SE_ADD_BUCKETS 2 /* hash buckets that are checked for each new flow */
+#define SE_FULL_SHARE 10 /* a tenth of the time is spent on checks */
+#define SE_QUIET_NS (10000 * SE_MS)  /* silence after which a PING is sent */
 
 static void se_flow_unlist(struct se_qp *qp, struct se_flow *flow)
 {
@@ -39,8 +39,8 @@ void se_flow_free(struct se_qp *qp, struct se_flow *flow)
 }
 
 /*
- * Pings a silent peer, on a wire that does not report failures: if the peer has
- * exited, its host rejects the packet.
+ * Sends a PING to a silent peer, on a wire that does not report failures. If
+ * the peer has exited, its host rejects the packet.
  */
 static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 {
@@ -51,8 +51,8 @@ static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 }
 
 /*
- * True if the flow can be freed: it is idle and its peer has failed. If full is
- * set, a long silence counts as a failure on a wire that does not report
+ * True if the flow can be freed: it is idle and its peer has failed. If "full"
+ * is set, a long silence counts as a failure on wires that do not report
  * failures.
  */
 static bool se_flow_gone(struct se_qp *qp, struct se_flow *flow, bool full,

@@ -35,7 +35,7 @@ static bool se_tx_nak(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 	return qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie) >= 0;
 }
 
-/* Sends the delayed NAKs; false: the wire still has no space for one. */
+/* Sends the delayed NAKs. Returns false if the wire has no space for one. */
 static bool se_tx_naks(struct se_qp *qp, struct se_flow *flow)
 {
 	uint32_t seq = flow->rx_cum;
@@ -57,7 +57,7 @@ static bool se_tx_ack(struct se_qp *qp, struct se_flow *flow)
 	uint64_t cookie;
 
 	if (!flow->ack_due)
-		return true; /* a data packet contained it */
+		return true; /* a data packet contained the ACK */
 	if (se_fault(SE_FAULT_ACK_LOSS, qp->serial, flow->number,
 		     flow->ack_serial++)) {
 		qp->stats.lost++;
@@ -89,7 +89,8 @@ void se_srd_send_acks(struct se_qp *qp)
 }
 
 /*
- * The number of a rejected packet stays free: the sender repeats or voids it.
+ * Rejects a packet. Its number counts as not received: the sender repeats the
+ * packet, or sends a VOID packet with this number.
  */
 static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 			const struct se_pkt *cause, enum se_status status)
@@ -105,7 +106,7 @@ static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 	se_ack_list(qp, flow);
 }
 
-/* Rejects a packet of a peer that cannot have a flow. */
+/* Rejects a packet of a peer for which there can be no flow. */
 static void se_refuse(struct se_qp *qp, const union ibv_gid *gid,
 		      const struct se_pkt *cause)
 {
@@ -115,7 +116,7 @@ static void se_refuse(struct se_qp *qp, const union ibv_gid *gid,
 	qp->wire->flow_close(qp, &flow);
 }
 
-/* Returns the next receive, NULL: none. se_recv_claim() consumes it. */
+/* Returns the next posted receive; NULL: none. se_recv_claim() consumes it. */
 static struct se_recv *se_recv_next(struct se_qp *qp)
 {
 	uint32_t head = qp->rq_head;
@@ -360,7 +361,8 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 			return; /* late, of the peer's previous stream */
 		if (pkt->seq >= SE_WINDOW) {
 			/*
-			 * This QP has freed the flow: the peer seemed failed.
+			 * This QP has freed the flow, because the peer seemed
+			 * to have failed.
 			 */
 			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
 			return;
@@ -394,7 +396,7 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 	se_ack_later(qp, flow);
 }
 
-/* False if the packet comes from a destroyed QP, or is for one. */
+/* Returns false if the packet comes from a destroyed QP, or is for one. */
 static bool se_rx_epochs(struct se_qp *qp, struct se_flow *flow,
 			 const struct se_pkt *pkt)
 {
@@ -431,7 +433,7 @@ static void se_rx_dgram(struct se_qp *qp, const struct se_pkt *pkt,
 	}
 }
 
-/* Returns the flow of a new peer. NULL: it was rejected, or will try again. */
+/* Returns the flow of a new peer; NULL: the packet is rejected or dropped. */
 static struct se_flow *se_rx_flow(struct se_qp *qp, const union ibv_gid *gid,
 				  const struct se_pkt *pkt)
 {
@@ -464,7 +466,7 @@ void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 	memcpy(gid.raw, pkt->sgid, sizeof(gid.raw));
 	flow = se_flow_find(qp, &gid, pkt->src_qpn);
 	if (!flow && pkt->type >= SE_PKT_ACK)
-		return; /* of a flow that does not exist */
+		return; /* the packet belongs to a flow that does not exist */
 	if (!flow)
 		flow = se_rx_flow(qp, &gid, pkt);
 	if (!flow)

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The directory of run-time files. It holds the rings and doorbells of queue
- * pairs, and for each process a tree sys-XXXXXX with the part of /sys that the
- * EFA provider reads. The owner of a file keeps it locked with flock(2). A file
- * without a lock is an orphan, and the process that finds it removes it.
+ * The directory of run-time files. It contains the rings and doorbells of queue
+ * pairs and, for each process, a tree sys-XXXXXX with the part of /sys that the
+ * EFA provider reads. The owner of a file locks it with flock(2). A file
+ * without a lock is an orphan; any process that finds it removes it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #include "softefa.h"
 
-#define SE_MARK ".softefa" /* in a directory that sweeps may clean */
+#define SE_MARK ".softefa" /* marks a directory that sweeps may clean */
 
 static char se_sys[256];
 static int se_sys_fd = -1;
@@ -56,7 +56,9 @@ bool se_file_orphaned(int fd)
 	return true;
 }
 
-/* True if rest is "-GID-QPN", the end of a ring's or doorbell's name. */
+/*
+ * True if the string is "-GID-QPN", the end of the name of a ring or doorbell.
+ */
 static bool se_name_rest(const char *rest)
 {
 	size_t digits;
@@ -86,8 +88,8 @@ static bool se_tree_name(const char *name)
 }
 
 /*
- * Removes an entry made by se_sysfs_make(). Any other entry stays, and so does
- * the tree.
+ * Removes an entry that se_sysfs_make() has made. Any other entry stays, and so
+ * does the tree.
  */
 static int se_remove_entry(const char *path, const struct stat *st, int type,
 			   struct FTW *ftw)
@@ -110,8 +112,8 @@ static void se_remove_tree(const char *path)
 }
 
 /*
- * Removes the file or tree if its owner has exited, and so holds no lock. True
- * if it was removed, or is no file of softefa.
+ * Removes the file or tree if its owner has exited, so that it is not locked.
+ * Returns true if it was removed, or if it is no file of softefa.
  */
 static bool se_sweep_entry(const char *name)
 {
@@ -139,8 +141,8 @@ static bool se_sweep_entry(const char *name)
 }
 
 /*
- * Removes orphans. leaving: stops at the first file with an owner, since that
- * process sweeps when it exits.
+ * Removes orphans. leaving: stops at the first file with an owner, because the
+ * owner will sweep when it exits.
  */
 static void se_sweep(bool leaving)
 {
@@ -157,8 +159,8 @@ static void se_sweep(bool leaving)
 }
 
 /*
- * True if the directory belongs to softefa: it has the mark, or no foreign
- * files.
+ * True if the directory belongs to softefa: it has the mark, or contains no
+ * foreign files.
  */
 static bool se_dir_ours(void)
 {
@@ -181,8 +183,8 @@ static bool se_dir_ours(void)
 }
 
 /*
- * Creates the mark. made: this process created the directory, so it may be
- * removed.
+ * Creates the mark. made: this process has created the directory, so softefa
+ * may remove it.
  */
 static int se_dir_mark(bool made)
 {
@@ -206,7 +208,10 @@ int se_dir_make(void)
 
 	if (!made && errno != EEXIST)
 		goto err_report;
-	/* In another user's directory that user could read the packets. */
+	/*
+	 * If another user owned the directory, that user could read the
+	 * packets.
+	 */
 	if (lstat(se_cfg.dir, &st))
 		goto err_report;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
@@ -234,9 +239,9 @@ err_report:
 }
 
 /*
- * Removes the mark, and the directory if softefa created it. Does nothing if
- * there are other files. A process that starts at the same time creates the
- * mark again.
+ * Removes the mark and, if softefa created the directory, the directory. Does
+ * nothing if there are other files. A process that starts at the same time
+ * creates the mark anew.
  */
 static void se_dir_unmake(void)
 {
@@ -267,7 +272,7 @@ void se_dir_remove(void)
 {
 	if (se_sys_fd >= 0)
 		se_remove_tree(se_sys);
-	se_sweep(true); /* else orphans of killed peers stay */
+	se_sweep(true); /* otherwise orphans of killed peers would stay */
 	se_dir_unmake();
 }
 
@@ -285,7 +290,10 @@ static int se_write_file(const char *path, const char *text)
 	return ret;
 }
 
-/* Creates the tree and its lock; again if a sweep removed it in between. */
+/*
+ * Creates the tree and its lock. Repeats this if a sweep has removed the tree
+ * before it was locked.
+ */
 static int se_sysfs_root(void)
 {
 	char path[300];

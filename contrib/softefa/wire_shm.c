@@ -16,7 +16,8 @@
 #include "softefa.h"
 #include "wire_shm.h"
 
-#define SE_STUCK_NS 100000000ull /* before the claimant of a slot is checked */
+/* time after which the claimant of a slot is checked */
+#define SE_STUCK_NS 100000000ull
 #define SE_SLOTS_PER_BLOCK 8
 
 struct se_shm_qp {
@@ -30,7 +31,10 @@ struct se_shm_qp {
 	struct se_doorbell bell;
 };
 
-/* Creates and locks the file of a QP number. EEXIST: the number is in use. */
+/*
+ * Creates and locks the file of a QP number. Returns EEXIST if the number is in
+ * use.
+ */
 static int se_shm_create(struct se_shm_qp *sq)
 {
 	struct stat st;
@@ -82,7 +86,10 @@ static int se_ring_map(struct se_shm_qp *sq)
 	int fd, ret;
 
 	sq->size = se_ring_size(slots, blocks, se_cfg.mtu);
-	/* Allocate all pages: a page that is missing later causes SIGBUS. */
+	/*
+	 * Allocate all pages now: an access to a page that cannot be allocated
+	 * later would cause SIGBUS.
+	 */
 	ret = posix_fallocate(sq->fd, 0, (off_t)sq->size);
 	if (ret) {
 		fprintf(stderr, "softefa: %s: %zu bytes for a ring: %s; "
@@ -92,8 +99,8 @@ static int se_ring_map(struct se_shm_qp *sq)
 		return ENOMEM;
 	}
 	/*
-	 * Not through sq->fd: a forked child inherits the mapping, which would
-	 * keep the lock of the file that is mapped.
+	 * Opens the file a second time for the mapping. A forked child inherits
+	 * the mapping, and through sq->fd it would also keep the file's lock.
 	 */
 	fd = open(sq->path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -144,8 +151,8 @@ err_free:
 }
 
 /*
- * Marks the ring as dead and removes its files. The mappings stay: at exit
- * other threads may still poll.
+ * Marks the ring as dead and removes its files. The mappings stay, because
+ * other threads may still poll at exit.
  */
 static void se_shm_leave(struct se_qp *qp)
 {
@@ -203,9 +210,9 @@ static int se_shm_tx(struct se_qp *qp, struct se_flow *flow,
 	*cookie = pos;
 	se_ring_publish(slot, pos);
 	/*
-	 * Store buffering: this thread has published the slot and loads armed,
-	 * se_shm_arm() stores armed and then loads the slot. Each has a full
-	 * fence in between.
+	 * Store buffering: this thread has stored the slot and then loads
+	 * armed, se_shm_arm() stores armed and then loads the slot. Each of the
+	 * two has a full fence in between.
 	 */
 	if (se_doorbell_used(&peer->bell)) {
 		atomic_thread_fence(memory_order_seq_cst);
@@ -221,8 +228,8 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 	struct se_shm_qp *sq = qp->wire_qp;
 	struct se_ring *ring = sq->ring;
 	/*
-	 * Without qp->lock the value may be stale. Then another thread is
-	 * consuming at this moment.
+	 * Without qp->lock the loaded value may be stale. In this case another
+	 * thread is consuming packets now.
 	 */
 	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
@@ -233,8 +240,8 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 
 /*
  * True if the producer of the slot at tail was killed after it had claimed the
- * slot: the slot must be skipped, or the ring would stop for ever. Never true
- * of a producer that is only slow, since it may still write.
+ * slot. The slot must then be skipped, because the ring would stop forever.
+ * False if the producer is only slow, because it may still write.
  */
 static bool se_shm_stuck(struct se_shm_qp *sq, uint64_t tail)
 {
@@ -264,7 +271,7 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 	uint32_t len;
 	int count;
 
-	/* Packets that earlier calls consumed have been acknowledged by now. */
+	/* Packets that earlier calls have consumed are acknowledged now. */
 	if (atomic_load_explicit(&ring->answered, memory_order_relaxed) != tail)
 		atomic_store_explicit(&ring->answered, tail,
 				      memory_order_release);
@@ -285,8 +292,8 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 }
 
 /*
- * Frees blocks of producers that were killed before they claimed a slot. A live
- * producer owns a block of an empty ring only for a moment.
+ * Frees blocks of producers that were killed before they claimed a slot. In an
+ * empty ring a live producer owns a block for a moment only.
  */
 static void se_shm_tidy(struct se_qp *qp)
 {
@@ -312,8 +319,8 @@ static bool se_shm_unread(struct se_qp *qp, struct se_flow *flow,
 	if (!peer)
 		return false;
 	/*
-	 * The order matters: the ACK of a packet that counts as answered is in
-	 * this ring, or has been read.
+	 * The order of the two loads matters: the ACK of a packet below
+	 * "answered" is in this ring, or was already read.
 	 */
 	return atomic_load_explicit(&peer->ring->answered,
 				    memory_order_acquire) <= cookie ||

@@ -15,16 +15,16 @@
 #define SE_SHM_PATH 288
 
 /*
- * Doorbells: a FIFO beside the ring. It exists if a CQ of the QP has a
- * completion channel; peers write to it if the ring is armed.
+ * Doorbell: a FIFO beside the ring. It exists if a CQ of the QP has a
+ * completion channel. Peers write to it if the ring is armed.
  */
 struct se_doorbell {
-	int fd; /* -1: none */
+	int fd; /* -1: no doorbell */
 	char path[SE_SHM_PATH];
 };
 
 struct se_doorbell_tx {
-	int fd; /* -1: the peer has none */
+	int fd; /* -1: the peer has no doorbell */
 };
 
 int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
@@ -34,8 +34,8 @@ void se_doorbell_close(struct se_doorbell *bell);
 void se_doorbell_clear(struct se_doorbell *bell);
 void se_doorbell_self(struct se_doorbell *bell);
 /*
- * Opens the peer's doorbell. Returns 0 or an errno; 0 also if the peer has
- * none.
+ * Opens the peer's doorbell. Returns 0 or an errno; also 0 if the peer has no
+ * doorbell.
  */
 int se_doorbell_tx_init(struct se_doorbell_tx *bell, const char *ring_path);
 void se_doorbell_tx_close(struct se_doorbell_tx *bell);
@@ -61,12 +61,15 @@ void se_shm_path(char path[SE_SHM_PATH], const union ibv_gid *gid,
 		 uint32_t qpn);
 
 /*
- * Returns the id of a ring, which identifies its owner among all of the
- * directory; not 0.
+ * Returns the id of a ring, not 0. It identifies the ring's owner among all
+ * owners in the directory.
  */
 uint32_t se_shm_id(const struct stat *st);
 
-/* False if the owner of the ring has exited. True in case of doubt. */
+/*
+ * Returns false if the owner of the ring has exited; true also in case of
+ * doubt.
+ */
 bool se_shm_id_alive(uint32_t id);
 
 /*

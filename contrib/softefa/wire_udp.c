@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The UDP wire: one socket per QP, its IPv4 address in the GID, its port the
- * QPN. The kernel of the peer's host answers for a closed port, so the next
- * packet detects a failed process. Only silence indicates a failed host.
+ * The UDP wire: one socket per QP. Its IPv4 address is in the GID, its port is
+ * the QPN. If a port is closed, the kernel of the peer's host answers the next
+ * packet, which so detects a failed process. A failed host is detected only by
+ * its silence.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +24,8 @@
 #define SE_UDP_BUFFER (8 << 20)
 
 /*
- * A datagram. The secret authenticates its sender, if only trusted users can
- * read it on its way.
+ * A datagram. The secret authenticates its sender, provided that only trusted
+ * users can read datagrams on the network.
  */
 struct se_udp_header {
 	uint64_t secret;
@@ -46,7 +47,7 @@ static int se_udp_socket(struct in_addr addr, uint32_t *port)
 	if (fd < 0)
 		return -1;
 	/*
-	 * RCVBUFFORCE exceeds the limit of the system, but requires
+	 * SO_RCVBUFFORCE may exceed the system's limit, but requires
 	 * CAP_NET_ADMIN.
 	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
@@ -97,8 +98,8 @@ static void se_udp_close(struct se_qp *qp)
 }
 
 /*
- * Sends a packet. An errno of sendmsg() may belong to an earlier packet:
- * se_udp_errors() reads from the error queue which one.
+ * Sends a packet. An errno of sendmsg() may be that of an earlier packet;
+ * se_udp_errors() reads from the socket's error queue which packet it was.
  */
 static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		     const struct se_pkt *pkt, const struct iovec *iov,
@@ -132,7 +133,7 @@ static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		if (errno == EAGAIN || errno == ENOBUFS)
 			return -EAGAIN;
 	}
-	return 0; /* lost: the timers retransmit it */
+	return 0; /* the packet is lost: a timer retransmits it */
 }
 
 static void se_udp_unreachable(struct se_qp *qp, struct sockaddr_in *sin,
@@ -188,7 +189,8 @@ static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
 }
 
 /*
- * True if the packet comes from the socket that it names, and has the secret.
+ * True if the packet comes from the socket that it names, and contains the
+ * secret.
  */
 static bool se_udp_genuine(const struct se_udp_header *header,
 			   const struct sockaddr_in *from)
@@ -238,7 +240,9 @@ static bool se_udp_rx_pending(struct se_qp *qp)
 	return true; /* a check would cost as much as recvfrom() */
 }
 
-/* True if any packet is unread: it might acknowledge this one. */
+/*
+ * True if any packet is unread, because that packet might acknowledge this one.
+ */
 static bool se_udp_unread(struct se_qp *qp, struct se_flow *flow,
 			  uint64_t cookie)
 {
@@ -264,8 +268,8 @@ static int se_udp_event_fd(struct se_qp *qp)
 }
 
 /*
- * Arming needs no action, since epoll monitors the socket; neither does
- * leaving, since the kernel closes it.
+ * Does nothing. Arming needs no action, because epoll monitors the socket;
+ * leaving needs none, because the kernel closes the socket.
  */
 static void se_udp_nothing(struct se_qp *qp)
 {

@@ -3,7 +3,7 @@
 
 /*
  * Posting: the session from ibv_wr_start() to ibv_wr_complete(), and the older
- * calls.
+ * functions.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static void se_wr_start(struct ibv_qp_ex *qp_ex)
 }
 
 /*
- * Returns an operation, NULL: none is free. Refills session_free with all
- * operations of the transport's free list. The caller holds sq_lock.
+ * Returns an operation; NULL: none is free. If session_free is empty, moves all
+ * free operations of the transport to it. The caller holds sq_lock.
  */
 static struct se_op *se_wr_alloc(struct se_qp *qp)
 {
@@ -42,10 +42,7 @@ static struct se_op *se_wr_alloc(struct se_qp *qp)
 	return op;
 }
 
-/*
- * Checks the flags of a work request. Each one must be signaled; fences do not
- * exist.
- */
+/* Checks the flags of a work request: it must be signaled and not fenced. */
 static int se_wr_check_flags(const struct se_qp *qp)
 {
 	unsigned int flags = qp->ex.wr_flags;
@@ -97,8 +94,8 @@ static void se_wr_give_back(struct se_qp *qp)
 }
 
 /*
- * Submits the operations of the session, or releases them if one was invalid.
- * The caller holds sq_lock. The session is empty afterwards.
+ * Submits the operations of the session or, if one of them is invalid, frees
+ * them all. Afterwards the session is empty. The caller holds sq_lock.
  */
 static int se_wr_submit(struct se_qp *qp)
 {

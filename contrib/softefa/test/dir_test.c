@@ -49,7 +49,7 @@ static void drop(const char *name)
 	ck_assert_int_eq(remove(path), 0);
 }
 
-/* Runs softefa in a process that exits. Returns the number of its devices. */
+/* Runs softefa in a child process. Returns the number of its devices. */
 static int a_life(void)
 {
 	int status, count = 0;
@@ -73,7 +73,10 @@ static const char *const own[] = {
 };
 #define OWN (int)(sizeof(own) / sizeof(own[0]))
 
-/* A mistyped directory: there is no device, and no file changes. */
+/*
+ * SOFTEFA_DIR names a directory of foreign files by mistake: there is no
+ * device, and no file changes.
+ */
 START_TEST(directory_of_others)
 {
 	int i;
@@ -91,7 +94,7 @@ START_TEST(directory_of_others)
 }
 END_TEST
 
-/* Other files in softefa's directory stay, even within its trees. */
+/* Foreign files in softefa's directory stay, even within its trees. */
 START_TEST(files_of_others)
 {
 	char tree[128];
@@ -123,7 +126,7 @@ START_TEST(files_of_others)
 }
 END_TEST
 
-/* The directory is removed if softefa created it, and only then. */
+/* The directory is removed if softefa created it; otherwise it stays. */
 START_TEST(directory_is_left_as_found)
 {
 	dir_use("found");
@@ -136,8 +139,8 @@ START_TEST(directory_is_left_as_found)
 END_TEST
 
 /*
- * A truncated path would name another directory, and a relative one would
- * depend on the working directory.
+ * A path that is too long or relative is rejected: truncated, or in another
+ * working directory, it would name another directory.
  */
 START_TEST(bad_paths_are_refused)
 {

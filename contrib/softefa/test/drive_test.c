@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A poll of any CQ drives all QPs of the process, since a device needs no poll.
+ * A poll of any CQ drives all QPs of the process, because a device makes
+ * progress without polls.
  */
 #include <poll.h>
 #include <unistd.h>
@@ -15,7 +16,10 @@ static bool has_completion(struct ibv_cq_ex *cq)
 	return !se_cq_empty((struct se_cq *)cq);
 }
 
-/* Of two QPs that communicate, neither CQ is polled. */
+/*
+ * Two QPs communicate, and only the CQ of a third one is polled: the message
+ * arrives.
+ */
 START_TEST(poll_of_a_third)
 {
 	uint64_t end = rig_now_ms() + RIG_WAIT_MS;
@@ -41,10 +45,10 @@ START_TEST(poll_of_a_third)
 END_TEST
 
 /*
- * One of two ranks that close an endpoint at the same time. Each sends from
- * that endpoint to one of the other rank that stays open. Until the send
- * completes, it polls only the CQ of the closing endpoint, as libfabric's
- * fi_close() does.
+ * One of two ranks that close an endpoint at the same time. From its closing
+ * endpoint each rank sends to an endpoint of the other rank that stays open.
+ * Until the send completes, the rank polls only the CQ of the closing endpoint,
+ * as fi_close() of libfabric does.
  */
 struct rank {
 	struct rig_node closing, other;
@@ -58,8 +62,8 @@ static void rank_open(struct rank *rank)
 }
 
 /*
- * Closes the endpoint: polls until stop_fd is readable. True if the send has
- * completed by then.
+ * Closes the endpoint: polls until stop_fd is readable. Returns true if the
+ * send has completed by then.
  */
 static bool rank_close(struct rank *rank, const struct rig_target *peer,
 		       int stop_fd, int done_fd)
@@ -125,7 +129,10 @@ static void *open_and_close(void *arg)
 	return NULL;
 }
 
-/* Threads that poll all the time do not block ibv_destroy_qp() of others. */
+/*
+ * While threads poll without pause, ibv_destroy_qp() in other threads must not
+ * block.
+ */
 START_TEST(closing_beside_polls)
 {
 	_Atomic bool stop = false;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* SRD's guarantees on a lossy wire. Faults occur as configured. */
+/*
+ * SRD's guarantees hold on a lossy wire, and faults occur as often as
+ * configured.
+ */
 #include <string.h>
 #include <unistd.h>
 
@@ -12,8 +15,8 @@
 #define SLOT 64
 
 /*
- * Consumes the completions of b. Returns the number of messages that arrived
- * after a later one.
+ * Reads the completions of b. Returns the number of messages that arrived after
+ * one that was sent later.
  */
 static int numbered_take(struct rig_node *b, uint8_t *seen, uint32_t *got)
 {
@@ -37,7 +40,10 @@ static int numbered_take(struct rig_node *b, uint8_t *seen, uint32_t *got)
 	return late;
 }
 
-/* Sends MSGS numbered messages a -> b, each from a slot until it completes. */
+/*
+ * Sends MSGS numbered messages from a to b. The buffer of a message is reused
+ * when the message has completed.
+ */
 static int numbered_run(struct rig_node *a, struct rig_node *b)
 {
 	static uint8_t seen[MSGS];
@@ -66,7 +72,7 @@ static int numbered_run(struct rig_node *a, struct rig_node *b)
 		late += numbered_take(b, seen, &got);
 		if (!polled)
 			continue;
-		/* A completed message is delivered: b has its completion. */
+		/* When a message has completed, b has its completion. */
 		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 		ck_assert_msg(seen[wc.wr_id >> 16],
 			      "%lu completed, not delivered", wc.wr_id >> 16);
@@ -123,7 +129,9 @@ START_TEST(exactly_once)
 		ck_assert_uint_gt(b_stats.dup, 0);
 	ck_assert_msg(!a_stats.rnr == !fault_cases[row].not_ready,
 		      "%s: rnr %lu", fault_cases[row].name, a_stats.rnr);
-	/* The wire loses nothing: each delay moves a window of messages. */
+	/*
+	 * This wire loses no packet; each delay affects a window of messages.
+	 */
 	if (!strcmp(fault_cases[row].name, "delay"))
 		ck_assert_uint_ge(rig_now_ms() - start,
 				  MSGS / SE_WINDOW * 200 / 1000);
@@ -170,8 +178,9 @@ struct pattern {
 };
 
 /*
- * Records the messages that are lost at the first transmission and those that
- * fail. Both are decided when a message is posted, regardless of timing.
+ * Records the messages that are lost at the first transmission, and those that
+ * fail. Fault injection decides both when a message is posted, so they do not
+ * depend on timing.
  */
 static void seed_run(const struct rig_target *target, int out)
 {
@@ -211,8 +220,8 @@ static int pattern_count(const uint8_t *hits)
 }
 
 /*
- * Runs the program in processes of their own: twice with the same seed, with
- * another seed, and with the default.
+ * Runs the same messages in several processes: twice with the same seed, with
+ * another seed, and with the default. The same seed must have the same faults.
  */
 START_TEST(seed_reproduces)
 {
@@ -271,8 +280,8 @@ START_TEST(order_as_configured)
 END_TEST
 
 /*
- * The same seed loses the same packets, another seed others, and each as many
- * as configured.
+ * The same seed loses the same packets, another seed other packets, and each
+ * seed as many as configured.
  */
 START_TEST(seed_decides)
 {
@@ -304,7 +313,7 @@ END_TEST
 
 #define LONG_TEXT "1234567890123456789012345678901234567890123456789012345678901234"
 
-/* Invalid values are reported and ignored. */
+/* Invalid values of variables are reported and ignored. */
 START_TEST(bad_values_are_ignored)
 {
 	rig_env("SOFTEFA_LOSS", "1.5");

@@ -23,8 +23,8 @@ static int fd_count(void)
 }
 
 /*
- * Sends one message and reports its vendor_err. Every second visitor exits
- * without destroying its QP.
+ * Sends one message and reports its vendor_err. Every second of these processes
+ * exits without destroying its QP.
  */
 static void visitor(const struct rig_target *target, int out)
 {
@@ -48,7 +48,10 @@ static void visitor(const struct rig_target *target, int out)
 
 #define VISITORS 24
 
-/* Serves more peers in turn than may have a flow at the same time. */
+/*
+ * One after the other, more peers send than may have a flow at the same time:
+ * all messages arrive.
+ */
 START_TEST(peers_come_and_go)
 {
 	struct rig_crew crew[VISITORS];
@@ -71,7 +74,8 @@ START_TEST(peers_come_and_go)
 		ck_assert_uint_eq(wc.wr_id, (uint64_t)i);
 		rig_crew_end(&crew[i], 1);
 		/*
-		 * The kernel reports a closed port when a packet is sent to it.
+		 * On the UDP wire a failure is found when a packet is sent to
+		 * the closed port.
 		 */
 		if (_i == RIG_UDP) {
 			pthread_mutex_lock(&qp->lock);
@@ -84,7 +88,7 @@ START_TEST(peers_come_and_go)
 		ck_assert_uint_le(qp->flow_count, 4);
 	}
 	ck_assert_int_le(fd_count(), fds);
-	/* The last flows are freed while there is no traffic. */
+	/* The last flows are freed although there are no messages. */
 	for (i = 0; i < 300 * 8192 && qp->flow_count; i++)
 		rig_poll(a.rcq, &wc);
 	ck_assert_uint_eq(qp->flow_count, 0);
@@ -94,7 +98,10 @@ END_TEST
 
 #define CROWD 3
 
-/* A peer beyond the limit gets an error at both ends while the others live. */
+/*
+ * While all possible flows have live peers, a further peer gets an error, and
+ * so do sends to it.
+ */
 START_TEST(too_many_peers)
 {
 	struct rig_node a, b[CROWD];
@@ -119,7 +126,7 @@ START_TEST(too_many_peers)
 	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
 	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
 	ck_assert_uint_eq(wc.vendor_err, SE_UNREACH_REMOTE);
-	/* A peer that closes makes space for another one. */
+	/* When a peer closes, a further peer can have a flow. */
 	rig_close(&b[0]);
 	if (_i == RIG_SHM) {
 		usleep(20000);
@@ -134,7 +141,7 @@ START_TEST(too_many_peers)
 }
 END_TEST
 
-/* If this process lacks a descriptor, its peer does not seem to have failed. */
+/* This process has no free descriptor: the peer must not count as failed. */
 START_TEST(no_descriptor_is_no_death)
 {
 	struct rlimit none, limit;
@@ -161,7 +168,7 @@ START_TEST(no_descriptor_is_no_death)
 }
 END_TEST
 
-/* Receives all packets in the ring, without running the timers. */
+/* Receives all packets in the ring, and does not run the timers. */
 static void take_all(struct rig_node *node)
 {
 	struct se_qp *qp = (struct se_qp *)node->qp;
@@ -172,7 +179,7 @@ static void take_all(struct rig_node *node)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* A NAK for which the ring has no space is sent later. */
+/* A NAK is sent later if the peer's ring has no space. */
 START_TEST(refusal_waits_for_room)
 {
 	struct rig_node a, b;
@@ -181,7 +188,8 @@ START_TEST(refusal_waits_for_room)
 
 	rig_wire(RIG_SHM);
 	rig_env("SOFTEFA_SLOTS", "64");
-	rig_env("SOFTEFA_REORDER", "0"); /* all 64 are in the ring at once */
+	/* all 64 packets are in the ring at the same time */
+	rig_env("SOFTEFA_REORDER", "0");
 	rig_open(&a, NULL);
 	rig_open(&b, NULL);
 	to = rig_to_node(&a, &b);
@@ -191,7 +199,8 @@ START_TEST(refusal_waits_for_room)
 		ck_assert_int_eq(rig_send(&b, &back, 5, 0, 8), 0);
 	}
 	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
-	rig_progress(&b); /* no receive, and no space for the NAK */
+	/* b has no receive, and there is no space for its NAK */
+	rig_progress(&b);
 	ck_assert_uint_eq(rig_stats(&a).rnr, 0);
 	take_all(&a);
 	ck_assert_uint_eq(rig_stats(&a).rx_pkts, 64);

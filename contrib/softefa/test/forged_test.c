@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The UDP wire and forged packets: those of unknown senders are ignored. */
+/* Forged packets on the UDP wire: packets that no peer has sent are ignored. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -39,8 +39,8 @@ static void put(int fd, struct rig_node *to, const struct datagram *forged)
 }
 
 /*
- * Returns a packet from a to b with a later epoch than a's. It would fail the
- * flow.
+ * Returns a packet from a to b with a later epoch than a's. If it were
+ * accepted, the flow would fail.
  */
 static struct datagram forge(struct rig_node *a, struct rig_node *b)
 {
@@ -86,12 +86,14 @@ START_TEST(strangers_are_not_heard)
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	ck_assert_int_ge(fd, 0);
 	forged = forge(&a, &b);
-	/* From another socket. */
+	/* Sent from another socket: ignored. */
 	put(fd, &b, &forged);
-	/* From the socket of a, but with a wrong secret. */
+	/* Sent from the socket of a, with a wrong secret: ignored. */
 	forged.secret++;
 	put(socket_fd(&a), &b, &forged);
-	/* From a thousand peers that do not exist. */
+	/*
+	 * Sent with the names of a thousand peers that do not exist: ignored.
+	 */
 	forged.secret--;
 	forged.pkt.type = SE_PKT_SEND;
 	for (i = 0; i < 1000; i++) {
@@ -104,8 +106,8 @@ START_TEST(strangers_are_not_heard)
 	ck_assert_uint_eq(flow->peer_epoch, epoch);
 	exchange(&a, &b);
 	/*
-	 * Proof that the packet is harmful: from a and with the secret it fails
-	 * the flow.
+	 * Sent from a with the secret: the flow fails. So the packets above
+	 * were harmful.
 	 */
 	forged = forge(&a, &b);
 	put(socket_fd(&a), &b, &forged);
@@ -117,8 +119,8 @@ START_TEST(strangers_are_not_heard)
 }
 END_TEST
 
-#define FORGED_INPUTS 5000	/* TORTURE_INPUTS */
-#define FORGED_DATA 512		/* bytes behind a header, at most */
+#define FORGED_INPUTS 5000	/* default of TORTURE_INPUTS */
+#define FORGED_DATA 512		/* largest number of bytes behind a header */
 
 static uint64_t forged_number(const char *name, uint64_t usual)
 {
@@ -127,7 +129,9 @@ static uint64_t forged_number(const char *name, uint64_t usual)
 	return text ? strtoull(text, NULL, 10) : usual;
 }
 
-/* A header with a right secret and changed bytes, and data behind it. */
+/*
+ * Sends a header with the right secret and changed bytes, with data behind it.
+ */
 static void put_garbage(struct rig_node *a, struct rig_node *b,
 			unsigned int *seed)
 {
@@ -163,7 +167,10 @@ static void put_garbage(struct rig_node *a, struct rig_node *b,
 	       (struct sockaddr *)&sin, sizeof(sin));
 }
 
-/* Garbage from a peer that has the secret: no crash, and others get their messages. */
+/*
+ * A peer with the secret sends random bytes: no process crashes, and other
+ * peers get their messages.
+ */
 START_TEST(garbage)
 {
 	uint64_t inputs = forged_number("TORTURE_INPUTS", FORGED_INPUTS), i;

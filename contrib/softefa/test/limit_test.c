@@ -32,7 +32,7 @@ START_TEST(queues_are_bounded)
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), ENOMEM);
 	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), ENOMEM);
 	/*
-	 * Space in the queue is free after a completion was polled, not before.
+	 * A completion frees space in the queue when it is polled, not before.
 	 */
 	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), 0);
@@ -128,7 +128,7 @@ START_TEST(objects_are_bounded)
 }
 END_TEST
 
-/* All QP numbers differ modulo the limit: the provider's table requires it. */
+/* All QP numbers differ modulo the limit, as the provider's table requires. */
 START_TEST(queue_pairs_are_bounded)
 {
 	struct ibv_qp_init_attr attr = {
@@ -182,8 +182,8 @@ START_TEST(unmapped_memory_is_refused)
 END_TEST
 
 /*
- * A caller with old headers gets the fields that fit, and no byte beyond its
- * structure changes.
+ * A caller built with old headers gets the fields that fit in its structure,
+ * and no byte behind it changes.
  */
 START_TEST(old_callers_are_respected)
 {

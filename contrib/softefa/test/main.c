@@ -12,7 +12,10 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	/* Concurrent runs must neither remove nor count each other's files. */
+	/*
+	 * Each run has its own directory, so that runs at the same time neither
+	 * remove nor count each other's files.
+	 */
 	snprintf(dir, sizeof(dir), "/dev/shm/softefa-test-%d", (int)getpid());
 	setenv("SOFTEFA_DIR", dir, 1);
 	runner = srunner_create(suite_srd());

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Completion channels: a thread that sleeps on one wakes when a poll is needed.
- */
+/* Completion channels: a thread that sleeps on one wakes when it must poll. */
 #include <poll.h>
 #include <pthread.h>
 
@@ -45,7 +43,7 @@ struct poller {
 	_Atomic bool stop;
 };
 
-/* A peer that polls in a thread of its own and consumes all completions. */
+/* Thread: a peer that polls without pause and reads all completions. */
 static void *poller_run(void *arg)
 {
 	struct poller *poller = arg;
@@ -59,8 +57,8 @@ static void *poller_run(void *arg)
 }
 
 /*
- * Sleeps until the armed CQ wakes this thread, and polls it; false: it did not
- * wake.
+ * Sleeps until the armed CQ wakes this thread, then polls it. Returns false if
+ * the thread did not wake.
  */
 static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 {
@@ -80,8 +78,9 @@ static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 }
 
 /*
- * Arms the CQ while no work request is outstanding, and posts one afterwards,
- * like another thread of a program that waits. A lost packet is retransmitted.
+ * The CQ is armed while no work request is outstanding, and one is posted
+ * afterwards, as by another thread. Its packet is lost and must be
+ * retransmitted.
  */
 START_TEST(armed_before_the_send)
 {

@@ -22,7 +22,7 @@ struct peer {
 	uint32_t qpn, rkey;
 	uint64_t addr;
 	pid_t pid;
-	int leash; /* the peer destroys its QP and exits when this closes */
+	int leash; /* when it closes, the peer destroys its QP and exits */
 };
 
 static void peer_run(int out, int leash)
@@ -40,7 +40,10 @@ static void peer_run(int out, int leash)
 	self.qpn = node.qp->qp_num;
 	self.rkey = node.mr->rkey;
 	self.addr = (uintptr_t)node.buf;
-	/* A child that lives longer must not make the peer seem alive. */
+	/*
+	 * The child lives longer than the peer: the peer must still count as
+	 * failed.
+	 */
 	if (!fork()) {
 		if (write(out, &self, sizeof(self)) != sizeof(self))
 			_exit(2);
@@ -98,7 +101,10 @@ static void peer_kill(struct peer *peer)
 	peer_bury(peer);
 }
 
-/* Sends one message. Returns its vendor_err, or -1: not complete within ms. */
+/*
+ * Sends one message. Returns its vendor_err; -1: it has not completed within
+ * ms.
+ */
 static int send_one(struct rig_node *a, const struct rig_to *to, uint32_t ms)
 {
 	struct rig_wc wc;
@@ -126,7 +132,10 @@ START_TEST(other_process_receives)
 }
 END_TEST
 
-/* Both a message in transit and one sent later end with an error. */
+/*
+ * The peer is killed: both a message in transit and one sent later end with an
+ * error.
+ */
 START_TEST(killed_peer_is_noticed)
 {
 	struct rig_node a;
@@ -147,7 +156,10 @@ START_TEST(killed_peer_is_noticed)
 }
 END_TEST
 
-/* A zombie has a process id until its parent waits for it. */
+/*
+ * A zombie counts as failed, although its process id exists until its parent
+ * waits for it.
+ */
 START_TEST(zombie_is_no_peer)
 {
 	struct rig_node a;
@@ -169,7 +181,10 @@ START_TEST(zombie_is_no_peer)
 }
 END_TEST
 
-/* The target acknowledged the request, but the response never arrives. */
+/*
+ * The target acknowledges a read request and is killed before it responds: the
+ * read ends with an error.
+ */
 START_TEST(read_from_killed_peer_ends)
 {
 	struct rig_node a;
@@ -193,7 +208,7 @@ START_TEST(read_from_killed_peer_ends)
 }
 END_TEST
 
-/* A stopped peer has not failed. */
+/* A stopped peer does not count as failed: messages wait for it. */
 START_TEST(stopped_peer_is_waited_for)
 {
 	struct rig_node a;
@@ -216,7 +231,10 @@ START_TEST(stopped_peer_is_waited_for)
 }
 END_TEST
 
-/* A host stops answering. Only on the UDP wire can a host fail. */
+/*
+ * A host stops answering: sends end with a timeout. Only on the UDP wire can a
+ * host fail.
+ */
 START_TEST(silent_peer_times_out)
 {
 	struct rig_node a;
@@ -246,7 +264,7 @@ START_TEST(host_that_never_was)
 	rig_env("SOFTEFA_TIMEOUT_MS", "200");
 	rig_open(&a, NULL);
 	gid = a.gid;
-	gid.raw[12] = 240; /* reserved: there is no route */
+	gid.raw[12] = 240; /* a reserved address, to which there is no route */
 	to = rig_to(&a, &gid, 4711);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_UNREACH_REMOTE);
 	rig_close(&a);
@@ -254,8 +272,8 @@ START_TEST(host_that_never_was)
 END_TEST
 
 /*
- * With every third packet lost, the last acknowledgments still arrive: a QP
- * that is being destroyed keeps answering its peers.
+ * Every third packet is lost, and a QP is destroyed: it still answers its
+ * peers, so that they get the last acknowledgments.
  */
 START_TEST(leaving_a_lossy_wire)
 {
@@ -295,7 +313,7 @@ static int dir_count(const char *prefix)
 	return count;
 }
 
-/* The next process that starts removes the files of a killed one. */
+/* A process that starts removes the files of a killed one. */
 START_TEST(orphans_are_swept)
 {
 	struct rig_node a;

@@ -76,7 +76,7 @@ START_TEST(rdma_moves_data)
 }
 END_TEST
 
-/* More reads than the peer answers at a time: all of them succeed. */
+/* More reads than the peer answers at a time all succeed. */
 START_TEST(many_reads)
 {
 	struct rig_node a, b;
@@ -156,8 +156,8 @@ START_TEST(rdma_refuses)
 			      wc.vendor_err);
 	}
 	/*
-	 * The key of a deregistered region is invalid for the next region in
-	 * its place.
+	 * A deregistered region's key is invalid for the next region with its
+	 * index.
 	 */
 	key = only_read->rkey;
 	ibv_dereg_mr(only_read);
@@ -207,7 +207,10 @@ START_TEST(capabilities_as_configured)
 }
 END_TEST
 
-/* With the capability, a write with immediate data consumes no receive. */
+/*
+ * With the capability for unsolicited writes, a write with immediate data
+ * consumes no receive.
+ */
 START_TEST(unsolicited_writes)
 {
 	struct rig_opt opt = { .rnr_retry = 7, .qp_flags = SE_QP_UNSOLICITED };
@@ -235,8 +238,8 @@ START_TEST(unsolicited_writes)
 END_TEST
 
 /*
- * Deregistering a region during a read causes an error, neither a fault nor old
- * data.
+ * A region is deregistered during a read: the read ends with an error. The
+ * process must not crash, and the read must not return old data.
  */
 START_TEST(region_goes_during_read)
 {
@@ -259,7 +262,10 @@ START_TEST(region_goes_during_read)
 		ck_assert_ptr_nonnull(mr);
 		ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0,
 					  HALF, mr->rkey, (uintptr_t)mem), 0);
-		/* b has received the request, a only part of the response. */
+		/*
+		 * b has received the request, and a has received only part of
+		 * the response.
+		 */
 		while (rig_stats(&a).rx_pkts < 10) {
 			rig_progress(&b);
 			rig_progress(&a);
@@ -271,7 +277,7 @@ START_TEST(region_goes_during_read)
 		ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_BAD_ADDRESS);
 		ck_assert_int_eq(mprotect(mem, HALF, PROT_READ | PROT_WRITE),
 				 0);
-		/* The flow works afterwards, and b still has response slots. */
+		/* The flow still works, and b has free response slots. */
 		rdma_once(&a, &b, IBV_WR_RDMA_READ, 100000);
 		rig_close(&a);
 		rig_open(&a, NULL);
@@ -284,8 +290,8 @@ START_TEST(region_goes_during_read)
 END_TEST
 
 /*
- * The target drops the flow, and so the response, of an initiator that does not
- * poll. The read fails when the initiator polls again, and the next one
+ * An initiator stops polling for long: the target drops the flow, and with it
+ * the response. When the initiator polls, the read fails; its next read
  * succeeds.
  */
 START_TEST(answer_is_given_up)
@@ -332,7 +338,7 @@ static void *server_run(void *arg)
 	return NULL;
 }
 
-/* ibv_dereg_mr() in one thread waits for the copy in another one. */
+/* ibv_dereg_mr() in one thread waits for the copy in another thread. */
 START_TEST(region_goes_under_a_copy)
 {
 	struct server server = { 0 };

@@ -107,8 +107,8 @@ static void rig_ready(struct rig_node *node, const struct rig_opt *opt)
 }
 
 /*
- * Disables the leak check of AddressSanitizer: tests of limits and peer
- * failures exit with open objects, as the programs that they represent.
+ * Disables the leak check of AddressSanitizer: tests of limits and of peer
+ * failures exit with open objects on purpose.
  */
 const char *__asan_default_options(void);
 

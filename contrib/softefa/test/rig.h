@@ -3,8 +3,8 @@
 
 /*
  * Functions of the softefa tests. A node is a QP with its CQs and a registered
- * buffer. Check runs each test in a process of its own, so that it sets the
- * environment first, and then gets a new device.
+ * buffer. Each test runs in a process of its own: it sets the environment
+ * first, and then opens a new device.
  */
 #ifndef SOFTEFA_RIG_H
 #define SOFTEFA_RIG_H
@@ -32,14 +32,15 @@ struct rig_wc {
 	enum ibv_wc_status status;
 };
 
-#define RIG_AH 8	/* most address handles of a node */
+#define RIG_AH 8	/* largest number of address handles of a node */
 
 struct rig_node {
-	struct ibv_ah *ah[RIG_AH]; /* by rig_to(); closed with the node */
+	struct ibv_ah *ah[RIG_AH]; /* made by rig_to(); closed with the node */
 	unsigned int ah_count;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel; /* of the requested CQs, or NULL */
+	/* channel of the requested CQs; NULL: none */
+	struct ibv_comp_channel *channel;
 	struct ibv_cq_ex *scq, *rcq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
@@ -55,13 +56,16 @@ struct rig_to {
 struct rig_opt {
 	int dev;
 	uint8_t rnr_retry;
-	/* channel: the receive CQ has one; send_channel: the send CQ has one */
+	/*
+	 * channel: give the receive CQ a completion channel; send_channel: the
+	 * send CQ
+	 */
 	bool ud, channel, send_channel;
 	uint16_t qp_flags;
 	uint32_t cqe; /* entries of the receive CQ; 0: RIG_DEPTH */
 };
 
-/* Wires: the loop variable of tcase_add_loop_test(). */
+/* The wires: values of the loop variable of tcase_add_loop_test(). */
 enum { RIG_SHM, RIG_UDP, RIG_WIRES };
 
 void rig_wire(int wire);
@@ -76,7 +80,7 @@ struct rig_to rig_to(struct rig_node *from, const union ibv_gid *gid,
 		     uint32_t qpn);
 struct rig_to rig_to_node(struct rig_node *from, struct rig_node *to);
 
-/* Post operations on len bytes of the buffer from off on. */
+/* Post operations on len bytes of the node's buffer, from offset off on. */
 int rig_recv(struct rig_node *node, uint64_t wr_id, uint32_t off,
 	     uint32_t len);
 int rig_send(struct rig_node *node, const struct rig_to *to, uint64_t wr_id,
@@ -87,12 +91,12 @@ int rig_rdma(struct rig_node *node, const struct rig_to *to,
 	     enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len,
 	     uint32_t rkey, uint64_t raddr);
 
-/* Polls once. True if there was a completion, which is in *wc. */
+/* Polls once. Returns true if there was a completion, which is in *wc. */
 bool rig_poll(struct ibv_cq_ex *cq, struct rig_wc *wc);
 
 /*
- * Polls cq, and drives the other node, until there is a completion. False: none
- * within ms.
+ * Polls cq and drives the other node until there is a completion. Returns false
+ * if there is none within ms.
  */
 bool rig_wait(struct ibv_cq_ex *cq, struct rig_wc *wc, struct rig_node *other,
 	      uint32_t ms);
@@ -100,19 +104,20 @@ uint64_t rig_now_ms(void);
 struct se_stats rig_stats(const struct rig_node *node);
 
 /*
- * Other processes. A crew of workers is forked before the test opens a device.
- * Each worker runs its function when it is called with the address of the
- * target.
+ * Other processes (a "crew"). A test forks its workers before it opens a
+ * device. Each worker runs its function when the test sends it the address of
+ * the target.
  */
 struct rig_target {
 	union ibv_gid gid;
 	uint32_t qpn;
-	int in; /* descriptor of the worker, for the next call */
+	int in; /* where the worker reads the next call */
 };
 
 struct rig_crew {
 	pid_t pid;
-	int in, out; /* descriptors of the test */
+	/* descriptors of the test, to read from and write to the worker */
+	int in, out;
 };
 
 void rig_crew_start(struct rig_crew *crew, int count,
@@ -120,13 +125,14 @@ void rig_crew_start(struct rig_crew *crew, int count,
 void rig_crew_call(struct rig_crew *crew, const struct rig_node *target);
 
 /*
- * Returns the byte that the worker has written, -1: none within ms. Drives node
- * while it waits.
+ * Returns the byte that the worker has written; -1: none within ms. Drives the
+ * node while it waits.
  */
 int rig_crew_hear(struct rig_crew *crew, struct rig_node *node, uint32_t ms);
-void rig_crew_end(struct rig_crew *crew, int count); /* kills running workers */
+/* kills workers that still run */
+void rig_crew_end(struct rig_crew *crew, int count);
 
-/* Drives a QP without consuming its completions. */
+/* Drives the node's QP; does not read its completions. */
 void rig_progress(struct rig_node *node);
 
 Suite *suite_srd(void);

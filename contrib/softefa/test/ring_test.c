@@ -92,7 +92,7 @@ START_TEST(blocks_are_bounded)
 }
 END_TEST
 
-/* The first free position is found for any value of head. */
+/* The first free position is found whatever value the hint in "head" has. */
 START_TEST(head_is_a_hint)
 {
 	struct se_ring *ring = ring_new();
@@ -162,7 +162,7 @@ static void consumer_check(struct se_ring *ring, uint64_t tail, uint32_t *next)
 
 	for (i = 0; good && i < slot->pkt.len; i++)
 		good = data[i] == (uint8_t)n;
-	if (!good) /* an assertion each would take minutes */
+	if (!good) /* not an assertion for each: it would take minutes */
 		ck_abort_msg("position %lu: producer %u, number %u", tail, id,
 			     n);
 	se_ring_release(ring, tail, slot->pkt.len > SE_RING_INLINE);
@@ -195,7 +195,7 @@ START_TEST(many_produce)
 }
 END_TEST
 
-/* Opens a node in another process, and claims a slot of the target's ring. */
+/* In another process: opens a node, and claims a slot of the target's ring. */
 static struct se_ring_slot *slot_holder(const struct rig_target *target,
 					struct rig_node *node, uint64_t *pos)
 {
@@ -220,8 +220,8 @@ static struct se_ring_slot *slot_holder(const struct rig_target *target,
 }
 
 /*
- * Exits with a slot. Its parent has not waited for it, so the process id still
- * exists.
+ * In another process: exits with a claimed slot. Its parent has not waited for
+ * it, so its process id still exists.
  */
 static void die_with_slot(const struct rig_target *target, int out)
 {
@@ -233,8 +233,9 @@ static void die_with_slot(const struct rig_target *target, int out)
 }
 
 /*
- * Keeps a slot until it is called again, in a pid namespace of its own, in
- * which its process id differs from the one outside.
+ * In another process: keeps a claimed slot until it is called a second time.
+ * The process is in a pid namespace of its own, where its process id differs
+ * from the one outside.
  */
 static void hold_slot(const struct rig_target *target, int out)
 {
@@ -263,8 +264,8 @@ static void hold_slot(const struct rig_target *target, int out)
 }
 
 /*
- * a has received a message of the process that has the slot; b sends another
- * one.
+ * a has received a message of the process that has the claimed slot; b sends a
+ * message behind that slot.
  */
 static void send_behind(struct rig_node *a, struct rig_node *b)
 {
@@ -294,7 +295,7 @@ START_TEST(dead_producer_is_passed)
 	send_behind(&a, &b);
 	ck_assert_msg(rig_wait(a.rcq, &wc, &b, RIG_WAIT_MS), "ring blocked");
 	ck_assert_uint_eq(wc.wr_id, 2);
-	/* Its block is free again, too. */
+	/* The block of the slot is freed, too. */
 	((struct se_qp *)a.qp)->wire->tidy((struct se_qp *)a.qp);
 	ck_assert_uint_eq(se_ring_owned_block(*(struct se_ring **)
 				((struct se_qp *)a.qp)->wire_qp, 0, &owner),
@@ -327,9 +328,7 @@ START_TEST(slow_producer_is_waited_for)
 		ck_assert(rig_wait(a.rcq, &wc, &b, RIG_WAIT_MS));
 		ck_assert_uint_eq(wc.wr_id, 2);
 	} else {
-		/*
-		 * This process may not create a pid namespace: nothing to test.
-		 */
+		/* Not permitted to create a pid namespace: nothing to test. */
 		ck_assert_int_eq(heard, 's');
 	}
 	rig_crew_end(&crew, 1);

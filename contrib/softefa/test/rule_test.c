@@ -159,7 +159,8 @@ struct se_dv_qp *dv_qp_of(struct ibv_qp_ex *qp)
 	__asm__("efadv_qp_from_ibv_qp_ex");
 
 /*
- * A structure longer than the library's is accepted only if the rest is zero.
+ * A structure longer than the library's is accepted only if its additional
+ * bytes are 0.
  */
 START_TEST(newer_callers)
 {
@@ -235,7 +236,7 @@ static const struct {
 	struct ibv_cq_init_attr_ex attr;
 	struct se_dv_cq_attr dv;
 	uint64_t unknown;
-	uint32_t inlen; /* 0: the size of the structure */
+	uint32_t inlen; /* 0: size of the structure */
 	int err;
 } cq_rows[] = {
 	{ "plain", NULL, { 0 }, { 0 }, 0, 0, 0 },

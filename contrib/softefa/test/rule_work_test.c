@@ -88,7 +88,7 @@ static const struct {
 	const char *name;
 	unsigned int flags;
 	bool sig_all;
-	uint32_t inline_len; /* 0: not inline */
+	uint32_t inline_len; /* 0: not inline data */
 	int err;
 } wr_rows[] = {
 	{ "signaled", IBV_SEND_SIGNALED, false, 0, 0 },
@@ -172,8 +172,8 @@ START_TEST(work_requests)
 END_TEST
 
 /*
- * The device's completions have neither an opcode of reads nor the length of
- * sends.
+ * As in the device, completions have neither an opcode for reads nor the length
+ * of sends.
  */
 START_TEST(completions_of_reads)
 {
@@ -200,7 +200,7 @@ START_TEST(completions_of_reads)
 }
 END_TEST
 
-/* Each completion of a destroyed QP causes one error. */
+/* Each completion of a destroyed QP makes one poll return an error. */
 START_TEST(stale_completions)
 {
 	struct ibv_poll_cq_attr attr = { 0 };

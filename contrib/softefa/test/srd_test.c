@@ -65,7 +65,10 @@ START_TEST(immediate_and_inline)
 	ck_assert_uint_eq(got, 42);
 	ck_assert_uint_eq(wc.imm, 0xabcd);
 	ck_assert_uint_eq(wc.flags, IBV_WC_WITH_IMM);
-	/* b has no address handle of the sender: it gets the GID instead. */
+	/*
+	 * b has no address handle for the sender, so its completion has the GID
+	 * instead.
+	 */
 	ck_assert_uint_eq(wc.slid, ((struct se_ah *)to.ah)->ahn);
 	rig_close(&a);
 	rig_close(&b);
@@ -123,7 +126,7 @@ START_TEST(unknown_sender_has_gid)
 }
 END_TEST
 
-/* Rows: the fault, the vendor_err and the status that it causes. */
+/* Rows: an error, and the vendor_err and the status that it causes. */
 enum wrong { BAD_QKEY, BAD_QPN, BAD_LKEY, TOO_LONG, SHORT_RECV, NO_RECV };
 
 static const struct {
@@ -180,7 +183,7 @@ START_TEST(wrong_sends_end)
 			      wc.status == wrong_cases[i].status,
 			      "%s: vendor_err %u status %d",
 			      wrong_cases[i].name, wc.vendor_err, wc.status);
-		/* The flow still works: the next valid message arrives. */
+		/* The flow still works: the next, valid message arrives. */
 		to = rig_to_node(&a, &b);
 		ck_assert_int_eq(rig_recv(&b, 2, 0, 9000), 0);
 		ck_assert_int_eq(rig_send(&a, &to, 6, 0, 16), 0);
@@ -193,7 +196,7 @@ START_TEST(wrong_sends_end)
 }
 END_TEST
 
-/* rnr_retry 7: the send is retried without limit. */
+/* With rnr_retry 7 a send is repeated until the peer posts a receive. */
 START_TEST(rnr_retries_until_ready)
 {
 	struct rig_node a, b;
@@ -264,7 +267,10 @@ static void *sender_run(void *arg)
 	return NULL;
 }
 
-/* Two threads send from a QP each, to the same third one. */
+/*
+ * Two threads, each with its QP, send to the same third QP: all messages
+ * arrive.
+ */
 START_TEST(threads)
 {
 	struct rig_node a[2], b;

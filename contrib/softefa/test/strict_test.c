@@ -28,8 +28,8 @@ START_TEST(error_state_takes_nothing)
 END_TEST
 
 /*
- * RDMA requests have one scatter element and no inline data, sends as many as
- * configured.
+ * RDMA requests may have one scatter element and no inline data, sends as many
+ * elements as configured.
  */
 START_TEST(elements_are_counted)
 {
@@ -92,7 +92,10 @@ START_TEST(domains_are_kept_apart)
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), 0);
 	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
 	ck_assert_uint_eq(wc.vendor_err, SE_INVALID_LKEY);
-	/* b reads from a region of a that belongs to another domain of a. */
+	/*
+	 * b reads from a region of a that belongs to another protection domain
+	 * of a: rejected.
+	 */
 	to = rig_to_node(&b, &a);
 	ck_assert_int_eq(rig_rdma(&b, &to, IBV_WR_RDMA_READ, 1, 0, 8,
 				  other->rkey, (uintptr_t)a.buf), 0);
@@ -109,7 +112,10 @@ START_TEST(domains_are_kept_apart)
 }
 END_TEST
 
-/* RDMA requires that the target has an address handle; messages do not. */
+/*
+ * RDMA requires an address handle of the initiator at the target; messages do
+ * not.
+ */
 START_TEST(rdma_wants_a_known_peer)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ,
@@ -146,7 +152,7 @@ START_TEST(rdma_wants_a_known_peer)
 }
 END_TEST
 
-/* A completion beyond the CQ's entries is lost, and counted. */
+/* A completion for which the CQ has no entry is lost, and counted. */
 START_TEST(overruns_lose)
 {
 	struct rig_node a, b;
@@ -169,7 +175,9 @@ START_TEST(overruns_lose)
 		ck_assert_uint_eq(wc.wr_id, i);
 	}
 	ck_assert(!rig_poll(b.rcq, &wc));
-	/* Their entries of the receive queue stay in use. */
+	/*
+	 * The lost completions keep their entries of the receive queue in use.
+	 */
 	ck_assert_uint_eq(((struct se_qp *)b.qp)->rq_used, 2);
 	rig_close(&a);
 	rig_close(&b);

@@ -24,9 +24,7 @@ static void complete(struct rig_node *node)
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 }
 
-/*
- * The receive has space for the global route header, with the data behind it.
- */
+/* The data of a datagram is behind space for the global route header. */
 START_TEST(datagrams_arrive)
 {
 	struct rig_node a, b;
@@ -62,7 +60,10 @@ END_TEST
 
 enum dropped { NO_RECEIVE, SHORT_RECEIVE, WRONG_QKEY, DROPPED };
 
-/* An undeliverable datagram is dropped; its sender gets a good completion. */
+/*
+ * A datagram that cannot be delivered is dropped; its send completes
+ * successfully.
+ */
 START_TEST(datagrams_are_dropped)
 {
 	struct rig_node a, b;
@@ -81,8 +82,8 @@ START_TEST(datagrams_are_dropped)
 				  &to, 1, 0, 8), 0);
 	complete(&a);
 	/*
-	 * The wire keeps the order: the next datagram proves that this one
-	 * arrived.
+	 * This wire keeps the order: when the next datagram has arrived, this
+	 * one will not.
 	 */
 	if (_i / RIG_WIRES != WRONG_QKEY) {
 		rig_progress(&b);
@@ -135,7 +136,7 @@ START_TEST(datagrams_are_lost)
 }
 END_TEST
 
-/* A datagram to a destroyed QP is dropped, with a good completion, too. */
+/* A datagram to a destroyed QP is dropped; its send completes successfully. */
 START_TEST(nobody_is_there)
 {
 	struct rig_node a, b;
