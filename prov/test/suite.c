@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -33,6 +34,7 @@ const char *__tsan_default_options(void)
 
 static struct unit_item unit_items[UNIT_ITEMS];
 static int unit_count;
+int unit_adding;
 
 void unit_item(const struct unit_item *item)
 {
@@ -71,7 +73,7 @@ static void unit_add_all(SRunner *runner)
 	const struct unit_item *item, *end = unit_items + unit_count;
 	Suite *suite = NULL;
 	TCase *tcase[UNIT_CASES];
-	int i, cases = 0;
+	int i, cases = 0, index[UNIT_CASES];
 
 	for (item = unit_items; item < end; item++) {
 		if (item == unit_items || strcmp(item->file, item[-1].file)) {
@@ -79,15 +81,29 @@ static void unit_add_all(SRunner *runner)
 			srunner_add_suite(runner, suite);
 		}
 		if (item->add) {
-			for (i = 0; i < cases; i++)
+			for (i = 0; i < cases; i++) {
+				unit_adding = index[i];
 				item->add(tcase[i]);
+			}
 			continue;
 		}
 		if (item == unit_items || item[-1].add)
 			cases = 0;
+		index[cases] = (int)(item - unit_items);
 		tcase[cases] = unit_case(item);
 		suite_add_tcase(suite, tcase[cases++]);
 	}
+}
+
+void unit_round(int index, int round, bool first)
+{
+	const struct unit_item *item = &unit_items[index];
+
+	fprintf(stderr, "round %d\n", round);
+	if (!first && item->teardown)
+		item->teardown();
+	if (!first && item->setup)
+		item->setup();
 }
 
 int unit_run(void)

@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,7 +23,11 @@
  * 	UNIT_CASE("empty", setup, teardown);
  * 	UNIT_TEST(reads_nothing) { }
  *
- * UNIT_LOOP() runs the test once for each _i from first to end - 1.
+ * UNIT_LOOP() runs the test once for each _i from first to end - 1, each time in
+ * a process of its own. UNIT_ROUNDS() runs all of them in one process, with the
+ * teardown and the setup of the test case between two rounds: to start and end
+ * a process takes longer than most rounds, with a sanitizer three times. The
+ * last round that standard error names is the one that failed.
  */
 #define UNIT_CASE(name, setup, teardown)				\
 	UNIT_LONG_CASE(name, setup, teardown, 60)	/* a busy machine */
@@ -34,6 +39,20 @@
 	UNIT_ADD(name, tcase_add_test(tcase, name))
 #define UNIT_LOOP(name, first, end)					\
 	UNIT_ADD(name, tcase_add_loop_test(tcase, name, first, end))
+#define UNIT_ROUNDS(name, first, end)					\
+	static void name##_round(int _i);				\
+	UNIT_ADD(name, tcase_add_loop_test(tcase, name, unit_adding,	\
+					   unit_adding + 1))		\
+	{								\
+		const int start = (int)(first), limit = (int)(end);	\
+		int round;						\
+									\
+		for (round = start; round < limit; round++) {		\
+			unit_round(_i, round, round == start);		\
+			name##_round(round);				\
+		}							\
+	}								\
+	static void name##_round(int _i)
 /* A loop of tests each of which must be ended by that signal. */
 #define UNIT_SIGNAL(name, signal, first, end)				\
 	UNIT_ADD(name, tcase_add_loop_test_raise_signal(tcase, name,	\
@@ -67,6 +86,15 @@ struct unit_item {
 	int seconds;
 };
 void unit_item(const struct unit_item *item);
+
+/* Index of the test case to which the runner adds tests. */
+extern int unit_adding;
+
+/*
+ * Prints the number of a round. Calls the teardown and the setup of the test
+ * case with that index before each round but the first.
+ */
+void unit_round(int index, int round, bool first);
 
 /*
  * Runs the suites and prints the names of failed tests. Returns the result for

@@ -116,7 +116,7 @@ static int read_all(size_t size, enum fi_cq_format format, int *order)
 UNIT_CASE("core", NULL, NULL);
 
 /* _i selects the size of the array and the format */
-UNIT_LOOP(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
+UNIT_ROUNDS(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
 {
 	static const int expected[] = {
 		PLAIN, SEND, BUFFER, LATER, BROKEN, LAST

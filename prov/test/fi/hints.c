@@ -117,7 +117,7 @@ static const struct {
 
 UNIT_CASE("hints", info_setup, info_teardown);
 
-UNIT_LOOP(hints_supported, 0, ARRAY_SIZE(hint_cases))
+UNIT_ROUNDS(hints_supported, 0, ARRAY_SIZE(hint_cases))
 {
 	hint_set(hint_cases[_i].field, hint_cases[_i].value);
 	ck_assert_msg(duo_hints_supported(hints) == hint_cases[_i].ret, "%s",
@@ -171,7 +171,7 @@ static const struct {
 	{ "receive contexts to share", SRX, 1, -FI_ENODATA },
 };
 
-UNIT_LOOP(satisfies, 0, ARRAY_SIZE(taken_cases))
+UNIT_ROUNDS(satisfies, 0, ARRAY_SIZE(taken_cases))
 {
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	hint_set(taken_cases[_i].field, taken_cases[_i].value);
@@ -255,7 +255,7 @@ UNIT_TEST(core_without_tags)
  * A hint up to the limit is met. A hint above the limit is rejected with a
  * message.
  */
-UNIT_LOOP(limits_against_hints, 0, LIMIT_CASES)
+UNIT_ROUNDS(limits_against_hints, 0, LIMIT_CASES)
 {
 	const char *name = limit_cases[_i].name;
 	size_t *wanted = limit_of(hints, limit_cases[_i].which);
@@ -265,6 +265,7 @@ UNIT_LOOP(limits_against_hints, 0, LIMIT_CASES)
 	*wanted = limit_cases[_i].ours;
 	ck_assert_msg(duo_info_satisfies(info, hints) == 0, "%s", name);
 	said_level = FI_LOG_INFO;
+	said_lines = 0;
 	++*wanted;
 	ck_assert_msg(duo_info_satisfies(info, hints) == -FI_ENODATA, "%s",
 		      name);

@@ -95,7 +95,7 @@ static const struct {
 	{ "twice as long", 2 * RECORD_SIZE, FI_DUO_BAD_RECORD },
 };
 
-UNIT_LOOP(wrong_size, 0, ARRAY_SIZE(size_cases))
+UNIT_ROUNDS(wrong_size, 0, ARRAY_SIZE(size_cases))
 {
 	rewrite(size_cases[_i].size);
 	ck_assert_msg(lookup() == size_cases[_i].reason, "%s",
@@ -137,7 +137,7 @@ static const struct {
 	{"other mount or libfabric", RECORD_COMPAT_ID, 8, 1, FI_DUO_NAMESPACE},
 };
 
-UNIT_LOOP(wrong_field, 0, ARRAY_SIZE(field_cases))
+UNIT_ROUNDS(wrong_field, 0, ARRAY_SIZE(field_cases))
 {
 	put(field_cases[_i].offset, field_cases[_i].value,
 	    field_cases[_i].size);
@@ -225,7 +225,7 @@ static void make_file(enum kind kind, const char *path, const char *good)
 
 UNIT_CASE("file", setup, teardown);
 
-UNIT_LOOP(not_a_file, 0, ARRAY_SIZE(kind_cases))
+UNIT_ROUNDS(not_a_file, 0, ARRAY_SIZE(kind_cases))
 {
 	const char *what = kind_cases[_i].name;
 	char good[DUO_PATH_MAX + 8];

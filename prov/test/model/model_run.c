@@ -14,8 +14,8 @@
  *   unit-model FIRST LAST  the seeds from FIRST to LAST
  *   unit-model SEED        one, with a trace on stderr; CK_FORK=no for gdb
  *
- * The number in a failure's line is the seed. A seed gives another run after
- * any change of the test that draws another random number.
+ * The last round on standard error is the seed that failed. A seed gives
+ * another run after any change of the test that draws another random number.
  */
 
 #include <stdio.h>
@@ -71,7 +71,7 @@ static int first, last = MODEL_SEEDS - 1;
 UNIT_CASE("model", NULL, model_close);
 
 /* _i: the seed */
-UNIT_LOOP(seed, first, last + 1)
+UNIT_ROUNDS(seed, first, last + 1)
 {
 	int phases;
 

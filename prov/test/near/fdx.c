@@ -349,7 +349,7 @@ static void refused(const char *what, unsigned int before)
 
 UNIT_CASE("mail", setup, rig_close_all);
 
-UNIT_LOOP(wrong_msg, 0, ARRAY_SIZE(msgs))
+UNIT_ROUNDS(wrong_msg, 0, ARRAY_SIZE(msgs))
 {
 	unsigned int before;
 

@@ -76,7 +76,7 @@ static const struct {
 	{"a piece", NEAR_KIND_FRAG, 0, {.frag = {.answer = 7, .len = 64}}},
 };
 
-UNIT_LOOP(cannot_be, 0, ARRAY_SIZE(impossible))
+UNIT_ROUNDS(cannot_be, 0, ARRAY_SIZE(impossible))
 {
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 9, big, 8), 0);
 	memcpy(slot()->bytes, impossible[_i].slot.bytes, sizeof(slot()->bytes));

@@ -90,7 +90,7 @@ static bool crowd_of(const uint64_t *masks)
 
 UNIT_CASE("crowd", setup, NULL);
 
-UNIT_LOOP(table, 0, ARRAY_SIZE(cases))
+UNIT_ROUNDS(table, 0, ARRAY_SIZE(cases))
 {
 	ours = cases[_i].ours;
 	ck_assert_msg(crowd_of(cases[_i].theirs) == cases[_i].crowd, "%s",

@@ -97,7 +97,7 @@ UNIT_TEST(laps)
  * Data of each permitted length fits in the ring once all earlier messages are
  * consumed.
  */
-UNIT_LOOP(data_always_fits, 0, NEAR_TIERS)
+UNIT_ROUNDS(data_always_fits, 0, NEAR_TIERS)
 {
 	uint32_t len, round;
 	uint64_t end, word;
@@ -130,7 +130,7 @@ UNIT_LOOP(data_always_fits, 0, NEAR_TIERS)
 /*
  * A ring restarts with each size after each other size, over the old contents.
  */
-UNIT_LOOP(restarts, 0, NEAR_TIERS * NEAR_TIERS)
+UNIT_ROUNDS(restarts, 0, NEAR_TIERS * NEAR_TIERS)
 {
 	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
 	struct near_slot *slot;
@@ -209,7 +209,7 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 UNIT_CASE("rest", NULL, NULL);
 
 /* The rings of a segment are adjacent, each with space for its largest size. */
-UNIT_LOOP(places, 0, 12)
+UNIT_ROUNDS(places, 0, 12)
 {
 	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
 	size_t end, page;
@@ -245,7 +245,7 @@ UNIT_LOOP(places, 0, 12)
 /*
  * Longest eager message of each size class, and the class that fits in n pages.
  */
-UNIT_LOOP(tiers, 0, 3)
+UNIT_ROUNDS(tiers, 0, 3)
 {
 	static const uint32_t eager[NEAR_TIERS] = {
 		1024, 2048, 4096, 8192, 16384, 16384, 16384, 16384,

@@ -71,7 +71,7 @@ static void cut_off(const char *name)
 
 UNIT_CASE("peer", side_setup_asked, side_teardown);
 
-UNIT_LOOP(hostile_request, 0, BAD_REQUESTS)
+UNIT_ROUNDS(hostile_request, 0, BAD_REQUESTS)
 {
 	struct near_slot slot = { .rma = bad_requests[_i].slot };
 
@@ -85,7 +85,7 @@ UNIT_LOOP(hostile_request, 0, BAD_REQUESTS)
  * Replies to operations that b never started, or that b started at another
  * target than a.
  */
-UNIT_LOOP(hostile_answer, 0, 4)
+UNIT_ROUNDS(hostile_answer, 0, 4)
 {
 	static const struct near_answer_slot bad[] = {
 		{ .id = 1ull << 32 }, { .id = 7, .len = 8 },

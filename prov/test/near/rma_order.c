@@ -37,7 +37,7 @@ static const size_t lengths[] = { 8, 4096, 100000, LONG };
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
-UNIT_LOOP(write_after_send, 0, LENGTHS)
+UNIT_ROUNDS(write_after_send, 0, LENGTHS)
 {
 	size_t len = lengths[_i];
 
@@ -52,7 +52,7 @@ UNIT_LOOP(write_after_send, 0, LENGTHS)
 	ck_assert_mem_eq(memory, local, len);
 }
 
-UNIT_LOOP(read_after_send, 0, LENGTHS)
+UNIT_ROUNDS(read_after_send, 0, LENGTHS)
 {
 	size_t len = lengths[_i];
 
@@ -239,7 +239,7 @@ UNIT_TEST(send_after_read)
  * A fenced operation waits for large messages and for all other messages and
  * operations before it.
  */
-UNIT_LOOP(fenced, 0, 2)
+UNIT_ROUNDS(fenced, 0, 2)
 {
 	static uint8_t large[LONG], got[LONG];
 

@@ -150,7 +150,7 @@ static void left(const char *name, struct small what)
 }
 
 /* The fast path is excluded, and the attempt changes nothing. */
-UNIT_LOOP(leaves_it, 0, ARRAY_SIZE(leaves))
+UNIT_ROUNDS(leaves_it, 0, ARRAY_SIZE(leaves))
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
 	struct small add = adding();
@@ -258,7 +258,7 @@ static const struct {
  * The target's own fast path does not apply: it executes the operation on its
  * slow path.
  */
-UNIT_LOOP(target_leaves_it, 0, ARRAY_SIZE(others))
+UNIT_ROUNDS(target_leaves_it, 0, ARRAY_SIZE(others))
 {
 	enum near_verb verb = others[_i].verb;
 	uint64_t value = 9;

@@ -188,7 +188,7 @@ static const size_t lengths[] = {
 UNIT_CASE("single copies", setup, teardown);
 UNIT_CASE("no single copies", setup_asked, teardown);
 
-UNIT_LOOP(writes_and_reads, 0, 2 * 3 * LENGTHS)
+UNIT_ROUNDS(writes_and_reads, 0, 2 * 3 * LENGTHS)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
 	int where = 1 + _i / 2 % 3;
@@ -306,7 +306,7 @@ UNIT_TEST(region_closed)
 }
 
 /* Call _i of the device library fails: its operation fails, others succeed. */
-UNIT_LOOP(driver_fails, 0, 2 * 42)
+UNIT_ROUNDS(driver_fails, 0, 2 * 42)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
 
@@ -326,7 +326,7 @@ UNIT_LOOP(driver_fails, 0, 2 * 42)
 }
 
 /* Call _i + 1 of the device library fails: one of two writes has no event. */
-UNIT_LOOP(one_of_two_fails, 0, 44)
+UNIT_ROUNDS(one_of_two_fails, 0, 44)
 {
 	gpu.fail_at = _i + 1;
 	ck_assert_int_eq(start(NEAR_WRITE, AT_A | AT_B, 0, LEN, NEAR_RMA_DATA),
@@ -341,7 +341,7 @@ UNIT_LOOP(one_of_two_fails, 0, 44)
 /*
  * A write of 0 bytes completes, has its event, and delays no other operation.
  */
-UNIT_LOOP(no_bytes, 0, 3)
+UNIT_ROUNDS(no_bytes, 0, 3)
 {
 	int ended = start(NEAR_WRITE, 1 + _i, 0, 0, NEAR_RMA_DATA);
 
@@ -354,7 +354,7 @@ UNIT_LOOP(no_bytes, 0, 3)
 }
 
 /* a or b closes while copies are pending: nothing is copied afterwards. */
-UNIT_LOOP(closes, 0, 2 * 2 * 12)
+UNIT_ROUNDS(closes, 0, 2 * 2 * 12)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
 	bool target = _i / 2 % 2;
@@ -394,7 +394,7 @@ UNIT_TEST(no_stage)
 }
 
 /* Invalid requests of a peer: it is disconnected. */
-UNIT_LOOP(hostile, 0, 6)
+UNIT_ROUNDS(hostile, 0, 6)
 {
 	struct near_slot *slot;
 

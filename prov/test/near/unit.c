@@ -311,11 +311,14 @@ uint32_t rig_sum(const void *buf, size_t len)
 
 void rig_fill(void *buf, size_t len, unsigned int seed)
 {
-	uint8_t *bytes = buf;
+	uint64_t word = seed;
+	uint8_t *at = buf;
+	size_t n;
 
-	while (len--) {
-		seed = seed * 1103515245 + 12345;
-		*bytes++ = (uint8_t)(seed >> 16);
+	for (; len; len -= n, at += n) {
+		word = word * 6364136223846793005ULL + 1442695040888963407ULL;
+		n = len < sizeof(word) ? len : sizeof(word);
+		memcpy(at, &word, n);
 	}
 }
 

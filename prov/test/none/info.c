@@ -101,7 +101,7 @@ static uint64_t *info_field(const struct fi_info *of,
 
 UNIT_CASE("info", info_setup, info_teardown);
 
-UNIT_LOOP(info_within, 0, ARRAY_SIZE(info_limits))
+UNIT_ROUNDS(info_within, 0, ARRAY_SIZE(info_limits))
 {
 	const struct info_limit *limit = &info_limits[_i];
 
@@ -111,7 +111,7 @@ UNIT_LOOP(info_within, 0, ARRAY_SIZE(info_limits))
 	ck_assert_int_eq(said_lines, 0);
 }
 
-UNIT_LOOP(info_beyond, 0, ARRAY_SIZE(info_limits))
+UNIT_ROUNDS(info_beyond, 0, ARRAY_SIZE(info_limits))
 {
 	const struct info_limit *limit = &info_limits[_i];
 
@@ -185,7 +185,7 @@ static const struct info_mode {
 };
 
 /* A domain has the mr_mode of the info with which it was opened. */
-UNIT_LOOP(info_mr_mode, 0, ARRAY_SIZE(info_modes))
+UNIT_ROUNDS(info_mr_mode, 0, ARRAY_SIZE(info_modes))
 {
 	const struct info_mode *mode = &info_modes[_i];
 	struct fid_fabric *fabric = side_fabric();
@@ -240,7 +240,7 @@ UNIT_TEST(info_device)
  * Hints that contain the fids of an open fabric and an open domain without a
  * lock: the infos that this domain can serve are returned, others are not.
  */
-UNIT_LOOP(info_own_fids, 0, ARRAY_SIZE(info_opened))
+UNIT_ROUNDS(info_own_fids, 0, ARRAY_SIZE(info_opened))
 {
 	struct fid_fabric *fabric = side_fabric();
 	struct fid_domain *opened;

@@ -39,7 +39,7 @@ static const struct {
 
 UNIT_CASE("predicates", NULL, NULL);
 
-UNIT_LOOP(takes, 0, ARRAY_SIZE(takes_cases))
+UNIT_ROUNDS(takes, 0, ARRAY_SIZE(takes_cases))
 {
 	ck_assert_msg(duo_want_takes(&takes_cases[_i].want,
 				     takes_cases[_i].addr,
@@ -64,7 +64,7 @@ static const struct {
 	{ "all ignored, sources apart", { 1, 7, ALL }, { 2, 7, ALL }, false },
 };
 
-UNIT_LOOP(overlap, 0, ARRAY_SIZE(overlap_cases))
+UNIT_ROUNDS(overlap, 0, ARRAY_SIZE(overlap_cases))
 {
 	const char *name = overlap_cases[_i].name;
 	const struct duo_want *a = &overlap_cases[_i].a;
@@ -142,7 +142,7 @@ UNIT_CASE("queues", setup, teardown);
  * queue: it is found at that place, with few receives, and with so many that
  * the queue has an index.
  */
-UNIT_LOOP(put_in_its_place, 0, 4)
+UNIT_ROUNDS(put_in_its_place, 0, 4)
 {
 	int i, count = _i % 2 ? 3 * DUO_MATCH_LINEAR : 3;
 	struct duo_rx *rx[3 * DUO_MATCH_LINEAR], *piece;
@@ -295,7 +295,7 @@ static void random_receive(struct model *posted, struct model *unexp,
 	posted->rx[posted->count++] = post(want.addr, want.tag, want.ignore);
 }
 
-UNIT_LOOP(random_against_model, 0, 20)
+UNIT_ROUNDS(random_against_model, 0, 20)
 {
 	struct model posted = { .count = 0 }, unexp = { .count = 0 };
 	uint64_t seed = _i + 1;

@@ -191,7 +191,7 @@ static void check_call(int variant, fi_addr_t to)
 UNIT_CASE("onesided", setup, fixture_close);
 
 /* _i: the variant; in the lowest bit whether the peer is local */
-UNIT_LOOP(goes_to_the_core, 0, 2 * COUNT)
+UNIT_ROUNDS(goes_to_the_core, 0, 2 * COUNT)
 {
 	int variant = _i / 2;
 	struct fi_duo_stats stats;
@@ -215,7 +215,7 @@ UNIT_LOOP(goes_to_the_core, 0, 2 * COUNT)
  * The application passes no descriptors. The efa provider reads the array, so
  * the core must get one.
  */
-UNIT_LOOP(no_descs, 0, 4)
+UNIT_ROUNDS(no_descs, 0, 4)
 {
 	static const int variants[] = { 14, 15, 17, 18 };
 	static void *const none[4];
@@ -236,7 +236,7 @@ UNIT_LOOP(no_descs, 0, 4)
  * This endpoint's AV of the core has another fi_addr for the peer: the core
  * gets that one.
  */
-UNIT_LOOP(address_is_the_cores, 0, COUNT)
+UNIT_ROUNDS(address_is_the_cores, 0, COUNT)
 {
 	fixture_ep()->route[remote] =
 		duo_route_offset_of(remote, remote + OFFSET) | DUO_ROUTE_CORE;
@@ -244,7 +244,7 @@ UNIT_LOOP(address_is_the_cores, 0, COUNT)
 	check_call(_i, remote + OFFSET);
 }
 
-UNIT_LOOP(nobody, 0, COUNT)
+UNIT_ROUNDS(nobody, 0, COUNT)
 {
 	ck_assert_int_eq(call(_i, FI_ADDR_UNSPEC), -FI_EINVAL);
 	ck_assert_int_eq(call(_i, local + 1), -FI_EINVAL);
@@ -252,7 +252,7 @@ UNIT_LOOP(nobody, 0, COUNT)
 	ck_assert_int_eq(fake.core.onesided_count, 0);
 }
 
-UNIT_LOOP(core_refuses, 0, COUNT)
+UNIT_ROUNDS(core_refuses, 0, COUNT)
 {
 	struct fi_duo_stats stats;
 
@@ -268,7 +268,7 @@ UNIT_LOOP(core_refuses, 0, COUNT)
  * An RMA write does not choose the path of messages: the first send still finds
  * that the peer is local.
  */
-UNIT_LOOP(decides_no_path, 0, COUNT)
+UNIT_ROUNDS(decides_no_path, 0, COUNT)
 {
 	fi_addr_t late = peer_insert(9);
 
@@ -352,7 +352,7 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
  * An endpoint without messages uses no shared memory; its counters count all
  * operations.
  */
-UNIT_LOOP(without_messages, 0, 2)
+UNIT_ROUNDS(without_messages, 0, 2)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_cntr *cntr;
