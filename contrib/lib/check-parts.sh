@@ -217,7 +217,7 @@ bench_order_is_random()
 part_scripts()
 {
 	local script
-	for script in contrib/{apps,bench,bundle,check,demo,env,gpu,hosts,proofs/run,release,torture} \
+	for script in contrib/{apps,bench,bundle,check,demo,env,gpu,hosts,proofs/run,proofs/safety/run,release,torture} \
 		fabtests/run; do
 		result "$script --help" prints_usage "$duo_src/$script"
 	done
@@ -295,10 +295,10 @@ part_unit()
 		"$duo_build-check/prov/src"
 }
 
-# Models of near's protocols. They need no build.
+# Models of near's protocols, and proofs of memory safety. They need no build.
 part_proofs()
 {
-	in_build -check "$check_werror" "$duo_src/contrib/proofs/run"
+	in_build -check "$check_werror" "$duo_src/contrib/proofs/run" ${check_all:+--all}
 }
 
 # Its short form; a long one is for contrib/torture by hand.

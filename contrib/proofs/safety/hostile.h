@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The memory that a hostile neighbour writes at any time. contrib/proofs/safety/run
+ * compiles a copy of prov/src in which each access to that memory is one of
+ * these macros: each load returns any value, so no load agrees with an
+ * earlier one. Each access must be within an object.
+ */
+#ifndef HOSTILE_H
+#define HOSTILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A value of that type, any. */
+#define any(type) ({ type any_; any_; })
+#define assume(x) __CPROVER_assume(x)
+#define check(x) __CPROVER_assert(x, #x)
+#define readable(p, n) __CPROVER_r_ok(p, n)
+#define writable(p, n) __CPROVER_w_ok(p, n)
+
+#define hostile(x) ({							\
+	__CPROVER_assert(readable(&(x), sizeof(x)), "load " #x);	\
+	any(__typeof__(x));						\
+})
+#define hostile_load(p, order) hostile(*(p))
+#define hostile_store(p, value, order) ({				\
+	__CPROVER_assert(writable(p, sizeof(*(p))), "store " #p);	\
+	(void)(value);							\
+})
+#define hostile_change(p, value, order) ({				\
+	hostile_store(p, value, order);					\
+	any(__typeof__(*(p)));						\
+})
+/*
+ * Fails HOSTILE_RACES times in a row at most: a loop of compare-and-swap ends
+ * because the neighbour cannot change the word between each load and swap.
+ */
+#define HOSTILE_RACES 2
+static unsigned int hostile_races;
+#define hostile_swap(p, expected, value, ...) ({			\
+	bool swap_ = any(bool) || hostile_races == HOSTILE_RACES;	\
+	hostile_store(p, value, 0);					\
+	hostile_races = swap_ ? 0 : hostile_races + 1;			\
+	if (!swap_)							\
+		*(expected) = any(__typeof__(*(expected)));		\
+	swap_;								\
+})
+
+/* Copies of bytes that no check depends on: the copy has any content. */
+#define hostile_memcpy(to, from, n) ({					\
+	__CPROVER_assert(!(n) || readable(from, n), "memcpy from " #from); \
+	__CPROVER_assert(!(n) || writable(to, n), "memcpy to " #to);	\
+	if (n)								\
+		__CPROVER_havoc_slice(to, n);				\
+})
+
+#endif /* HOSTILE_H */
