@@ -10,6 +10,7 @@
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +58,13 @@ static unsigned int hostile_races;
 	if (n)								\
 		__CPROVER_havoc_slice(to, n);				\
 })
+
+/* Returns -1, as a system call that fails does, with any error. */
+static inline int hostile_fails(void)
+{
+	errno = any(int);
+	assume(errno > 0 && errno < 4096);
+	return -1;
+}
 
 #endif /* HOSTILE_H */

@@ -9,7 +9,7 @@
  * C: near/link/place.c near_place near_segment_size near_tier_most
  * C: near/link/place.c near_tier_least near_rings_end
  * CBMC: --unwind 9 --object-bits 10
- * SMALL near/link/shm.h: s/NEAR_SENDERS 4096/NEAR_SENDERS 128/
+ * EDIT near/link/shm.h: s/NEAR_SENDERS 4096/NEAR_SENDERS 128/
  * MUTANT class-unchecked near/link/place.c: s/ \|\| tier > most//
  * MUTANT control-data-forgotten near/link/place.c: s/ - sizeof\(struct near_ctl\)//
  * MUTANT one-more-grows near/link/place.c: s/index < growing \? NEAR/index <= growing ? NEAR/
