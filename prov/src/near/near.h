@@ -112,7 +112,7 @@ struct near_attr {
 	void *ctx;
 	/* Logs a line of text. level: 0: warning; 1: information. */
 	void (*log)(int level, const char *text);
-	size_t memory;	/* ring budget, bytes; a page per ring is the least */
+	size_t memory;	/* ring budget, bytes; each ring has a page at least */
 	bool no_cma;		/* never use single copy */
 	/* Keep Yama's ptrace restriction, which may deny peers single copy. */
 	bool no_ptracer;
@@ -126,11 +126,10 @@ struct near_attr {
 /* Opens a port. */
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Opens the port's socket for the fd exchange. Without the socket, peers that
- * cannot open this process's descriptors in /proc cannot connect: for example
- * peers in another pid namespace. dir: directory for the socket, which the
- * peers share; -1: an abstract name, which exists in this network namespace
- * only.
+ * Opens the port's socket for the fd exchange. Peers that cannot open this
+ * process's descriptors in /proc require it: for example peers in another pid
+ * namespace. dir: directory for the socket, which the peers share; -1: an
+ * abstract name, which exists in this network namespace only.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes the sockets of closed ports from a directory. */
@@ -143,8 +142,8 @@ void near_close(struct near_port *port);
 /* Stores the address of a port. */
 void near_address(const struct near_port *port, struct near_addr *addr);
 /*
- * Returns 0; -EINVAL: no address; -EHOSTUNREACH: of another host, or of another
- * pid namespace while this port has no socket.
+ * Checks an address. Returns 0; -EINVAL: not valid; -EHOSTUNREACH: of another
+ * host, or of another pid namespace while this port has no socket.
  */
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
@@ -259,9 +258,9 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
- * Must be called after each sleep, before near_arm(). True: the descriptor is
- * not armed any more; the caller must wake the other threads that sleep on it.
- * False: the descriptor remains armed for these threads.
+ * Ends a sleep; each thread must call it before its next near_arm(). True: the
+ * descriptor is not armed any more; the caller must wake the other threads that
+ * sleep on it. False: the descriptor remains armed for these threads.
  */
 bool near_woken(struct near_port *port);
 
@@ -278,11 +277,12 @@ bool near_woken(struct near_port *port);
 struct near_region_entry {
 	uint64_t key;
 	uint64_t start;	/* address of the first byte in requests: fi_mr(3) */
-	uint64_t memory;	/* address of the first byte in the owner */
+	/* address of the first byte in the owner's process */
+	uint64_t memory;
 	uint64_t len;
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
-	uint64_t device;	/* near_device's handle; 0: host memory */
+	uint64_t device;	/* handle for near_device; 0: host memory */
 } __attribute__((aligned(64)));
 
 struct near_table;
@@ -293,7 +293,7 @@ void near_table_close(struct near_table *table);
 /* Returns 0; -ENOKEY: key in use; -ENOSPC: table full; -ENOMEM. */
 int near_table_add(struct near_table *table,
 		   const struct near_region_entry *entry);
-/* Removes a region, if there is one with this key. */
+/* Removes the region with this key, if there is one. */
 void near_table_remove(struct near_table *table, uint64_t key);
 
 /*
@@ -347,25 +347,21 @@ enum near_verb {
 	NEAR_FETCH,
 	NEAR_COMPARE,
 	NEAR_VERBS,
-	NEAR_EVENT = NEAR_VERBS, /* in slots: notifies of a single copy */
+	/* in slots only: notifies the target of a copy */
+	NEAR_EVENT = NEAR_VERBS,
 };
 
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
 #define NEAR_RMA_FENCE 2u	/* start after earlier operations end */
 #define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
-#define NEAR_RMA_HOLD 16u	/* messages wait for the end of this read */
-/*
- * If the peer's table cannot be read, the peer checks the key, not near_rma().
- */
+#define NEAR_RMA_HOLD 16u	/* later messages wait for this read */
+/* If the peer's table cannot be read, let the peer check the key. */
 #define NEAR_RMA_ASK 32u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
 
-/*
- * Local buffers: the destination of reads and results, the source of all
- * others.
- */
+/* Local buffers: the destination of reads and results, else the source. */
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
@@ -408,9 +404,7 @@ struct near_rma_event {
  * handle from near_rma_bufs or near_region_entry.
  */
 struct near_device {
-	/*
-	 * Starts a copy; *copy is its handle for done(). Returns 0 or -errno.
-	 */
+	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
 	int (*start)(void *device, void *to, const void *from, size_t len,
 		     void **copy);
 	/* Tests a copy. -EAGAIN: pending; 0 or -EIO: ended, and freed. */

@@ -231,7 +231,10 @@ int near_ask(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
-		/* a refusal by the name of a file: the port had the socket */
+		/*
+		 * the socket's file exists: the port had the socket, and has
+		 * closed it
+		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->asked_ms, "peer %d: its connection "
 			 "socket is closed; it has exited, or is in another "

@@ -54,8 +54,8 @@ struct near_peer {
 	bool dying;	/* draining: gone once no rx ring has a message */
 	bool wanted;		/* near_peer_watch() was called */
 	bool reads;		/* this port may access the peer's memory */
-	bool coop;		/* and the peer may access this process's */
-	uint32_t index;		/* of this port's ring and claim at the peer */
+	bool coop;	/* the peer may access this process's memory, too */
+	uint32_t index;		/* index of this port's ring at the peer */
 	size_t ring_size;
 	struct near_resize resize;
 	bool told;		/* a connection error was logged; log no more */
@@ -78,8 +78,8 @@ struct near_peer {
 	int fd[NEAR_FD_KINDS];
 	uint64_t asked_ms;	/* last request to the peer, ms; 0: none */
 	/*
-	 * Start of the wait for the reply without which near_connect() fails,
-	 * ms; 0: none
+	 * Time at which near_connect() began to wait for the peer's reply, ms;
+	 * 0: no wait.
 	 */
 	uint64_t waits_ms;
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
@@ -91,7 +91,7 @@ struct near_peer {
 	struct near_rx_op *coop_op;	/* receive that uses near_ctl.claims */
 	/* receives that wait until coop_op is NULL */
 	struct near_link waiting;
-	uint32_t round;		/* of the last cooperative copy: msg/coop.h */
+	uint32_t round;		/* number of the last cooperative copy */
 	uint32_t large;		/* large messages sent, not yet acknowledged */
 	struct near_rma_peer *rma;	/* NULL: no RMA or atomics yet */
 };
@@ -105,7 +105,7 @@ struct near_rx_ring {
 	uint32_t active_at;
 	uint64_t mark;		/* rx.head at the last sweep */
 	uint32_t idle;		/* consecutive sweeps without a message */
-	bool broken;		/* had an invalid value; polled no more */
+	bool broken;		/* has had an invalid value; not polled */
 	uint8_t tier;		/* size class */
 	uint32_t resizes;
 	/* The next four: link/ring_budget.c. */
@@ -143,10 +143,10 @@ struct near_onesided {
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
-	 * Takes a step of all pending work; returns the number of steps. Polls
-	 * call it while port->onesided_work is not empty. Sets *waits to false
-	 * if some work needs a step in the next poll. Otherwise all work waits
-	 * for a slot from the peer, the poll word, or the next tick.
+	 * Takes a step of all pending work. Returns 0 if there was no progress.
+	 * Polls call it while port->onesided_work is not empty. Sets *waits to
+	 * false if some work needs a step in the next poll. Otherwise all work
+	 * waits for a slot from the peer, the poll word, or the next tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/*
@@ -182,7 +182,7 @@ struct near_port {
 	uint32_t tick_at;	/* value of polls at the next tick */
 	/* peer sent to last; NULL after an arrival */
 	const struct near_peer *run;
-	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
+	uint8_t work;		/* NEAR_WORK_*: of the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
 	 * The poll word, which a peer changes, and its last value. Work that
@@ -196,7 +196,7 @@ struct near_port {
 	struct near_link onesided_work;
 	void *ctx;
 	const struct near_sink *sink;
-	bool fence;		/* no membarrier here: use fences instead */
+	bool fence;		/* no membarrier in this process: use fences */
 	bool barrier_failed;	/* a failure of membarrier was logged */
 	bool reads;	/* single copy is permitted: !near_attr.no_cma */
 	uint32_t dying;		/* number of draining peers */
@@ -212,7 +212,7 @@ struct near_port {
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* Last send: buffer, receiver, value of polls. For near_fanout(). */
+	/* Last large or fan-out send: buffer, receiver, value of polls. */
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
@@ -427,7 +427,7 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* True if the peer's process has exited. Cost: one or two system calls. */
 bool near_peer_left(const struct near_peer *peer);
-/* True if the peer's process and port exist. It must be connected. */
+/* True if process and port of the peer exist. The peer must be connected. */
 bool near_peer_there(const struct near_peer *peer);
 /*
  * Does periodic work of a poll: sweeps, checks of peers and rings, the socket.

@@ -28,7 +28,7 @@
  * Fences that the producer executes after each slot: near_tx_need_doorbell().
  */
 enum near_fence {
-	/* none: the consumer's membarrier replaces them */
+	/* none: the consumer's membarrier is the barrier of both ends */
 	NEAR_FENCE_NONE,
 	NEAR_FENCE_YET,	/* until this process is registered for membarrier */
 	/* always: one of the two processes has no membarrier */
@@ -43,7 +43,7 @@ struct near_tx {
 	/* NULL: not connected; no slot is free */
 	struct near_slot *slots;
 	uint64_t tail;
-	uint64_t head;			/* near_ctl.head when last loaded */
+	uint64_t head;	/* near_ctl.head when last loaded; see near_tx_gate() */
 	/*
 	 * Slots up to this count are known to be consumed, though near_ctl.head
 	 * may be older: near_tx_taken().
@@ -51,7 +51,7 @@ struct near_tx {
 	uint64_t taken;
 	/*
 	 * Value of tail after the last message. Valid only while quiet equals
-	 * tail.
+	 * tail: then no slot from here to tail is a message.
 	 */
 	uint64_t messages;
 	/*
@@ -104,8 +104,8 @@ static inline uint32_t near_data_max(uint32_t dsize)
 }
 
 /*
- * Initializes an end at the start of a ring. The slots must be all zeros: the
- * first lap has the number 1.
+ * Initialize the producer's or the consumer's end of a ring. All slots must be
+ * zero, because the first lap has the number 1.
  */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
@@ -165,8 +165,9 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 
 /*
  * Closes a gate: near_tx_slot() returns NULL from now on. The fast paths test
- * tx->head only, so it is set back by a whole ring, which means "full", and
- * near_tx_reload() does not load the real head while a gate is closed.
+ * tx->head only. So tx->head is set back by a whole ring, which makes the ring
+ * look full, and near_tx_reload() does not load the real head while a gate is
+ * closed.
  */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
@@ -245,7 +246,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* loaded before the store to memory that may alias */
+	/* before the store below, which might change tx for the compiler */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 

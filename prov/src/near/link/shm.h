@@ -17,7 +17,7 @@
 
 #define NEAR_LAYOUT 12u		/* version of the layout */
 #define NEAR_LINE 64
-/* bytes of a page in the layout; near_page_size() is the system's */
+/* unit of this layout, bytes; the system's page size is near_page_size() */
 #define NEAR_PAGE 4096
 #define NEAR_SENDERS 4096
 
@@ -95,8 +95,9 @@ struct near_slot {
 		} coop;
 		struct {
 			/*
-			 * length of a message that the ring should hold, bytes;
-			 * 0: the receiver has requested the resize
+			 * reason: length of a message that did not fit, bytes;
+			 * 1: the ring was full; 0: the receiver has requested
+			 * the resize
 			 */
 			uint32_t more;
 		} resize;
@@ -167,9 +168,9 @@ struct near_ctl {
 	uint64_t done;
 	uint64_t refused;
 	/*
-	 * Large messages that this ring has announced and that wait for a
-	 * receive. The producer uses the number only to choose a copy scheme,
-	 * so any value is safe.
+	 * Number of large messages that were announced in this ring and still
+	 * wait for a receive. The producer uses this number only to choose a
+	 * copy scheme, so any value is safe.
 	 */
 	uint32_t waiting;
 } __attribute__((aligned(NEAR_LINE)));
@@ -188,11 +189,11 @@ enum near_claim_state {
 	NEAR_CLAIM_TAKEN,	/* the sender is filling in its address */
 	NEAR_CLAIM_OPEN,
 	NEAR_CLAIM_CLOSED,	/* the sender will send nothing more */
-	NEAR_CLAIM_REFUSED,	/* the receiver cannot reach the sender */
+	NEAR_CLAIM_REFUSED,	/* the receiver cannot reply to the sender */
 };
 
 /*
- * near_claim.state of a TAKEN claim has the sender's pid above the state; 0:
+ * The upper bits of near_claim.state in the state TAKEN: the sender's pid; 0:
  * the sender is in another pid namespace.
  */
 #define NEAR_CLAIM_PID 8
@@ -219,7 +220,7 @@ struct near_segment {
 	uint32_t closed;	/* 1: the port has closed */
 	/* number of the region table's descriptor; -1: no RMA */
 	int32_t table_fd;
-	/* NEAR_MAY_*: accesses of peers that must be notified to the owner */
+	/* NEAR_MAY_*: kinds of accesses after which peers notify the owner */
 	uint32_t tell;
 	uint64_t table_nonce;	/* of the region table's file */
 	uint32_t growing;	/* rings that can be larger than a page */
@@ -227,7 +228,7 @@ struct near_segment {
 	uint32_t page;		/* near_page_size() of the owner, bytes */
 	/*
 	 * Doorbell of two levels: bit i of bell[w] is set if ring 64 w + i has
-	 * news, and bit w here if bell[w] is not 0.
+	 * news; bit w of bell_words is set if bell[w] is not 0.
 	 */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;	/* number of the current sleep; 0: no thread sleeps */

@@ -65,8 +65,8 @@ static near_inline void near_sent(struct near_port *port,
 }
 
 /*
- * Prefetches for writing the place in the data ring of a next message of this
- * length, 1 KiB at most.
+ * Prefetches, for writing, the next len bytes of the data ring, 1 KiB at most:
+ * a further message of this length is likely.
  */
 static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 {
@@ -345,8 +345,8 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 }
 
 /*
- * Counts polls that near_look() has replaced, but not beyond the last poll
- * before the next tick, which must not be skipped.
+ * Counts polls that near_look() has replaced. Does not count the poll that has
+ * the next tick, so that near_poll() executes this poll.
  */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
