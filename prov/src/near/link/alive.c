@@ -50,7 +50,7 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 		return fd;
 	/*
 	 * Read after the pidfd was opened: if the pid was reused before that,
-	 * the start time differs from that in the address.
+	 * the two start times differ.
 	 */
 	ret = duo_proc_start(peer->addr.pid, &start);
 	peer->ask = port->fdx >= 0 && near_hidden(fd, ret);

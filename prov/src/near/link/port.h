@@ -56,7 +56,7 @@ struct near_peer {
 	bool reads;		/* this port may access the peer's memory */
 	bool coop;	/* the peer may access this process's memory, too */
 	uint32_t index;		/* index of this port's ring at the peer */
-	size_t ring_size;
+	size_t ring_size;	/* bytes mapped for this port's ring */
 	struct near_resize resize;
 	bool told;		/* a connection error was logged; log no more */
 	struct near_segment *segment;

@@ -34,9 +34,7 @@ static uint32_t near_budget_senders(const struct near_budget *budget)
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/*
- * Returns the pages of the budget that remain after one page for each sender.
- */
+/* Returns the number of pages in the budget beyond one page for each sender. */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {

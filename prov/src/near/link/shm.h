@@ -222,7 +222,7 @@ struct near_segment {
 	int32_t table_fd;
 	/* NEAR_MAY_*: kinds of accesses after which peers notify the owner */
 	uint32_t tell;
-	uint64_t table_nonce;	/* of the region table's file */
+	uint64_t table_nonce;	/* nonce of the region table */
 	uint32_t growing;	/* rings that can be larger than a page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */

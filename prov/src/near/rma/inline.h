@@ -38,9 +38,9 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if no pending operation forbids the fast path. delegated: only delegated
- * operations may be pending, because all delegated operations are revoked
- * together, in order.
+ * True if no pending operation forbids the fast path. delegated: the new
+ * operation will be delegated. Then only delegated operations may be pending,
+ * because all of them are revoked together, in order.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,

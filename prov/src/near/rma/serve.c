@@ -283,7 +283,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_ask(port, slot, &ask)))
 		return false;
 	len = ask.len;
-	/* for gcc: the limit of the copies below */
+	/* checked by near_small_ask(); repeated so that gcc knows the limit */
 	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
 	if (ask.verb == NEAR_WRITE) {

@@ -55,7 +55,9 @@ struct near_staging {
 	/* NULL: this process has no device memory */
 	const struct near_device *device;
 	struct near_table *table;
-	/* for operations of this port; for operations of the peer */
+	/*
+	 * Stages for operations of this port, and for operations of the peer.
+	 */
 	struct near_stage ours, theirs;
 	/*
 	 * Number of chunks that were ever taken; number of those that were

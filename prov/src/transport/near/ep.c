@@ -283,7 +283,9 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return number;
 }
 
-/* False also if near does not monitor the peer. */
+/*
+ * duo_transport.lives(): true if near monitors the peer, which has not failed.
+ */
 static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
 {
 	const struct near_peer *peer = ep->near->peer[local];

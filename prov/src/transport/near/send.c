@@ -208,7 +208,10 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* near must copy a message in `small` during the call */
+	/*
+	 * near copies the message during the call: `small` ends with this
+	 * function
+	 */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, number, owned);
 	near->ep->stats.device_tx_msgs += !ret;

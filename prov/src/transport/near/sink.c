@@ -264,8 +264,8 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 }
 
 /*
- * Changes rx only after near has accepted the buffers, since nothing may fail
- * then.
+ * Changes rx last: near has accepted the buffers then, and nothing can fail any
+ * more.
  */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
