@@ -21,7 +21,8 @@
 
 /*
  * True if the kernel confirms that a process of this process's user has sent
- * msg. False if this user namespace has one number for several users.
+ * msg. False if the user's number is the overflow number, which stands for
+ * several users.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -280,9 +281,10 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * While a killed process exits, the kernel has closed its descriptors, but its
- * pid still exists and its pidfd is not readable. A port has its descriptors
- * until it closes.
+ * While a killed process exits, the kernel has closed its descriptors already,
+ * but its pid exists and its pidfd is not readable. An open port keeps all its
+ * descriptors, so a missing descriptor (-ENOENT) shows that the port has closed
+ * or the process exits.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

@@ -52,8 +52,9 @@ struct near_fdx_msg {
 };
 
 /*
- * Sends a datagram with this port's descriptors. -ECONNREFUSED: no port has the
- * socket of that name; -EAGAIN or another temporary error: retry.
+ * Sends a datagram with this port's descriptors. -ECONNREFUSED: the socket of
+ * that name is closed; -ENOENT: there is no such file; -EAGAIN or another
+ * temporary error: retry.
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);

@@ -404,8 +404,8 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 	peer->ask = true;
 	ret = near_ask(port, peer);
 	/*
-	 * -ESRCH: the peer has no socket. A monitored peer is alive, so report
-	 * why /proc did not serve.
+	 * -ESRCH: the peer has no socket. If a monitored peer has not exited,
+	 * it is alive, so report why /proc did not serve.
 	 */
 	return ret == -ESRCH && !peer->exited && near_watched(peer) ? fd : ret;
 }

@@ -169,9 +169,9 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Peers that sent messages to this port, or received messages from it, detect
- * their closed claims. Other peers that monitor this port find the mark at
- * their next check.
+ * Closes a port. Peers that sent messages to this port, or received messages
+ * from it, detect their closed claims. Other peers that monitor this port find
+ * the mark at their next check.
  */
 void near_close(struct near_port *port)
 {

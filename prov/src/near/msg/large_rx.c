@@ -160,7 +160,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/* Reports the end of a receive. The buffer is not accessed any more. */
+/* Reports the end of a receive. near does not access the buffer after that. */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;

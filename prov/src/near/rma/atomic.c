@@ -115,8 +115,8 @@ static ctype near_next_##name(unsigned int op, ctype old,		\
 }
 
 /*
- * Defines near_atomic_apply() for a type: ctype is the type of the values, bits
- * the integer type of the same size.
+ * Defines near_apply_*(), which is near_atomic_apply() for one type of
+ * elements. ctype: type of the values; bits: integer type of the same size.
  */
 #define NEAR_DEFINE_APPLY(name, ctype, bits)				\
 static void near_apply_##name(unsigned int op, void *target,		\

@@ -74,8 +74,9 @@ static void near_deleg_lost(struct near_rma_peer *at)
 }
 
 /*
- * True if the operation is short enough: a reply fits into near_rma_reply,
- * copied operands into near_rma_op, and a write into a quarter of the ring.
+ * True if the operation is short enough: copied operands fit into near_rma_op,
+ * results into near_rma_reply, and the request into a fragment
+ * (near_frag_max()).
  */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)

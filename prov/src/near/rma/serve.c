@@ -13,7 +13,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* True if only a faulty peer sends such a request. */
+/* True for a request that only a faulty peer sends. */
 static bool near_rma_cannot_be(const struct near_rma_slot *ask)
 {
 	size_t size;

@@ -105,7 +105,7 @@ static int near_stage_copy(struct near_staging *staging,
 	return staging->device->start(device, to, from, len, copy);
 }
 
-/* Copies a part of the local buffers into its chunk (out), or from it. */
+/* Copies a part of the local buffers to its chunk (out), or from the chunk. */
 static int near_chunk_copy(struct near_staging *staging,
 			   struct near_chunk *chunk, bool out)
 {
@@ -387,7 +387,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 				ask->len, &reply->copy);
 }
 
-/* False if only a faulty peer sends such a request. */
+/* False for a request that only a faulty peer sends. */
 static bool near_stage_valid(const struct near_rma_slot *ask)
 {
 	return (ask->verb == NEAR_WRITE || ask->verb == NEAR_READ) &&

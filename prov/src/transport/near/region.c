@@ -102,7 +102,10 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 	return duo_near_region_list(mr);
 }
 
-/* A region that cannot be listed is no error: the core serves it. */
+/*
+ * If the region cannot be listed, the core serves it. If the core carries
+ * nothing, this is an error.
+ */
 int duo_near_region_list(struct duo_mr *mr)
 {
 	struct duo_domain *domain = mr->domain;
