@@ -143,10 +143,10 @@ struct near_onesided {
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
-	 * Takes a step of all pending work. Returns 0 if there was no progress.
-	 * Polls call it while port->onesided_work is not empty. Sets *waits to
-	 * false if some work needs a step in the next poll. Otherwise all work
-	 * waits for a slot from the peer, the poll word, or the next tick.
+	 * Continues all pending work. Returns 0 if there was no progress. Polls
+	 * call it while port->onesided_work is not empty. Sets *waits to false
+	 * if the next poll must continue some work. Otherwise all work waits
+	 * for a slot from the peer, the poll word, or the next tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/*
@@ -185,9 +185,9 @@ struct near_port {
 	uint8_t work;		/* NEAR_WORK_*: of the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * The poll word, which a peer changes, and its last value. Work that
-	 * waits for it needs no step until the two differ. Without a poll word
-	 * watch points to watched.
+	 * The poll word, which a peer changes, and its last value. Polls need
+	 * not continue work that waits for this word until the two differ.
+	 * Without a poll word, watch points to watched.
 	 */
 	const uint64_t *watch;
 	uint64_t watched;
@@ -241,7 +241,7 @@ struct near_port {
 };
 
 /* near_port.work */
-#define NEAR_WORK_DUE 1u	/* some work needs a step in each poll */
+#define NEAR_WORK_DUE 1u	/* each poll must continue some work */
 #define NEAR_WORK_WAITS 2u	/* all work waits: near_onesided.work() */
 
 /* Sets the poll word. now: value of the word when the caller loaded it last. */
@@ -257,7 +257,7 @@ static inline void near_port_watch_none(struct near_port *port)
 	port->watch = &port->watched;
 }
 
-/* True if the next poll must take a step of pending work. */
+/* True if the next poll must continue pending work. */
 static near_inline bool near_port_has_work(const struct near_port *port)
 {
 	return port->work & NEAR_WORK_DUE ||

@@ -91,7 +91,7 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 	near_resize_done(peer, (uint8_t)tier);
 }
 
-/* Takes the next step of a resize whose gate is closed. */
+/* Continues a resize, for which NEAR_GATE_RESIZE is closed. */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->dying)

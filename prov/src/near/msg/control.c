@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Slots that are not messages, and the steps of pending operations. */
+/* Slots that are not messages, and progress of pending operations. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -100,9 +100,9 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Takes a step of the operations in a list, the oldest first, until *budget
- * bytes are copied or the sink has no space. Returns the number of operations
- * that left the list.
+ * Continues the operations in a list, the oldest first, until *budget bytes are
+ * copied or the sink has no space. Returns the number of operations that left
+ * the list.
  */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,

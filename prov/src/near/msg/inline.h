@@ -17,7 +17,7 @@
 /* msg/control.c */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
-/* Takes a step of pending operations. Returns 0 if none made progress. */
+/* Continues pending operations. Returns 0 if there was no progress. */
 int near_work(struct near_port *port);
 /*
  * Rings the doorbell if the slot just published requires it. Returns 0, the
@@ -356,9 +356,9 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers messages while the sink has space, takes a step of each pending
- * operation, and does the periodic work if this poll has a tick. Returns a
- * count of slots consumed and operations that made progress.
+ * Delivers messages while the sink has space, continues pending operations, and
+ * does the periodic work if this poll has a tick. Returns a count of slots
+ * consumed and operations that made progress.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

@@ -155,7 +155,7 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Take a step of the operation with this link: copy at most *budget bytes and
+ * Continue the operation with this link: copy at most *budget bytes and
  * subtract them from *budget. True: the operation has left its list.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
@@ -163,7 +163,7 @@ bool near_tx_step(struct near_port *port, struct near_link *link,
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
-/* large_coop.c: step of a cooperative copy at the sender. */
+/* large_coop.c: continues a cooperative copy, at the sender. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
 /* Ends the sender's part of a cooperative copy; the ACK is still to come. */
@@ -174,7 +174,7 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 	near_list_remove(&op->link);
 	op->state = NEAR_TX_ANNOUNCED;
 }
-/* Step of a cooperative copy at the receiver. */
+/* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
 /*

@@ -52,8 +52,8 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 }
 
 /*
- * Takes and writes steps, within *budget. If a step fails, the receiver reads
- * it.
+ * Takes and writes steps, within *budget. The receiver reads a step that
+ * failed.
  */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {

@@ -10,7 +10,7 @@
 #include "near/msg/large.h"
 
 /*
- * True in an exchange: large messages in both directions are being copied.
+ * True in an exchange: large messages are being copied in both directions.
  * Messages of this process that still wait for a receive at the peer do not
  * count.
  */

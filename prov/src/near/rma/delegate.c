@@ -109,7 +109,7 @@ static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 	return false;
 }
 
-/* Posts an operation after all steps that can fail. */
+/* Posts an operation, after everything that can fail. */
 static int near_deleg_post(struct near_port *port, struct near_rma_peer *at,
 			   struct near_rma_op *op)
 {
@@ -410,7 +410,10 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->watched = done;
 	n = near_delegs_count(port, at, done);
-	/* polls must take steps: the sink has no space, or a read is next */
+	/*
+	 * the next poll must continue: the sink has no space, or a read is
+	 * first
+	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->number <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

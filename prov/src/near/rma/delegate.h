@@ -56,7 +56,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 		return;
 	}
 	/*
-	 * There is no other work, so the next polls need not take steps: a
+	 * There is no other work, so the next polls have nothing to continue: a
 	 * write waits for the poll word, a read for a reply.
 	 */
 	near_list_append(&port->onesided_work, &at->link);

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The initiator: issues the operations to a peer in the order of the calls. An
- * operation that cannot be issued at once waits in the peer's queue, and with
- * it all later operations. Messages to the peer wait, too: the gate of the ring
- * is closed until the queue is empty (near_tx_gate()).
+ * The initiator: issues the operations to a peer in the order of the calls. If
+ * an operation must wait, it waits in the peer's queue, and all later
+ * operations behind it. Messages to the peer wait, too: the gate of the ring is
+ * closed (near_tx_gate()).
  */
 
 #include <errno.h>
@@ -193,7 +193,7 @@ static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Takes a step. 0: op has left the queue, or was freed; -EAGAIN: not yet. */
+/* Continues op. 0: op has left the queue, or was freed; -EAGAIN: not yet. */
 static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -325,7 +325,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* polls must take steps: an operation may have ended */
+	/* the next poll must continue: an operation may have ended */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;

@@ -98,9 +98,9 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		  uint64_t *memory);
 /*
- * Executes the next step of an operation by single copy. Returns 0: op->sent
- * bytes are copied now; -EPERM: single copy is not permitted, nothing was
- * copied; -EAGAIN: retry; or another error.
+ * Continues an operation by single copy. Returns 0: op->sent bytes are copied
+ * now; -EPERM: single copy is not permitted, nothing was copied; -EAGAIN:
+ * retry; or another error.
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
 /*

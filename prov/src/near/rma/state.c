@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The state of one-sided operations: creation, steps in polls, end. */
+/* The state of one-sided operations: creation, progress in polls, end. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 /*
  * If delegated operations of a peer wait for near_ctl.done, makes this count
  * the poll word. False: the poll word belongs to another peer, so polls must
- * take steps.
+ * continue these operations.
  */
 static bool near_rma_watched(struct near_port *port,
 			     struct near_rma_peer *at)
@@ -88,9 +88,7 @@ static bool near_rma_watched(struct near_port *port,
 	return true;
 }
 
-/*
- * Takes a step of all operations and replies of a peer. Returns 0: no progress.
- */
+/* Continues all operations and replies of a peer. Returns 0: no progress. */
 static int near_rma_peer_step(struct near_port *port,
 			      struct near_rma_peer *at)
 {

@@ -73,7 +73,7 @@ struct near_rma_peer {
 	/* The next three: stage.c. */
 	struct near_staging *staging;	/* NULL: no device memory so far */
 	uint32_t staged;	/* staged operations begun, but not ended */
-	uint32_t due;			/* chunks that need steps in polls */
+	uint32_t due;			/* chunks that polls must continue */
 	struct near_link queue;	/* operations not yet issued, in order */
 	struct near_link replies;	/* replies owed to the peer, in order */
 };
@@ -132,8 +132,8 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 /* Opens the peer's region table at the first call; NULL: not readable. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /*
- * True if no operation needs a step in the next poll: each waits for a slot of
- * the peer, for the poll word, or for the next tick.
+ * True if the next poll need not continue any operation: each waits for a slot
+ * of the peer, for the poll word, or for the next tick.
  */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
@@ -150,7 +150,7 @@ static inline struct near_rma_peer *near_rma_peer(struct near_peer *peer)
 						near_rma_peer_new(peer);
 }
 
-/* Adds a peer to port->onesided_work, so that polls take steps for it. */
+/* Adds a peer to port->onesided_work, so that polls continue its operations. */
 static inline void near_rma_wake(struct near_port *port,
 				 struct near_rma_peer *at)
 {
