@@ -41,9 +41,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_answered_at(at, op->number);
 		at->unanswered--;
 		at->expect -= op->expect;
-		/*
-		 * a delegated read has one reply; other reads may have several
-		 */
+		/* delegated reads have one reply, others may have several */
 		if (op->args.verb == NEAR_READ && !op->delegated && !op->staged)
 			at->reading = false;
 		if (op->staged) {
@@ -132,10 +130,7 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/*
- * True if the next part has a reply: the first part of an operation, and each
- * part of an atomic with a result.
- */
+/* True if the next part has a reply: the first part, and all with a result. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||
@@ -232,9 +227,7 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 	}
 }
 
-/*
- * Values of a reply. A hostile peer may change the slot: each is loaded once.
- */
+/* Values of a reply, loaded once: a hostile peer may change the slot. */
 struct near_rma_answer {
 	uint64_t offset;
 	uint32_t len;
@@ -340,10 +333,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/*
- * Copies buffers to memory of the operation, at `to`. Returns the end of the
- * copy.
- */
+/* Copies buffers to the operation's memory, `to`. Returns the end there. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {
