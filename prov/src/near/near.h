@@ -26,7 +26,7 @@
 #define NEAR_INLINE 48	/* limit of messages that travel in a slot, bytes */
 #define NEAR_MEMORY (1008u << 10)	/* default of near_attr.memory */
 
-/* near_msg.flags, which the receiver gets */
+/* near_msg.flags, which near passes to the receiver */
 #define NEAR_TAGGED 1u		/* a tagged message: near_msg.tag is valid */
 #define NEAR_DATA 2u		/* near_msg.data is valid */
 #define NEAR_FLAGS 3u

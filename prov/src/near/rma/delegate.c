@@ -249,8 +249,8 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Revokes all delegated operations and executes them in order, unless the
- * target has started one. Returns the number executed. If that is 0, the next
- * attempt is NEAR_DELEG_PAUSE later.
+ * target has started one. Returns the number executed. If the membarrier had no
+ * effect, the next attempt is NEAR_DELEG_PAUSE later.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {

@@ -18,12 +18,12 @@
 #define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: operands in the slot */
 /* near_rma_slot.flags: data in a chunk (stage.h) */
 #define NEAR_RMA_STAGED 0x40u
-/* bytes for copies of operands in near_rma_op */
+/* size of near_rma_op.kept, bytes */
 #define NEAR_RMA_KEPT 256
 #define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */
 /* limit of replies that are expected from a peer */
 #define NEAR_RMA_EXPECT 512
-/* limit of replies owed to a peer; beyond: fault */
+/* limit of replies owed to a peer; a peer that requests more is faulty */
 #define NEAR_RMA_OWE 1024
 
 struct near_rma {
@@ -68,7 +68,7 @@ struct near_rma_peer {
 	 */
 	uint64_t delegated_ns;
 	uint32_t skip;	/* next operations that are not delegated */
-	/* value of skip after the next revocation; 0: least */
+	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
 	/* The next three: stage.c. */
 	struct near_staging *staging;	/* NULL: no device memory so far */

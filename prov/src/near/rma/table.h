@@ -5,7 +5,7 @@
  * Memory regions, found by their keys. The owner checks the requests of peers
  * against a table in its private memory. A copy of this table lies in a memfd
  * that peers map. Before a single copy, an initiator looks up the region in
- * this memfd, which is a seqlock: its generation is odd while the owner writes.
+ * this copy, which is a seqlock: its generation is odd while the owner writes.
  *
  * The embedder serializes calls for a table with the calls for its ports.
  */
