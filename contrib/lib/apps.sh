@@ -17,8 +17,8 @@
 app_names=(lammps gromacs openfoam hpcc)
 program=()
 
-# app_shows FILE: makes the program also print FILE, which rank 0 writes;
-# removes it first, since some programs append
+# app_shows FILE: extends the array program: before the run rank 0 removes FILE,
+# since some programs append to it, and afterwards it prints the file
 app_shows()
 {
 	# shellcheck disable=SC2016 # the rank's variables
@@ -118,7 +118,8 @@ app_gromacs_seconds()
 # --- OpenFOAM: the tutorial pitzDaily, 12,225 cells, 25 steps of simpleFoam.
 app_openfoam_needs() { echo simpleFoam; }
 
-# Set by etc/bashrc there; the rest of that file is not needed.
+# OpenFOAM's etc/bashrc would set this variable; the rest of bashrc is not
+# needed.
 app_openfoam_etc=WM_PROJECT_DIR=/usr/share/openfoam
 
 app_openfoam_input()
@@ -147,8 +148,8 @@ app_openfoam_result()
 
 app_openfoam_seconds() { :; }
 
-# --- HPCC: all of its tests, HPL with N = 500. Its own checks print PASSED; the
-# residual of HPL is the same wherever the same processes compute.
+# --- HPCC: all of its tests, HPL with N = 500. HPCC's own checks print PASSED.
+# The residual of HPL does not depend on the transport.
 app_hpcc_needs() { echo hpcc; }
 
 app_hpcc_input()

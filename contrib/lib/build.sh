@@ -19,7 +19,7 @@ build_is_current()
 		-o -path '*/man/*.md' \) -print -quit) ]]
 }
 
-# True if this host's automake made configure from the present sources.
+# True if this machine's automake made "configure" from the present sources.
 build_configure_is_current()
 {
 	local version
@@ -30,8 +30,8 @@ build_configure_is_current()
 			-name '*.[am][c4]' -newer "$duo_src/configure") ]]
 }
 
-# Configures. A tree configured for another platform, or with other arguments,
-# is removed.
+# Configures the build tree. Removes it first if it was configured for another
+# platform or with other arguments.
 build_configure()
 {
 	local build=$1 key=$2
@@ -57,8 +57,8 @@ build_tree()
 	key="$(platform_id) $*"
 	build_is_current "$build" "$key" && return
 	mkdir -p "$build"
-	# There is one lock for all build trees, since autogen writes into the
-	# source tree.
+	# One lock for all build trees, because autogen writes into the source
+	# tree.
 	(
 		flock 9
 		build_is_current "$build" "$key" && exit

@@ -6,9 +6,10 @@
 # "SKIP: name (reason)" among its other output; contrib/check counts them. Run
 # in the platform; sourced after common.sh, platform.sh and build.sh.
 
-# Name, time limit in seconds, and when: first; in the two lanes, long ones
-# early; last, since automake of other releases writes into the source tree;
-# all: with --all only. A part that makes a tarball holds dist.lock.
+# Name of a part, its time limit in seconds, and when it runs: "first"; in one
+# of the two lanes, long ones early; "last", because automake of other releases
+# writes into the source tree; "all": with --all only. A part that makes a
+# tarball holds dist.lock.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		600	first
@@ -42,13 +43,14 @@ newest		2400	last	all
 "
 
 check_werror=--enable-werror
-# -O1, since with sanitizers gcc takes 1.7 times as long for -O2.
+# With sanitizers gcc takes 1.7 times as long for -O2 as for -O1.
 check_asan="--enable-werror --enable-debug --enable-asan --enable-ubsan CFLAGS=-O1"
-# No --enable-werror, since gcc warns about fences, which TSan does not support.
+# Without --enable-werror: gcc warns about fences, which TSan does not support.
 check_tsan="--enable-debug --enable-tsan CFLAGS=-O1"
 
-# do_part NAME: runs a part. A failed command does not end it, but sets
-# part_failed, even if it has printed no result and later commands pass.
+# do_part NAME: runs a part. If a command of the part fails, the part continues,
+# but part_failed is set, even if the command has printed no result and later
+# ones pass.
 do_part()
 {
 	part_failed=0
@@ -80,9 +82,9 @@ in_build()
 		"$duo_src/contrib/env" "$@"
 }
 
-# in_root COMMAND...: runs COMMAND like in_build, in the Debian root, which has
-# packages that only tests of packages need. If there can be no root, COMMAND
-# skips the tests that need them.
+# in_root COMMAND...: runs COMMAND as in_build does, in the Debian root, which
+# has the packages that only tests of packages need. If no root can be made,
+# COMMAND must skip these tests.
 in_root()
 {
 	local suffix=-check
@@ -95,11 +97,12 @@ in_root()
 }
 
 # make_check SUFFIX CONFIGURE-ARGUMENTS [VARIABLE=VALUE]...: runs the unit
-# tests, and prints the output of failed ones behind " | ", since its lines are
-# not results
+# tests. The output of failed ones is printed with " | " before each line,
+# because these lines are not results.
 make_check()
 {
-	# With sanitizers, or on a busy host, Check's 4 s are too short.
+	# libcheck's limit of 4 s is too short with sanitizers, or on a busy
+	# host.
 	CK_TIMEOUT_MULTIPLIER=10 in_build "$1" "$2" \
 		make -C "$duo_build$1" -j "$(nproc)" check "${@:3}" && return
 	[[ ! -f $duo_build$1/test-suite.log ]] ||
@@ -115,13 +118,14 @@ fabtests()
 	in_build -check "$check_werror" "$duo_src/fabtests/run" "$@" "${quick[@]}"
 }
 
-# prints_usage SCRIPT: true if --help prints its usage
+# prints_usage SCRIPT: true if SCRIPT --help prints the script's usage
 prints_usage()
 {
 	[[ $("$1" --help) == "${1##*/}"* ]]
 }
 
-# The XML of a log. Bytes that XML cannot have are left out.
+# Tests contrib/lib/junit.sh: the XML of a log is valid, without bytes that XML
+# does not permit.
 junit_is_right()
 {
 	local want='<testsuite name="a" tests="3" failures="1" skipped="1" time="7">
@@ -135,8 +139,8 @@ more
 		"FAIL: y" more 'SKIP: z (no "root")')) == "$want" ]]
 }
 
-# An unexpected skip fails, and so does a line for the part that applies and
-# matches no skip.
+# Tests contrib/lib/skips.sh: an unexpected skip fails, and so does a line of
+# the list that is about this part and matches no skip.
 skips_are_judged()
 {
 	local skips_list log status=0
@@ -152,7 +156,8 @@ FAIL: skip expected, nothing skipped: ^i" ]] || status=1
 	return "$status"
 }
 
-# The package of the EFA installer's libfabric has another name.
+# Tests a condition of the list: the EFA installer's libfabric is in a package
+# with another name.
 # shellcheck disable=SC2317 # skips_hold calls it
 skips_know_libfabric()
 (
@@ -163,10 +168,10 @@ skips_know_libfabric()
 	! skips_hold other-libfabric && skips_hold provider:tcp
 )
 
-# A part fails if any of its commands fails, not only the last one. This runs in
-# a shell of its own, since a trap does not see a command that fails in a
-# condition.
-# shellcheck disable=SC2016 # that shell's
+# Tests do_part: a part fails if any of its commands fails, not only if the last
+# one does. This runs in a shell of its own, because an ERR trap ignores
+# commands that fail in a condition.
+# shellcheck disable=SC2016 # that shell expands it
 parts_notice_failures()
 {
 	bash -c '. "$0"
@@ -179,7 +184,7 @@ parts_notice_failures()
 		exit "$part_failed"' "$duo_src/contrib/lib/check-parts.sh" >/dev/null
 }
 
-# contrib/release rejects an output directory that does not exist.
+# contrib/release must reject an output directory that does not exist.
 release_is_refused()
 {
 	local said
@@ -189,8 +194,9 @@ release_is_refused()
 	[[ $said == *"/nonexistent"* ]]
 }
 
-# orders SEED: prints the orders of four rounds of contrib/bench
-# shellcheck disable=SC2034 # in_order's
+# orders SEED: prints the order of the configurations in four rounds of
+# contrib/bench
+# shellcheck disable=SC2034 # in_order uses it
 orders()
 (
 	. "$duo_src/contrib/bench.d/run.sh"
@@ -201,8 +207,9 @@ orders()
 	done
 )
 
-# The same seed gives the same order, another seed another one. Each round has
-# all configurations of --configs once, and not in the same order.
+# With the same seed the order must be the same, with another seed another one.
+# Each round must have all configurations of --configs once, and the rounds
+# different orders.
 bench_order_is_random()
 {
 	local line
@@ -241,7 +248,7 @@ part_scripts()
 	check_scripts
 }
 
-# Words that CONTRIBUTING.md (English) replaces.
+# Checks for expressions that CONTRIBUTING.md (English) replaces.
 check_prose()
 {
 	bash "$duo_src/contrib/lib/check-prose-test"
@@ -254,8 +261,8 @@ check_prose()
 	fi
 }
 
-# All files that bash or sh runs, including libraries.
-# shellcheck disable=SC2016 # a shell for each expands it
+# Checks all files that bash or sh runs, also libraries.
+# shellcheck disable=SC2016 # a shell for each file expands it
 check_scripts()
 {
 	cd "$duo_src" || return
@@ -266,7 +273,8 @@ check_scripts()
 			shellcheck -x -P SCRIPTDIR -P contrib/lib "$0"' || true
 }
 
-# The reproducers for libfabric's maintainers, which do not use ofi_duo.
+# Compiles the reproducers for libfabric's maintainers, which do not use
+# ofi_duo.
 reproducers()
 {
 	local out status=0
@@ -295,13 +303,14 @@ part_unit()
 		"$duo_build-check/prov/src"
 }
 
-# Models of near's protocols, and proofs of memory safety. They need no build.
+# Checks the models of near's protocols, and proofs of memory safety. They need no
+# build.
 part_proofs()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/proofs/run" ${check_all:+--all}
 }
 
-# Its short form; a long one is for contrib/torture by hand.
+# The short form of contrib/torture. The long one is started by hand.
 part_torture()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/torture" --short
@@ -323,7 +332,8 @@ part_rights()
 
 part_efa_shm() { fabtests --core efa --wire shm; }
 
-# Layouts with several hosts that efa-faults does not run, or runs differently.
+# Layouts with several hosts that efa-faults does not run, or runs with other
+# options.
 part_efa_udp()
 {
 	local -a but=()
@@ -359,8 +369,7 @@ part_hook()
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" hook
 }
 
-# A wire that loses, repeats and reorders packets, and receivers that are not
-# ready.
+# The wire loses, repeats and reorders packets, and receivers are not ready.
 part_efa_faults()
 {
 	local -a but=()
@@ -392,8 +401,8 @@ part_near()
 	in_build -check "$check_werror" "$duo_src/contrib/gpu" --quick --stand-in
 }
 
-# ofi_duo with libfabric's shm as its local transport: receives over both paths,
-# and tests that depend on efa.
+# ofi_duo with libfabric's shm as its local transport: tests of receives over
+# both paths, and those that depend on efa.
 part_peer_shm()
 {
 	local -a receives=(--peer shm --only rdm_tagged_pingpong --only match_model
@@ -410,7 +419,8 @@ part_peer_shm()
 part_mpi()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi"
-	# The applications of contrib/apps take longer than a check may.
+	# contrib/apps with the applications takes too long here, so only its
+	# self-test runs.
 	command -v mpirun >/dev/null || return 0
 	result "apps: self-test" in_build -check "$check_werror" \
 		"$duo_src/contrib/apps" --self-test
@@ -429,9 +439,9 @@ export_sanitizers()
 	export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
 }
 
-# Tests that ASan runs over tcp and the device without --all: each program once,
-# in the layout with most kinds of receives and buffers. The others run over
-# near.
+# Tests that run with ASan over tcp and the device without --all: each program
+# once, in the layout with the most kinds of receives and buffers. All other
+# tests with ASan run over near.
 asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 	--only cq/remote --only cntr/mixed --only cq_errors/remote
 	--only any_source/plain_recv_mixed --only match_model/plain
@@ -444,7 +454,7 @@ asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 asan_efa=(--but users --but user_pods --but tight --but room_64k --but room_1m
 	--but room_64m --but noshm_send --but plain_send)
 
-# Programs without sanitizers (shells, mpirun) load the device with sanitizers.
+# Programs without sanitizers (shells, mpirun) load the device, which has them.
 # Leaks are detected in the unit tests only, which run no foreign code.
 part_asan()
 {
@@ -457,7 +467,7 @@ part_asan()
 	export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
 	in_build -asan "$check_asan" "${run[@]}" --core near
 	in_build -asan "$check_asan" "${run[@]}" --core tcp "${asan_tcp[@]}"
-	# Pid namespaces concern near only.
+	# Tests of pid namespaces test near, which does not depend on the core.
 	in_build -asan "$check_asan" "${run[@]}" --core efa --wire shm \
 		--but spaces --but outside --but outside_noshm "${asan_efa[@]}"
 }
@@ -498,7 +508,8 @@ threaded_tests()
 		}'
 }
 
-# Unit tests with threads: TSan does not see other processes.
+# Unit tests with threads. Other tests use several processes, which TSan does
+# not see.
 part_tsan()
 {
 	export_sanitizers
@@ -513,8 +524,8 @@ part_tsan()
 		--core tcp --only threads --only cq --only multi_ep
 }
 
-# Without the test programs, which other parts build and run; tarball_is_whole
-# checks that the tarball has their sources.
+# Runs "make distcheck" without the test programs, which other parts build and
+# run; tarball_is_whole checks that the tarball has their sources.
 distcheck()
 {
 	in_build -check "$check_werror" \
@@ -563,8 +574,8 @@ part_bundle()
 	in_root "$duo_src/contrib/lib/check-bundle"
 }
 
-# The oldest and the newest Debian release, unchanged; the platform is the one
-# between them.
+# The oldest and the newest supported Debian release, without added packages.
+# The platform is the release between them.
 part_debian12()
 {
 	in_root "$duo_src/contrib/lib/check-release" bookworm
@@ -575,8 +586,8 @@ part_newest()
 	in_root "$duo_src/contrib/lib/check-release" forky
 }
 
-# Without --all it omits packages that take long to install: see
-# check-templates.
+# Without --all the part leaves out tests whose packages take long to install:
+# see check-templates.
 part_templates()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-templates"

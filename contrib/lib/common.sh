@@ -4,18 +4,19 @@
 #
 # Functions and paths that all scripts of contrib/ use.
 
-# The source tree (physical path), and the build tree that contrib/env keeps.
+# Source tree (physical path), and build tree of contrib/env.
 duo_src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 duo_build=${OFI_DUO_BUILD:-$duo_src/build}
 [[ $duo_build == /* ]] || duo_build=$PWD/$duo_build
 
-# say TEXT: prints a line of progress on stderr (stdout is the command's)
+# say TEXT: prints a line of progress on stderr, because stdout is for the
+# command's output
 say()
 {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 }
 
-# die OBJECT CAUSE REMEDY: prints them in one line; exit status 1
+# die OBJECT CAUSE REMEDY: prints the three in one line; exits with status 1
 die()
 {
 	say "$1: $2; $3"
@@ -28,7 +29,7 @@ usage()
 	sed -n '5,/^$/{/^# shellcheck/d; s/^# \{0,1\}//p}' "$0"
 }
 
-# help_wanted ARGUMENT: if it is a request for help, prints the usage and exits
+# help_wanted ARGUMENT: if ARGUMENT requests help, prints the usage and exits
 # with status 0
 help_wanted()
 {
@@ -39,8 +40,8 @@ help_wanted()
 	esac
 }
 
-# tcp_core: prints the core over TCP that ofi_duo can use. tcp without ofi_rxm
-# can be one since libfabric 2.0.
+# tcp_core: prints the name of the core over TCP that ofi_duo can use: tcp
+# without ofi_rxm only since libfabric 2.0
 tcp_core()
 {
 	if pkg-config --atleast-version=2.0 libfabric; then
@@ -55,8 +56,8 @@ is_root()
 	[[ $(id -u) -eq 0 ]]
 }
 
-# as_nobody COMMAND...: runs it as a user without rights. Not possible for root
-# of a user namespace that has one user, in which an ordinary user works in a
+# as_nobody COMMAND...: runs COMMAND as a user without rights. Not possible for
+# root of a user namespace that maps one user only, as an ordinary user has in a
 # Debian root.
 as_nobody()
 {
@@ -68,9 +69,9 @@ may_be_nobody()
 	is_root && as_nobody true 2>/dev/null
 }
 
-# True if root may create namespaces. In most containers root may not. Elsewhere
-# an ordinary user may create them in a user namespace of its own, but without a
-# new /proc if a part of /proc is hidden, as in containers without root.
+# True if this process may create namespaces. root may not in most containers.
+# An ordinary user may create them in a user namespace of its own, but gets no
+# new /proc if a part of /proc is hidden, as in rootless containers.
 may_unshare()
 {
 	unshare --pid --fork --mount --mount-proc --net --uts -- true 2>/dev/null
@@ -82,8 +83,8 @@ may_unshare_as_user()
 		mount -t tmpfs none /mnt 2>/dev/null
 }
 
-# logged STEP LOG REMEDY COMMAND...: runs COMMAND without output; if it fails,
-# prints the end of LOG and a line with STEP and REMEDY
+# logged STEP LOG REMEDY COMMAND...: runs COMMAND with its output in LOG. If it
+# fails, prints the end of LOG and a line with STEP and REMEDY.
 logged()
 {
 	local step=$1 log=$2 remedy=$3

@@ -38,13 +38,13 @@ in_login_shell()
 # login: prints the provider path of a new login shell
 login()
 {
-	# shellcheck disable=SC2016 # that shell expands it
+	# shellcheck disable=SC2016 # the login shell expands it
 	in_login_shell 'echo "path=$FI_PROVIDER_PATH"; command -v duo_test.sh'
 }
 
-# mpi_job: runs the third of README's commands in a new login shell. All
-# messages of this MPI job within the host must use shared memory. No MPI
-# program is needed.
+# mpi_job: runs the third of README's commands in a new login shell: an MPI job,
+# which needs no MPI program. All messages within the host must use shared
+# memory.
 mpi_job()
 {
 	wanted "of 2 messages within a host 2 took shared memory; 0 took" \
@@ -52,7 +52,7 @@ mpi_job()
 		'mpirun --host localhost:2 --bind-to none -n 2 fi_duo_info --mpi'
 }
 
-# selected VERSION: login shells must get the modules for this libfabric
+# selected VERSION: login shells must use the modules for this libfabric
 selected()
 {
 	wanted "libfabric-$1" readlink "$prefix/lib/ofi_duo/selected"

@@ -6,8 +6,8 @@
 # contrib/check.
 
 # junit_suite NAME SECONDS LOG: prints a test suite with the lines "PASS: name",
-# "FAIL: name" (ERROR, XPASS) and "SKIP: name (reason)" in LOG; a failure has
-# the output just before and after it
+# "FAIL: name" (ERROR, XPASS) and "SKIP: name (reason)" of LOG. A failure has
+# the output before and after its line.
 junit_suite()
 {
 	LC_ALL=C tr -cd '\11\12\40-\176' <"$3" |
@@ -46,7 +46,7 @@ junit_suite()
 	}'
 }
 
-# junit_write FILE: writes the suites on standard input as one document
+# junit_write FILE: reads suites from stdin and writes them as one document
 junit_write()
 {
 	{

@@ -5,8 +5,8 @@
 # Steps of a check that install files, in throwaway copies of a root. Sourced
 # after common.sh by scripts with a directory $work.
 
-# step NAME COMMAND...: prints PASS; or the end of the output and FAIL, and sets
-# failed
+# step NAME COMMAND...: runs COMMAND; prints PASS, or the end of its output and
+# FAIL, and sets failed
 step()
 {
 	local name=${0##*/check-}:\ $1 log=$work/log
@@ -23,9 +23,9 @@ step()
 }
 
 # live_root DIRECTORY [LOWER]: mounts a copy of this root (or of LOWER) at
-# DIRECTORY/root. The caller is in a mount namespace of its own, so that no
-# other process sees the installed files, which vanish with it. DIRECTORY/upper
-# has the changes.
+# DIRECTORY/root. The caller must be in a mount namespace of its own: no other
+# process sees the installed files, and they vanish with the namespace.
+# DIRECTORY/upper has the changes of the copy.
 live_root()
 {
 	local root=$1/root lower=${2:-/} dir

@@ -4,7 +4,7 @@
 #
 # Runs Open MPI on a libfabric provider. Sourced after common.sh.
 
-# mpi_build: compiles demo_mpi.c into the build tree, if it is newer
+# mpi_build: compiles demo_mpi.c into the build tree, if the source is newer
 mpi_build()
 {
 	local program=$duo_build/contrib/demo_mpi
@@ -15,15 +15,16 @@ mpi_build()
 		mv "$program.$$" "$program"
 }
 
-# mpi_is_onesided PROGRAM: true if it uses windows
+# mpi_is_onesided PROGRAM: true if the program uses windows (RMA)
 mpi_is_onesided()
 {
 	[[ ${1##*/} == duo_mpi_@(onesided|attach) ]]
 }
 
-# mpi_run PROVIDER LAYOUT PROGRAM...: runs it. LAYOUT is a number of ranks on
-# this host, or HxR: R ranks on each of H hosts. One-sided programs use osc/rdma
-# over btl/ofi; pml must not be named then, or Open MPI (5.0) starts no btl.
+# mpi_run PROVIDER LAYOUT PROGRAM...: runs the program. LAYOUT is a number of
+# ranks on this host, or HxR: R ranks on each of H hosts. RMA programs use
+# osc/rdma over btl/ofi. For these no pml is selected, because Open MPI 5.0
+# would then start no btl.
 mpi_run()
 {
 	local provider=$1 layout=$2 i hosts=()
@@ -51,16 +52,17 @@ mpi_run()
 		--host "$(IFS=,; echo "${hosts[*]}")" "$@"
 }
 
-# stats_sum LOG FIELD: prints the sum over all endpoints in LOG
+# stats_sum LOG FIELD: prints the sum of a statistic over all endpoints in LOG
 stats_sum()
 {
 	grep -a 'ofi_duo stats:' "$1" |
 		grep -o " $2=[0-9]*" | awk -F= '{ n += $2 } END { print n + 0 }'
 }
 
-# mpi_onesided_right PROGRAM LOG: true if RMA and atomics went through ofi_duo,
-# and with near some of each over near: two ranks share a host in any layout. If
-# all ranks share one, Open MPI has no atomics for windows of attached memory.
+# mpi_onesided_right PROGRAM LOG: true if RMA and atomics used ofi_duo, and,
+# with near, at least one of each used near: in any layout two ranks share a
+# host. If all ranks are on one host, Open MPI uses no atomics for windows of
+# attached memory.
 mpi_onesided_right()
 {
 	local path sum kind
@@ -78,8 +80,8 @@ mpi_onesided_right()
 	done
 }
 
-# mpi_paths_right LAYOUT LOG: true if no message went over the core on one host,
-# or if both paths carried messages on several
+# mpi_paths_right LAYOUT LOG: true if messages used the expected paths: on one
+# host the core carries none, on several hosts both paths carry some
 mpi_paths_right()
 {
 	local shm core

@@ -7,7 +7,8 @@
 
 . "$duo_src/contrib/lib/version.sh"
 
-# True if the EFA installer's libfabric is installed. The root does not have it.
+# True if the EFA installer's libfabric is installed. The Debian root does not
+# have it.
 efa_prefix=/opt/amazon/efa
 efa_installed()
 {
@@ -37,8 +38,8 @@ packages_hash()
 	packages_list $packages_for_root | sha256sum | cut -c1-16
 }
 
-# packages_missing PACKAGE...: prints those that are not installed, according to
-# dpkg
+# packages_missing PACKAGE...: prints the packages that are not installed,
+# according to dpkg
 packages_missing()
 {
 	local have
@@ -48,10 +49,10 @@ packages_missing()
 		<(LC_ALL=C sort -u <<<"$have")
 }
 
-# install_agreed LINE...: true if this machine may be changed as the LINEs
-# describe: --install was given, or the user at the terminal agrees, for child
-# processes too. Otherwise ends the script. In a Debian root the user need not
-# agree.
+# install_agreed LINE...: returns if this machine may be changed as the LINEs
+# describe: --install was given, or the user agrees at the terminal. The
+# agreement also holds for child processes. Otherwise ends the script. In a
+# Debian root no agreement is needed.
 install_agreed()
 {
 	local answer=''
@@ -67,23 +68,24 @@ install_agreed()
 	export OFI_DUO_INSTALL=1
 }
 
-# apt_get ARGUMENT...: runs apt-get without questions; waits for another apt,
-# retries downloads
+# apt_get ARGUMENT...: runs apt-get without questions. Waits while another apt
+# runs, and repeats failed downloads.
 apt_get()
 {
 	DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -y -q \
 		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"
 }
 
-# apt_line PACKAGE...: prints the command by which a user installs them
+# apt_line PACKAGE...: prints the command by which a user installs the packages
 apt_line()
 {
 	echo "apt-get install --no-install-recommends $*"
 }
 
-# apt_install PACKAGE...: installs them; refreshes the package lists only if the
-# present ones do not suffice. Beside the EFA installer's libfabric, apt must
-# not install the distribution's as a dependency either: it fails then.
+# apt_install PACKAGE...: installs the packages. Updates the package lists only
+# if the present ones do not suffice. If the EFA installer's libfabric is
+# installed and a package depends on the distribution's, it fails, so that there
+# is no second libfabric.
 apt_install()
 {
 	local -a install=(install --no-install-recommends "$@")
@@ -110,7 +112,7 @@ packages_ensure()
 	apt_install "${missing[@]}"
 }
 
-# packages_may_install: true if this process is root, not only in a user
+# packages_may_install: true if this process is root, not only of a user
 # namespace, and this is Debian
 packages_may_install()
 {
@@ -135,9 +137,9 @@ packages_advice()
 	fi
 }
 
-# make_tarball DIRECTORY: copies the tarball of "make dist" there. Several
-# processes may call it at a time: each copies the tarball before the next one
-# makes it again. Tarballs of other versions may exist.
+# make_tarball DIRECTORY: copies the tarball of "make dist" to DIRECTORY.
+# Several processes may call it at a time: the tarball is copied before another
+# process makes it anew. There may be tarballs of other versions.
 make_tarball()
 {
 	(

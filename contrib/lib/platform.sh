@@ -5,14 +5,15 @@
 # The platform: this machine if its libfabric is new enough (or can be
 # installed), otherwise the Debian 13 root of root.sh. Sourced after common.sh.
 
-# 1.14 and newer work. The tests and measurements require 2.0 or newer: its
-# providers have fewer defects, and libfabric's shm as a peer needs it.
+# libfabric 1.14 and newer work. The tests and measurements require 2.0: its
+# providers have fewer defects, and its shm can be the local transport.
 platform_oldest=${OFI_DUO_OLDEST:-2.0}
 
 . "$duo_src/contrib/lib/packages.sh"
 . "$duo_src/contrib/lib/root.sh"
 
-# The EFA installer's libfabric precedes the system's, as in configure.
+# The EFA installer's libfabric has precedence over the system's, as in
+# configure.
 platform_libfabric_here()
 {
 	PKG_CONFIG_PATH+=${PKG_CONFIG_PATH:+:}
@@ -30,9 +31,9 @@ platform_candidate()
 		awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
 }
 
-# True if this machine's distribution has a new enough libfabric, and there is
-# no other one. If there are no package lists, apt downloads some into a
-# temporary directory: the user has not agreed to changes yet.
+# True if the distribution of this machine has a libfabric that is new enough,
+# and no other libfabric is installed. Without package lists apt downloads lists
+# into a temporary directory, because the user has not agreed to changes yet.
 platform_libfabric_offered()
 {
 	is_root && command -v apt-cache >/dev/null && ! efa_installed || return
@@ -40,7 +41,7 @@ platform_libfabric_offered()
 	version=$(platform_candidate)
 	if [[ -z $version ]]; then
 		lists=$(mktemp -d -t ofi_duo-lists.XXXXXX)
-		chmod 755 "$lists"	# apt downloads as another user
+		chmod 755 "$lists"	# apt downloads as a user without rights
 		local -a options=(-o Dir::State::Lists="$lists"
 			-o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
 		! apt_get "${options[@]}" update >/dev/null 2>&1 ||
@@ -50,7 +51,7 @@ platform_libfabric_offered()
 	dpkg --compare-versions "${version:-0}" ge "$platform_oldest"
 }
 
-# Prints the missing packages of the list; nothing without dpkg.
+# Prints the missing packages of the list; nothing if there is no dpkg.
 platform_missing()
 {
 	local -a packages
@@ -60,9 +61,9 @@ platform_missing()
 	packages_missing "${packages[@]}"
 }
 
-# Installs the missing packages on this machine, and makes a root if parts of
-# the command use one ($platform_wants_root), if the user agrees. Only root can
-# install; other users need at least the build tools.
+# If the user agrees: installs the missing packages on this machine, and makes a
+# root if parts of the command use one ($platform_wants_root). Only root can
+# install; for other users at least the build tools must be installed.
 platform_wants_root=''
 platform_complete_here()
 {
@@ -90,7 +91,7 @@ platform_complete_here()
 	done
 }
 
-# True if this machine is the platform. OFI_DUO_PLATFORM=root: it is not.
+# True if this machine is the platform. With OFI_DUO_PLATFORM=root it is not.
 platform_is_here()
 {
 	[[ ${OFI_DUO_PLATFORM:-} != root ]] || return
@@ -98,8 +99,8 @@ platform_is_here()
 		{ ! root_complete && platform_libfabric_offered; }
 }
 
-# platform_enter SCRIPT ARGUMENT...: returns if the platform is this machine;
-# otherwise runs SCRIPT again in the root, in place of this shell
+# platform_enter SCRIPT ARGUMENT...: if this machine is the platform, returns.
+# Otherwise replaces this shell by SCRIPT in the root.
 platform_enter()
 {
 	[[ -z ${OFI_DUO_INSIDE:-} ]] || return 0
@@ -112,8 +113,8 @@ platform_enter()
 	root_exec "$@"
 }
 
-# Prints a word that is equal for two hosts only if one can use the build of the
-# other.
+# Prints a word that is the same for two hosts only if each can use the build of
+# the other.
 platform_id()
 {
 	local release

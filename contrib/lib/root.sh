@@ -21,10 +21,10 @@ root_complete()
 	   $(<"$duo_root/$duo_root_stamp") == "$(packages_hash)" ]]
 }
 
-# root_mirror: prints the mirror of Debian that this machine's apt uses (any
-# format of its sources); Ubuntu's has no Debian. Other archives also have
-# directories of the same release, which only the package lists distinguish:
-# without lists it is the first of the sources.
+# root_mirror: prints the mirror of Debian that this machine's apt uses, in any
+# format of its sources. A mirror of Ubuntu has no Debian. Other archives have
+# directories of the same release, too; only the package lists distinguish them.
+# Without package lists it prints the first mirror in the sources.
 root_mirror()
 {
 	local id release mirror
@@ -34,7 +34,7 @@ root_mirror()
 		echo "${OFI_DUO_MIRROR:-http://deb.debian.org/debian}"
 		return
 	fi
-	# shellcheck disable=SC2016 # apt's
+	# shellcheck disable=SC2016 # apt expands it
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' "Origin: Debian" \
 		"Codename: $release" "Component: main" 2>/dev/null | sed -n 's#/*$##; 1p')
 	if [[ -n $mirror ]]; then
@@ -53,8 +53,8 @@ root_tools_here()
 	command -v debootstrap >/dev/null && [[ -f $root_keyring ]]
 }
 
-# root_plan [ROOT RELEASE SIZE]: prints the changes of this machine that making
-# this root needs, as lines for install_agreed. Default: $duo_root.
+# root_plan [ROOT RELEASE SIZE]: prints, for install_agreed, the changes of this
+# machine that this root needs. Default: $duo_root.
 root_plan()
 {
 	[[ $# -gt 0 ]] || set -- "$duo_root" 13 "1.5 GB"
@@ -65,8 +65,8 @@ root_plan()
 	echo "make a Debian $2 root in $1, of $3"
 }
 
-# Installs the tools that make the root, on Debian and Ubuntu. The keyring is
-# required, to verify that the packages are Debian's.
+# Installs the tools that make the root, on Debian and Ubuntu. They include
+# Debian's keyring, to verify the packages.
 root_tools()
 {
 	root_tools_here && return
@@ -83,7 +83,7 @@ root_tools()
 	return 1
 }
 
-# debootstrap and the root's apt use the proxy of apt, if there is one.
+# debootstrap and the root's apt use the same proxy as this machine's apt.
 root_export_proxy()
 {
 	local proxy=
@@ -94,7 +94,7 @@ root_export_proxy()
 	fi
 }
 
-# Makes $duo_root as a copy of the default root, if that exists.
+# If the default root exists, makes $duo_root as a copy of it.
 root_copy()
 {
 	[[ $duo_root != "$duo_root_usual" && -f $duo_root_usual/$duo_root_stamp ]] ||
@@ -112,7 +112,8 @@ root_bootstrap()
 {
 	local root=$1 suite=$2 packages=$3 mirror script=$2
 	root_tools || return
-	# An older debootstrap has no script of that name; sid's works.
+	# Old versions of debootstrap have no script for this release; sid's
+	# works.
 	[[ -e /usr/share/debootstrap/scripts/$script ]] || script=sid
 	mirror=$(root_mirror)
 	[[ -n $mirror ]] || {
@@ -121,7 +122,7 @@ root_bootstrap()
 		return 1
 	}
 	rm -rf --one-file-system "$root.new"
-	# In a mount namespace: its end removes the mounts of debootstrap.
+	# debootstrap's mounts are in this mount namespace and end with it.
 	logged "making a Debian root ($suite)" "$duo_root_log" \
 		"check the network and the mirror $mirror, then try again" \
 		unshare -m -- debootstrap --variant=minbase \
@@ -135,7 +136,7 @@ root_bootstrap()
 	mv "$root.new" "$root"
 }
 
-# root_needed ROOT SUITE SIZE PACKAGE,...: makes that root unless it exists
+# root_needed ROOT SUITE SIZE PACKAGE,...: makes this root if it does not exist
 root_needed()
 {
 	[[ ! -d $1 ]] || return 0
@@ -147,8 +148,8 @@ root_needed()
 	root_bootstrap "$1" "$2" "$4"
 }
 
-# A Debian 12 root, of which throwaway copies are used. It takes a minute and
-# half a GB, once.
+# Makes a Debian 12 root, once; tests use throwaway copies of it. This takes a
+# minute and half a GB.
 # shellcheck disable=SC2034 # the callers use it
 debian12=/var/cache/ofi_duo/bookworm-mpi
 
@@ -185,7 +186,7 @@ root_make()
 	root_fill
 }
 
-# True if this is a root, or if one exists or can be made.
+# True if this process is in a root, or if a root exists or can be made.
 root_possible()
 {
 	[[ -z ${OFI_DUO_INSIDE:-} ]] || return 0
@@ -197,8 +198,8 @@ root_possible()
 root_ensure()
 {
 	root_complete && return
-	# An ordinary user cannot complete the root, and uses it; a missing
-	# package causes an error later.
+	# An ordinary user cannot complete the root, and uses it as it is. If a
+	# package is missing, an error follows later.
 	if [[ -f $duo_root/$duo_root_stamp ]] && ! is_root; then
 		return
 	fi
@@ -213,7 +214,8 @@ install libfabric 2.0 or newer: $(packages_advice)"
 		install_agreed "${plan[@]}"
 	fi
 	mkdir -p "$(dirname "$duo_root")"
-	# Children inherit the lock, so that none works without it after a kill.
+	# Child processes inherit the lock. So no child works without the lock
+	# after this process was killed.
 	(
 		flock -n 9 || {
 			say "waiting for another setup of $duo_root"

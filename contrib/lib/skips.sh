@@ -7,7 +7,7 @@
 
 skips_list=$duo_lib/skips
 
-# Runs a command as an ordinary user, whose rights differ from root's.
+# Runs a command as an ordinary user, because root has other rights.
 skips_as_user()
 {
 	if may_be_nobody; then
@@ -25,7 +25,7 @@ skips_provider()
 	[[ $'\n'$(PATH=$PATH:$bin fi_info -l 2>/dev/null) == *$'\n'"$1:"* ]]
 }
 
-# skips_hold CONDITION+...: true if all hold here
+# skips_hold CONDITION+...: true if all these conditions hold here
 skips_hold()
 {
 	local condition
@@ -34,7 +34,7 @@ skips_hold()
 	done
 }
 
-# skips_holds CONDITION: true if it holds here
+# skips_holds CONDITION: true if the condition holds here
 skips_holds()
 {
 	case $1 in
@@ -61,9 +61,9 @@ skips_holds()
 	esac
 }
 
-# skips_judged PART LOG: prints a line "FAIL: ..." for each unexpected skip in
-# LOG, and, if all of PART passed, for each line of the list about PART that no
-# skip matches
+# skips_judged PART LOG: prints "FAIL: ..." for each unexpected skip in LOG. If
+# all of PART passed, also for each line of the list about PART that matches no
+# skip.
 skips_judged()
 {
 	local part=$1 log=$2 condition of regex skip used
@@ -79,7 +79,7 @@ skips_judged()
 		for skip in "${!skips[@]}"; do
 			[[ ! ${skips[$skip]} =~ $regex ]] || known[skip]=1 used=1
 		done
-		# A line for any part need not match.
+		# A line for any part ("*") may match no skip of this part.
 		[[ -n $used || $of != "$part" ]] || idle+=("$regex")
 	done <"$skips_list"
 	for skip in "${!skips[@]}"; do

@@ -15,8 +15,8 @@ softefa_real()
 	return 1
 }
 
-# softefa_wanted COMMAND...: true if FI_PROVIDER or the command names efa as a
-# word and there is no real device; SOFTEFA=1 and SOFTEFA=0 override this.
+# softefa_wanted COMMAND...: true if FI_PROVIDER or the command contains the
+# word efa and there is no real device. SOFTEFA=1 and SOFTEFA=0 override this.
 # Scripts of contrib/ use the device only for the commands that need it.
 softefa_wanted()
 {

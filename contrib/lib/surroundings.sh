@@ -9,7 +9,7 @@
 surround_program=rdm_tagged_pingpong
 surround_rows=''
 
-# surround_path LOG: the path by the statistics of the endpoints in LOG.
+# surround_path LOG: prints the path of the messages, by the statistics in LOG.
 surround_path()
 {
 	awk -F'[ =]' '
@@ -29,16 +29,17 @@ surround_path()
 		}' "$1"
 }
 
-# surround_only_core LOG: all that failed is that messages took the core's path, of which
-# the program knows no reason.
+# surround_only_core LOG: true if the program failed only because messages used
+# the core. It expects the local path and does not know the reason.
 surround_only_core()
 {
 	grep -aq 'sends used the core path' "$1" &&
 		! grep -a '^FAILED: ' "$1" | grep -aqv 'sends used the core path'
 }
 
-# surround_row WHERE EXPECTED LOG STATUS: a row, and PASS or FAIL. EXPECTED: a pattern of
-# paths. An error is a path as well, if it names its cause.
+# surround_row WHERE EXPECTED LOG STATUS: prints a row of the table, and PASS or
+# FAIL. EXPECTED: a pattern of paths. An error counts as a path if the log has
+# its cause.
 surround_row()
 {
 	local where=$1 expected=$2 log=$3 status=$4 path warning
@@ -66,7 +67,8 @@ surround_row()
 	fi
 }
 
-# surround WHERE EXPECTED COMMAND...: COMMAND, which runs both ranks.
+# surround WHERE EXPECTED COMMAND...: runs COMMAND, which runs both ranks, and
+# prints its row.
 surround()
 {
 	local where=$1 expected=$2 log status=0
@@ -78,7 +80,8 @@ surround()
 	rm -f "$log"
 }
 
-# Two ranks that the program itself forks.
+# surround_here WHERE EXPECTED COMMAND...: runs, with the prefix COMMAND, the
+# program, which forks two ranks
 surround_here()
 {
 	local where=$1 expected=$2
@@ -87,8 +90,8 @@ surround_here()
 		-q -S 65537 -x "$seed" -T 50 -p "tcp;ofi_duo"
 }
 
-# surround_room SIZE FULL COMMAND...: COMMAND with a /dev/shm of SIZE; FULL: another
-# process fills what is left of it while COMMAND runs.
+# surround_room SIZE FULL COMMAND...: runs COMMAND with a /dev/shm of SIZE.
+# FULL: while it runs, another process fills the space that is left.
 surround_room()
 {
 	local size=$1 full=$2 status=0
@@ -101,7 +104,8 @@ surround_room()
 	exit "$status"
 }
 
-# surround_cgroup BYTES COMMAND...: in a cgroup with that much memory, version 1 or 2.
+# surround_cgroup BYTES COMMAND...: runs COMMAND in a cgroup (version 1 or 2)
+# with this limit of memory.
 surround_cgroup()
 {
 	local bytes=$1 base group limit=memory.max status=0
@@ -123,7 +127,8 @@ surround_cgroup()
 	exit "$status"
 }
 
-# surround_rank RANK OTHERS COMMAND...: one of two ranks, on host RANK + 1 or both on h1.
+# surround_rank RANK HOST COMMAND...: runs one of two ranks on a host, with the
+# prefix COMMAND
 surround_rank()
 {
 	local rank=$1 host=$2
@@ -134,8 +139,9 @@ surround_rank()
 		-s "10.77.0.$host"
 }
 
-# surround_pair HOST COMMAND...: within contrib/hosts: rank 0 on h1, rank 1 on HOST, each
-# behind COMMAND. The worse of their statuses.
+# surround_pair HOST COMMAND...: within contrib/hosts, runs rank 0 on h1 and
+# rank 1 on HOST, each with the prefix COMMAND. The exit status is the worse of
+# the two.
 surround_pair()
 {
 	local host=$1 one=0 other=0 pid
@@ -147,7 +153,7 @@ surround_pair()
 	exit $((one > other ? one : other))
 }
 
-# Each combination of namespaces, with /dev/shm in common and not.
+# All combinations of namespaces, with a common /dev/shm and with separate ones.
 surround_namespaces()
 {
 	local host shm user pid ipc expected
@@ -162,7 +168,8 @@ surround_namespaces()
 				[[ -z $pid ]] || flags+=(--pid --fork --kill-child
 					--mount-proc)
 				[[ -z $ipc ]] || flags+=(--ipc)
-				# an address of tcp means something in one network
+				# an address of tcp is valid in one network
+				# namespace only
 				expected=local
 				[[ $host == 1 ]] || expected=core
 				surround "namespaces$([[ $host == 1 ]] ||

@@ -10,7 +10,7 @@ version_here()
 		"$duo_src/configure.ac"
 }
 
-# version_everywhere VERSION: fails unless all these files have it
+# version_everywhere VERSION: fails if one of the files has another version
 version_everywhere()
 {
 	local version=$1
@@ -24,7 +24,7 @@ version_everywhere()
 			"add one"
 }
 
-# version_released VERSION: fails unless the files for users have its date
+# version_released VERSION: fails if the files for users lack the release date
 version_released()
 {
 	grep -qE "^## $1 \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$" "$duo_src/NEWS.md" ||

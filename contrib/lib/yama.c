@@ -3,9 +3,10 @@
 
 /*
  * For LD_PRELOAD: emulates Yama's ptrace_scope 1 between processes of one user,
- * on kernels without it. A process may access the memory of another one only if
- * that has called prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY), which this library
- * records as a file in $YAMA_DIR, named by the process id.
+ * on kernels without Yama. A process may access the memory of another process
+ * only if the other process has called prctl(PR_SET_PTRACER,
+ * PR_SET_PTRACER_ANY). This library records the call as a file in $YAMA_DIR,
+ * named by the process id.
  */
 
 #include <dlfcn.h>
