@@ -3,12 +3,12 @@
 
 /*
  * duobench: measures one provider. It forks its ranks, pins each to a CPU, runs
- * the tests that -t names and prints "METRIC VALUE" lines. contrib/bench runs
- * it for each provider in turn, and compares.
+ * the tests that -t names, and prints "METRIC VALUE" lines. contrib/bench runs
+ * it for one provider after the other and compares the results. A rank that
+ * fails prints the reason and ends the others.
  *
- * A rank that fails prints the reason and ends the others. Exit status: 0
- * measured, 1 failed, 77 not possible with this provider (the reason is
- * printed).
+ * Exit status: 0 measured, 1 failed, 77 not possible with this provider (the
+ * reason is printed).
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -31,10 +31,10 @@
 
 #define BN_MAX_RANKS 256
 #define BN_NAME_MAX 512
-#define BN_MAX_FDS 4096		/* file descriptors that are checked */
-#define BN_BATCH 8		/* completions per read */
-#define BN_WINDOW 64		/* messages in flight */
-#define BN_CTXS 1024		/* contexts, used in turn */
+#define BN_MAX_FDS 4096 /* number of file descriptors that are checked */
+#define BN_BATCH 8		/* largest number of completions of a read */
+#define BN_WINDOW 64		/* number of messages in flight */
+#define BN_CTXS 1024 /* number of contexts, used one after the other */
 #define BN_CQ_SIZE 8192
 
 /* Tags; the growth curves use BN_TAG_FREE and above. */
@@ -44,20 +44,21 @@ struct bn_opts {
 	const char *prov;	/* -p: provider name, e.g. "tcp;ofi_duo" */
 	const char *src;	/* -s: source address */
 	const char *path;	/* -P: all traffic must take this path */
-	char *tests;		/* -t: comma-separated */
-	int nranks;		/* -n */
+	char *tests;		/* -t: tests, separated by commas */
+	int nranks;		/* -n: number of ranks */
 	int budget_ms;		/* -b: time per size */
 	size_t max_size;	/* -S: largest message */
 	int timeout;		/* -a: limit of the run, s */
-	bool few;		/* -q: fewer sizes */
-	bool remote;		/* -R: ofi_duo must not see local peers */
+	bool few;		/* -q: use fewer sizes */
+	bool remote;		/* -R: hide local peers from ofi_duo */
 	bool both_comm;		/* -c: request local and remote communication */
 	bool tagged_only;	/* -T: request only FI_TAGGED */
 	bool inject;		/* -i: inject messages that are small enough */
-	bool fifo;		/* -F: real-time, if CPUs suffice */
+	bool fifo; /* -F: real-time priority, if there are enough CPUs */
 	bool thread_safe;	/* -H: FI_THREAD_SAFE */
-	uint64_t caps;		/* for tests, in addition to messages */
-	bool sleeps;		/* a test sleeps on the CQ's descriptor */
+	/* capabilities that tests need besides those for messages */
+	uint64_t caps;
+	bool sleeps;		/* a test sleeps on the descriptor of the CQ */
 };
 
 /* Memory that all ranks share. */
@@ -66,9 +67,9 @@ struct bn_shared {
 	atomic_uint generation;
 	atomic_int failed;
 	atomic_long value;
-	/* start-up times of all ranks, ns */
+	/* sum and maximum of the ranks' start-up times, ns */
 	atomic_ulong start_sum, start_max;
-	_Alignas(256) atomic_uint hop;	/* in cache lines of its own */
+	_Alignas(256) atomic_uint hop;	/* alone in its cache lines */
 	_Alignas(256) struct {
 		size_t len;
 		uint8_t name[BN_NAME_MAX];
@@ -82,7 +83,7 @@ struct bn {
 	struct bn_opts opts;
 	struct bn_shared *sh;
 	int rank;
-	bool yield;		/* more ranks than CPUs */
+	bool yield; /* yield the CPU: there are more ranks than CPUs */
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
@@ -91,15 +92,16 @@ struct bn {
 	struct fid_ep *ep;
 	struct fi_ops_duo *ops;	/* NULL: the provider is not ofi_duo */
 	fi_addr_t peer[BN_MAX_RANKS];
-	bool any;		/* receives are from any source */
-	bool msg;		/* FI_MSG instead of FI_TAGGED */
-	uint8_t *sbuf, *rbuf;	/* opts.max_size each */
+	bool any;		/* receives accept any source */
+	bool msg;		/* use FI_MSG instead of FI_TAGGED */
+	uint8_t *sbuf, *rbuf;	/* buffers of opts.max_size bytes */
 	struct fid_mr *smr, *rmr;
-	struct fid_mr *region;	/* rbuf, for other ranks; NULL: no RMA */
+	/* region of rbuf for other ranks; NULL: no RMA */
+	struct fid_mr *region;
 	void *sdesc, *rdesc;
-	uint64_t start_ns;	/* fi_getinfo to last fi_av_insert */
-	uint64_t tx, rx, rma;	/* number of completions read so far */
-	void *release[2];	/* multi-receive buffers */
+	uint64_t start_ns; /* time from fi_getinfo to the last fi_av_insert */
+	uint64_t tx, rx, rma;	/* numbers of completions that were read */
+	void *release[2];	/* multi-receive buffers, for their release */
 	unsigned int released;
 	struct fi_context2 ctx[BN_CTXS];
 	unsigned int next_ctx;
@@ -108,10 +110,10 @@ struct bn {
 extern struct bn bn;
 
 /* main.c */
-void bn_sync(void);		/* barrier, with progress of the endpoint */
+void bn_sync(void);		/* barrier; makes progress on the endpoint */
 void bn_sync_still(void);	/* barrier without progress */
-void bn_sync_sleeping(void);	/* the same; ranks wait asleep */
-long bn_agree(long value);	/* a barrier; returns rank 0's value */
+void bn_sync_sleeping(void); /* barrier without progress; ranks sleep in it */
+long bn_agree(long value);	/* barrier; returns the value of rank 0 */
 
 #define BN_OK(call) \
 	do { \
@@ -133,15 +135,18 @@ void bn_send(fi_addr_t to, size_t len, uint64_t tag);
 void bn_recv(fi_addr_t src, size_t len, uint64_t tag);
 int bn_try_recv(fi_addr_t src, size_t len, uint64_t tag, void *context);
 void bn_wait(uint64_t tx, uint64_t rx);
-fi_addr_t bn_from(int rank);	/* address of that rank, or any source */
+fi_addr_t bn_from(int rank);	/* fi_addr of the rank, or of any source */
 
-/* rma.c: posts an operation of rank 0 on rank 1's region, after the exchange */
+/*
+ * rma.c: operations of rank 0 on the region of rank 1. Call
+ * bn_region_exchange() first.
+ */
 typedef void (*bn_op)(size_t size, void *context);
 void bn_region_exchange(void);
 void bn_put(size_t size, void *context);
 void bn_get(size_t size, void *context);
 void bn_fadd(size_t size, void *context);
-void bn_rma_wait(void);		/* waits for all own operations */
+void bn_rma_wait(void);		/* waits for all operations of this rank */
 
 /* the tests */
 size_t bn_sizes(const size_t **sizes);
@@ -178,7 +183,8 @@ void bn_curve_av(void);
 void bn_curve_cq(void);
 
 /*
- * mem.c: makes an address of a peer that does not exist. False: unknown format.
+ * mem.c: makes the address of a peer that does not exist. Returns false if the
+ * address format is not supported.
  */
 bool bn_fake_addr(uint8_t *name, size_t len, unsigned int index);
 

@@ -3,7 +3,7 @@
 
 /*
  * Bandwidth and message rate: rank 0 sends windows of messages. Rank 1 posts
- * the receives of a window before it acknowledges the previous one.
+ * the receives of the next window before it acknowledges one.
  */
 
 #include "bench.h"
@@ -53,14 +53,17 @@ static void bn_windows_1(size_t size, long count)
 	bn_wait(tx + count, rx);
 }
 
-/* Called by all ranks. Returns the total time. */
+/*
+ * Sends count windows; stores the time of each in ns[], and returns the total
+ * time. Called by all ranks.
+ */
 static uint64_t bn_windows(size_t size, uint64_t *ns, long count)
 {
 	uint64_t start;
 
 	if (bn.rank == 1)
 		bn_post_window(size);
-	bn_sync_still();	/* later messages must not be counted before */
+	bn_sync_still(); /* otherwise the next messages would be counted here */
 	start = bn_now();
 	if (bn.rank == 0)
 		bn_windows_0(size, ns, count);
@@ -70,7 +73,7 @@ static uint64_t bn_windows(size_t size, uint64_t *ns, long count)
 	return bn_now() - start;
 }
 
-/* Prints times per message, in ns. */
+/* Prints the times per message, in ns. */
 static void bn_bw_size(const char *name, size_t size)
 {
 	uint64_t ns;

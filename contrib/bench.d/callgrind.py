@@ -15,9 +15,9 @@ import sys
 
 PHASES = ("post", "send", "recv", "txcq", "op", "serve", "done", "idle",
           "null")
-MSGS = 256  # BN_INSN_MSGS
+MSGS = 256  # value of BN_INSN_MSGS
 OWN = "duobench"
-MIN_SHOWN = 1.5  # instructions per message
+MIN_SHOWN = 1.5  # phases with fewer instructions per message are not printed
 
 
 def parse(path):

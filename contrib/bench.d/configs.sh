@@ -2,10 +2,10 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2034 # prov, args, vars, device: the caller's
 #
-# Configurations: provider, arguments of duobench, variables and whether an EFA
-# device is needed. Sourced by contrib/bench.
+# Configurations: provider, arguments of duobench, environment variables, and
+# whether an EFA device is needed. Sourced by contrib/bench.
 
-# The order in each round. Configurations that are compared are neighbors.
+# The order in each round: configurations that are compared are neighbors.
 all_configs=(shm near duo-tcp duo-efa duo-efa-shm efa-shm efa duo-efa-remote
 	efa-udp duo-efa-udp-remote tcp duo-tcp-remote lnx)
 osc_configs=(osc-sm osc-duo-efa osc-efa)
@@ -34,7 +34,7 @@ config_of()
 		prov="${1#duo-};ofi_duo" args=(-P shm);;
 	hook-efa)	# by the core's name
 		prov=efa args=(-P shm) vars=(FI_HOOK=duo);;
-	duo-tcp-safe)	# FI_THREAD_SAFE: with a lock
+	duo-tcp-safe)	# FI_THREAD_SAFE: ofi_duo uses a lock
 		prov="tcp;ofi_duo" args=(-P shm -H);;
 	duo-efa-shm)
 		prov="efa;ofi_duo" args=(-P shm) vars=(FI_OFI_DUO_LOCAL=shm);;
@@ -49,8 +49,8 @@ config_of()
 	[[ $prov != efa* ]] || device=1
 }
 
-# mpi_config_of NAME: sets vars and device. Open MPI can select only the named
-# components. Variables are used because mpirun's options depend on how it was
+# mpi_config_of NAME: sets vars and device. Open MPI may use only the components
+# in vars. Variables are used because mpirun's options depend on the way it was
 # started.
 mpi_config_of()
 {
@@ -86,7 +86,7 @@ mpi_config_of()
 	*)
 		return 1;;
 	esac
-	# Open MPI starts btl/ofi only if no pml is named
+	# Open MPI starts btl/ofi only if no pml is selected
 	[[ $1 != osc-* ]] || mtl=(OMPI_MCA_mtl=ofi OMPI_MCA_osc=rdma
 		OMPI_MCA_btl="self,ofi")
 	if [[ -n $provider ]]; then

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Assigns a CPU to each rank: first one hardware thread of each core, then the
- * second threads.
+ * Assigns a CPU to each rank: first one hardware thread of each physical core,
+ * then the second threads.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "util.h"
 
-/* True if cpu is the first hardware thread of its core. */
+/* True if the CPU is the first hardware thread of its physical core. */
 static bool bn_first_thread(int cpu)
 {
 	char path[96];

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Growth: latency of 8 bytes with many posted receives, and with many
- * unexpected messages (which the receive of each iteration must search), and
- * the time of an AV insert with many addresses. The queues stay full, so these
- * tests run last in a process.
+ * Growth with the length of queues and tables: latency of 8 bytes with many
+ * posted receives, or with many unexpected messages, which the receive of each
+ * iteration must search; and the time of an AV insert with many addresses. The
+ * queues stay full, so these tests run last in a process.
  */
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "bench.h"
 
 #define BN_LONGEST 100000
-#define BN_PATIENCE 100000 /* polls before -FI_EAGAIN is final */
+#define BN_PATIENCE 100000 /* number of polls after which -FI_EAGAIN is final */
 #define BN_MAX_ITERS 20000
 
 static const long bn_lengths[] = { 1, 10, 100, 1000, 10000, BN_LONGEST };
@@ -36,7 +36,7 @@ static void bn_length_latency(const char *name, long length)
 }
 
 /*
- * Posts receives for the tags from..to, which no rank sends. False: the
+ * Posts receives for tags in a range that no rank sends. Returns false if the
  * provider's limit was reached.
  */
 static bool bn_post_many(struct fi_context2 *ctx, long from, long to)
@@ -74,7 +74,7 @@ void bn_curve_posted(void)
 		from = bn_lengths[i];
 		bn_length_latency("posted", from);
 	}
-	/* ctx is not freed: its receives are still posted */
+	/* ctx is not freed, because its receives are still posted */
 }
 
 void bn_curve_unexpected(void)

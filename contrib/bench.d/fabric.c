@@ -12,7 +12,9 @@
 
 #include "bench.h"
 
-/* Registry directory of its own, in which ofi_duo finds no local peers. */
+/*
+ * Gives ofi_duo an empty registry directory, so that it finds no local peers.
+ */
 static char bn_dir[64];
 
 static void bn_hide(void)
@@ -26,8 +28,8 @@ static void bn_hide(void)
 }
 
 /*
- * Returns the source address for providers that need one; the others find their
- * own.
+ * Returns the source address for a provider that needs one; NULL: the provider
+ * chooses.
  */
 static const char *bn_source(void)
 {
@@ -43,7 +45,10 @@ static const char *bn_source(void)
 	return NULL;
 }
 
-/* Returns the hints of Open MPI's MTL, as far as the provider supports them. */
+/*
+ * Returns hints like those of Open MPI's MTL, as far as the provider supports
+ * them.
+ */
 static struct fi_info *bn_hints(void)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -82,7 +87,7 @@ static void bn_getinfo(void)
 			fi_strerror(-ret));
 }
 
-/* Opens and enables an endpoint of bn.domain, with its own CQ and AV. */
+/* Opens and enables an endpoint of bn.domain with a CQ and an AV of its own. */
 int bn_open_ep(struct fid_ep **ep, struct fid_cq **cq, struct fid_av **av)
 {
 	struct fi_cq_attr cq_attr = {
@@ -181,7 +186,9 @@ void bn_open(void)
 		bn.ops = NULL;
 }
 
-/* True if there is a connection: network cores connect at the first message. */
+/*
+ * True if a TCP connection exists: network cores connect at the first message.
+ */
 static bool bn_has_connection(void)
 {
 	struct sockaddr_storage peer;
@@ -198,8 +205,8 @@ static bool bn_has_connection(void)
 }
 
 /*
- * Checks the path given by -P: ofi_duo's statistics must show all traffic on
- * it. lnx has no statistics, but if it has no connection, it has sent all
+ * Checks the path that -P requires: by ofi_duo's statistics all messages must
+ * have used it. lnx has no statistics: without a connection it has sent all
  * messages through shm.
  */
 void bn_check_path(void)

@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-#define BN_POLLS 100		/* polls in a sample */
+#define BN_POLLS 100		/* number of polls in a sample */
 #define BN_MAX_SAMPLES 4096
 #define BN_ENTRIES 256		/* number of completions in the CQ */
 #define BN_CQ_ROUNDS 50
@@ -51,7 +51,7 @@ void bn_idle(void)
 	bn_sync();
 }
 
-/* Reads, in batches, until rx completions were read in total. */
+/* Reads batches until the total number of receive completions is rx. */
 static void bn_read_batches(size_t batch, uint64_t rx)
 {
 	static struct fi_cq_tagged_entry entry[BN_ENTRIES];

@@ -53,14 +53,14 @@ static const struct {
 	{ "null", 1 },
 };
 
-/* Operation to count: a message, or a one-sided operation. */
+/* The operation that is measured: a message, or an RMA or atomic operation. */
 struct bn_insn {
 	const char *test;
 	size_t len;		/* bytes */
 	bn_op op;		/* NULL: a message */
 };
 
-static int bn_counter = -1;	/* perf event */
+static int bn_counter = -1;	/* descriptor of the perf event; -1: none */
 
 static void bn_counter_open(void)
 {
@@ -130,7 +130,8 @@ static void bn_lockstep_message(int phase, size_t len)
 }
 
 /*
- * Runs one operation in lockstep. phase: the one to count, BN_PHASES for none.
+ * Executes one operation, with both ranks in lockstep. phase: the phase in
+ * which instructions are counted; BN_PHASES: none.
  */
 static void bn_lockstep(int phase, const struct bn_insn *what)
 {
@@ -142,8 +143,9 @@ static void bn_lockstep(int phase, const struct bn_insn *what)
 		BN_COUNTED(phase == BN_IDLE, bn_poll());
 		BN_COUNTED(phase == BN_NULL, (void) 0);
 	}
+	/* the reads of bn_sync() make progress that belongs to no phase */
 	if (what->op)
-		bn_sync();	/* further reads make the remaining progress */
+		bn_sync();
 	else
 		bn_sync_still();
 }
@@ -157,7 +159,10 @@ static double bn_phase(int phase, const struct bn_insn *what)
 
 	if (bn_counter >= 0)
 		ioctl(bn_counter, PERF_EVENT_IOC_RESET, 0);
-	/* after a pause, such as a dump, near reads the clock more often */
+	/*
+	 * after a pause, for example for a dump, near reads the clock more
+	 * often
+	 */
 	for (i = -BN_INSN_MSGS; i < BN_INSN_MSGS; i++)
 		bn_lockstep(mine && i >= 0 ? phase : BN_PHASES, what);
 	if (!mine)
@@ -173,8 +178,7 @@ static double bn_phase(int phase, const struct bn_insn *what)
 }
 
 /*
- * True if the operation has the phase: messages and one-sided operations
- * differ.
+ * True if this operation has this phase: messages and RMA have different ones.
  */
 static bool bn_phase_of(int phase, const struct bn_insn *what)
 {
@@ -222,7 +226,10 @@ void bn_insn_any(void)
 	bn.any = false;
 }
 
-/* A message that the receiver copies from the sender's memory, if permitted. */
+/*
+ * A message that the receiver copies from the sender's memory, if that is
+ * permitted.
+ */
 void bn_insn_large(void)
 {
 	bn_insn_phases((struct bn_insn) { "insn-large", 16384, NULL });

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Latency: ping-pong between ranks 0 and 1, with the time of each iteration. An
- * iteration posts its receive before it sends, and ends when both are complete.
- * Values are half round trips, in ns.
+ * Latency: ping-pong between ranks 0 and 1. Each iteration is timed: it posts a
+ * receive, sends, and ends when both are complete. Printed values are half
+ * round trips, in ns.
  */
 
 #include "bench.h"
@@ -47,8 +47,8 @@ static void bn_pingpong_1(size_t size, long count)
 }
 
 /*
- * Stores the round trips in ns (rank 0), and returns the total time. Called by
- * all ranks.
+ * Measures count round trips; stores their times in ns[] (rank 0) and returns
+ * the total time. Called by all ranks.
  */
 uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 {
@@ -68,8 +68,8 @@ uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of iterations that take about the budget, after a warm-up.
- * Called by all ranks.
+ * Returns the number of iterations that take about the time budget; executes
+ * some to warm up. Called by all ranks.
  */
 long bn_pingpong_count(size_t size)
 {
@@ -145,7 +145,7 @@ static void bn_drain_wild(void)
 }
 
 /*
- * Latency while a window of wildcard receives is posted, with tags that no rank
+ * Latency while a window of wildcard receives is posted, for tags that no rank
  * sends.
  */
 void bn_wild(void)
@@ -160,8 +160,8 @@ void bn_wild(void)
 		BN_OK(ret);
 	}
 	bn_lat_size("wild", 8);
-	bn_sync_still();	/* later messages must not be counted before */
-	/* Each of them completes with a message for it. */
+	bn_sync_still(); /* otherwise the next messages would be counted here */
+	/* The other ranks send a message for each wildcard receive. */
 	if (bn.rank < 2)
 		bn_drain_wild();
 	bn_sync();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Options, ranks, barriers. */
+/* Options, ranks and barriers of duobench. */
 
 #include <errno.h>
 #include <glob.h>
@@ -94,13 +94,16 @@ static void bn_barrier(bool progress, bool sleeps)
 			_exit(BN_FAIL);
 		if (progress && bn.cq) {
 			bn_poll();
-			/* a system call would disturb the measurement */
+			/*
+			 * without a system call, which would disturb the
+			 * measurement
+			 */
 			if (!bn.yield)
 				continue;
 		}
 		if (++spins % 64)
 			continue;
-		/* A rank that does not poll yields its CPU. */
+		/* A rank that does not poll the endpoint yields its CPU. */
 		if (sleeps || (bn.yield && !progress))
 			usleep(50);
 		else
@@ -135,9 +138,9 @@ long bn_agree(long value)
 
 /*
  * Measures the round trip of a cache line between ranks 0 and 1. On a virtual
- * machine it depends on the hardware that the two CPUs share at the time;
- * values are comparable only if it is similar. Prints nothing if ranks share
- * CPUs, since it would measure the scheduler.
+ * machine it depends on the hardware that the two CPUs share at the moment, and
+ * measurements can be compared only if their round trips are similar. If ranks
+ * share CPUs it prints nothing, because it would measure the scheduler.
  */
 static void bn_hop(const char *name)
 {
@@ -198,7 +201,8 @@ static int bn_rank_main(int rank)
 }
 
 /*
- * Collects the capabilities that the tests need, before the endpoint is opened.
+ * Collects the capabilities that the tests need. Called before the endpoint is
+ * opened.
  */
 static void bn_caps(const char *tests)
 {
@@ -251,7 +255,7 @@ static void bn_options(int argc, char **argv)
 }
 
 /*
- * Removes files of a rank that ended early: regions of shm, the registry
+ * Removes files of a rank that was killed: regions of shm, and the registry
  * directory.
  */
 static void bn_sweep(pid_t pid)
@@ -283,8 +287,8 @@ static void bn_killed(int signal_number)
 }
 
 /*
- * Waits for all ranks. Returns the worst status: the first failure, otherwise
- * that of a killed rank.
+ * Waits for all ranks. Returns the worst status: that of the first failure,
+ * otherwise that of a killed rank.
  */
 static int bn_reap(void)
 {

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Many ranks: all to one from any source, and all to all. Times per message. */
+/*
+ * Many ranks: all send to one, which receives from any source; and all send to
+ * all. Values are times per message.
+ */
 
 #include "bench.h"
 
-#define BN_BURST 16 /* messages of a sender per acknowledgment */
+/* number of messages of a sender until it waits for an ACK */
+#define BN_BURST 16
 #define BN_WARM 8
 #define BN_MAX_ITERS 4096
 
 static uint64_t bn_samples[BN_MAX_ITERS];
 
 /*
- * Keeps a window of wildcard receives posted until total messages have arrived.
+ * Receives until "total" messages have arrived, with a window of wildcard
+ * receives posted.
  */
 static void bn_gather(uint64_t total)
 {

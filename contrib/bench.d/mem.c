@@ -15,13 +15,13 @@
 #include "bench.h"
 
 #define BN_EPS 4
-#define BN_ADDRS 200		/* shm accepts at most 256 */
+#define BN_ADDRS 200		/* shm accepts at most 256 addresses */
 #define BN_EFA_GID_LEN 16
 
 struct bn_memory {
-	double heap;		/* bytes in use */
+	double heap;		/* bytes of the heap that are in use */
 	double shm_size;	/* size of mapped files in /dev/shm, bytes */
-	double shm_rss;		/* the part that is in memory, bytes */
+	double shm_rss; /* part of these files that is in memory, bytes */
 };
 
 static void bn_memory(struct bn_memory *mem)

@@ -39,15 +39,15 @@ mpi_cpus()
 	done | sort -n | head -n "$1" | cut -d' ' -f2 | paste -sd ,
 }
 
-# mpi_sum FIELD: prints the sum over the statistics in $work/err
+# mpi_sum FIELD: prints the sum of a statistic in $work/err
 mpi_sum()
 {
 	{ grep -ao " $1=[0-9]*" "$work/err" || true; } |
 		awk -F= '{ sum += $2 } END { print sum + 0 }'
 }
 
-# wrong_osc_path: true, with a message, if RMA did not go over near, or not all
-# of it
+# wrong_osc_path: true, with a message, if RMA did not use near, or not for all
+# operations
 wrong_osc_path()
 {
 	if [[ $(mpi_sum local_rma_ops) -eq 0 ||
@@ -57,9 +57,9 @@ wrong_osc_path()
 	fi
 }
 
-# wrong_mpi_path CONFIG RANKS: true if the statistics of ofi_duo or the software
-# device show that messages took another path; prints how. With ob1 and ucx,
-# Open MPI can use only the right transport.
+# wrong_mpi_path CONFIG RANKS: true if the statistics of ofi_duo or of the
+# software device show that messages used another path than the configuration's;
+# prints which. With ob1 and ucx Open MPI can use only the right transport.
 wrong_mpi_path()
 {
 	local lines packets
@@ -90,7 +90,7 @@ mpi_one()
 	local name="$tests with $3 ranks" slots budget=10 wrong=''
 	local -a vars command
 	local allocated=''
-	# osc/sm supports only those
+	# osc/sm supports only windows that MPI allocates
 	[[ $config != osc-sm ]] || allocated=1
 	[[ ${failures[mpi-$config $name]:-0} -lt 2 ]] || return 0
 	mpi_config_of "$config" || die "cannot measure MPI over $config" \
@@ -105,11 +105,12 @@ mpi_one()
 		slots=${3#*/}
 		command+=(taskset -c "$(mpi_cpus "$slots")")
 	fi
-	# Ranks that share CPUs need more time, since time slices are longer
-	# than messages.
+	# Ranks that share CPUs need more time: a time slice is longer than a
+	# message takes.
 	[[ $n -le $slots ]] || budget=30
 	[[ -z $quick ]] || budget=$((budget / 5))
-	# With this option Open MPI assumes oversubscribed CPUs, and yields.
+	# With :OVERSUBSCRIBE Open MPI assumes oversubscribed CPUs, so that
+	# waiting ranks yield.
 	command+=(env "${mpi_vars[@]}" "${vars[@]}" "${mpirun[@]}"
 		--host "localhost:$slots" --map-by :OVERSUBSCRIBE
 		--bind-to none -n "$n" "${runner[@]}" "$mpibench"
@@ -124,9 +125,9 @@ mpi_one()
 	keep "$round" "mpi-$config" "$name" "$status"
 }
 
-# mpi_round ROUND: runs all configurations in turn, with each number of ranks.
-# The test of threads uses two ranks, in a job of its own, since it initializes
-# MPI differently, and pins threads, not ranks.
+# mpi_round ROUND: runs all configurations, with each number of ranks. The test
+# "threads" has a job of its own with two ranks, because it initializes MPI
+# differently and pins threads instead of ranks.
 mpi_round()
 {
 	local n config tests=",$mpi_tests," threads=''
@@ -150,7 +151,7 @@ mpi_round()
 	done
 }
 
-# Measures one-sided operations between two ranks.
+# Measures RMA between two ranks.
 run_osc()
 {
 	local round config

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Messages as in applications: between two messages a rank computes, and its
- * data displaces the library's code and data from its caches.
+ * Messages as in applications: a rank computes between two messages, so that
+ * the caches no longer contain the library's code and data.
  */
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 
 #include "mpibench.h"
 
-#define MB_OTHER (4 << 20) /* bytes; exceeds a core's private caches */
+#define MB_OTHER (4 << 20) /* bytes; exceeds the private caches of a CPU */
 #define MB_ITERS 200
 #define MB_LARGEST 65536
 #define MB_LINE 64
@@ -37,7 +37,7 @@ static void mb_compute(size_t len)
 }
 
 /*
- * Waits until both ranks have called it. Touches two lines of memory, and no
+ * Waits until both ranks have called it. Accesses only two cache lines and no
  * MPI.
  */
 static void mb_meet(atomic_uint *count, unsigned int round)
@@ -47,7 +47,7 @@ static void mb_meet(atomic_uint *count, unsigned int round)
 		;
 }
 
-/* Measures half of a round trip that begins with cold caches at both ends. */
+/* Measures half of a round trip that begins with cold caches in both ranks. */
 static void mb_cold_size(atomic_uint *count, unsigned int *round, size_t size)
 {
 	static uint64_t samples[MB_ITERS];
@@ -91,7 +91,10 @@ void mb_cold(void)
 	munmap(met, 4096);
 }
 
-/* Runs one step of the application. Returns the time of this rank in MPI. */
+/*
+ * Executes one step of the application. Returns the time that this rank spends
+ * in MPI.
+ */
 static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 			     unsigned int *seed)
 {
@@ -99,7 +102,10 @@ static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 	uint64_t start;
 	int i;
 
-	/* 1/4 to 1/2 of it, so that ranks arrive at different times. */
+	/*
+	 * Each rank computes a random time, so that ranks arrive at different
+	 * times.
+	 */
 	mb_compute(MB_OTHER / 4 + rand_r(seed) % (MB_OTHER / 4));
 	start = bn_now();
 	for (i = 0; i < 2 * MB_DIMS; i++)
@@ -114,9 +120,10 @@ static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 }
 
 /*
- * Halo exchange on a periodic grid of ranks in three dimensions: in each step a
- * rank computes, exchanges faces with six neighbors and adds up a number.
- * Prints the mean time in MPI, including the wait for ranks that still compute.
+ * Halo exchange on a periodic three-dimensional grid of ranks. In each step a
+ * rank computes, exchanges faces with six neighbors, and all ranks add up a
+ * number. Prints the mean time in MPI, including the wait for ranks that still
+ * compute.
  */
 void mb_halo(void)
 {

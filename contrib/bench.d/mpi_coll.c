@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Collectives, by the method of the OSU benchmarks: each rank adds up its own
- * time in the operation, and an untimed barrier follows each one. The value is
- * the mean over iterations and ranks. Sendrecv and exchange are patterns of the
- * Intel MPI Benchmarks, measured in the same way: each rank sends to its right
- * neighbor, or to both neighbors, and receives the same amount.
+ * Collectives, measured as the OSU benchmarks do: each rank adds up its own
+ * time in the operation, and after each operation there is a barrier, which is
+ * not timed. The value is the mean over iterations and ranks. "sendrecv" and
+ * "exchange" are patterns of the Intel MPI Benchmarks, measured in the same
+ * way: each rank sends to its right neighbor, or to both neighbors, and
+ * receives the same amount.
  */
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 #include "mpibench.h"
 
 #define MB_LARGEST 65536
-#define MB_SMALLEST 4		/* one float */
+#define MB_SMALLEST 4		/* size of a float */
 #define MB_MAX_ITERS 10000
 #define MB_TAG_LEFT 8
 
@@ -24,7 +25,8 @@ enum mb_blocks { MB_NO_SIZE, MB_ONE, MB_TWO, MB_PER_RANK };
 struct mb_coll {
 	const char *name;
 	void (*op)(int size);
-	enum mb_blocks blocks;	/* of a size, in a rank's buffer */
+	/* number of blocks of this size in a rank's buffer */
+	enum mb_blocks blocks;
 };
 
 /* Arguments of alltoallw, one for each rank. */
@@ -102,8 +104,8 @@ static void mb_op_barrier(int size)
 }
 
 /*
- * Runs the operation count times. Sets *own to this rank's time in it; returns
- * the total time.
+ * Executes the operation count times. Sets *own to the time of this rank in the
+ * operation; returns the total time.
  */
 static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 			     uint64_t *own)
@@ -124,7 +126,7 @@ static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 	return bn_now() - first;
 }
 
-/* Measures one size. Returns the mean, valid in rank 0. */
+/* Measures one size. Returns the mean, which is valid in rank 0. */
 static double mb_coll_size(const struct mb_coll *coll, int size)
 {
 	double mine, sum = 0;
@@ -140,7 +142,7 @@ static double mb_coll_size(const struct mb_coll *coll, int size)
 	return sum / mb.ranks;
 }
 
-/* Arguments of alltoallw for blocks of size bytes. */
+/* Sets the arguments of alltoallw for blocks of this size. */
 static void mb_coll_fill(int size)
 {
 	int i;
@@ -152,7 +154,7 @@ static void mb_coll_fill(int size)
 	}
 }
 
-/* Measures all sizes. */
+/* Measures all sizes of the collective. */
 static void mb_coll_sizes(const struct mb_coll *coll)
 {
 	int i, count, blocks = coll->blocks == MB_PER_RANK ? mb.ranks :

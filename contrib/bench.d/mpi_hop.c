@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The round trip of a cache line between ranks 0 and 1, in memory of this
- * program. Rounds in which it differs are not compared (see bn_hop() of
- * duobench).
+ * The round trip of a cache line between ranks 0 and 1, through memory of this
+ * program. contrib/bench compares only rounds with similar round trips (see
+ * bn_hop() of duobench).
  */
 
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #define MB_HOPS 5000
 
 /*
- * Maps a page that ranks 0 and 1 share. Its name exists until both have mapped
- * it.
+ * Maps a page that ranks 0 and 1 share. Its file is removed when both have
+ * mapped it.
  */
 void *mb_share(void)
 {
@@ -54,7 +54,7 @@ static uint64_t mb_hop_run(atomic_uint *line, unsigned int me)
 	return bn_now() - start;
 }
 
-/* Prints nothing if ranks share CPUs: it would measure the scheduler. */
+/* If ranks share CPUs, prints nothing: it would measure the scheduler. */
 void mb_hop(const char *name)
 {
 	atomic_uint *line;

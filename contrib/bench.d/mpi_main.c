@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Options, MPI_Init and its time, sizes, buffers. */
+/* mpibench's options, MPI_Init and its time, sizes, and buffers. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const struct mb_test {
 	{ "put", mb_osc_put },
 	{ "get", mb_osc_get },
 	{ "fop", mb_osc_fop },
-	{ "init", NULL },	/* measured in each run */
+	{ "init", NULL },	/* MPI_Init, measured in each run */
 };
 
 struct mb mb = { .budget_ns = 10000000, .label = "" };
@@ -66,8 +66,8 @@ int mb_sizes(size_t largest, const size_t **sizes)
 }
 
 /*
- * Allocates at least len bytes for each buffer, and touches all pages, as a
- * running program has.
+ * Allocates at least len bytes for each buffer, and writes to all pages, as a
+ * running program has done.
  */
 void mb_alloc(size_t len)
 {
@@ -99,8 +99,8 @@ long mb_count(uint64_t ns, long count, long least, long most)
 }
 
 /*
- * Reads the list of sizes, which must ascend: a test ends at the first size
- * that is too large for it.
+ * Reads the list of sizes, which must be ascending: a test ends at the first
+ * size that is too large for it.
  */
 static void mb_size_list(char *list)
 {
@@ -141,8 +141,8 @@ static void mb_options(int argc, char **argv)
 }
 
 /*
- * Pins this rank. Called before MPI_Init, so that the memory is allocated where
- * it is used. The test that starts threads pins these.
+ * Pins this rank. Called before MPI_Init, so that memory is allocated near this
+ * CPU. The test "threads" pins its threads itself.
  */
 static void mb_pin(void)
 {
@@ -156,10 +156,7 @@ static void mb_pin(void)
 	mb.cpus = bn_pin(rank ? atoi(rank) : 0);
 }
 
-/*
- * Measures MPI_Init as osu_init does: the mean over the ranks of each one's own
- * time.
- */
+/* Measures MPI_Init as osu_init does: the mean of the ranks' own times. */
 static void mb_init(int *argc, char ***argv)
 {
 	uint64_t start = bn_now();

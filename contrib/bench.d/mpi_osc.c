@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations of rank 0 on rank 1's window, under MPI_Win_lock_all:
- * each one until MPI_Win_flush has returned, as in osu_put_latency and others;
+ * RMA of rank 0 on the window of rank 1, under MPI_Win_lock_all: one operation
+ * until MPI_Win_flush has returned, as osu_put_latency and similar programs do;
  * and 64 puts before each flush. The target waits in a barrier. A window that
- * MPI allocates (-w) is shared by the ranks of a host, which then copy, with
- * any transport. A window in the program's own memory is not.
+ * MPI allocates (-w) is shared by the ranks of a host, which copy to it with
+ * any transport. A window in the program's own memory is not shared.
  */
 
 #include "mpibench.h"
@@ -107,7 +107,7 @@ void mb_osc_get(void)
 	mb_osc("osc-get", mb_get, MB_LARGEST, 1);
 }
 
-/* Measures 8 bytes, for any list of sizes. */
+/* Measures operations of 8 bytes; -s has no effect. */
 void mb_osc_fop(void)
 {
 	static const size_t eight = 8;

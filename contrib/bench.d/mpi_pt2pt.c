@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Latency between two ranks; message rate of many pairs, in one and both
- * directions.
+ * Latency between two ranks; message rate of many pairs of ranks, in one
+ * direction and in both.
  */
 
 #include "mpibench.h"
@@ -67,7 +67,7 @@ void mb_lat(void)
 	mb_lat_size("mpi-any", 8, MPI_ANY_SOURCE);
 }
 
-/* Sends the messages of a window, and receives the answer. */
+/* Sends the messages of a window, and receives the acknowledgment. */
 static void mb_window_send(int size, int to)
 {
 	MPI_Request req[MB_WINDOW];
@@ -93,7 +93,7 @@ static void mb_window_recv(int size, int from)
 	MPI_Send(mb.sbuf, 4, MPI_BYTE, from, MB_TAG_ACK, MPI_COMM_WORLD);
 }
 
-/* Sends and receives a window, as in osu_bibw. */
+/* Sends and receives a window at the same time, as osu_bibw does. */
 static void mb_window_both(int size, int peer)
 {
 	MPI_Request req[2 * MB_WINDOW];
@@ -109,8 +109,8 @@ static void mb_window_both(int size, int peer)
 }
 
 /*
- * Runs windows: the first half of the ranks sends to the second one; if both is
- * set, also in the other direction.
+ * Exchanges windows: the first half of the ranks sends to the second half; if
+ * "both" is set, also in the other direction.
  */
 static uint64_t mb_windows(int size, bool both, long count)
 {
@@ -132,9 +132,9 @@ static uint64_t mb_windows(int size, bool both, long count)
 }
 
 /*
- * Measures the rate as osu_mbw_mr does: the messages of all pairs by the
- * senders' mean time. Prints ns per message; with both directions, the messages
- * of each count.
+ * Measures the rate as osu_mbw_mr does: number of messages of all pairs, by the
+ * mean time of the senders. Prints ns per message; with both directions, the
+ * messages of both count.
  */
 static void mb_rate_size(const char *name, size_t size, bool both)
 {
@@ -174,7 +174,7 @@ void mb_rate(void)
 	mb_rates("mpi-rate", 1, MB_LARGEST_RATE, false);
 }
 
-/* Bandwidth in both directions, for sizes that bandwidth limits. */
+/* Bandwidth in both directions, for large sizes. */
 void mb_bibw(void)
 {
 	mb_rates("mpi-bibw", MB_LARGEST_RATE, MB_LARGEST, true);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * MPI_THREAD_MULTIPLE: n threads of a rank play ping-pong with n threads of
- * another rank at the same time, each with its partner by tag, like
- * osu_latency_mt with the same number of threads at both ends.
+ * MPI_THREAD_MULTIPLE: n threads of one rank play ping-pong with n threads of
+ * another rank, all at the same time. The tag identifies the pair of threads.
+ * As osu_latency_mt with the same number of threads in both ranks.
  */
 
 #include <pthread.h>
@@ -19,7 +19,7 @@
 
 static struct mb_thread {
 	pthread_t id;
-	int number;	/* tag of its messages */
+	int number; /* number of the thread, which is the tag of its messages */
 	int cpu;
 	int size;
 	long count;
@@ -50,7 +50,7 @@ static void *mb_thread_run(void *arg)
 	return NULL;
 }
 
-/* Runs all threads. Returns the mean of their times. */
+/* Runs all threads of this rank. Returns the mean of their times. */
 static double mb_threads_time(int threads, int size, long count)
 {
 	double sum = 0;

@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * mpibench: measures the operations of an MPI by the method of the OSU
- * benchmarks. mpirun starts it. It pins each rank to a CPU, runs the tests that
- * -t names and prints "METRIC VALUE" lines. contrib/bench runs it for each
- * configuration in turn, and compares.
- *
- * Metrics are TEST-RANKS.SIZE, except for the latency between two ranks.
+ * mpibench: measures the operations of an MPI as the OSU benchmarks do. mpirun
+ * starts it. It pins each rank to a CPU, runs the tests that -t names, and
+ * prints "METRIC VALUE" lines. contrib/bench runs it for one configuration
+ * after the other and compares the results. Metrics are TEST-RANKS.SIZE, except
+ * for the latency between two ranks.
  */
 #ifndef MPIBENCH_H
 #define MPIBENCH_H
@@ -20,17 +19,17 @@
 #define MB_TAG 7
 
 struct mb {
-	char *tests;		/* -t: comma-separated; may be "init" alone */
+	char *tests; /* -t: tests, separated by commas; may be only "init" */
 	const char *label;	/* -l: name of these ranks in metrics */
 	long budget_ns;		/* -b (ms): time per size */
-	bool few;		/* -q: fewer sizes */
-	bool allocated;		/* -w: windows are MPI's memory */
+	bool few;		/* -q: use fewer sizes */
+	bool allocated;		/* -w: MPI allocates the windows */
 	bool multiple;		/* MPI_THREAD_MULTIPLE, for the test "threads" */
-	size_t size[MB_MAX_SIZES];	/* -s: instead of each test's own */
+	size_t size[MB_MAX_SIZES]; /* -s: sizes, in place of each test's own */
 	int sizes;
 	int rank, ranks;
 	int cpus;
-	char *sbuf, *rbuf;	/* mb_alloc */
+	char *sbuf, *rbuf;	/* buffers of mb_alloc() */
 };
 
 extern struct mb mb;
@@ -38,11 +37,11 @@ extern struct mb mb;
 /* mpi_main.c */
 int mb_sizes(size_t largest, const size_t **sizes);
 void mb_alloc(size_t len);
-long mb_agree(long value);	/* returns rank 0's value in all ranks */
+long mb_agree(long value);	/* returns the value of rank 0 in all ranks */
 
 /*
- * Returns the number of iterations that fill the budget, if count of them took
- * ns. Called by all ranks.
+ * Returns the number of iterations that take the time budget, if "count" of
+ * them took ns. Called by all ranks.
  */
 long mb_count(uint64_t ns, long count, long least, long most);
 
@@ -53,7 +52,10 @@ void mb_halo(void);
 void mb_threads(void);
 void mb_rate(void);
 void mb_bibw(void);
-/* Measures the collective of that name; false: there is none. */
+/*
+ * Measures the collective with this name. Returns false if there is no such
+ * collective.
+ */
 bool mb_collective(const char *name);
 void mb_osc_put(void);
 void mb_osc_get(void);
@@ -63,8 +65,8 @@ void mb_osc_fop(void);
 void mb_hop(const char *name);
 
 /*
- * Returns a page of zeros that ranks 0 and 1 share; NULL in all others, and on
- * failure. Called by all ranks. The caller unmaps it.
+ * Returns a page of zeros that ranks 0 and 1 share; NULL in all other ranks,
+ * and after a failure. Called by all ranks. The caller unmaps the page.
  */
 void *mb_share(void);
 

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Bursts into multi-receive buffers: rank 0 sends windows of untagged messages
- * of 8 bytes and waits for an acknowledgment. Rank 1 has two buffers, and posts
- * each again when it is released; they are still posted when the endpoint
- * closes. Values are ns per message.
+ * Many messages into multi-receive buffers: rank 0 sends windows of untagged
+ * messages of 8 bytes, and waits for an acknowledgment after each. Rank 1 has
+ * two buffers, and posts each anew when it is released; both are still posted
+ * when the endpoint closes. Values are ns per message.
  */
 
 #include "bench.h"

@@ -3,18 +3,19 @@
 # shellcheck shell=bash disable=SC2154 # variables of contrib/bench
 #
 # Makes a directory from which contrib/bench --native --bin runs on another
-# host: programs, and all libraries including the loader. Sourced by
-# contrib/bench.
+# host. It contains the programs and all their libraries, including the loader.
+# Sourced by contrib/bench.
 
-# pack_libs FILE...: prints the paths of their libraries, including the loader
+# pack_libs FILE...: prints the paths of the libraries that these files need,
+# including the loader
 pack_libs()
 {
 	ldd "$@" 2>/dev/null | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p
 		s/^[[:space:]]*\(\/[^ ]*ld-linux[^ ]*\) .*/\1/p' | sort -u
 }
 
-# pack_mpi DIR: copies the program of mpirun, its plugins and messages, and
-# mpibench, into one prefix
+# pack_mpi DIR: copies mpirun's program, its plugins and messages, and mpibench
+# into one prefix
 pack_mpi()
 {
 	local mpi=$1/mpi prte pmix ucx libmpi
@@ -28,7 +29,7 @@ pack_mpi()
 	pmix=${pmix%/lib/*}
 	cp -rL "$pmix/share/pmix" "$mpi/share"
 	cp -L "$pmix"/lib/pmix/*.so "$mpi/lib/pmix"
-	# UCX searches its modules next to its library, and next to this file.
+	# UCX searches its modules in the directory of its own library.
 	ucx=$(pack_libs "$libmpi" | grep '/libucp\.so') || return 0
 	cp -L "$(dirname "$ucx")"/ucx/libuct_cma.so.0 "$mpi/lib/ucx"
 }
@@ -53,7 +54,7 @@ bench_pack()
 		done
 	strip -g "$dir"/{duobench,mpibench} "$dir"/*.so "$dir"/lib/*.so* \
 		2>/dev/null || true
-	# gzip is essential in Debian and Ubuntu; xz and zstd are not.
+	# Every Debian and Ubuntu has gzip, but not xz and zstd.
 	tar -C "$dir" -czf "${dir%/}.tar.gz" .
 	say "$(du -sh "$dir" | cut -f1) in $dir," \
 		"$(du -h "${dir%/}.tar.gz" | cut -f1) in ${dir%/}.tar.gz"

@@ -13,7 +13,7 @@ import sys
 from results import Ratio, Results, quartiles
 from targets import MPI_SIZED
 
-# name, title, metric, x axis, y axis, y of (x, ns)
+# name, title, metric, x axis, y axis, function that makes y of (x, ns)
 CURVES = (
     ("latency", "Latency, source given", "lat", "bytes",
      "half round trip (ns)", None),

@@ -11,7 +11,7 @@ from median import summary
 from results import Ratio, Results, Value, interval
 from targets import mpi_targets
 
-# rounds, index of the order statistic (from either end), confidence
+# number of rounds, index of the order statistic (from either end), confidence
 INTERVALS = (
     (1, 0, 0.0), (2, 0, 0.5), (3, 0, 0.75), (4, 0, 0.875), (5, 0, 0.9375),
     (6, 0, 0.96875), (7, 0, 0.984375), (9, 1, 1 - 20 / 512),
@@ -51,7 +51,8 @@ def check_verdicts():
         assert ratio_of(values).verdict(1.0) == verdict, values
 
 
-# A round with another pair of CPUs, the order of ranks, and a job that failed.
+# One round has another pair of CPUs, one the other order of ranks, and one job
+# failed.
 RAW = """\
 V	1	mpi-duo-efa	mpi-alltoallw-2.8	80	100	100
 V	2	mpi-duo-efa	mpi-alltoallw-2.8	80	100	200

@@ -16,8 +16,8 @@ then it is all that they span.
 from math import comb
 
 CONFIDENCE = 0.95
-SAME_HOP = 1.3  # largest ratio of hop times of two measurements that are compared
-FAR = 2  # factor from the limit beyond which one round is enough
+SAME_HOP = 1.3  # largest permitted ratio of the hop times of compared measurements
+FAR = 2  # if a value is beyond the limit by this factor, one round is enough
 
 
 def median(values):

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One-sided operations of rank 0 on rank 1's memory. put: both ranks write to
- * each other, and poll their memory; half round trips. get and fadd: until the
- * completion, while the target polls, or (-still) sleeps. The rest: windows of
- * 64, per operation. All in ns.
+ * RMA and atomics of rank 0 on the memory of rank 1. put: both ranks write to
+ * each other and poll their memory; values are half round trips. get and fadd:
+ * time until the completion, while the target polls or, in -still metrics,
+ * sleeps. All others: windows of 64 operations, time per operation. All values
+ * are in ns.
  */
 
 #include <string.h>
@@ -20,9 +21,9 @@
 static uint64_t bn_samples[BN_MAX_ITERS];
 static fi_addr_t bn_there;
 static uint64_t bn_raddr, bn_rkey;
-static uint64_t bn_done;	/* operations of this rank */
+static uint64_t bn_done; /* number of completed operations of this rank */
 
-/* Exchanges the keys. rbuf is the region, sbuf the source of writes. */
+/* Exchanges the keys. rbuf is the region; writes read from sbuf. */
 void bn_region_exchange(void)
 {
 	struct bn_shared *sh = bn.sh;
@@ -84,7 +85,7 @@ void bn_rma_wait(void)
 		bn_poll();
 }
 
-/* Runs windows of operations, and measures each. */
+/* Executes windows of operations; stores the time of each in ns[]. */
 static uint64_t bn_ops(bn_op op, size_t size, uint64_t *ns, long count,
 		       int window)
 {
@@ -139,7 +140,7 @@ static volatile uint8_t *bn_last(size_t size)
 	return bn.rbuf + size - 1;
 }
 
-/* Waits for data like an application: reads the memory, and polls. */
+/* Waits for data as an application does: reads the memory, and polls the CQ. */
 static void bn_until(size_t size, uint8_t value)
 {
 	while (*bn_last(size) != value)
@@ -157,7 +158,9 @@ static uint64_t bn_puts(size_t size, uint64_t *ns, long count)
 	for (i = 1; i <= count; i++) {
 		if (bn.rank)
 			bn_until(size, 1 + i % 250);
-		/* the buffer may be changed again */
+		/*
+		 * the previous write is complete, so the buffer may be changed
+		 */
 		bn_rma_wait();
 		bn.sbuf[size - 1] = 1 + i % 250;
 		bn_put(size, &bn.ctx[i % BN_CTXS]);

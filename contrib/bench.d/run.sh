@@ -11,8 +11,8 @@
 
 declare -A failures	# "CONFIG TESTS" -> number of failures; it is not run after two
 
-# command_of: sets $command to the program, with the variables and arguments of
-# config_of
+# command_of: sets $command to the program with the variables and arguments that
+# config_of has set
 command_of()
 {
 	command=(env "${vars[@]}")
@@ -31,8 +31,8 @@ no_value()
 }
 
 # wrong_device_path CONFIG TESTS: true if the device's statistics contradict the
-# configuration: EFA must use it for messages (efa), or only for the handshake
-# (efa-shm)
+# configuration: EFA must use the device for messages (efa), or only for the
+# handshake (efa-shm)
 wrong_device_path()
 {
 	local packets
@@ -47,7 +47,7 @@ wrong_device_path()
 	fi
 }
 
-# shellcheck disable=SC2016 # awk's
+# shellcheck disable=SC2016 # awk expands it
 keep_awk='
 	/^hop\.before / { before = $2; next }
 	/^hop\.after / { after = $2; next }
@@ -58,8 +58,8 @@ keep_awk='
 				before + 0, after + 0
 	}'
 
-# error_line CONFIG: prints the line of $work/err with the cause: the last one
-# of libraries, the first one of mpirun
+# error_line CONFIG: prints the line of $work/err that has the cause: the last
+# line of libraries, the first line of mpirun
 error_line()
 {
 	awk -v first="$([[ $1 != mpi-* ]] || echo 1)" \
@@ -71,7 +71,8 @@ error_line()
 		END { print line }' "$work/err"
 }
 
-# keep ROUND CONFIG TESTS STATUS: records the program's output in $work/out
+# keep ROUND CONFIG TESTS STATUS: records the values of the program's output in
+# $work/out
 keep()
 {
 	local reason
@@ -84,15 +85,16 @@ keep()
 	fi
 	if [[ -n $reason ]]; then
 		no_value "$2" "$3" "$reason"
-		# No value is recorded after a failure; only a curve may end
-		# early.
+		# After a failure no value is recorded, except of a curve, which
+		# may end early.
 		[[ $3 =~ ^(posted|unexpected|av)$ ]] || return 0
 	fi
 	awk -v OFS='\t' -v round="$1" -v config="$2" "$keep_awk" \
 		"$work/out" >>"$raw"
 }
 
-# measure ROUND CONFIG TESTS ARGUMENT...: runs the tests once
+# measure ROUND CONFIG TESTS ARGUMENT...: runs the tests once in this
+# configuration
 measure()
 {
 	local round=$1 config=$2 tests=$3 status=0 prov device
@@ -111,8 +113,8 @@ measure()
 	keep "$round" "$config" "$tests" "$status"
 }
 
-# time_left ROUND: true if another round, as long as the longest of this suite,
-# ends before --time
+# time_left ROUND: true if a round as long as the longest one of this suite
+# would end before --time
 time_left()
 {
 	if [[ $1 -eq 1 ]]; then
@@ -126,9 +128,9 @@ time_left()
 	return 1
 }
 
-# in_order PREFIX CONFIG...: sets the array ordered to the configurations that
-# --configs selects, where each has PREFIX: in this order, or with --random in a
-# random one (RANDOM was seeded once)
+# in_order PREFIX CONFIG...: sets the array "ordered" to the configurations with
+# the prefix that --configs selects: in this order, or with --random in a random
+# one. The caller has seeded RANDOM.
 in_order()
 {
 	local prefix=$1 config i j
@@ -177,8 +179,8 @@ run_main()
 		"$names" -b "$budget"
 }
 
-# Measures RMA, also with a target that does not poll, which shows the providers
-# that need it to.
+# Measures RMA, also with a target that does not poll: this shows which
+# providers need a target that polls.
 run_rma()
 {
 	local names="shm near duo-tcp duo-efa duo-efa-remote efa"
@@ -264,10 +266,10 @@ insn_one()
 		'{ print "V", 1, config, $1, $2 }' "$work/out" >>"$raw"
 }
 
-# Counts instructions by the CPU's counter, if it works (natively, only so),
-# otherwise by callgrind. Aging of receives from any source is switched off: it
-# depends on the clock, and in lockstep, particularly under valgrind, it would
-# occur for each message, in applications for one in hundreds.
+# Counts instructions: by the CPU's counter, if it works (with --native only in
+# this way), otherwise by callgrind. Aging of wildcard receives is disabled. It
+# depends on the clock: in lockstep, and particularly under valgrind, it would
+# occur for each message; in applications it occurs for one message in hundreds.
 run_insn()
 {
 	local test config

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Start-up: the time of all ranks, at the same time, from fi_getinfo until the
- * endpoint is enabled and all addresses are inserted (bn_open): the mean and
- * the slowest. A message around the ring then shows the paths.
+ * Start-up: all ranks start at the same time. Measured is the time from
+ * fi_getinfo until the endpoint is enabled and all addresses are inserted
+ * (bn_open): the mean and the largest value of the ranks. Afterwards a message
+ * goes from rank to rank to show the paths.
  */
 
 #include "bench.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Time, percentiles, printing. */
+/* Time, percentiles, and output of values. */
 
 #include <stdarg.h>
 #include <stdio.h>

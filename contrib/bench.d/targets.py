@@ -12,8 +12,8 @@ MPI_SIZED = (*MPI_RATES, "alltoallw", "alltoall", "allgather", "allreduce",
              "reduce_scatter", "sendrecv", "exchange", "halo", "bcast",
              "threads")
 MPI_UNSIZED = ("barrier", "init")
-# limits relative to the better alternative, if "no slower" is not enough;
-# largest sizes that count
+# Limits relative to the better alternative, where "no slower" is not the
+# target; and the largest sizes that count.
 MPI_LIMITS = {"bibw": 1 / 1.05, "allgather": 0.95, "reduce_scatter": 0.95,
               "halo": 0.95, "barrier": 0.9}
 MPI_LARGEST = {"bibw": 4 << 20}

@@ -16,14 +16,14 @@
 
 enum { BN_PASS = 0, BN_FAIL = 1, BN_SKIP = 77 };
 
-/* Defined by each program: prints "!fail REASON" and ends all ranks. */
+/* Each program defines it: prints "!fail REASON" and ends all ranks. */
 void bn_fail(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 
 #define BN_DIE(...) bn_fail(BN_FAIL, __VA_ARGS__)
 
 /* stat.c */
-uint64_t bn_now(void);		/* ns */
+uint64_t bn_now(void);		/* time, ns */
 double bn_percentile(uint64_t *sorted, size_t count, double percent);
 void bn_print(double value, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

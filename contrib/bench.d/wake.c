@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sleeping: rank 1 sleeps on the CQ's descriptor if fi_trywait permits it, and
- * rank 0 sends at intervals. wake: time from the call of send until the message
- * is read, ns. wake.idle: wakeups of rank 1 without traffic, per second.
+ * Sleeping: rank 1 sleeps on the descriptor of the CQ, if fi_trywait permits
+ * it, and rank 0 sends at intervals. wake: time from the call of send until
+ * rank 1 has read the message, ns. wake.idle: wakeups of rank 1 per second
+ * while there are no messages.
  */
 
 #include <poll.h>
@@ -21,7 +22,7 @@
 static uint64_t bn_samples[BN_WAKES];
 static unsigned int bn_wakes;
 
-/* Sleeps until a message has arrived, or ms have passed. */
+/* Sleeps until a message has arrived, or for ms. */
 static void bn_sleep_until(uint64_t rx, int ms)
 {
 	struct pollfd fd = { .events = POLLIN };

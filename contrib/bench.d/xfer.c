@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Sends, receives, counts completions. */
+/* Sends and receives of duobench; counts completions. */
 
 #include <sched.h>
 
@@ -37,7 +37,10 @@ void bn_poll(void)
 			if (!(entry[i].flags & FI_RECV))
 				continue;
 		}
-		/* lnx 2.1 does not set FI_RECV; all providers set FI_SEND. */
+		/*
+		 * lnx 2.1 does not set FI_RECV, so all completions without
+		 * FI_SEND are receives.
+		 */
 		if (entry[i].flags & (FI_RMA | FI_ATOMIC))
 			bn.rma++;
 		else if (entry[i].flags & FI_SEND)
@@ -101,7 +104,7 @@ void bn_recv(fi_addr_t src, size_t len, uint64_t tag)
 		BN_DIE("receive of %zu bytes: %s", len, fi_strerror(-ret));
 }
 
-/* Polls until tx and rx completions were read in total. */
+/* Polls until the total numbers of completions are tx and rx. */
 void bn_wait(uint64_t tx, uint64_t rx)
 {
 	while (bn.tx < tx || bn.rx < rx)

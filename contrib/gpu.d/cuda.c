@@ -11,7 +11,7 @@ static int gpu_device;
 
 static const struct {
 	const char *name;
-	void *call;		/* in cuda */
+	void *call; /* address of the function's pointer in "cuda" */
 } gpu_symbols[] = {
 	{ "cuInit", &cuda.init },
 	{ "cuDeviceGetCount", &cuda.count },

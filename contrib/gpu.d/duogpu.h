@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Two processes of a host that transfer GPU memory over libfabric, for
- * contrib/gpu. main.c has the processes and the endpoint, cuda.c the GPU,
+ * duogpu, for contrib/gpu: two processes of a host that transfer GPU memory
+ * over libfabric. main.c has the processes and the endpoint, cuda.c the GPU,
  * run.c measures and verifies.
  */
 #ifndef DUOGPU_H
@@ -22,26 +22,27 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
-#define GPU_MOST (64u << 20)	/* bytes of each place */
-#define GPU_SKIP 77		/* exit status: this machine cannot */
+#define GPU_MOST (64u << 20)	/* size of each memory, bytes */
+#define GPU_SKIP 77		/* exit status: not possible on this machine */
 
 enum gpu_place { GPU_HOST, GPU_DEVICE, GPU_PLACES };
 enum gpu_kind { GPU_WRITE, GPU_READ, GPU_TAGGED, GPU_KINDS };
 
 struct gpu_shared {
-	uint32_t arrived[2];		/* barriers */
-	uint32_t step;			/* the next one of rank 1 */
+	/* number of processes that have entered each barrier */
+	uint32_t arrived[2];
+	uint32_t step;			/* the next step of rank 1 */
 	uint8_t name[2][512];
 	size_t name_len[2];
 	uint64_t key[2][GPU_PLACES], base[2][GPU_PLACES];
-	struct {			/* a transfer to be verified */
+	struct {			/* the transfer to verify */
 		enum gpu_place place;
 		size_t offset, len;
 		unsigned int seed;
 		bool fill;
 	} check;
-	uint32_t checked;		/* by rank 1 */
-	int lost;			/* messages that rank 1 has not got */
+	uint32_t checked; /* number of transfers that rank 1 has verified */
+	int lost; /* number of messages that did not reach rank 1 */
 	bool wrong;
 };
 
@@ -58,7 +59,7 @@ extern struct gpu {
 	fi_addr_t peer;
 	char *place[GPU_PLACES];
 	struct fid_mr *mr[GPU_PLACES];
-	int errors;			/* completions with an error */
+	int errors; /* number of completions with an error */
 } gpu;
 
 #define GPU_FAIL(...) do { \
@@ -74,11 +75,17 @@ extern struct gpu {
 } while (0)
 
 /* main.c */
-/* Waits for the other rank, and makes progress. */
+/*
+ * Waits until the other rank has entered the barrier; makes progress on the
+ * endpoint.
+ */
 void gpu_barrier(void);
 void gpu_closed(void);
 
-/* cuda.c: the calls by the names of the driver API; NULL: it has none. */
+/*
+ * cuda.c: functions of the driver API, by their names. NULL: the driver lacks
+ * it.
+ */
 extern struct gpu_cuda {
 	int (*init)(unsigned int flags);
 	int (*count)(int *devices);
@@ -101,7 +108,7 @@ extern struct gpu_cuda {
 	int (*wait)(void);
 	int (*host)(void **at, size_t len);
 } cuda;
-/* Opens the GPU of this rank, or ends the program with GPU_SKIP. */
+/* Opens this rank's GPU; if there is none, ends the program with GPU_SKIP. */
 void gpu_cuda_open(void);
 char *gpu_cuda_alloc(const char *kind, size_t len);
 

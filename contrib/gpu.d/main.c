@@ -105,7 +105,7 @@ static void gpu_open(void)
 		GPU_FAIL("fi_av_insert");
 }
 
-/* Prints which path was taken. The core must not have executed RMA. */
+/* Prints the path of the operations. The core must not have executed RMA. */
 static void gpu_print_path(void)
 {
 	struct fi_duo_stats stats;
@@ -157,9 +157,12 @@ static void gpu_command(const char *command, unsigned int count, pid_t child)
 	gpu_close();
 }
 
-static int gpu_child_status = -1;	/* until it has ended */
+static int gpu_child_status = -1;	/* -1: the child has not ended */
 
-/* Rank 1 has failed, or its GPU is not there: rank 0 would wait for it. */
+/*
+ * SIGCHLD: if the child (rank 1) has failed, ends rank 0 with the child's status,
+ * because rank 0 would wait for it forever.
+ */
 static void gpu_child_ended(int sig)
 {
 	if (waitpid(-1, &gpu_child_status, WNOHANG) > 0 &&
@@ -167,7 +170,10 @@ static void gpu_child_ended(int sig)
 		_exit(WEXITSTATUS(gpu_child_status));
 }
 
-/* The driver looks this process up in /proc. */
+/*
+ * Mounts a /proc of this pid namespace, in which the driver looks this process
+ * up.
+ */
 static void gpu_own_proc(void)
 {
 	if (unshare(CLONE_NEWNS) ||
@@ -205,11 +211,12 @@ int main(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!child && getenv("DUOGPU_PIDNS"))
 		gpu_own_proc();
+	/* without this setns() the process could not start threads */
 	else if (getenv("DUOGPU_PIDNS"))
-		GPU_OK(setns(ns, CLONE_NEWPID));	/* or it has no threads */
+		GPU_OK(setns(ns, CLONE_NEWPID));
 	if (getenv("DUOGPU_DISJOINT"))
 		setenv("CUDA_VISIBLE_DEVICES", gpu.rank ? "1" : "0", 1);
-	/* a rank that fails leaves the other one waiting */
+	/* end this rank if the other one has failed */
 	alarm(getenv("STANDIN_FAIL") ? 30 : 280);
 	gpu_command(argv[2], argc > 3 ? (unsigned int) atoi(argv[3]) : 1000,
 		    child);

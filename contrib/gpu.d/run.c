@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Rank 0 transfers, measures and verifies; rank 1 makes progress. */
+/*
+ * Rank 0 starts transfers, measures and verifies; rank 1 makes progress and
+ * executes the steps that rank 0 requests.
+ */
 
 #include <signal.h>
 #include <string.h>
@@ -9,10 +12,10 @@
 
 #include "duogpu.h"
 
-#define WINDOW 16		/* operations at once, for bandwidth */
+#define WINDOW 16		/* operations at a time, to measure bandwidth */
 #define TAG 7
 
-/* gpu_shared.step */
+/* Values of gpu_shared.step, the next step of rank 1. */
 enum gpu_step { GPU_IDLE, GPU_ECHO, GPU_SINK, GPU_CHECK, GPU_END };
 
 static const size_t sizes[] = {
@@ -30,7 +33,7 @@ static double now(void)
 	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
 }
 
-/* Ends count completions; those with an error are counted. */
+/* Waits for this number of completions; counts those with an error. */
 static void gpu_complete(int count)
 {
 	struct fi_cq_tagged_entry entry;
@@ -73,7 +76,7 @@ static void gpu_start(enum gpu_kind kind, enum gpu_place mine,
 {
 	ssize_t ret;
 
-	/* a driver that fails, fails once */
+	/* a call of the driver that fails once works when repeated */
 	while ((ret = gpu_post(kind, mine, theirs, offset, len)) == -FI_EAGAIN ||
 	       (ret == -FI_EIO && getenv("STANDIN_FAIL")))
 		fi_cq_read(gpu.cq, NULL, 0);
@@ -96,7 +99,7 @@ static char byte_of(size_t i, unsigned int seed)
 	return (char) ((i * 7 + seed) ^ i >> 9);
 }
 
-/* Fills a place with bytes of the seed, or compares it with them. */
+/* Fills memory with bytes that depend on the seed, or compares it with them. */
 static bool gpu_bytes(enum gpu_place place, size_t offset, size_t len,
 		      unsigned int seed, bool fill)
 {
@@ -124,7 +127,7 @@ static bool gpu_bytes(enum gpu_place place, size_t offset, size_t len,
 	return true;
 }
 
-/* Has rank 1 fill or compare. */
+/* Makes rank 1 fill or compare memory. */
 static void gpu_ask(enum gpu_place place, size_t offset, size_t len,
 		    unsigned int seed, bool fill)
 {
@@ -151,7 +154,10 @@ static void gpu_answer(void)
 	__atomic_add_fetch(&gpu.sh->checked, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Rank 1: receives len bytes as often as they come, and may send them back. */
+/*
+ * Rank 1: receives messages of len bytes until rank 0 requests another step; if
+ * "echo" is set, sends each back.
+ */
 static void gpu_messages(bool echo)
 {
 	const enum gpu_place place = gpu.sh->check.place;
@@ -192,7 +198,10 @@ static int gpu_rounds(size_t len)
 	return len <= 65536 ? 300 : len <= 1 << 20 ? 60 : 8;
 }
 
-/* Seconds of an operation that is waited for; of messages half a round trip. */
+/*
+ * Returns the seconds that an operation takes; for messages half of the round
+ * trip.
+ */
 static double gpu_latency(enum gpu_kind kind, enum gpu_place mine,
 			  enum gpu_place theirs, size_t len)
 {
@@ -221,7 +230,7 @@ static double gpu_latency(enum gpu_kind kind, enum gpu_place mine,
 	return kind == GPU_TAGGED ? begin / 2 : begin;
 }
 
-/* Bytes a second of several operations at once. */
+/* Returns the bytes per second of WINDOW operations at a time. */
 static double gpu_bandwidth(enum gpu_kind kind, enum gpu_place mine,
 			    enum gpu_place theirs, size_t len)
 {
@@ -269,7 +278,7 @@ static void gpu_row(enum gpu_kind kind, enum gpu_place mine,
 	fflush(stdout);
 }
 
-/* The driver's own copies, within rank 0. */
+/* Measures the driver's own copies, in rank 0. */
 void gpu_copies(void)
 {
 	const uint64_t device = (uintptr_t) gpu.place[GPU_DEVICE];
@@ -318,13 +327,13 @@ void gpu_table(void)
 		GPU_FAIL("%d operations failed", gpu.errors);
 }
 
-/* Lengths of all orders of magnitude. */
+/* Returns a random length, of any order of magnitude. */
 static size_t gpu_any_len(void)
 {
 	return 1 + (size_t) rand() % ((size_t) 2 << rand() % 22);
 }
 
-/* The data is what was sent, or the operation has failed. */
+/* Checks that an operation has transferred the right data, or has failed. */
 static void gpu_verify_one(unsigned int seed)
 {
 	enum gpu_kind kind = (enum gpu_kind) (rand() % GPU_KINDS);
@@ -355,7 +364,7 @@ static void gpu_verify_one(unsigned int seed)
 	gpu.errors += gpu.sh->lost;
 	gpu.sh->lost = 0;
 	if (gpu.errors > failed)
-		return;		/* contrib/gpu makes the driver fail */
+		return; /* permitted: contrib/gpu makes the driver fail */
 	if (kind != GPU_READ)
 		gpu_ask(theirs, offset, len, seed, false);
 	right = kind == GPU_READ ? gpu_bytes(mine, offset, len, seed, false) :

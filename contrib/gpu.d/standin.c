@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A stand-in for libcuda.so.1, for tests without a GPU. Its memory is PROT_NONE
- * to the CPU; its copies are asynchronous: bytes are copied when their stream is
- * waited for, or an event behind them is queried for the third time.
- * STANDIN_FAIL=N: copy, event or query N of the process fails.
+ * A stand-in for libcuda.so.1, for tests without a GPU. The CPU cannot access
+ * its memory (PROT_NONE). Its copies are asynchronous: the bytes are copied
+ * when the program waits for the stream, or queries an event behind the copy
+ * for the third time. STANDIN_FAIL=N: copy, event or query number N of the
+ * process fails.
  */
 
 #include <pthread.h>
@@ -15,8 +16,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SIZE ((size_t) 1 << 30)	/* of all memory, sparse */
-#define COPIES 4096		/* at once */
+/* size of all memory, bytes; most pages are never used */
+#define SIZE ((size_t) 1 << 30)
+#define COPIES 4096		/* largest number of pending copies */
 #define NOT_READY 600
 
 struct event { uint64_t after; int polls; };
@@ -40,7 +42,10 @@ static char *reach(uint64_t at)
 	return offset < SIZE ? shadow + offset : (char *) (uintptr_t) at;
 }
 
-/* Copies all that was begun before; the lock is held. */
+/*
+ * Executes all copies that were started up to this one. The caller holds the
+ * lock.
+ */
 static void flush(uint64_t until)
 {
 	for (; ended < until; ended++)
