@@ -12,7 +12,7 @@ say()
 	printf '%s: %s\n' "${0##*/}" "$*"
 }
 
-# die OBJECT CAUSE REMEDY: prints them in one line; exit status 1
+# die OBJECT CAUSE REMEDY: prints the three in one line; exits with status 1
 die()
 {
 	say "$1: $2; $3" >&2
@@ -25,11 +25,11 @@ usage()
 	sed -n '5,/^$/s/^# \{0,1\}//p' "$0"
 }
 
-# libfabric_found TOOLS [FILE]: prints version and path, "2.1
-# /path/libfabric.so.1.28.0", of the libfabric FILE: a library, its directory or
-# its prefix. Without FILE it is the one that the user selected with
-# ofi_duo-select, if it still exists; otherwise the loader's, or the EFA
-# installer's if the loader has none. TOOLS: directory of libfabric-version.
+# libfabric_found TOOLS [FILE]: prints version and path of a libfabric, as "2.1
+# /path/libfabric.so.1.28.0". FILE: a library, its directory or its prefix.
+# Without FILE it is the libfabric that the user selected with ofi_duo-select,
+# if that still exists; otherwise the loader's; if the loader has none, the EFA
+# installer's. TOOLS: directory of libfabric-version.
 libfabric_found()
 {
 	tool=$1/libfabric-version
@@ -54,8 +54,8 @@ libfabric_found()
 	return 1
 }
 
-# group_of VERSION: prints a word that is equal for versions with the same
-# public structures, as in base/abi.h
+# group_of VERSION: prints a word that is the same for all versions with the
+# same public structures, as in base/abi.h
 group_of()
 {
 	case $1 in
@@ -66,16 +66,16 @@ group_of()
 	esac
 }
 
-# has_modules DIRECTORY: true if it has at least one; another version of ofi_duo
-# may have left it empty
+# has_modules DIRECTORY: true if the directory has at least one module; another
+# version of ofi_duo may have left an empty directory
 has_modules()
 {
 	[ -e "$1/libduo-fi.so" ] || [ -e "$1/libnear-fi.so" ]
 }
 
-# modules_for DIRECTORY VERSION: prints the directory of the modules for
-# libfabric of this version: those built for it, or for another version of its
-# group. Exit status 1: there are none.
+# modules_for DIRECTORY VERSION: prints the directory of the modules for this
+# version of libfabric: those built for it, or for another version of its group.
+# Exit status 1: there are none.
 modules_for()
 {
 	exact=$1/libfabric-$2
@@ -89,7 +89,8 @@ modules_for()
 	return 1
 }
 
-# modules_in DIRECTORY: prints the versions for which it has modules, "2.1 2.6"
+# modules_in DIRECTORY: prints the versions for which DIRECTORY has modules, as
+# "2.1 2.6"
 modules_in()
 {
 	versions=

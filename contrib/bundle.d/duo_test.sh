@@ -29,8 +29,8 @@ fail()
 	exit 1
 }
 
-# core_here: prints the default core. Like libfabric, it finds an EFA device by
-# its kernel driver.
+# core_here: prints the default core. As libfabric does, it recognizes an EFA
+# device by its kernel driver.
 core_here()
 {
 	for driver in /sys/class/infiniband/*/device/driver; do
@@ -39,7 +39,7 @@ core_here()
 		esac
 	done
 	case $version in
-	1.*) echo "tcp;ofi_rxm";;	# tcp without ofi_rxm lacks features there
+	1.*) echo "tcp;ofi_rxm";;	# tcp of 1.x lacks features without ofi_rxm
 	*) echo tcp;;
 	esac
 }
@@ -53,8 +53,8 @@ found=$(libfabric_found "$lib" 2>&1) || cannot "$found"
 version=${found%% *} path=${found#* }
 modules=$(modules_for "$lib" "$version") || cannot "no module for libfabric" \
 	"$version ($path), only for $(modules_in "$lib")"
-# If the user selected a libfabric other than the loader's with ofi_duo-select,
-# use that one.
+# If the user has selected a libfabric with ofi_duo-select that is not the
+# loader's, the test uses the selected one.
 if [ -e "$lib/chosen" ]; then
 	LD_LIBRARY_PATH=${path%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 	export LD_LIBRARY_PATH

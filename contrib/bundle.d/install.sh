@@ -28,8 +28,8 @@ installed()
 	[ -f "$prefix/manifest" ]
 }
 
-# Checks that no file has changed since the installation, that the right modules
-# are selected, and that a message arrives.
+# Checks that no file has changed since the installation, that the matching
+# modules are selected, and that a message arrives.
 verify()
 {
 	installed || die "cannot verify" "nothing is installed in $prefix" \
@@ -59,8 +59,8 @@ refuses files that it does not know" "choose another --prefix";;
 	fi
 }
 
-# Some systems mount directories that users may write to without permission to
-# run programs there.
+# True if programs can run in the directory. Some systems mount directories that
+# users can write to without permission to run programs in them.
 runs_programs()
 {
 	probe=$(mktemp "$1/.ofi_duo.XXXXXX") || die "cannot install" \
@@ -83,8 +83,8 @@ check_prefix_runs()
 $dir, nor a module be loaded (mount option noexec?)" "choose another --prefix"
 }
 
-# Only root can configure the loader for another libfabric, and not with
-# --minimal.
+# Checks that the loader can be configured for another libfabric: only by root,
+# and not with --minimal.
 check_loader()
 {
 	[ -n "$libfabric" ] || return 0
@@ -95,8 +95,8 @@ check_loader()
 			"set LD_LIBRARY_PATH to its directory, or use -n"
 }
 
-# Checks the bundle, and that it has modules for this libfabric, before it
-# writes any file.
+# Checks, before any file is written, that the bundle is complete and has
+# modules for this libfabric.
 check_bundle()
 {
 	(cd "$here" && sha256sum --quiet --check manifest) >&2 ||
@@ -139,15 +139,16 @@ ask()
 	esac
 }
 
-# staged DESTINATION SOURCE: puts SOURCE, with this prefix, into the staging
-# area
+# staged DESTINATION SOURCE: puts a copy of SOURCE, which contains this prefix,
+# into the staging area
 staged()
 {
 	mkdir -p "$stage/root${1%/*}"
 	sed "s,@prefix@,$prefix,g" "$2" >"$stage/root$1"
 }
 
-# Stages the configuration of login shells, the loader and the package manager.
+# Stages configuration files for login shells, the loader and the package
+# manager.
 stage_system()
 {
 	staged "/etc/profile.d/ofi_duo.sh" "$here/system/profile.sh"
@@ -183,7 +184,7 @@ stage_files()
 	fi
 }
 
-# missing_dirs FILE: prints its directories that do not exist
+# missing_dirs FILE: prints the directories above FILE that do not exist
 missing_dirs()
 {
 	dir=${1%/*}
@@ -194,8 +195,8 @@ missing_dirs()
 }
 
 # Writes the list of files that uninstall.sh removes, before the first one is
-# installed: lines "file HASH PATH", "link PATH", "dir PATH", including those of
-# the previous version.
+# installed. Its lines are "file HASH PATH", "link PATH" and "dir PATH". It
+# includes the files of the previous version.
 write_manifest()
 {
 	(cd "$stage/root" && find . -type f | sed 's/^\.//') >"$stage/list"
@@ -220,8 +221,8 @@ write_manifest()
 	mv "$prefix/manifest.new" "$prefix/manifest"
 }
 
-# Copies the files. Each is replaced, so that a running program keeps the one
-# that it has mapped.
+# Copies the files. Each replaces the old one, which a program that is running
+# keeps mapped.
 copy_files()
 {
 	while read -r file; do
@@ -241,8 +242,8 @@ mode_of()
 	fi
 }
 
-# Removes the files of the previous version that this one does not have, then
-# directories, the deepest first. Directories with foreign files stay.
+# Removes files that only the previous version has, then directories, the
+# deepest first. Directories with foreign files stay.
 remove_old()
 {
 	sed -n 's/^file [^ ]*  //p' "$prefix/manifest" | sort -u |
@@ -289,7 +290,7 @@ ask
 told=
 if installed && grep -q ' /etc/ld.so.conf.d/ofi_duo.conf$' "$prefix/manifest"
 then
-	told=1	# the loader has the configuration for a libfabric that the user named then
+	told=1	# the loader's configuration names a libfabric that the user chose earlier
 fi
 stage_files
 write_manifest

@@ -5,16 +5,16 @@
 # fi_pingpong between two processes of this host. POSIX sh; used by the checks
 # of contrib/, too.
 
-# listening PORT: true if a process listens on it
+# listening PORT: true if a process listens on this port
 listening()
 {
 	grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$1") [^ ]* 0A " \
 		/proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
-# pingpong DIR PROVIDER COMMAND...: runs client and server, on the first free
-# port; they write to DIR/client and DIR/server. COMMAND is fi_pingpong with its
-# prefix.
+# pingpong DIR PROVIDER COMMAND...: runs fi_pingpong's client and server, on the
+# first free port. Their outputs are DIR/client and DIR/server. COMMAND is
+# fi_pingpong with its prefix.
 pingpong()
 {
 	dir=$1 provider=$2

@@ -34,7 +34,7 @@ echo "$lines" | sed -n 's/^file [^ ]*  //p; s/^link //p' |
 		rm -f "$file" "$file.ofi_duo-new"
 	done
 rm -f "$manifest" "$manifest.new"
-# The deepest first; directories with foreign files stay.
+# The deepest directories first. Directories with foreign files stay.
 echo "$lines" | sed -n 's/^dir //p' | sort -ru |
 	while read -r dir; do
 		rmdir "$dir" 2>/dev/null || [ ! -d "$dir" ] ||

@@ -19,7 +19,7 @@ class OfiDuo(AutotoolsPackage):
     messages between processes of one host over shared memory. It is selected
     by name: FI_PROVIDER="efa;ofi_duo"."""
 
-    # There is no home page: the tarball is in the working directory.
+    # The tarball is in the working directory, because there is no home page.
     manual_download = True
     url = f"file://{getcwd()}/ofi_duo-0.1.0.tar.gz"
 
@@ -35,7 +35,7 @@ class OfiDuo(AutotoolsPackage):
     depends_on("pkgconfig", type="build")
     depends_on("check@0.15:", type="test")
 
-    # The module works with the minor version that it was built with.
+    # A module works with the minor version of libfabric for which it was built.
     depends_on("libfabric@2: fabrics=shm")
     depends_on("rdma-core", when="+softefa", type="build")
 
@@ -46,12 +46,13 @@ class OfiDuo(AutotoolsPackage):
         args = [f"--with-providerdir={self.prefix.lib.libfabric}"]
         args += self.enable_or_disable("near")
         if self.spec.satisfies("~softefa"):
-            # Otherwise configure builds it if the system has the headers.
+            # Without this argument configure builds it if the system has the
+            # headers.
             args.append("ac_cv_header_infiniband_efadv_h=no")
         return args
 
     def setup_run_environment(self, env):
-        # FI_PROVIDER_PATH replaces libfabric's own directory, so that is named,
-        # too.
+        # FI_PROVIDER_PATH replaces libfabric's own directory of modules, so
+        # this directory is added, too.
         for prefix in (self.prefix, self.spec["libfabric"].prefix):
             env.append_path("FI_PROVIDER_PATH", prefix.lib.libfabric)

@@ -10,16 +10,18 @@
 
 #include "repro.h"
 
-#define REPRO_LIMIT 20	/* seconds */
+#define REPRO_LIMIT 20	/* time limit, s */
 #define REPRO_ADDR 256
-#define REPRO_SHOWN 90	/* exit status of the child */
+#define REPRO_SHOWN 90	/* exit status of the child: the defect occurred */
 #define REPRO_CANNOT 91
 
 struct fi_info *repro_info;
 struct fid_domain *repro_domain;
 struct repro_ep repro_ep[REPRO_EPS];
 
-/* Output of the child; its stderr has libfabric's backtraces. */
+/*
+ * stdout of the child. Its stderr is discarded: it has libfabric's backtraces.
+ */
 static FILE *repro_out;
 
 void repro_must(ssize_t ret, const char *what)
@@ -189,9 +191,7 @@ static void repro_child(int fd, void (*test)(void))
 	signal(SIGALRM, SIG_DFL);
 	alarm(REPRO_LIMIT);
 	repro_out = fdopen(fd, "w");
-	/*
-	 * psm3 writes a file at each crash if the working directory permits it.
-	 */
+	/* In /proc psm3 cannot write the file that it writes at each crash. */
 	if (!repro_out || !freopen("/dev/null", "w", stderr) || chdir("/proc"))
 		_exit(REPRO_CANNOT);
 	test();
@@ -213,7 +213,7 @@ static void repro_sweep(pid_t child)
 	globfree(&found);
 }
 
-/* Prints the result. words is the output of the child. */
+/* Prints the result. words: the output of the child. */
 static int repro_verdict(int status, const char *words)
 {
 	if (WIFSIGNALED(status)) {
@@ -231,7 +231,7 @@ static int repro_verdict(int status, const char *words)
 	case REPRO_CANNOT:
 		printf("cannot be tried: %s\n", words);
 		return 77;
-	default:	/* by a provider's signal handler */
+	default:	/* exit of a provider's signal handler */
 		printf("shown: the process exits with status %d\n",
 		       WEXITSTATUS(status));
 		return 1;

@@ -27,7 +27,7 @@ struct repro_ep {
 	struct fid_ep *ep;
 	struct fid_av *av;
 	struct fid_cq *cq;
-	fi_addr_t peer[REPRO_EPS]; /* fi_addr in this AV */
+	fi_addr_t peer[REPRO_EPS]; /* fi_addr of each endpoint in this AV */
 };
 
 extern struct fi_info *repro_info;
@@ -46,29 +46,29 @@ void repro_open_ep(int i);
 void repro_enable(int i);
 void repro_introduce(int eps);
 
-/* Ends the child if RET is an error: a step that must work did not. */
+/* Ends the child if RET is an error, because a necessary step has failed. */
 void repro_must(ssize_t ret, const char *what);
 
 /*
- * Sends a message. Repeats the call, with progress, on -FI_EAGAIN. Untagged if
- * TAG is 0.
+ * Sends a message, untagged if TAG is 0. While the call returns -FI_EAGAIN,
+ * makes progress and repeats it.
  */
 void repro_send(int from, int to, const void *buf, size_t len, uint64_t tag);
 
 enum repro_result { REPRO_NONE, REPRO_DONE, REPRO_ERROR };
 
 /*
- * Returns the next completion of endpoint I's queue, with progress of all
- * endpoints; REPRO_NONE after about MS milliseconds. For an error, prov_errno
- * is in *err.
+ * Returns the next completion of endpoint I, with progress on all endpoints;
+ * REPRO_NONE: none within about MS milliseconds. If it is an error, *err has
+ * the entry.
  */
 enum repro_result repro_next(int i, int ms, struct fi_cq_tagged_entry *entry,
 			     struct fi_cq_err_entry *err);
 
 /* A message, and a receive that is too small for it. */
 struct repro_size {
-	size_t sent, room;	/* bytes, up to REPRO_LARGE */
-	bool unexpected; /* message before receive */
+	size_t sent, room;	/* bytes, at most REPRO_LARGE */
+	bool unexpected; /* the message arrives before the receive is posted */
 };
 #define REPRO_LARGE (1 << 20)
 
@@ -91,9 +91,9 @@ void repro_shown(const char *format, ...)
 int repro_run(const char *name, void (*test)(void));
 
 /*
- * Does the same for each of COUNT sizes, which the test finds in repro_size.
- * The line has PROV before the size, and WHAT after it. Returns 1 if the defect
- * occurred at least once.
+ * repro_run() for each of COUNT sizes; the test reads the size from repro_size.
+ * The printed line has PROV before the size, and WHAT after it. Returns 1 if
+ * the defect occurred for at least one size.
  */
 extern const struct repro_size *repro_size;
 int repro_run_sizes(const char *prov, const char *what,

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_av_insert into an AV bound to an endpoint of shm before fi_enable: this is
- * permitted, but uses the region, which the endpoint does not have yet.
+ * fi_av_insert into an AV bound to an endpoint of shm, before fi_enable of the
+ * endpoint. This is permitted, but shm accesses the region, which the endpoint
+ * does not have yet.
  */
 
 #include "repro.h"

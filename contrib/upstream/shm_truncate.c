@@ -3,8 +3,9 @@
 
 /*
  * A message larger than the receive that it matches must end with FI_ETRUNC.
- * shm (prov/shm/src/smr_progress.c) crashes, loops or never completes it,
- * depending on the size of the message and on which of both comes first.
+ * shm (prov/shm/src/smr_progress.c) crashes, loops, or never completes the
+ * receive. This depends on the size of the message, and on whether the message
+ * or the receive comes first.
  */
 
 #include "repro.h"

@@ -11,7 +11,8 @@
 #include "repro.h"
 
 #define ROOM 65536
-#define MESSAGE 20000	/* three fit, the fourth does not */
+/* three messages fit in the buffer, the fourth does not */
+#define MESSAGE 20000
 #define GUARD 0x5a
 
 static unsigned char area[4 * ROOM];

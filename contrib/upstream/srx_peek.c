@@ -41,7 +41,8 @@ static void test(void)
 				    (unsigned long) repro_ep[0].peer[1]);
 		if (ret == 1)
 			return;
-		(void) repro_next(0, 10, &entry, &err);	/* not there yet */
+		/* the message has not arrived yet */
+		(void) repro_next(0, 10, &entry, &err);
 	}
 	repro_must(-FI_ENOMSG, "the message to be peeked at");
 }

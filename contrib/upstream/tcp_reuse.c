@@ -11,7 +11,7 @@
 
 #include "repro.h"
 
-/* Closes endpoint 1, and opens another one with the same address. */
+/* Closes endpoint 1, and opens a new one with the same address. */
 static void reopen(void)
 {
 	struct repro_ep *e = &repro_ep[1];

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-#
-# The nodes of aws/parallelcluster.yaml run this script: put it and the bundle
-# into the bucket that is named there.
+# The nodes of aws/parallelcluster.yaml run this script. Put the script and the
+# bundle into the bucket that parallelcluster.yaml names.
 
 set -eu
 bucket=s3://BUCKET
