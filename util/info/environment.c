@@ -105,7 +105,8 @@ bool info_is_hooked(void)
 
 	snprintf(copy, sizeof(copy), "%s", hooks ? hooks : "");
 	while ((name = strsep(&next, ";")))
-		if (!strcmp(name, "duo") || !strcmp(name, "ofi_hook_duo"))
+		if (!strcasecmp(name, "duo") ||
+		    !strcasecmp(name, "ofi_hook_duo"))
 			return true;
 	return info_hooked;
 }
@@ -128,6 +129,20 @@ bool info_is_off(const char *value)
 	return false;
 }
 
+static void info_check_hook_names(const char *hook)
+{
+	if (*hook && info_local_is_shm()) {
+		info_found("hook", INFO_WARNING, "FI_HOOK=%s: hooks drop peer "
+			   "objects, the core carries all messages", hook);
+		info_remedy("unset FI_HOOK");
+	} else if (!info_hooked && strcasestr(hook, "duo")) {
+		info_found("hook", INFO_WARNING, "FI_HOOK=%s does not name "
+			   "ofi_duo's hook: libfabric ignores the unknown name",
+			   hook);
+		info_remedy("FI_HOOK=duo");
+	}
+}
+
 void info_check_environment(void)
 {
 	const char *filter = getenv("FI_PROVIDER");
@@ -137,11 +152,8 @@ void info_check_environment(void)
 	info_hooked = info_is_hooked();
 	if (filter)
 		snprintf(info_filter, sizeof(info_filter), "%s", filter);
-	if (hook && *hook && info_local_is_shm()) {
-		info_found("hook", INFO_WARNING, "FI_HOOK=%s: hooks drop peer "
-			   "objects, the core carries all messages", hook);
-		info_remedy("unset FI_HOOK");
-	}
+	if (hook)
+		info_check_hook_names(hook);
 	if (local && !strcasecmp(local, "off")) {
 		info_found("local", INFO_WARNING, "FI_OFI_DUO_LOCAL=off: the "
 			   "core carries all messages");
