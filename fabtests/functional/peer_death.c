@@ -8,7 +8,8 @@
  * near alone, the pending operations include RMA and an atomic.
  *
  * With ofi_duo a peer waits until the test has recognized it as local. Messages
- * over the core, to a process that runs the core alone, must continue.
+ * over the core, to a process that runs the core alone, must continue. With the
+ * hook every second peer selects ofi_duo by its name: a mixed job.
  *
  * FT_AWAY=1: each peer is in a pid namespace of its own; FT_AWAY=users: in a
  * user namespace of its own, too.
@@ -57,6 +58,7 @@ static struct ft_op *op;
 static int awaited;		/* number of operations that must end */
 static fi_addr_t other;		/* fi_addr of that peer */
 static int steps_left, ended_well, ended_badly;
+static int peers;		/* number of peers started */
 
 /* The process that runs the core alone, and the messages to and from it. */
 static struct {
@@ -147,17 +149,31 @@ static void ft_peer(const struct ft_child *parent)
 	}
 }
 
+/* Runs in a peer of a hooked job: selects ofi_duo by its name. */
+static void ft_peer_by_name(void)
+{
+	static char prov[64];
+
+	if (!ft_wraps() || strstr(ft.opts.prov, ";ofi_duo"))
+		return;
+	snprintf(prov, sizeof(prov), "%s;ofi_duo", ft.opts.prov);
+	ft.opts.prov = prov;
+}
+
 /*
  * Starts a peer that exits after this number of steps; -1: runs until killed.
  */
 static void ft_start(struct ft_child *peer, int steps)
 {
+	peers++;
 	ft_fork(peer);
 	if (peer->pid)
 		return;
 	if (getenv("FT_AWAY"))
 		ft_move_away(!strcmp(getenv("FT_AWAY"), "users"));
 	steps_left = steps < 0 ? 1 << 30 : steps;
+	if (peers % 2)
+		ft_peer_by_name();
 	ft_peer(peer);
 }
 
