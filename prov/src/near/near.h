@@ -181,10 +181,10 @@ bool near_peer_rings(const struct near_peer *peer);
 void near_peer_set_user(struct near_peer *peer, void *user);
 
 /*
- * Buffers of a message for near_send_large(). near reads them until it calls
- * sent(); with copy set, only during the call. With cookie NULL, sent() is not
- * called. owned: NULL, or memory from malloc() that is the only buffer, which
- * near then frees.
+ * Buffers of a message for near_send_large(). If copy is set, near reads them
+ * only during the call; otherwise until the operation ends. If cookie is NULL,
+ * near does not call sent(). owned: NULL, or memory from malloc() that is the
+ * only buffer, which near then frees.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -214,8 +214,8 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 /*
  * Copies a rendezvous message into one buffer of at least len bytes, during the
  * call. True: complete; received() is not called. False: not copied; call
- * near_recv() with the same rndv. The call may have set rndv->addr to 0
- * (fragments).
+ * near_recv() with the same rndv. rndv->addr may then be 0, so that near_recv()
+ * requests fragments.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
@@ -272,7 +272,7 @@ bool near_woken(struct near_port *port);
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-#define NEAR_MAY_DEVICE 2	/* shift both left for device memory */
+#define NEAR_MAY_DEVICE 2	/* left shift of the two, for device memory */
 
 struct near_region_entry {
 	uint64_t key;
@@ -421,8 +421,8 @@ struct near_rma_sink {
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
 	/*
-	 * Reports a peer's operation that has data, or as near_rma_tell()
-	 * requests.
+	 * Reports a peer's operation that has data, or whose kind
+	 * near_rma_tell() has requested.
 	 */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
@@ -448,8 +448,8 @@ void near_rma_tell(struct near_port *port, bool reads, bool writes);
  *
  * Returns 0: done() reports the end; NEAR_RMA_DONE: complete, done() is not
  * called; -EAGAIN: poll and retry; -EFAULT: memory of one of the processes is
- * not mapped, and some may be changed; or an error of near_send(). No memory is
- * changed by:
+ * not mapped, and some may be changed; or an error of near_send(). After the
+ * following errors no memory is changed:
  *
  * - -EKEYREJECTED: the peer has no region with this key.
  * - -EACCES: the region does not grant this access or range.
@@ -467,7 +467,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 /* Returns the size of a type in bytes; 0: no such type. */
 size_t near_type_size(unsigned int type);
 
-/* Returns the number of operations begun here on either end's device memory. */
+/* Returns how many operations on either end's device memory the port began. */
 uint64_t near_rma_staged(const struct near_port *port);
 
 /* True if operations of this port on the peer's memory are pending. */

@@ -3,10 +3,10 @@
 
 /*
  * Peer failure detection, and sleeping. A peer's pidfd reports the exit of its
- * process. If no descriptor is free for a pidfd, near compares the start time
- * of the process with the peer's pid with the start time in the peer's address.
- * A process that was stopped by a signal has not failed. A port that closes
- * while its process lives on sets a mark in its segment.
+ * process. If no descriptor is free for a pidfd, near reads the start time of
+ * the process that has the peer's pid, and compares it with the start time in
+ * the peer's address. A process that was stopped by a signal has not failed. A
+ * port that closes while its process lives on sets near_segment.closed.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define NEAR_EVENTS 32
 #define NEAR_FDX_MS 10		/* ms between two reads of the socket */
-#define NEAR_ASKED_MS 2000	/* for this time after a request: each ms */
+#define NEAR_ASKED_MS 2000	/* time after a request with a read each ms */
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
@@ -49,8 +49,8 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 	if (fd == -ESRCH)
 		return fd;
 	/*
-	 * Read after the pidfd was opened: if the pid was reused before that,
-	 * the two start times differ.
+	 * Read the start time after the pidfd was opened: if the pid was reused
+	 * before, this start time differs from the one in the address.
 	 */
 	ret = duo_proc_start(peer->addr.pid, &start);
 	peer->ask = port->fdx >= 0 && near_hidden(fd, ret);
@@ -199,7 +199,8 @@ static void near_port_reap(struct near_port *port)
 }
 
 /*
- * Empties the wake pipe, which all sleeping threads share. True: it had a byte.
+ * Empties the wake pipe, which all sleeping threads share. True if the pipe had
+ * a byte.
  */
 static bool near_wake_drain(struct near_port *port)
 {
@@ -284,7 +285,7 @@ static bool near_segment_named(const struct near_peer *peer)
 	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
 				    sizeof(target));
 
-	/* the process exists, but has no such descriptor */
+	/* closed only if the process exists, but has no such descriptor */
 	if (len < 0)
 		return len != -ENOENT ||
 		       duo_proc_check(peer->addr.pid, peer->addr.start);
@@ -298,8 +299,8 @@ static bool near_segment_named(const struct near_peer *peer)
  *
  * An address exists only after its segment, and is never used again. So if the
  * descriptor number in the address belongs to another file or segment, the port
- * has closed. A ring from the peer makes the descriptor unnecessary: a peer
- * that closes its port closes the claim of that ring.
+ * has closed. A ring from the peer makes the descriptor unnecessary, because a
+ * peer that closes its port closes the claim of that ring.
  */
 static bool near_unmet_closed(struct near_peer *peer)
 {
@@ -325,8 +326,8 @@ static bool near_unmet_closed(struct near_peer *peer)
 }
 
 /*
- * True if a peer has failed, but neither a pidfd nor mapped memory reports
- * that.
+ * True if a peer has failed, but neither a pidfd nor mapped memory reports the
+ * failure.
  */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
@@ -335,7 +336,7 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
-	/* monitor now: no descriptor was free, or a request has no reply yet */
+	/* retry: no descriptor was free, or the peer had not replied */
 	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
 	       near_watch(port, peer) == -ESRCH;
 }
@@ -371,8 +372,8 @@ static void near_port_resizes(struct near_port *port)
 }
 
 /*
- * Reads the socket from time to time, since a peer may wait for a reply; each
- * ms for some time after this port's own requests.
+ * Reads the socket every NEAR_FDX_MS, because a peer may wait for a reply. For
+ * NEAR_ASKED_MS after a request of this port, reads the socket each ms.
  */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
@@ -479,7 +480,7 @@ bool near_woken(struct near_port *port)
 	uint64_t now = duo_now_ms();
 	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
 
-	/* a sender clears armed after its byte, perhaps later than now */
+	/* the sender of the byte may not have cleared armed yet */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

@@ -41,7 +41,7 @@ static inline void near_prefetch_write(const void *addr)
 } while (0)
 
 /*
- * Copies at most 48 bytes without a call. Tests for 8 bytes first: most
+ * Copies at most 48 bytes without a call. Tests for 8 bytes first, because most
  * messages whose latency matters have this length.
  */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)

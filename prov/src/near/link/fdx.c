@@ -233,8 +233,8 @@ int near_ask(struct near_port *port, struct near_peer *peer)
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
 		/*
-		 * the socket's file exists: the port had the socket, and has
-		 * closed it
+		 * ECONNREFUSED: the socket's file exists, so the peer had the
+		 * socket and has closed it
 		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->asked_ms, "peer %d: its connection "

@@ -52,15 +52,15 @@ struct near_fdx_msg {
 };
 
 /*
- * Sends a datagram with this port's descriptors. -ECONNREFUSED: the socket of
- * that name is closed; -ENOENT: there is no such file; -EAGAIN or another
- * temporary error: retry.
+ * Sends a datagram with this port's descriptors. -ECONNREFUSED: the receiver's
+ * socket is closed; -ENOENT: the socket's file does not exist; -EAGAIN or
+ * another temporary error: retry.
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
 /*
  * Receives a datagram and its descriptors, which the caller frees by
- * near_fdx_msg_drop(). False: the socket has none.
+ * near_fdx_msg_drop(). False: the socket has no datagram.
  */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);

@@ -14,7 +14,7 @@
 #include "base/proc.h"
 
 #define NEAR_NAME "near."
-/* and 16 hexadecimal digits */
+/* length of NEAR_NAME and 16 hexadecimal digits */
 #define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)
 
 /* Control data of a datagram, aligned as struct cmsghdr requires. */
@@ -221,7 +221,7 @@ static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
 		/*
-		 * send without ids: this user namespace has none for the user
+		 * this user namespace has no ids for the user: send without
 		 */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);

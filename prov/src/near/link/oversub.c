@@ -52,9 +52,8 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 
 /*
  * Adds to set->processes the processes of pid[] that are confined to the CPUs
- * of set. pid[] must be sorted. joined, if not NULL, is a set of CPUs; if a
- * process may run on one of these CPUs, all CPUs of this process are added to
- * it.
+ * of set. pid[] must be sorted. joined: NULL, or a set of CPUs. If a process
+ * may run on one of these CPUs, adds all CPUs of this process to joined.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,

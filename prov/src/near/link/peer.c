@@ -164,8 +164,8 @@ void near_peer_set_user(struct near_peer *peer, void *user)
  * Opens the peer's wake pipe, descriptor number fd of the peer's process; -1:
  * failed. Opens the pipe for reading as well, because a write to a pipe without
  * readers, after the peer's exit, would raise SIGPIPE. After the open, checks
- * that the peer's process and port exist: if so, pid and descriptor number were
- * theirs at the open.
+ * that the peer's process and port still exist, because otherwise another
+ * process may have reused pid and descriptor number.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -209,10 +209,11 @@ static bool near_wake(struct near_peer *peer)
  * the other's store: the receiver does not sleep, or this sender wakes the
  * receiver.
  *
- * `armed` is the number of a sleep. The sender clears it after the byte was
- * written: if the sender is killed before its write, the next sender writes a
- * byte. The sender clears `armed` only if its value has not changed: a sender
- * that was stopped after its write must not clear the number of a later sleep.
+ * `armed` is the number of a sleep. The sender clears `armed` only after it has
+ * written the byte. So if the sender is killed before its write, the next
+ * sender writes a byte. The sender clears `armed` only if the number has not
+ * changed, because a sender that was stopped after its write must not clear the
+ * number of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -405,7 +406,7 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 	ret = near_ask(port, peer);
 	/*
 	 * -ESRCH: the peer has no socket. If a monitored peer has not exited,
-	 * it is alive, so report why /proc did not serve.
+	 * the peer is alive, so return the error from /proc.
 	 */
 	return ret == -ESRCH && !peer->exited && near_watched(peer) ? fd : ret;
 }

@@ -170,8 +170,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 
 /*
  * Closes a port. Peers that sent messages to this port, or received messages
- * from it, detect their closed claims. Other peers that monitor this port find
- * the mark at their next check.
+ * from it, detect their closed claims. Other peers that monitor this port load
+ * near_segment.closed at their next check.
  */
 void near_close(struct near_port *port)
 {
@@ -192,8 +192,8 @@ void near_close(struct near_port *port)
 		near_peer_free(port, peer);
 	}
 	/*
-	 * Stored last: a peer that loads this mark frees this port's ring for
-	 * another sender, so this port must not write to its claims any more.
+	 * Stored last: a peer that loads 1 frees this port's ring for another
+	 * sender, so this port must not write to its claims any more.
 	 */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);

@@ -108,7 +108,7 @@ struct near_rx_ring {
 	bool broken;		/* has had an invalid value; not polled */
 	uint8_t tier;		/* size class */
 	uint32_t resizes;
-	/* The next four: link/ring_budget.c. */
+	/* Only link/ring_budget.c uses the next four fields. */
 	bool shrink_asked;	/* a shrink of this ring was requested */
 	bool starved;		/* a request to grow was not granted */
 	uint32_t idle_checks;	/* consecutive checks without a message */
@@ -150,8 +150,8 @@ struct near_onesided {
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/*
-	 * Replaces work() in polls while port->work is NEAR_WORK_WAITS:
-	 * completes the operations that the peer has counted in the poll word.
+	 * Completes the operations that the peer has counted in the poll word.
+	 * Polls call it in place of work() while port->work is NEAR_WORK_WAITS.
 	 */
 	int (*advanced)(struct near_port *port);
 	/*
@@ -182,11 +182,11 @@ struct near_port {
 	uint32_t tick_at;	/* value of polls at the next tick */
 	/* peer sent to last; NULL after an arrival */
 	const struct near_peer *run;
-	uint8_t work;		/* NEAR_WORK_*: of the three lists below */
+	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * The poll word, which a peer changes, and its last value. Polls need
-	 * not continue work that waits for this word until the two differ.
+	 * The poll word, which a peer changes, and the word's last value. Polls
+	 * need not continue work that waits for the word while both are equal.
 	 * Without a poll word, watch points to watched.
 	 */
 	const uint64_t *watch;
@@ -272,8 +272,8 @@ void near_port_wake(struct near_port *port);
 
 /*
  * Records new work for polls and wakes sleeping threads. Must be called after
- * each addition of work, because near_arm() found no work and let the threads
- * sleep. work: NEAR_WORK_*, or 0 if ticks do the work.
+ * each addition of work, because threads sleep if near_arm() has found no work.
+ * work: NEAR_WORK_*, or 0 if ticks do the work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -282,7 +282,10 @@ static near_inline void near_port_added(struct near_port *port, uint8_t work)
 		near_port_wake(port);
 }
 
-/* Appends an operation to sending, receiving or onesided_work of the port. */
+/*
+ * Appends an operation to port->sending, port->receiving or
+ * port->onesided_work.
+ */
 static inline void near_port_work(struct near_port *port,
 				  struct near_link *list,
 				  struct near_link *link)
@@ -324,7 +327,7 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
  */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes a reference that keeps the peer (expected), or drops this reference.
+ * If expected, takes a reference that keeps the peer; else drops the reference.
  * Two kinds of peers are kept: a peer that has sent a request, because it will
  * attach to a ring; and a peer that has attached to a ring, but must reply to a
  * request before this port can open the ring.
@@ -358,9 +361,9 @@ bool near_fd_closed(const struct near_peer *peer);
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if fd, the result of near_peer_open() for a descriptor that the peer's
- * port keeps open, shows that the port has closed or that its process is
- * exiting. Then the caller makes the peer draining.
+ * True if fd shows that the peer's port has closed or that its process is
+ * exiting. Then the caller must make the peer draining. fd: result of
+ * near_peer_open() for a descriptor that an open port keeps open.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
@@ -439,7 +442,7 @@ void near_port_tick(struct near_port *port);
  * Executes a full barrier in this thread and, by membarrier, a full barrier at
  * some point of every running thread of the registered processes. Threads of
  * other processes execute fences themselves: NEAR_FENCE_*. False: membarrier
- * has failed, so the caller must behave as if no other thread had a barrier.
+ * has failed, so the caller must assume that no thread has executed a barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)

@@ -129,8 +129,8 @@ void near_resize_check(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * True if slots or data ring are really full. False if they only appear full,
- * because a gate is closed. For near_full(), which is called if either holds.
+ * True if the slots or the data ring are full; false if the ring only appears
+ * full, because a gate is closed. Senders call near_full() in both cases.
  */
 static bool near_tx_full(const struct near_tx *tx)
 {

@@ -22,13 +22,11 @@
 #include "near/link/shm.h"
 
 #define NEAR_EAGER_MAX 8192	/* limit of eager messages, bytes */
-#define NEAR_FANOUT_MAX 16384	/* the limit in a fan-out: near_fanout() */
+#define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out: near_fanout() */
 
-/*
- * Fences that the producer executes after each slot: near_tx_need_doorbell().
- */
+/* When the producer executes a fence after a slot: near_tx_need_doorbell(). */
 enum near_fence {
-	/* none: the consumer's membarrier is the barrier of both ends */
+	/* never: the consumer's membarrier is the barrier of both ends */
 	NEAR_FENCE_NONE,
 	NEAR_FENCE_YET,	/* until this process is registered for membarrier */
 	/* always: one of the two processes has no membarrier */
@@ -45,18 +43,18 @@ struct near_tx {
 	uint64_t tail;
 	uint64_t head;	/* near_ctl.head when last loaded; see near_tx_gate() */
 	/*
-	 * Slots up to this count are known to be consumed, though near_ctl.head
-	 * may be older: near_tx_taken().
+	 * Number of slots known to be consumed. May exceed near_ctl.head, see
+	 * near_tx_taken().
 	 */
 	uint64_t taken;
 	/*
 	 * Value of tail after the last message. Valid only while quiet equals
-	 * tail: then no slot from here to tail is a message.
+	 * tail, that is, while the last slot is not a message.
 	 */
 	uint64_t messages;
 	/*
-	 * Value of tail after the last slot that was not a message: an ACK, for
-	 * example.
+	 * Value of tail after the last slot that was not a message, but an ACK
+	 * for example.
 	 */
 	uint64_t quiet;
 	uint32_t mask;
@@ -95,8 +93,8 @@ struct near_rx {
  * Returns the longest message, in bytes, that a data ring of this size always
  * accepts once everything before has been consumed: 3/8 of the size. Such a
  * message may need twice its length, because the space before the end of the
- * data ring may be too short and is then skipped. Up to a quarter of the data
- * ring may be consumed, but not published.
+ * data ring may be too short and is then skipped. A further quarter of the data
+ * ring may be consumed, but not yet published.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -127,16 +125,16 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
 /*
- * near_tx.gated: reasons for which the ring appears full, though slots may be
- * free
+ * near_tx.gated: the gates. While one is closed, the ring appears full, though
+ * slots may be free.
  */
 #define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() ignores this gate */
 #define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
 #define NEAR_GATE_DYING 4u	/* for ever: the peer has failed */
 
 /*
- * Loads the consumer's head. True if a slot is free and no gate is closed. If
- * the receiver requests a resize, closes NEAR_GATE_RESIZE for later slots.
+ * True if a slot is free and no gate is closed. Loads the consumer's head if no
+ * gate is closed. If the receiver requests a resize, closes NEAR_GATE_RESIZE.
  */
 bool near_tx_reload(struct near_tx *tx);
 /*
@@ -164,10 +162,10 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 }
 
 /*
- * Closes a gate: near_tx_slot() returns NULL from now on. The fast paths test
- * tx->head only. So tx->head is set back by a whole ring, which makes the ring
- * look full, and near_tx_reload() does not load the real head while a gate is
- * closed.
+ * Closes a gate, so that near_tx_slot() returns NULL. The fast paths test only
+ * tx->head. So this function sets tx->head back by a whole ring, which makes
+ * the ring appear full. While a gate is closed, near_tx_reload() does not load
+ * the consumer's head.
  */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
@@ -177,7 +175,7 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 
 /*
  * Opens a gate. If no other gate is closed, the next near_tx_slot() loads the
- * real head.
+ * consumer's head.
  */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
@@ -246,7 +244,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* before the store below, which might change tx for the compiler */
+	/* for the compiler, the store below might change *tx: load it before */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -274,9 +272,9 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
  * True if the producer must ring the doorbell because the ring is idle. The
  * caller has just published a slot.
  *
- * Store buffering: the producer stores the slot, then loads the flag; the
- * consumer stores the flag, then loads the slot. A full barrier between the two
- * accesses is required at both ends, or both could miss the other's store. The
+ * Store buffering: the producer stores the slot, then loads the need-doorbell
+ * flag; the consumer stores the flag, then loads the slot. Each end must have a
+ * full barrier between its accesses, or both could miss the other's store. The
  * consumer's membarrier in near_arm() and near_rx_rings_deactivate() is the
  * barrier of both ends. If tx->fence is set, the producer executes a fence here
  * instead.
@@ -342,8 +340,8 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Releases the current slot, which has no data. The common case has one test
- * for two events, since the last slot of a lap is also the last of a quarter.
+ * Releases the current slot, which has no data. In the common case, one test
+ * suffices, because the last slot of a lap is also the last slot of a quarter.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -360,10 +358,10 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_AHEAD 8		/* limit of the prefetch distance, slots */
 
 /*
- * Prefetches a slot n slots ahead, after n messages in a row: more messages are
- * likely, and their slots are in the cache of the sender's CPU. If the sender
- * has not written that slot yet, the prefetch takes the cache line from the
- * sender; this occurs only at the end of such a run.
+ * Prefetches the slot n slots ahead, after n messages in a row: more messages
+ * are then likely, and their slots are in the cache of the sender's CPU. If the
+ * sender has not written the slot yet, the prefetch takes its cache line from
+ * the sender. This occurs only at the end of such a run of messages.
  */
 static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 {

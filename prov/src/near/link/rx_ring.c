@@ -92,8 +92,8 @@ static int near_rx_ring_peer(struct near_port *port,
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
 		/*
-		 * The sender has exited after it took the claim: near still
-		 * delivers its messages.
+		 * The sender has exited after it opened the claim. near still
+		 * delivers the sender's messages.
 		 */
 		near_peer_fail(port, peer);
 		ret = 0;
@@ -273,8 +273,8 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 	}
 	near_rx_ring_activate(port, port->ring[index]);
 	/*
-	 * No other code handles a gone peer: if the peer's process was killed
-	 * before it could close this claim, free the ring here.
+	 * No other code handles rings of a gone peer. So if the peer's process
+	 * was killed before it could close this claim, free the ring here.
 	 */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
@@ -296,8 +296,8 @@ static bool near_claim_dead(uint32_t state)
 /*
  * A sender that is killed between taking a claim and ringing the doorbell
  * leaves a ring that no doorbell reports. Senders take the first free claim, so
- * such a claim lies among those in use, or on the same page of claims; pages
- * behind have no memory yet.
+ * such a claim lies among the claims in use, or on the same page of claims.
+ * Later pages have no memory yet.
  */
 void near_rings_look(struct near_port *port)
 {
@@ -340,8 +340,8 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes rings idle: the `count` rings with the flag that near_port_sweep() has
- * just set, except those that have a new slot.
+ * Makes rings idle: the `count` rings whose need-doorbell flag
+ * near_port_sweep() has just set, except rings that have a new slot.
  *
  * Store buffering: the sender stores a slot, then loads the flag
  * (near_tx_need_doorbell()); this port has stored the flag, and now loads the
@@ -400,8 +400,8 @@ void near_port_sweep(struct near_port *port)
  * - near_doorbell_ring() stores doorbell bits, then loads `armed`, with a full
  *   barrier of its own in between.
  *
- * If the call fails, flags and `armed` stay set. The cost is one doorbell per
- * flag, and one byte.
+ * If near_arm() fails, flags and `armed` stay set. This costs one doorbell per
+ * flag, and one byte in the wake pipe.
  */
 int near_arm(struct near_port *port)
 {

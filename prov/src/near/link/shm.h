@@ -23,8 +23,8 @@
 
 /*
  * Kinds of slots. In the comments, sender and receiver are the two ends of a
- * large message. The kinds that the receiver sends travel in the receiver's own
- * ring to the sender.
+ * large message. The kinds that the receiver sends travel in the ring from the
+ * receiver to the sender.
  */
 enum near_kind {
 	NEAR_KIND_INLINE,	/* a message, with the payload in the slot */
@@ -42,9 +42,9 @@ enum near_kind {
 };
 
 /*
- * Positions of the fields of near_slot.word. Bits 0 to 15 are the lap number:
- * how often the producer has gone through the ring. A slot is new if it has the
- * lap number that the consumer expects, so slots need not be cleared after use.
+ * Positions of the fields of near_slot.word. Bits 0 to 15 are the number of the
+ * producer's lap through the ring. A slot is new if it has the lap number that
+ * the consumer expects, so slots need not be cleared after use.
  * The producer stores the word last, by release. Kind and flags have 4 bits
  * each; the length is that of an inline message; data is the lower half of the
  * remote CQ data.
@@ -90,7 +90,7 @@ struct near_slot {
 			uint64_t len;		/* bytes to copy */
 			uint64_t addr;	/* address of the receiver's buffer */
 			uint32_t round;	/* number of the copy: msg/coop.h */
-			/* unused: each end computes near_coop_step() */
+			/* unused, because each end calls near_coop_step() */
 			uint32_t step;
 		} coop;
 		struct {
