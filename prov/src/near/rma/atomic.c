@@ -4,8 +4,8 @@
 /*
  * Each operation computes a new value from the old value, and stores the new
  * value in a loop of compare-and-exchange on integers of the element's size.
- * The exchange compares bits: a comparison of values would never succeed for
- * NaN, and the loop would not end.
+ * The exchange compares bits, because a comparison of values would never
+ * succeed for NaN, and the loop would not end.
  */
 
 #include <complex.h>

@@ -27,9 +27,9 @@
 #include "near/rma/inline.h"
 #include "near/rma/ops.h"
 
-#define NEAR_DELEG_WRITE 1024	/* limit of a write; of a read: NEAR_RMA_PART */
+#define NEAR_DELEG_WRITE 1024	/* limit of a write; a read: NEAR_RMA_PART */
 #define NEAR_DELEG_BACKOFF 3000	/* ns until a revocation: two single copies */
-#define NEAR_DELEG_PAUSE 100000	/* ns more if a revocation had no effect */
+#define NEAR_DELEG_PAUSE 100000	/* ns more if a revocation executed nothing */
 #define NEAR_DELEG_LEAVE 100000000	/* ns, limit of near_deleg_wait() */
 /* operations not delegated after a revocation */
 #define NEAR_DELEG_SKIP 16
@@ -43,10 +43,10 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * A write that was executed has no reply: near_ctl.done completes it at the
- * initiator. This count includes rejected operations, too. So from the first
- * rejected operation on (near_ctl.refused) the count alone completes nothing,
- * and each operation has a reply.
+ * A write that was executed has no reply, because near_ctl.done completes the
+ * write at the initiator. This count includes rejected operations, too. So from
+ * the first rejected operation (near_ctl.refused) on, the count completes no
+ * operation, and each operation has a reply.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)
@@ -142,8 +142,8 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		near_pool_put(&port->rma->ops, op);
 	}
 	/*
-	 * No operation is pending, so no reply will show when the ring has
-	 * space again: do not wait for space.
+	 * Do not wait for space in the ring: no operation is pending, so no
+	 * reply would show that the ring has space again.
 	 */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_lost(at);
@@ -237,9 +237,9 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target must consume this slot before it reports the event, and no
-	 * reply will show that. So the slot counts as a message:
-	 * near_tx_taken().
+	 * If the target must report this operation, it does so when it consumes
+	 * the slot. No reply shows that the slot was consumed, so
+	 * near_tx_taken() must count the slot as a message.
 	 */
 	if (!ret && near_rma_told(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -249,8 +249,8 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Revokes all delegated operations and executes them in order, unless the
- * target has started one. Returns the number executed. If the membarrier had no
- * effect, the next attempt is NEAR_DELEG_PAUSE later.
+ * target has started one of them. Returns the number executed. If a revocation
+ * executes none, the next revocation is at least NEAR_DELEG_PAUSE later.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -279,8 +279,8 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 /*
  * Waits until the target has executed the operation that it has started,
  * usually for the time of a copy. Stores the number of the operation in *doing.
- * False: the target has not executed it within NEAR_DELEG_LEAVE; it may be
- * stopped by a signal.
+ * False: the operation was not executed within NEAR_DELEG_LEAVE; a signal may
+ * have stopped the target.
  */
 static bool near_deleg_wait(const struct near_rma_peer *at, uint64_t *doing)
 {
@@ -319,8 +319,8 @@ void near_delegs_stop(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * True if the target's count completes this operation, without a reply: a write
- * that was not rejected. Counterpart of near_deleg_counts().
+ * True if the target's count, done, completes this operation without a reply.
+ * This is a write that was not rejected. Counterpart of near_deleg_counts().
  */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
@@ -411,8 +411,8 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->watched = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * the next poll must continue: the sink has no space, or a read is
-	 * first
+	 * The next poll must continue if the sink has no space, or if the first
+	 * operation is a read.
 	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->number <= done)
 		port->work |= NEAR_WORK_DUE;

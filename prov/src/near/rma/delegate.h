@@ -27,7 +27,7 @@ enum near_deleg {
 };
 /* result of near_deleg_execute(): release the slot */
 #define NEAR_DELEG_SKIPPED 1
-#define NEAR_DELEG_ANSWERED 2	/* release the slot, and report its event */
+#define NEAR_DELEG_ANSWERED 2	/* release the slot, report the operation */
 #define NEAR_DELEG_MASK 0xfu	/* flags of near_slot.word, after the shift */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
@@ -37,7 +37,7 @@ static inline enum near_deleg near_deleg_state(uint64_t word)
 
 /*
  * Registers an operation that was just posted in `slot` as the next delegated
- * one.
+ * operation.
  */
 static near_inline void near_deleg_made(struct near_port *port,
 					struct near_rma_peer *at,
@@ -56,8 +56,8 @@ static near_inline void near_deleg_made(struct near_port *port,
 		return;
 	}
 	/*
-	 * There is no other work, so the next polls have nothing to continue: a
-	 * write waits for the poll word, a read for a reply.
+	 * There is no other work, so the next polls have nothing to continue,
+	 * because a write waits for the poll word, and a read for a reply.
 	 */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
@@ -67,15 +67,12 @@ static near_inline void near_deleg_made(struct near_port *port,
 }
 
 /*
- * Delegates an operation. Returns 0; -EPERM: not possible or not worth it, use
- * other means; or an error of near_rma().
+ * Delegates an operation. Returns 0; -EPERM: the operation cannot or should not
+ * be delegated; or an error of near_rma().
  */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
-/*
- * Removes an operation from the list of delegated operations: it has a reply,
- * it was revoked, or the peer has failed.
- */
+/* Removes an operation that ends from the list of delegated operations. */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
@@ -83,7 +80,7 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* the wait of the next operation begins later */
+	/* near_delegs_due() stores when the wait of the next one begins */
 	at->delegated_ns = 0;
 }
 

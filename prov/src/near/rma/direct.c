@@ -82,7 +82,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/* not permitted: from now on the target executes operations */
+		/* no single copy from now on: the target executes operations */
 		peer->reads = false;
 		return op->sent ? -EIO : -EPERM;
 	}
@@ -112,8 +112,8 @@ static void near_rma_tell_peer(struct near_port *port,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
 	/*
-	 * Published as a message: no reply will show that the target has
-	 * consumed this slot, so near_tx_taken() must count it.
+	 * No reply will show that the target has consumed this slot. So publish
+	 * the slot as a message, which near_tx_taken() counts.
 	 */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
@@ -132,7 +132,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	struct near_slot *slot = NULL;
 	int ret = 0;
 
-	/* a delegated operation has a slot already, which notifies */
+	/* the slot of a delegated operation notifies the target */
 	if (!op->delegated && near_rma_told(op)) {
 		slot = near_control_slot(port, peer);
 		if (!slot)

@@ -159,7 +159,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 			  !near_small_allowed(at, args) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
-	/* NULL also while operations are queued: NEAR_GATE_QUEUE is closed */
+	/* NULL also while NEAR_GATE_QUEUE is closed for queued operations */
 	slot = near_tx_slot(&peer->tx);
 	if (near_unlikely(!slot))
 		return false;

@@ -4,8 +4,8 @@
 /*
  * The initiator: issues the operations to a peer in the order of the calls. If
  * an operation must wait, it waits in the peer's queue, and all later
- * operations behind it. Messages to the peer wait, too: the gate of the ring is
- * closed (near_tx_gate()).
+ * operations behind it. Messages to the peer wait, too, because NEAR_GATE_QUEUE
+ * of the ring is closed (near_tx_gate()).
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Opens the gate for messages, if no operation is queued or staged. */
+/* Opens NEAR_GATE_QUEUE if no operation is queued or staged. */
 static void near_rma_ungate(const struct near_rma_peer *at)
 {
 	if (near_list_empty(&at->queue) && !at->staged)
@@ -52,7 +52,10 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	free(op->copy);
 }
 
-/* True if the operands fit into the slot, and the operation is one part. */
+/*
+ * True if the operands fit into the slot, and the operation is one part without
+ * remote CQ data.
+ */
 static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 			    unsigned int operands)
 {
@@ -137,7 +140,7 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/* Posts requests for the next parts, NEAR_STEP at most. 0: for all parts. */
+/* Posts requests for the next NEAR_STEP bytes. 0: all parts are posted. */
 static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -163,7 +166,10 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* True if the target executes op: no single copy, or op follows messages. */
+/*
+ * True if the target executes op, because single copy cannot serve op, or op
+ * must follow messages.
+ */
 static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
@@ -318,7 +324,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* the next poll must continue: an operation may have ended */
+	/* an operation may have ended: the next poll continues the next one */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;
@@ -438,7 +444,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
 }
 
-/* Delegates an operation, copies it, or queues it. */
+/* Delegates an operation, executes it by single copy, or queues it. */
 static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 			  const struct near_rma_args *args, uint64_t memory)
 {

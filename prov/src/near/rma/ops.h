@@ -24,7 +24,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 struct near_rma_op *near_rma_op(struct near_port *port,
 				struct near_rma_peer *at,
 				const struct near_rma_args *args);
-/* Counts an operation as begun that has a single request and a single reply. */
+/* Counts an operation with a single request and a single reply as begun. */
 static inline void near_rma_begun(struct near_rma_peer *at,
 				  struct near_rma_op *op)
 {
@@ -60,8 +60,8 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Handles the order after a reply to a request: the peer has consumed all slots
- * up to the request. mark: near_rma_mark() after the request. Raises tx->taken.
+ * Raises tx->taken after a reply, because the peer has consumed all slots up to
+ * the request. mark: near_rma_mark() after the request.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {

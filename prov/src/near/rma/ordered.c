@@ -19,8 +19,8 @@ bool near_rma_behind(struct near_rma_peer *at,
 }
 
 /*
- * While a read is answered in several parts, nothing that may change the peer's
- * memory may start before the last part.
+ * While the peer answers a read in several parts, no operation starts, because
+ * it might change memory that the peer has still to read.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

@@ -169,9 +169,9 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns the operands of a request; NULL: invalid length. Operands in the slot
- * are copied to bytes: they use the memory of ask->total, offset and data,
- * which this function sets then.
+ * Returns the operands of a request; NULL: invalid length. Copies operands in
+ * the slot to bytes, because they occupy ask->total, ask->offset and ask->data,
+ * which this function then sets.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *ask,
@@ -191,8 +191,8 @@ static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 }
 
 /*
- * Values of a small request. A hostile peer may change the slot: each is loaded
- * once.
+ * Values of a small request. Each is loaded once, because a hostile peer may
+ * change the slot.
  */
 struct near_small_ask {
 	enum near_verb verb;
@@ -436,7 +436,7 @@ static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 		most = at->peer->tx.dsize / 8;
 		if (most > NEAR_FRAG)
 			most = NEAR_FRAG;
-		/* without a ring most is 0: near_rma_answer() connects */
+		/* without a ring, most is 0, and near_rma_answer() connects */
 		if (!near_rma_answer(port, at, reply, memory + reply->offset,
 				     len < most ? len : most))
 			return false;

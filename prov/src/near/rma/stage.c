@@ -88,7 +88,9 @@ static int near_stage_open_theirs(struct near_rma_peer *at, int index)
 }
 
 /*
- * Copies between a stage and memory: host memory now, device memory by *copy.
+ * Copies between a stage and memory. Host memory (device is NULL): the copy is
+ * complete at return. Device memory: starts the copy and stores the copy's
+ * handle in *copy, for near_device.done().
  */
 static int near_stage_copy(struct near_staging *staging,
 			   struct near_stage *stage, void *device, void *to,
@@ -325,7 +327,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 		err = -near_chunk_copy(staging, chunk, false);
 	if (err && !op->err)
 		op->err = err;
-	/* ends when no copy is pending */
+	/* near_stage_step() ends the chunk when no copy is pending */
 	chunk->state = NEAR_CHUNK_DRAINS;
 	at->due++;
 	near_stage_step(port, at);
@@ -407,7 +409,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", ask.len);
 		return -EPROTO;
 	}
-	/* needs the peer's segment for its table, and a ring for the reply */
+	/* the reply requires a ring, the chunk requires the peer's table */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);

@@ -27,7 +27,7 @@
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
 enum near_chunk_state {
-	/* A write: being filled. Any operation: must wait for a slot. */
+	/* being filled (writes only), or the request waits for a slot */
 	NEAR_CHUNK_FILLS,
 	NEAR_CHUNK_POSTED,	/* the request is posted; waits for the reply */
 	NEAR_CHUNK_DRAINS,	/* a read: being copied to the local buffers */

@@ -48,7 +48,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
 			/*
-			 * few descriptors are left: the target executes
+			 * few descriptors are left, so the target executes
 			 * operations
 			 */
 			close(fd);
@@ -155,7 +155,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_sleep(at);
-	/* now, not with the peer: unexpected messages may keep that for long */
+	/* now, because unexpected messages may keep the peer for long */
 	near_rma_view_drop(at);
 }
 
@@ -168,8 +168,8 @@ static void near_rma_forget(struct near_peer *peer)
 }
 
 /*
- * Executes delegated operations before the port closes: their targets may never
- * poll again.
+ * Executes delegated operations before the port closes, because their targets
+ * may never poll again.
  */
 static void near_rma_stop(struct near_port *port)
 {

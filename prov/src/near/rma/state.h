@@ -34,7 +34,7 @@ struct near_rma {
 	struct near_pool replies;
 	/* peer whose near_ctl.done is the poll word; or NULL */
 	struct near_rma_peer *watched;
-	/* Operations issued, and executed for peers, on the fast paths. */
+	/* operations that fast paths have issued, and executed for peers */
 	uint64_t small, served;
 	uint64_t staged;	/* operations begun with device memory */
 };
@@ -49,15 +49,15 @@ struct near_rma_peer {
 	uint32_t expect;		/* replies that the peer still owes */
 	uint32_t owe;	/* replies that this port owes to the peer */
 	/*
-	 * Of operations of the peer: id of the last operation if it was
-	 * rejected, so that its further parts are skipped; else 0.
+	 * id of the peer's last operation if this port has rejected the
+	 * operation and so skips its further parts; else 0
 	 */
 	uint64_t rejected;
-	/* `rejected` of staged operations; set when the reply is sent. */
+	/* as rejected, for staged operations; set when the reply is sent */
 	uint64_t failed;
 	/* the peer's region table; NULL: not readable */
 	struct near_table_view *view;
-	/* The next seven: delegate.c. */
+	/* The next seven fields are for delegated operations. */
 	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;
 	uint64_t delegated_last;	/* number of the last operation */
@@ -70,7 +70,7 @@ struct near_rma_peer {
 	uint32_t skip;	/* next operations that are not delegated */
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
-	/* The next three: stage.c. */
+	/* The next three fields are for staged operations. */
 	struct near_staging *staging;	/* NULL: no device memory so far */
 	uint32_t staged;	/* staged operations begun, but not ended */
 	uint32_t due;			/* chunks that polls must continue */
@@ -119,7 +119,7 @@ struct near_rma_reply {
 	uint64_t len;	/* length of bytes[]; a read in parts: bytes in total */
 	uint64_t key;	/* key and target address of a read in parts */
 	uint64_t addr;
-	/* With device memory, the next three: stage.h. */
+	/* The next three fields are for staged operations. */
 	bool staged;
 	void *copy;	/* pending copy of the device; or NULL */
 	struct near_rma_slot ask;			/* the request */
@@ -163,7 +163,7 @@ static inline void near_rma_wake(struct near_port *port,
 
 /*
  * Makes near_ctl.done of this peer the poll word. The first delegated operation
- * of the peer must be a write: this count alone completes writes only.
+ * to the peer must be a write, because this count completes only writes.
  */
 static inline void near_rma_watch(struct near_port *port,
 				  struct near_rma_peer *at)

@@ -22,7 +22,7 @@
 #define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
 #define NEAR_TABLE_MIN_BITS 5
 #define NEAR_TABLE_MAX_BITS 18	/* a table of 16 MiB */
-/* entries to probe in a peer's table; more: faulty */
+/* limit of entries to probe in a peer's table */
 #define NEAR_TABLE_PROBES 4096
 /* attempts to read a peer's table while it changes */
 #define NEAR_TABLE_TRIES 64
@@ -172,7 +172,7 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	/* memory first: a store to a page without memory could raise SIGBUS */
+	/* first, because a store to a page without memory could raise SIGBUS */
 	if (near_segment_reserve(table->fd, 0,
 				 near_table_size(table->bits + 1)))
 		return -ENOMEM;
@@ -215,8 +215,8 @@ int near_table_add(struct near_table *table,
 }
 
 /*
- * Removes an entry. Linear probing may have moved entries behind it away from
- * the places of their hashes; these entries are moved back into the gap.
+ * Removes an entry. Linear probing may have placed later entries behind the
+ * places of their hashes. Moves these entries back into the gap.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {

@@ -50,8 +50,8 @@ struct near_table {
 /* Returns the offset of a stage in the file of a table. */
 off_t near_table_stage(int index);
 /*
- * Allocates a stage with its memory. Returns its index; -ENOSPC: all are in
- * use; -ENOMEM.
+ * Allocates a stage with its memory. Returns the stage's index; -ENOSPC: all
+ * stages are in use; -ENOMEM.
  */
 int near_table_stage_get(struct near_table *table);
 void near_table_stage_put(struct near_table *table, int index);
@@ -92,7 +92,8 @@ struct near_table_view {
 };
 
 /*
- * Maps the table of a peer. The view owns fd from now on, also after an error.
+ * Maps the table of a peer. near_table_view_close() closes fd; after an error,
+ * this function has closed fd.
  */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
@@ -101,7 +102,7 @@ void near_table_view_close(struct near_table_view *view);
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
  * Copies the entry with this key. Returns 0; -EKEYREJECTED: no such key;
- * -EAGAIN: the owner was writing all the time.
+ * -EAGAIN: the owner was writing in all attempts, or mmap() failed.
  */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
