@@ -51,10 +51,14 @@ static unsigned int hostile_races;
 	swap_;								\
 })
 
-/* Copies of bytes that no check depends on: the copy has any content. */
-#define hostile_memcpy(to, from, n) ({					\
+/* Copies of payload, which no check reads. */
+#define hostile_bytes(to, from, n) ({					\
 	__CPROVER_assert(!(n) || readable(from, n), "memcpy from " #from); \
 	__CPROVER_assert(!(n) || writable(to, n), "memcpy to " #to);	\
+})
+/* Copies of values: the copy has any. */
+#define hostile_memcpy(to, from, n) ({					\
+	hostile_bytes(to, from, n);					\
 	if (n)								\
 		__CPROVER_havoc_slice(to, n);				\
 })
