@@ -63,7 +63,7 @@ struct duo_core_av {
 	enum {
 		DUO_CORE_AV_NEW,	/* not bound to an endpoint yet */
 		DUO_CORE_AV_BOUND,
-		DUO_CORE_AV_LEFT,	/* the endpoint was closed */
+		DUO_CORE_AV_LEFT,	/* its endpoint was closed */
 	} state;
 	bool listed;	/* in av->cores; has all addresses of the AV */
 	TAILQ_ENTRY(duo_core_av) link;
@@ -97,8 +97,9 @@ static inline struct fid_av *duo_av_core(const struct duo_av *av)
 }
 
 /*
- * Translates the source address that the core reports for a message. Returns
- * ofi_duo's fi_addr; FI_ADDR_UNSPEC if src is that; else FI_ADDR_NOTAVAIL.
+ * Translates src, the source address that the core reports for a message.
+ * Returns ofi_duo's fi_addr of the source. Returns FI_ADDR_UNSPEC if src is
+ * FI_ADDR_UNSPEC, and FI_ADDR_NOTAVAIL if the AV lacks src.
  */
 static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
 					   fi_addr_t src)
@@ -115,8 +116,8 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 }
 
 /*
- * Returns the element of addr. NULL: addr is not in the AV, or its bytes are
- * unknown.
+ * Returns the element of av->addrs for addr. Returns NULL if addr is not in the
+ * AV, or if its bytes are unknown.
  */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)

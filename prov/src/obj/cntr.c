@@ -28,8 +28,8 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 
 /*
  * Store buffering, with duo_cntr_arm(): this thread changes a count, then loads
- * "asleep"; the thread that wants to sleep stores "asleep", then loads the
- * counts. The fence keeps the load of "asleep" after the change. Its partner is
+ * sleeper->asleep; the thread that wants to sleep stores sleeper->asleep, then
+ * loads the counts. The fence keeps the load after the change. Its partner is
  * the fence in duo_cntr_arm(). So at least one of the threads sees the store of
  * the other.
  */

@@ -42,14 +42,15 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
-	uint64_t own[2];		/* own[0] is added to the value, own[1]
-					 * to the count of errors */
+	uint64_t own[2];		/* ofi_duo's addends: own[0] of the
+					 * value, own[1] of the errors */
 	uint64_t core_good;	/* value of the core's counter when last read */
 	uint32_t core_skip; /* number of reads that did not read the core's
 			     * counter; wraps */
 	bool of_region;			/* bound to a memory region, too */
 	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAITER_KINDS];
-	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
+	uint64_t seen_good, seen_bad;	/* the counter's values at the last
+					 * fi_trywait() */
 	atomic_int waiting;	/* number of threads in fi_cntr_wait() */
 	LIST_ENTRY(duo_cntr) sleeper_link;	/* in domain->sleepers */
 	LIST_HEAD(, duo_cntr_bind) binds;
@@ -86,8 +87,9 @@ void duo_cntr_wake(struct duo_cntr *cntr);
  */
 void duo_cntr_rouse(struct duo_ep *ep);
 /*
- * Adds 1 to the endpoint's counters that count the operation "flag": an RMA
- * operation or atomic over near has ended. err is not 0 if it has failed.
+ * Counts an RMA operation or atomic of near that has ended, in the endpoint's
+ * counters that are bound with "flag". Adds it to the counts of errors if err
+ * is not 0.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

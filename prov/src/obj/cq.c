@@ -31,7 +31,8 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		return;
 	duo_cq_rouse(cq);
 	cq->attention |= DUO_CQ_ENTRIES;
-	cq->sink.room = 0;	/* later entries must come after this error */
+	cq->sink.room = 0;	/* later entries go to the ring, so that a
+				 * reader gets this error first */
 	duo_err_push(&cq->errs, &cq->ring, entry, path);
 }
 

@@ -49,8 +49,8 @@ struct duo_cq {
 	uint32_t attention;	/* DUO_CQ_* bits; 0: a read polls only near's
 				 * rings */
 	uint32_t left;	/* number of fast-path reads until the next full poll */
-	uint32_t given;		/* left, plus fast-path reads that are not
-				 * counted as polls yet */
+	uint32_t given;		/* "left", plus fast-path reads that
+				 * duo_cq_settle() has not counted yet */
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
@@ -89,11 +89,11 @@ struct duo_cq {
 	uint32_t look_every;	/* polls between two reads of the clock */
 	uint64_t look_us;	/* time of the last read of the clock, us,
 				 * monotonic */
-	uint32_t slow;		/* reads of the clock in a row that came late:
-				 * polls are slow */
+	uint32_t slow;		/* number of reads of the clock in a row that
+				 * came late, because polls are slow */
 	atomic_bool signaled;
-	fi_addr_t core_src[DUO_CORE_BATCH]; /* array for the sources if the read
-					     * requests none */
+	fi_addr_t core_src[DUO_CORE_BATCH]; /* sources, if the application's
+					     * read requests none */
 	struct duo_oversub_check oversub;	/* whether empty reads yield the
 						 * CPU */
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
@@ -111,8 +111,8 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 }
 
 /*
- * Sets whether a thread sleeps on the CQ, or is about to. If it is true, each
- * new entry takes the slow path, which wakes the thread.
+ * Sets whether a thread sleeps on the CQ, or is about to. While cq->asleep is
+ * true, each new entry takes the slow path, which wakes the thread.
  */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
@@ -128,8 +128,8 @@ static inline void duo_cq_rouse(struct duo_cq *cq)
 }
 
 /*
- * Slow paths of the pushes below: a thread sleeps, the CQ is hidden, or the
- * ring is full.
+ * Slow paths of the pushes below: a thread sleeps on the CQ, the CQ is hidden,
+ * or the ring is full.
  */
 void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);

@@ -11,8 +11,8 @@
 #include "obj/ep.h"
 
 /*
- * True if a thread sleeps on a counter of ep: lock.watch, which runs when the
- * lock is released, must wake that thread.
+ * True if a thread sleeps on a counter of ep. Calls must then release the lock
+ * by the slow path, which calls lock.watch to wake that thread.
  */
 static bool duo_ep_watched(const struct duo_ep *ep)
 {

@@ -50,7 +50,7 @@ enum {
 	DUO_EP_SEND = 1 << DUO_KIND_COUNT,
 };
 
-/* Deferred receives, and receives that the core has returned: core/lazy.c. */
+/* Deferred, blocked and retired receives: core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
 	uint32_t due;	/* number of receives in list to be posted at the next
@@ -105,17 +105,17 @@ struct duo_ep_tx {
 
 /* Capabilities and options of the endpoint. */
 struct duo_ep_opts {
-	bool wants_local;	/* the application needs messages within the
-				 * host: open a local side */
+	bool wants_local;	/* the application uses messages, or RMA that
+				 * near executes: a local side is opened */
 	bool messages;		/* FI_MSG or FI_TAGGED was requested; false:
 				 * only RMA and atomics */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	bool in_order;		/* 128-byte blocks must arrive in order: only
-				 * the core does that */
+	bool in_order;		/* the application requires that 128-byte blocks
+				 * arrive in order, which only the core does */
 	/*
-	 * messages and RMA must keep one order, or fences are used: they must
-	 * take one path, or near must order them
+	 * messages and RMA must keep one order, or fences are used. So both
+	 * must take one path, or near must order them.
 	 */
 	bool mixed_order;
 	bool counted;		/* a counter with a wait object is bound to the
@@ -176,8 +176,8 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	struct duo_near *near_named;	/* near before fi_enable() has set
-					 * ep->near; see near_ep.h */
+	struct duo_near *near_named;	/* value of ep->near from fi_enable()
+					 * on; see near_ep.h */
 	struct duo_shm *shm;		/* NULL: the local transport is not shm,
 					 * or not open */
 	struct fid_peer_srx peer_srx;	/* receive context that libfabric's shm
@@ -201,10 +201,7 @@ static inline bool duo_ep_enabled(const struct duo_ep *ep)
 	return ep->route_size;
 }
 
-/*
- * True if the peer with this index at the local transport is a confirmed
- * source.
- */
+/* True if the peer with this peer index is a confirmed source. */
 static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t local)
 {
 	return ep->confirmed[local / 64] >> local % 64 & 1;
@@ -242,10 +239,7 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
-/*
- * Makes the next poll resolve messages and post deferred receives of the
- * endpoint.
- */
+/* Makes the next poll resolve messages and post deferred receives. */
 static inline void duo_ep_chore(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)

@@ -20,9 +20,9 @@
 
 /*
  * The context with which "<core>;ofi_duo" opens the core's fabric. The hook
- * recognizes this context and does not wrap that fabric. The value is an
- * address of libfabric: it is the same in both modules, and no application
- * passes it.
+ * recognizes this context and does not wrap that fabric. The value is the
+ * address of a function of libfabric. So it is the same in both modules, and no
+ * application passes it.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 
@@ -34,7 +34,7 @@ struct duo_fabric {
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
-	struct fi_info *shm_info;	/* NULL: the transport is not
+	struct fi_info *shm_info;	/* NULL: the local transport is not
 					 * libfabric's shm */
 	char *core_name;
 	char *name;	/* name of the core's fabric; NULL: none */

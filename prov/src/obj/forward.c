@@ -59,9 +59,9 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Rejects FI_ALIAS and FI_QUEUE_WORK, which would bypass ofi_duo: the alias
- * would be an endpoint of the core, and the work names endpoints of the core.
- * Passes other commands to the core.
+ * Rejects FI_ALIAS and FI_QUEUE_WORK. Both would bypass ofi_duo, because the
+ * core would return an alias of its own endpoint, and execute the queued work
+ * on its own endpoints. Passes other commands to the core.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

@@ -3,9 +3,8 @@
 
 /*
  * Differences between cores that ofi_duo must handle. core/traits.c finds them
- * once for each fabric. A difference that shows in the result of a call is not
- * here, but is handled after that call: an example is a failing fi_av_lookup()
- * (duo_av_addr()).
+ * once for each fabric. Not here are differences that the result of a call
+ * shows, such as a failing fi_av_lookup() (duo_av_addr()).
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H

@@ -27,8 +27,8 @@ int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
 /*
- * Adds a descriptor whose events wake the thread. Returns 0 or -errno; if fd is
- * negative, fd.
+ * Adds a descriptor whose events wake the thread. Returns 0 or -errno. If fd is
+ * negative, returns fd.
  */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
@@ -42,7 +42,7 @@ void duo_waiter_clear(const struct duo_waiter *waiter);
  */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
 /*
- * Executes FI_GETWAIT and FI_GETWAITOBJ. Returns 0 or an error; -FI_ENOSYS:
+ * Executes FI_GETWAIT and FI_GETWAITOBJ. Returns 0 or an error, -FI_ENOSYS for
  * another command.
  */
 int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
