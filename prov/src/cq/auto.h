@@ -3,8 +3,8 @@
 
 /*
  * FI_PROGRESS_AUTO, for domains of the hook only: a thread polls the endpoints
- * of the domain while the application does not. ofi_duo and near do not need
- * it, because their infos have FI_PROGRESS_MANUAL.
+ * of the domain while the application does not. The providers ofi_duo and near
+ * need no thread, because their infos have FI_PROGRESS_MANUAL.
  *
  * Cost: 100 wakeups a second for each domain, with a poll of each endpoint.
  * Lock: the domain's, during a poll.

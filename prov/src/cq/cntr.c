@@ -54,7 +54,7 @@ static void duo_cntr_ask_core(struct duo_cntr *cntr)
 
 /*
  * True if this read of the counter must read the core's counter, too, which
- * polls the core. The rule is the same as for polls of a CQ.
+ * polls the core. The rule is that of duo_cq_core_due().
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -218,7 +218,8 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* another provider would count with it */
+		return -FI_ENOSYS; /* FI_PEER: another provider would change the
+				    * counter */
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
 			 "completions only; use FI_CNTR_EVENTS_COMP, or set "
@@ -337,8 +338,8 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->opts.counted = true;
 		duo_ep_attend(ep);
-		duo_cntr_rouse(ep);	/* a thread that sleeps must arm this
-					 * endpoint, too */
+		duo_cntr_rouse(ep);	/* a sleeping thread must wake, to arm
+					 * this endpoint */
 	}
 	duo_unlock(&ep->domain->lock);
 	return ret;

@@ -21,8 +21,8 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
 /*
  * Both must be called with the lock held. duo_cntr_progress() polls the
- * endpoints and, if it is due, the core. duo_cntr_value() reads the core's
- * counter and returns the sums of successes and of errors.
+ * endpoints and, if a poll of the core is due, the core. duo_cntr_value() reads
+ * the core's counter and returns the sums of successes and of errors.
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
@@ -41,8 +41,8 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
 void duo_cntr_wait_close(struct duo_cntr *cntr);
 /*
  * duo_cntr_wait_ep() adds the descriptors of the core's CQs of ep to the wait
- * objects of all counters of ep. duo_cntr_wait_bind() does so for one counter.
- * Both return 0 or a negative error.
+ * objects of all counters of ep. duo_cntr_wait_bind() does so for the counter
+ * of one binding. Both return 0 or a negative error.
  */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);

@@ -3,9 +3,9 @@
 
 /*
  * Waiting for counters. The same sources wake a thread as for the CQs of the
- * counter's endpoints: near's ports, and the descriptors of the core's CQs,
- * because counters of the core have none. A core with manual progress counts
- * when the woken thread polls the core.
+ * counter's endpoints: near's ports, and the descriptors of the core's CQs. The
+ * core's counters have no descriptors. A core with manual progress counts when
+ * the woken thread polls the core.
  *
  * Other threads of this process that change a count check the counters when
  * they release the domain's lock (duo_cntr_watch()). Sends over the core take
@@ -26,8 +26,8 @@
 
 /*
  * Opens the wait objects. With FI_WAIT_UNSPEC there is a descriptor only if the
- * local transport can signal; otherwise fi_cntr_wait() naps. Returns 0 or a
- * negative error.
+ * local transport can signal. Without a descriptor fi_cntr_wait() naps. Returns
+ * 0 or a negative error.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -41,9 +41,7 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 	if (ret)
 		return ret;
 	ret = duo_waiter_open(fd, wait_obj, wait_obj == FI_WAIT_FD);
-	/*
-	 * an endpoint that is bound later may have a source that cannot signal
-	 */
+	/* a later binding may add a source that cannot signal */
 	if (!ret && wait_obj == FI_WAIT_FD)
 		ret = duo_waiter_add_timer(fd);
 	if (ret) {
@@ -157,7 +155,8 @@ static bool duo_cntr_due(struct duo_cntr *cntr,
 }
 
 /*
- * Computes the attention of cntr's endpoints anew, after a change of "asleep".
+ * Computes the attention of cntr's endpoints anew, after a change of
+ * sleeper->asleep.
  */
 static void duo_cntr_attend(struct duo_cntr *cntr)
 {
@@ -170,8 +169,8 @@ static void duo_cntr_attend(struct duo_cntr *cntr)
 /*
  * The function in lock->watch. A thread that releases the domain's lock calls
  * it, because that thread may have changed a counter. Wakes the sleeping
- * threads whose counter has changed. If no thread sleeps any more, removes
- * itself from the lock.
+ * threads whose counter has changed. If no thread sleeps any more, sets
+ * lock->watch to NULL.
  */
 static void duo_cntr_watch(struct duo_lock *lock)
 {
@@ -232,9 +231,10 @@ static int duo_ep_arm_all(struct duo_ep *ep)
  * Prepares the sleep of a thread. Returns 0, or -FI_EAGAIN if there are events.
  *
  * Store buffering, with duo_cntr_rouse(), for sends over the core, which change
- * counts without the lock: this thread stores "asleep", then loads the counts.
- * The fence keeps these plain loads after the store, which a seq_cst store
- * alone does not on AArch64. Its partner is the fence in duo_cntr_rouse().
+ * counts without the lock: this thread stores sleeper->asleep, then loads the
+ * counts. The fence keeps these plain loads after the store, which a seq_cst
+ * store alone does not on AArch64. Its partner is the fence in
+ * duo_cntr_rouse().
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)
@@ -287,7 +287,7 @@ static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
 	int ret = -FI_ENOSYS;
 
-	/* several threads would consume each other's wakeups: they nap */
+	/* several threads nap, or they would consume each other's wakeups */
 	if (atomic_load(&cntr->waiting) <= 1) {
 		duo_lock(&cntr->domain->lock);
 		sleeper->want = want;
@@ -324,7 +324,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	int ret;
 
 	if (atomic_fetch_add(&cntr->waiting, 1))
-		/* wakes the thread that sleeps already: both will nap */
+		/* wakes the sleeping thread, so that both threads nap */
 		duo_waiter_ring(&sleeper->waiter);
 	ret = duo_cntr_wait_for(cntr, threshold, &nap);
 	if (ret)	/* this thread needs no wakeup any more */

@@ -45,10 +45,7 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/*
- * Must be called after the removal of an entry from the ring or from the list
- * of errors.
- */
+/* Must be called after an entry or an error was removed. */
 static inline void duo_cq_taken(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
@@ -220,8 +217,9 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ: with a wait object if the CQ needs the core's signals
- * and the core has a wait object. Returns 0 or the core's error.
+ * Opens the core's CQ, with a wait object if cq->core_signals is set and the
+ * core supports one. Otherwise clears cq->core_signals. Returns 0 or the core's
+ * error.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
@@ -268,7 +266,8 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* another provider would read it */
+		return -FI_ENOSYS; /* FI_PEER: another provider would read the
+				    * CQ */
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

@@ -21,8 +21,8 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-#define DUO_LOCAL_IDLE 1024	/* polls without a local event; more: the local
-				 * transport pauses */
+#define DUO_LOCAL_IDLE 1024	/* number of polls without a local event, after
+				 * which the local transport pauses */
 #define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per poll of the local
 				 * transport in a pause */
 
@@ -110,9 +110,10 @@ DUO_NOINLINE void duo_cq_give(struct duo_cq *cq)
 }
 
 /*
- * Polls both paths. If reads on the fast path are left, this poll is early,
- * because of deferred work or of a port's work: it counts as one of them. While
- * each read must do more than poll near's rings, left stays 0.
+ * Polls both paths. If cq->left is not 0, this poll comes before the next full
+ * poll is due, because of deferred work or of a port's work. It then counts as
+ * one of the fast-path reads. While each read must do more than poll near's
+ * rings, cq->left stays 0.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -180,9 +181,9 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
  * sender of the next message might need this CPU. Returns -FI_EAGAIN. The
  * caller must hold no lock but the domain's. Called after many empty polls.
  *
- * If CPUs are not oversubscribed, there is no yield: it would only give
- * unrelated processes a time slice each. Nor is there one without a local side:
- * the core alone does not yield either, and messages over the core would wait.
+ * If CPUs are not oversubscribed, a yield would only give unrelated processes a
+ * time slice each. Without a local side there is no yield either, because the
+ * core alone does not yield, and messages over the core would wait.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

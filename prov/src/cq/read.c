@@ -24,9 +24,7 @@
 #define DUO_NAME(name) name
 #endif
 
-/*
- * Waits for the lock, which another thread holds, and reads on the slow path.
- */
+/* Waits for the lock, which another thread holds; reads on the slow path. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
@@ -85,7 +83,7 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 
 /*
  * Reads the ring in which a message was found. In the common case the message
- * is small and no other ring has one.
+ * is small, and no other ring has a message.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

@@ -35,9 +35,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the CQ's wait object. With FI_WAIT_UNSPEC there is a descriptor only if
- * the local transport can signal: only blocking reads use that wait object, and
- * blocking reads nap if a source cannot signal. Returns 0 or a negative error.
+ * Opens the CQ's wait object. With FI_WAIT_UNSPEC only blocking reads use it,
+ * and they nap if a source cannot signal. So there is a descriptor only if the
+ * local transport can signal. Returns 0 or a negative error.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -87,7 +87,7 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/* Posts all deferred receives: while the caller sleeps, no poll posts them. */
+/* Posts all deferred receives, because no poll does so during a sleep. */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -106,8 +106,9 @@ int duo_ep_arm(struct duo_ep *ep)
 }
 
 /*
- * Ends a sleep on the endpoint's events, and wakes the other threads that sleep
- * on them: this thread has consumed the wakeup of the port that they share.
+ * Ends a sleep on the endpoint's events. Wakes the other threads that sleep on
+ * these events, because this thread has consumed the wakeup of the port that
+ * they share.
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
@@ -214,8 +215,8 @@ void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		nap->refused = 0;
 		duo_waiter_poll(waiter, nap);
 	} else if (ret == -FI_EAGAIN && !nap->refused++) {
-		return;	/* another -FI_EAGAIN naps: other threads keep near
-			 * busy */
+		return;	/* a second -FI_EAGAIN in a row naps, because other
+			 * threads keep near busy */
 	} else if (waiter->obj == FI_WAIT_YIELD) {
 		sched_yield();
 	} else {

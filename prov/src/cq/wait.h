@@ -34,8 +34,8 @@ struct duo_ep;
 #define DUO_NAP_NS 50000	/* ns */
 
 struct duo_nap {
-	uint64_t start, waited;	/* time of the start of the call, and time since
-				 * then; ns */
+	uint64_t start, waited;	/* start of the blocking call, and time since
+				 * its start; ns */
 	int timeout;		/* ms; negative: no timeout */
 	int refused;		/* number of attempts to sleep in a row that
 				 * returned -FI_EAGAIN */
@@ -53,14 +53,14 @@ static inline bool duo_nap_over(struct duo_nap *nap)
 	       nap->waited >= (uint64_t) nap->timeout * 1000000;
 }
 
-/* True if, at the last duo_nap_over(), the call had polled for DUO_SPIN_NS. */
+/* True if the blocking call had polled for DUO_SPIN_NS at duo_nap_over(). */
 static inline bool duo_nap_due(const struct duo_nap *nap)
 {
 	return nap->waited >= DUO_SPIN_NS;
 }
 
 /*
- * Returns the time left, ms, rounded up: with 0 ms the last part of a
+ * Returns the time left, ms, rounded up, because with 0 ms the last part of a
  * millisecond would be polled without a sleep.
  */
 static inline int duo_nap_left_ms(const struct duo_nap *nap)
@@ -94,10 +94,11 @@ int duo_cq_arm_core(struct duo_cq *cq);
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps as "ret", the result of arming, permits. 0: until the waiter is
- * signaled, at most for the time left and DUO_SLEEP_MS. -FI_EAGAIN: returns at
- * once, the first time. Otherwise naps, or yields the CPU with FI_WAIT_YIELD,
- * because not all sources can signal.
+ * Sleeps according to "ret", the result of arming:
+ * - 0: sleeps until the waiter is signaled, at most for the time left and
+ *   DUO_SLEEP_MS;
+ * - the first -FI_EAGAIN in a row: returns at once;
+ * - otherwise: naps, or yields the CPU with FI_WAIT_YIELD.
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		      int ret);
