@@ -78,9 +78,9 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * See arrive.h. The messages are put before those that are unresolved already,
- * because they arrived earlier. No posted receive has matched them so far, but
- * a receive that names their source may have been posted since.
+ * See arrive.h. The messages found are put before the messages that are already
+ * unresolved, because they arrived earlier. No posted receive matched them so
+ * far, but a receive that names their source may have been posted since.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {

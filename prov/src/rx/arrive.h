@@ -60,18 +60,14 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
  * set. Returns 0.
  */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
-/*
- * Removes a local message from the list that it is in according to its state.
- */
+/* Removes a local message from the list of its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
  * Looks up the sources of unresolved messages. Starts the receives that match,
  * and queues the other messages as unexpected.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
-/*
- * Makes unexpected messages unresolved if their source has an fi_addr by now.
- */
+/* Makes unexpected messages unresolved if their source has an fi_addr now. */
 void duo_arrival_identify(struct duo_ep *ep);
 
 /*
@@ -84,8 +80,8 @@ void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /*
  * Completes a receive over the local transport. src is ofi_duo's fi_addr of the
- * sender. The completion is passed in registers: a copy of a struct would wait
- * for the stores that have just filled it in.
+ * sender. The completion is passed in registers, because a copy of a struct
+ * would wait for the stores that have just filled it in.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

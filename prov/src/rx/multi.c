@@ -261,8 +261,8 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	if (rest)
 		duo_multi_post_rest(rx, rest);
 	/*
-	 * read now: the core may have rejected the remainder, and
-	 * duo_multi_done() may release the owner
+	 * read here: duo_multi_post_rest() closes the buffer if the core
+	 * rejects the remainder, and duo_multi_done() may release the owner
 	 */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);

@@ -6,9 +6,9 @@
  * queue of receives, and sub-receives, each an ordinary receive for one
  * message. The posted sub-receive, the remainder, has all unused space of the
  * buffer. When a message matches the remainder, the remainder is cut to the
- * size of the message. The space behind becomes the next sub-receive, in the
- * same place of the posted queue. So all rules for receives also hold for
- * buffers, and the core never gets FI_MULTI_RECV.
+ * size of the message. The space behind the message becomes the next
+ * sub-receive, in the same place of the posted queue. So all rules for receives
+ * also hold for buffers, and the core never gets FI_MULTI_RECV.
  *
  * The size of a local message is known when it matches. So the next remainder
  * is posted before the message is received. The core reports the size only
@@ -32,8 +32,8 @@ struct duo_recv;
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /*
  * Cancel a buffer. duo_multi_cancel() is for a posted remainder.
- * duo_multi_cancel_context() finds a buffer without one, by the application's
- * context. Return as fi_cancel(3).
+ * duo_multi_cancel_context() finds a buffer that has no posted remainder, by
+ * the application's context. Return as fi_cancel(3).
  */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
@@ -90,9 +90,9 @@ void duo_multi_close(struct duo_rx *owner);
  */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts a remainder to the core, which must have had the previous one: so the
- * core has all receives that must precede rx. Ends the buffer if the core
- * rejects rx.
+ * Posts the remainder rx to the core. The core must have had the previous
+ * remainder, and therefore has all receives that must precede rx. Ends the
+ * buffer if the core rejects rx.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

@@ -13,8 +13,8 @@
 /*
  * Starts to receive one unexpected message into the remainder rx, which must be
  * in no queue. Returns 0 if rx is the remainder after that message. Returns 1
- * if no space remains: then the message has taken the reference that rx had to
- * the buffer, and the caller must release rx. Returns -FI_ENOMEM or -FI_EAGAIN
+ * if no space remains. In that case the message has taken rx's reference to the
+ * buffer, and the caller must release rx. Returns -FI_ENOMEM or -FI_EAGAIN
  * without any change.
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
@@ -35,7 +35,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/* before the start, which may complete msg at once */
+	/* set before duo_recv_start(), which may complete msg */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
@@ -133,8 +133,8 @@ static int duo_multi_check(const struct duo_ep *ep,
 
 /*
  * Ends a buffer whose remainder could not be posted. If no message has been
- * started into the buffer, frees it and returns ret. Otherwise returns 0: the
- * buffer is released after its last message.
+ * started into the buffer, frees it and returns ret. Otherwise returns 0, and
+ * the last message releases the buffer.
  */
 static ssize_t duo_multi_refused(struct duo_rx *owner, bool started, int ret)
 {
@@ -187,8 +187,8 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	duo_lazy_drop(rx);
 	duo_multi_cancel_owner(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		return 0; /* the core has matched rx: its message ends the
-			   * buffer */
+		return 0; /* the core has matched rx, and the completion of rx
+			   * ends the buffer */
 	duo_multi_end(rx);
 	duo_rx_release(&ep->pool, rx);
 	if (on_core)
@@ -225,7 +225,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 	}
 	if (duo_recv_final(owner))
 		return -FI_ENOENT; /* the core never returns such a receive */
-	duo_multi_cancel_owner(owner);	/* the error follows the core's
-					 * message */
+	duo_multi_cancel_owner(owner);	/* the error follows the completion by
+					 * the core */
 	return 0;
 }

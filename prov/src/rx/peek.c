@@ -29,8 +29,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 
 /*
  * Completes a peek that has found the unexpected local message rx. With
- * FI_DISCARD only the peek has a completion, not the message. Returns 0 or an
- * error.
+ * FI_DISCARD the peek has a completion, but the message has none. Returns 0 or
+ * an error.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -108,8 +108,8 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * If an unexpected local message matches the peek, reports it at once: no
- * posted receive matches an unexpected message (I2 in docs/matching.md).
+ * If an unexpected local message matches the peek, reports it at once, because
+ * no posted receive matches an unexpected message (I2 in docs/matching.md).
  * Otherwise passes the peek to the core, after all deferred receives that
  * overlap with it.
  */

@@ -78,10 +78,10 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
-		rx->wanted = DUO_RX_UNWANTED;	/* owner->wanted decides
-						 * instead */
+		rx->wanted = DUO_RX_UNWANTED;	/* owner->wanted decides about
+						 * the completion */
 	}
-	/* a peek discards the message: the peek alone has a completion */
+	/* a peek with FI_DISCARD: the message has no completion */
 	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
 		rx->wanted = DUO_RX_UNWANTED;
 }
@@ -351,10 +351,7 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 	return ret;
 }
 
-/*
- * All calls but fi_recvmsg() and fi_trecvmsg() use the endpoint's default
- * flags.
- */
+/* Calls without a flags argument use the endpoint's default flags. */
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context)
 {
