@@ -49,9 +49,9 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 }
 
 /*
- * Stores the buffers "from" in iov, with lengths in bytes. Of more than
- * NEAR_IOV_MAX buffers only the first are stored; near rejects that count.
- * Returns the buffers for near.
+ * Stores the buffers "from" in iov, with lengths in bytes. Stores at most
+ * NEAR_IOV_MAX buffers; near rejects operations with more. Returns the buffers
+ * for near.
  */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
@@ -145,7 +145,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
-/* Arguments of fi_atomicmsg() for a call without flags, and its flags. */
+/* Arguments of fi_atomicmsg(), and its flags, for a call without flags. */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \

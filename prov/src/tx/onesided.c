@@ -40,9 +40,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 
 /*
  * Leaves all RMA and atomics to the core from now on, because the application
- * uses several remote buffers in one operation. near does not support that, and
- * would not wait for the end of that operation on the core; the core itself
- * keeps the order.
+ * uses several remote buffers in one operation. Only the core can execute that
+ * operation, and near would not wait for its end. The core itself keeps the
+ * order.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -56,8 +56,8 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
- * True if near can execute the operation, and atomically with respect to the
- * core's atomics.
+ * True if near can execute the operation. If it is an atomic, a CPU must also
+ * execute the core's atomics, so that both are atomic to each other.
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
@@ -111,8 +111,8 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 
 /*
  * Decides about an operation that near has rejected with "ret". Returns
- * DUO_TO_CORE. Returns -FI_EAGAIN while near has earlier operations in flight
- * that the core could overtake, or while the peer may have failed.
+ * -FI_EAGAIN while near has earlier operations in flight that the core could
+ * overtake, or while the peer may have failed. Otherwise returns DUO_TO_CORE.
  */
 static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 				const struct near_rma_args *op, int ret)
@@ -120,8 +120,8 @@ static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 	struct near_peer *peer = ep->near->peer[number];
 
 	/*
-	 * no ring exists or was requested: the core must carry all operations,
-	 * as for sends
+	 * no ring to the peer exists or was requested, so the core must carry
+	 * all operations, as it does for sends
 	 */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
@@ -147,8 +147,8 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 }
 
 /*
- * Returns the error of an operation that near does not support, over a core
- * that carries nothing; 0: near supports the operation.
+ * For a core that carries nothing: returns the error of an operation that near
+ * does not support. Returns 0 if near supports the operation.
  */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)
@@ -161,9 +161,9 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 }
 
 /*
- * Replaces the descriptors in bufs->device by near's view of device memory, in
- * device[]. Returns true if any buffer is device memory; else sets bufs->device
- * to NULL.
+ * Replaces the descriptors in bufs->device by near's view of device memory,
+ * stored in device[]. Returns true if any buffer is device memory. Otherwise
+ * sets bufs->device to NULL, and returns false.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)

@@ -84,8 +84,8 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Must be called after a call of the core, which has returned ret. Counts the
- * operation. Returns ret.
+ * Must be called after an operation's call of the core, which has returned ret.
+ * Counts the operation if ret is 0. Returns ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
@@ -100,9 +100,9 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the flags for a call without a flags argument, which the core gets as
- * a call with one, such as fi_writemsg(). Leaves out FI_INJECT if len is above
- * the inject size: the core would return an error.
+ * Returns the flags for a call without a flags argument that becomes a call of
+ * the core with one, such as fi_writemsg(). Leaves out FI_INJECT if len is
+ * above the inject size, because the core would return an error.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

@@ -35,9 +35,9 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path; takes the domain's lock if the path is local. Having taken
- * the lock, reads the route again: another thread may have found that the peer
- * cannot be reached locally. Returns 0 or duo_route_error().
+ * Chooses the path. If the path is local, takes the domain's lock and reads the
+ * route again, because another thread may have found that the peer cannot be
+ * reached locally. Returns 0 or duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)

@@ -53,16 +53,10 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     uint64_t data, enum duo_send_variant variant,
 		     unsigned int near_flags);
 
-/*
- * Rings the receiver's doorbell after a message, and releases the lock. Returns
- * 0.
- */
+/* Rings the receiver's doorbell and releases the lock. Returns 0. */
 ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer);
 
-/*
- * Returns the route word of a local address, or 0 for any other address. Takes
- * no lock.
- */
+/* Returns dest's route word if dest is local, else 0. Takes no lock. */
 DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 {
 	uint64_t word = dest < ep->route_size ?
