@@ -32,8 +32,8 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 }
 
 /*
- * Returns the array for the results of an insert: addr, or if that is NULL a
- * new array, which the caller must free by *own. NULL: no memory.
+ * Returns the array for the results of an insert: addr, or a new array if addr
+ * is NULL. The caller must free *own. Returns NULL if there is no memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)

@@ -44,8 +44,8 @@ void *duo_av_reserve(size_t bytes);
 int duo_core_av_open(struct duo_av *av, void *context);
 int duo_core_av_close(struct duo_core_av *core);
 /*
- * Binds an AV of the core to the endpoint: the first one if it is unused, else
- * a new one. Returns 0 or a negative error.
+ * Binds an AV of the core to the endpoint: the lead if it is unused, else a new
+ * AV. Returns 0 or a negative error.
  */
 int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
 /*

@@ -163,8 +163,8 @@ static int duo_core_av_copy(struct duo_core_av *core,
 }
 
 /*
- * Returns ofi_duo's fi_addr for a new address: the same as the core's fi_addr
- * if that is free, else the lowest free one.
+ * Returns ofi_duo's fi_addr for a new address: core_addr if it is free, else
+ * the lowest fi_addr that is free.
  */
 static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 				    fi_addr_t core_addr)
@@ -180,8 +180,8 @@ static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 
 /*
  * Stores the bytes of an address: those that the lead returns for core_addr,
- * else "bytes", those of the insert. ofi_rxd, for example, returns no bytes
- * before the first message. If neither exists, the address is in the lead only.
+ * else "bytes" from the insert. ofi_rxd, for example, returns no bytes before
+ * the first message. If there are neither, only the lead has the address.
  * Returns 0 or -FI_ENOMEM.
  */
 static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
@@ -217,8 +217,8 @@ void duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 
 /*
  * Stores a new address, which the lead has as core_addr, under ofi_duo's addr,
- * and inserts it into all other AVs. If one rejects the address, removes it
- * from all. Returns 0 or a negative error.
+ * and inserts it into all other AVs. If one AV rejects the address, removes the
+ * address from all. Returns 0 or a negative error.
  */
 static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 			   fi_addr_t addr, const void *bytes)
@@ -326,8 +326,9 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 }
 
 /*
- * Adds an AV that has all addresses to the list. Closes the lead if no endpoint
- * is bound to it, because efa inserts addresses for the endpoint of the AV.
+ * Adds an AV that has all addresses to av->cores. Closes the lead if no
+ * endpoint is bound to it, because efa inserts addresses for the endpoint of
+ * the AV.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {
@@ -339,8 +340,8 @@ static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 }
 
 /*
- * Inserts all addresses into an AV of the core. If it rejects one, removes all
- * others from it. Returns 0 or the error.
+ * Inserts all addresses into an AV of the core. If the AV rejects an address,
+ * removes all others from the AV. Returns 0 or the error.
  */
 static int duo_core_av_copy_all(struct duo_av *av, struct duo_core_av *core)
 {

@@ -79,9 +79,7 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 			      memory_order_release);
 }
 
-/*
- * Returns an address that is mapped to this peer index; FI_ADDR_UNSPEC: none.
- */
+/* Returns an address with this peer index; FI_ADDR_UNSPEC: none. */
 static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 {
 	fi_addr_t addr;
@@ -116,8 +114,8 @@ void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns once for each endpoint, because all peers that run another program may
- * give the same reason.
+ * Warns that the peer at addr accepts no RMA, which the requested order needs.
+ * Warns once for each endpoint, because many peers may have this reason.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -135,8 +133,8 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Sets the peer index and the route of an address, and makes the address the
- * source of the peer's messages if there is no other. If reason is not
- * FI_DUO_OK, the route is the core's.
+ * source of the peer's messages if the peer has no other address. If reason is
+ * not FI_DUO_OK, the route is the core's.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 			 enum fi_duo_reason reason)
@@ -201,7 +199,7 @@ static uint64_t duo_map_id(const char *peer_name)
 	       ~(uint64_t) DUO_MAP_CONFIRMED;
 }
 
-/* True if the peer of this id has failed at this address. */
+/* True if the peer with this duo_map_id() has failed at this address. */
 static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 			   uint64_t id)
 {
@@ -385,8 +383,8 @@ static void duo_map_plan(struct duo_ep *ep)
 
 /*
  * True if the address still belongs to the process that it is mapped to. A
- * later process with this address, when it starts, removes the remains of the
- * previous one, so that lives() is false.
+ * later process gets the address only after the previous one has ended. The
+ * transport's lives() is then false.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {

@@ -79,8 +79,8 @@ void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
  */
 void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited);
 /*
- * True if the process at addr has exited, and sent over the local path only: a
- * receive that names addr cannot complete.
+ * True if the process at addr has exited, and sent over the local path only, so
+ * that a receive that names addr cannot complete.
  */
 bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr);
 /*

@@ -15,8 +15,8 @@ int duo_ep_early(struct duo_ep *ep)
 
 /*
  * Chooses the path at the first send to an address. Returns a route without an
- * endpoint if the address is invalid, the process that had it has exited, or
- * the endpoint is not enabled.
+ * endpoint if the address is invalid, if its process has exited, or if the
+ * endpoint is not enabled.
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {

@@ -56,10 +56,7 @@ static inline uint64_t duo_route_word_of(enum duo_route_state state,
 	return (number + 1) << DUO_ROUTE_NUMBER_SHIFT | state;
 }
 
-/*
- * Returns a route word that contains core_addr minus addr; all other bits are
- * 0.
- */
+/* Returns a route word with core_addr minus addr, and all other bits 0. */
 static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 					   fi_addr_t core_addr)
 {
@@ -87,10 +84,7 @@ static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
 	return addr + (uint64_t) offset;
 }
 
-/*
- * Returns the core's fi_addr for ofi_duo's fi_addr. route: the endpoint's route
- * words.
- */
+/* Returns the core's fi_addr for addr, by the endpoint's route words. */
 static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
 					    fi_addr_t addr)
 {
@@ -106,10 +100,12 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 }
 
 /*
- * Returns the error for an address that has no route. -FI_EOPBADSTATE: the
- * endpoint is not enabled. -FI_EINVAL: the address is not in the AV.
- * -FI_ECONNRESET: the process that had it has exited. -FI_EAGAIN: call again.
- * -FI_EHOSTUNREACH: the core carries nothing.
+ * Returns the error for an address that has no route:
+ * - -FI_EOPBADSTATE: the endpoint is not enabled;
+ * - -FI_EINVAL: the address is not in the AV;
+ * - -FI_ECONNRESET: the process of the address has exited;
+ * - -FI_EHOSTUNREACH: the core carries nothing;
+ * - -FI_EAGAIN: the caller must try again.
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
