@@ -3,8 +3,8 @@
 
 /*
  * The calls of libfabric: one file for each class of objects, and fi_getinfo().
- * They open and close the objects of both paths; all other calls go to the
- * core. local.c opens the local side of an endpoint.
+ * Calls that open and close objects do so on both paths; all other calls go to
+ * the core. local.c opens the local side of an endpoint.
  *
  * Cost: on the control path; only the functions of calls*.c are called for each
  * message. Lock: a call takes the domain's lock if it accesses data of the data
@@ -58,7 +58,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context);
 
-/* calls.c; the tables "locked" are for domains with the lock on */
+/* calls.c; duo_*_locked are for domains whose lock is on */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked;
 
@@ -94,9 +94,9 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side. Takes the domain's lock. If that fails and the core can
- * carry the messages, logs a warning and returns 0; otherwise returns the
- * error.
+ * Opens the local side. Takes the domain's lock. Returns 0 or a negative error.
+ * If the core can carry the messages, logs a warning instead of an error and
+ * returns 0.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 void duo_ep_close_local(struct duo_ep *ep);

@@ -53,8 +53,8 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
 	/*
-	 * event queues are the core's; other objects are ofi_duo's, and the
-	 * core must not get those
+	 * only event queues are the core's own objects; the core must not get
+	 * objects of ofi_duo
 	 */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
@@ -138,7 +138,7 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 	if (!core)
 		return -FI_ENOMEM;
-	if (duo_auto_needed(info))	/* auto.c adds a thread, which calls the
+	if (duo_auto_needed(info))	/* the thread of cq/auto.c calls the
 					 * core */
 		core->domain_attr->threading = FI_THREAD_SAFE;
 	ret = fi_domain(domain->fabric->path_fabric[FI_DUO_CORE], core,
@@ -148,8 +148,8 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the local transport can carry messages of device memory. The local
- * transport must support every kind of device memory that the process uses: all
+ * True if the local transport can carry messages of device memory. It must
+ * support every kind of device memory that the process uses, because all
  * messages to a peer must take one path to keep their order. Over a core that
  * carries nothing there is only one path.
  */

@@ -16,9 +16,7 @@
 
 #define DUO_PARAM_MAX 1000000	/* largest value: polls, or microseconds */
 
-/*
- * Reads a string parameter. Stores a copy, because the environment may change.
- */
+/* Copies a string parameter, because the environment may change. */
 static void duo_param_read_text(const struct duo_param *param)
 {
 	char *text = NULL, *copy;
@@ -62,8 +60,8 @@ void duo_param_read_positive(const struct duo_param *param)
 }
 
 /*
- * Returns "polls", rounded up to a power of 2, minus 1; UINT32_MAX if polls is
- * 0.
+ * Rounds "polls" up to a power of 2, and returns the result minus 1. Returns
+ * UINT32_MAX if polls is 0.
  */
 static uint32_t duo_param_mask(size_t polls)
 {
@@ -99,10 +97,7 @@ static void duo_param_read(const struct duo_param *param)
 		duo_param_read_text(param);
 }
 
-/*
- * Warns of variables that have the former name of a parameter, and so no
- * effect.
- */
+/* Warns of former names of parameters, which have no effect. */
 static void duo_params_warn_renamed(void)
 {
 	size_t prefix = strlen(duo_prov.name);

@@ -6,8 +6,8 @@
  * the application opens to the hook. The application gets the core's infos,
  * names and addresses, but objects of ofi_duo, from the fabric on. If near
  * cannot provide all that an info promises, a domain of that info, and all
- * objects in it, are the core's. Passive endpoints and event queues always are.
- * docs/hook.md has the attributes.
+ * objects in it, are the core's. Passive endpoints and event queues are always
+ * the core's. docs/hook.md has the attributes.
  */
 
 #include "config.h"
@@ -72,7 +72,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Opens a domain of the core: only other providers define flags. */
+/* Opens a domain of the core, because only another provider passes flags. */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
@@ -116,7 +116,7 @@ static struct fi_ops_fabric duo_hook_ops = {
 
 /*
  * Wraps a fabric that the application has opened. attr contains only the core's
- * fabric; context is the core's struct fi_provider. If this returns an error,
+ * fabric; context is the core's struct fi_provider. If the result is an error,
  * the application gets the core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,

@@ -119,9 +119,9 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Opens a hidden CQ for sends or receives if the application has bound none,
- * because it uses counters, or only sends or only receives: both paths need
- * CQs.
+ * Opens a hidden CQ for sends or receives if the application has bound none.
+ * Both paths need CQs, but the application may use counters, or may only send
+ * or only receive.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -241,7 +241,7 @@ static int duo_ep_enable(struct duo_ep *ep)
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
-	duo_cntr_rouse(ep);	/* threads that sleep must arm ep, too */
+	duo_cntr_rouse(ep);	/* sleeping threads must wake, to arm ep */
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }
@@ -303,10 +303,10 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Entries in the core's CQ may refer to receives of this endpoint, so this
- * reads them before it frees the receives. While ep->closing is set, no message
- * is matched, and so no receive is posted to, or recalled from, a closed core
- * endpoint.
+ * Closes an endpoint. Entries in the core's CQ may refer to its receives, so
+ * these entries are read before the receives are freed. While ep->closing is
+ * set, no message is matched. So no receive is posted to, or recalled from, a
+ * closed endpoint of the core.
  */
 static int duo_ep_close(struct fid *fid)
 {
@@ -317,7 +317,7 @@ static int duo_ep_close(struct fid *fid)
 	duo_lock(&domain->lock);
 	ep->closing = true;
 	duo_ep_attend(ep);
-	if (ep->path_ep[FI_DUO_LOCAL])	/* so that sent messages leave */
+	if (ep->path_ep[FI_DUO_LOCAL])	/* transfers queued messages */
 		domain->peer->drain(ep);
 	duo_ep_drain_core(ep);
 	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
@@ -349,7 +349,7 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/* Returns the core's value, because the local transport's queues are longer. */
+/* Returns the core's value, which is smaller than the local transport's. */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo(): calls the core's and restricts its infos. */
+/* fi_getinfo(): gets the core's infos and restricts them. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +51,8 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 }
 
 /*
- * Returns the infos of the core for these hints, which contain its name; NULL:
- * none.
+ * Returns the core's infos for these hints, which contain the core's name;
+ * NULL: none.
  */
 static struct fi_info *duo_ask_core(const struct duo_query *query,
 				    const struct fi_info *hints)
@@ -90,8 +90,8 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 }
 
 /*
- * Removes the name of the core if the module has only one, because libfabric
- * sets the module's own name in its place.
+ * Removes the name of the core if the module has only one core, because
+ * libfabric sets the module's own name in its place.
  */
 static void duo_info_conceal(struct fi_info *info)
 {
@@ -178,10 +178,11 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * Returns the names of the requested stacks of providers, separated by commas:
- * from the hints, else from FI_PROVIDER, else the core of the fabric in the
- * hints, else from the parameter "cores". *named is true for the first two. The
- * caller must free the string. NULL: no memory.
+ * Returns the names of the requested stacks of providers, separated by commas.
+ * They are from the hints, else from FI_PROVIDER, else the core of the fabric
+ * in the hints, else from the parameter "cores". Sets *named to true if they
+ * are from the hints or FI_PROVIDER. The caller must free the string. NULL: no
+ * memory.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -215,8 +216,8 @@ static char *duo_wanted_core(const char *stack, bool named)
 }
 
 /*
- * Appends the infos of one core. Appends infos that are not wrapped only if
- * there are no others. Returns the new tail.
+ * Appends the infos of one core. Appends infos of fabrics that are not wrapped
+ * only if the core has no other infos. Returns the new tail.
  */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,

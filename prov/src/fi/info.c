@@ -79,9 +79,9 @@ static void duo_info_unprefix(struct fi_info *info)
 
 /*
  * Returns the info for the core that corresponds to an info of ofi_duo; NULL:
- * no memory. Without ofi_duo's fids, and without FI_LOCAL_COMM and
- * FI_MULTI_RECV: ofi_duo itself carries local messages, and posts single
- * receives to the core.
+ * no memory. The new info lacks ofi_duo's fids. It also lacks FI_LOCAL_COMM and
+ * FI_MULTI_RECV, because ofi_duo itself carries local messages, and posts
+ * single receives to the core.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -182,8 +182,8 @@ int duo_info_restrict(struct fi_info *info)
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
 	/*
-	 * FI_REMOTE_COMM only if the core has it: over the loopback device no
-	 * core reaches another host
+	 * FI_REMOTE_COMM only if the core has it, because over the loopback
+	 * device no core reaches another host
 	 */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
@@ -231,8 +231,8 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 }
 
 /*
- * True if ofi_duo supports all of an info. ours: a copy, which is restricted
- * here.
+ * True if ofi_duo supports all of an info. ours: a copy of the info, which this
+ * function restricts.
  */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
@@ -282,7 +282,7 @@ static const struct fi_info duo_offer = {
 	},
 };
 
-/* Only the first field is checked for hints that request no messages. */
+/* For hints that request no messages, only the first field is checked. */
 static const struct duo_hint duo_offer_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -368,9 +368,9 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 
 /*
  * Removes orders between messages and RMA, and FI_FENCE, unless the hints
- * request them: they cost time on the local path, or disable that path. If near
- * keeps these orders and the hints request no order at all, the info has the
- * orders, as an info of another provider would.
+ * request them, because they cost time on the local path, or disable that path.
+ * If near keeps these orders and the hints request no order at all, the orders
+ * stay, as in an info of another provider.
  */
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)

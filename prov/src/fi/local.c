@@ -6,9 +6,9 @@
  * it in the registry. If a step fails, the core carries all messages.
  *
  * Several processes may start at the same time. If space is lacking, or the
- * name of the record is in use, a process repeats the start once: it holds the
- * directory's lock alone and sweeps first. With duo_transport.alone each start
- * is made that way.
+ * name of the record is in use, a process starts once more, with the
+ * directory's lock held alone and after a sweep. If duo_transport.alone is set,
+ * each start is made that way.
  */
 
 #include <errno.h>
@@ -153,9 +153,9 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Starts with the directory's lock held together with others. Takes that lock
- * before the domain's. If a stopped process does not release it, starts without
- * it. Returns 0 or a negative error.
+ * Starts with the directory's lock held together with other processes. Takes
+ * that lock before the domain's. If a stopped process does not release the
+ * directory's lock, starts without the lock. Returns 0 or a negative error.
  */
 static int duo_local_open_together(struct duo_ep *ep)
 {

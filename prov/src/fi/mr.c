@@ -6,7 +6,7 @@
  * for copies (device/device.h). near's region table lists the region under the
  * core's key, for RMA of local peers (transport/near/onesided.h). Key and
  * descriptor are the core's, so descriptors are passed to the core unchanged.
- * The object is ofi_duo's, because it is bound to endpoints of ofi_duo.
+ * The fid is ofi_duo's, because the region is bound to endpoints of ofi_duo.
  */
 
 #include <stdlib.h>
@@ -50,9 +50,9 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter for remote accesses. Only the core's counter counts them, so
- * from now on the core must carry all accesses to the region. Returns 0 or a
- * negative error.
+ * Binds a counter for remote accesses. Only the core's counter counts remote
+ * accesses. So from now on the core must carry all accesses to the region.
+ * Returns 0 or a negative error.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)

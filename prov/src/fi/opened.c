@@ -121,8 +121,8 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 /*
  * True if an endpoint of this info can be opened in the domain. If the core's
  * info contains the domain, the core has added the capabilities of the info to
- * it. FI_HMEM is the exception: it must have been requested when the domain was
- * opened, because the local transport was chosen without it.
+ * the domain. FI_HMEM is the exception: it must have been requested when the
+ * domain was opened, because the local transport was chosen without it.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)

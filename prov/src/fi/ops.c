@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The tables of local transports and of struct duo_up, and the choice of the
- * calls.
- */
+/* The tables of local transports and struct duo_up; the choice of calls. */
 
 #include "fi/api.h"
 #include "core/lazy.h"
@@ -14,10 +11,7 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/*
- * Sets the tables of calls: those that take the lock if the domain's lock is
- * on.
- */
+/* Sets the tables of calls, which take the domain's lock if it is on. */
 void duo_ep_calls(struct duo_ep *ep)
 {
 	bool locked = ep->domain->lock.on;

@@ -13,8 +13,8 @@
 #define DUO_MIN_MULTI_RECV 64	/* used if the core has no default; bytes */
 
 /*
- * Sets the default flags of receives. ofi_duo implements FI_MULTI_RECV itself:
- * the core gets single receives (rx/multi.c).
+ * Sets the default flags of receives. The core does not get FI_MULTI_RECV,
+ * because ofi_duo posts single receives to it (rx/multi.c).
  */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
@@ -84,7 +84,7 @@ static int duo_ep_get(void *to, size_t *room, const void *from, size_t len)
 	return 0;
 }
 
-/* fi_getopt(). Two options are ofi_duo's own; the core has all others. */
+/* fi_getopt(). Two options are ofi_duo's own; the core returns all others. */
 int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 			 size_t *optlen)
 {

@@ -64,8 +64,8 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 	*reason = ep->map->reason[addr];
 	if (*reason == FI_DUO_OK &&
 	    duo_route_state(word) == DUO_ROUTE_UNDECIDED)
-		*reason = FI_DUO_UNDECIDED;	/* the path is undecided: no
-						 * reason is stored yet */
+		*reason = FI_DUO_UNDECIDED;	/* no reason is stored before
+						 * the path is decided */
 	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
 		*path = FI_DUO_LOCAL;
 	return 0;
@@ -100,10 +100,7 @@ struct fi_ops_duo duo_ops = {
 	.reason_str = duo_ops_reason_str,
 };
 
-/*
- * Prints the statistics by a single write(), so that lines of several processes
- * do not mix.
- */
+/* Prints the statistics by one write(), so that lines do not mix. */
 void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats stats = duo_stats_of(ep);
