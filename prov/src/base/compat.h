@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between the headers of libfabric 1.17 to 2.7, as far as ofi_duo
- * is concerned. One that needs no code: fi_peer_rx_entry has no list links
- * since 2.3, but ofi_duo uses links of its own. Versions also differ in
+ * Differences between the headers of libfabric 1.17 to 2.7, as far as they
+ * matter to ofi_duo. One difference needs no code: fi_peer_rx_entry has no list
+ * links since 2.3, but ofi_duo uses links of its own. Versions also differ in
  * behavior; therefore fi/entry_core.c permits libfabric's shm only in the
  * version for which the module was built.
  */
@@ -85,10 +85,10 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 }
 #else
 /*
- * libfabric 1.x. shm cannot be a peer provider there: its CQ cannot be opened
- * (1.17), or the types of fi_peer(3) differ (1.18 to 1.22). shm/none.c replaces
- * the folder shm. The types below are the parts of fi_peer(3) that ofi_duo's
- * own structures contain.
+ * libfabric 1.x. shm cannot be a peer provider there, because its CQ cannot be
+ * opened (1.17), or the types of fi_peer(3) differ (1.18 to 1.22). shm/none.c
+ * replaces the folder shm. The types below are the parts of fi_peer(3) that
+ * ofi_duo's own structures contain.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -128,9 +128,9 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Return a copy of the fields that all versions have. The other fields are 0:
- * an application with older headers lacks some, and those that 2.7 adds for
- * FI_XPU are not supported.
+ * Return a copy of the fields that all versions have. The other fields are 0,
+ * because an application with older headers lacks some of them, and because
+ * ofi_duo does not support those that 2.7 adds for FI_XPU.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

@@ -5,14 +5,16 @@
  * A decoy behind the fid of a fabric or domain, for providers that take each
  * fid in hints for one of their own. fi_getinfo() passes the hints to all
  * providers. efa of libfabric 2.4 and newer then reads a struct util_fabric or
- * util_domain behind ofi_duo's fid, and compares its name: docs/upstream.md.
+ * util_domain behind ofi_duo's fid, and compares the name in it
+ * (docs/upstream.md).
  *
  * Each pointer in the decoy points to a block of pointers, and these point to
  * the block itself. So each chain of loads stays within the block, whichever
- * structure the reader expects. Read as text, the block is "": on a
- * little-endian machine the block's first byte is 0, because its address is a
- * multiple of 256; on a big-endian machine, because the top byte of the address
- * is 0. No provider has an empty name, so the reader rejects the hints.
+ * structure the reader expects. Read as text, the block is "", because its
+ * first byte is 0. On a little-endian machine it is the lowest byte of the
+ * block's address, a multiple of 256; on a big-endian machine it is the top
+ * byte, 0 in all addresses. No provider has an empty name, so the reader
+ * rejects the hints.
  *
  * Cost: 256 bytes for each object; nothing on the data path.
  */
@@ -23,9 +25,7 @@
 
 #define DUO_DECOY_WORDS 32
 
-/*
- * Must directly follow the fid, which must be the first member of the object.
- */
+/* Must directly follow the fid, the first member of the object. */
 struct duo_decoy {
 	const void *word[DUO_DECOY_WORDS];
 };

@@ -48,10 +48,7 @@
 	no(join, struct fid_ep *ep, const void *addr, uint64_t flags, \
 	   struct fid_mc **mc, void *context)
 
-/*
- * FI_XPU of libfabric 2.7: operations with which code on a GPU uses an
- * endpoint.
- */
+/* FI_XPU of libfabric 2.7: operations for the use of an endpoint by a GPU. */
 #ifdef FI_XPU
 #define DUO_NO_XPU(no) \
 	no(xpu_ctx, struct fid_domain *domain, struct fi_xpu_attr *attr, \

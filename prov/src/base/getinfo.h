@@ -18,8 +18,8 @@
 #define DUO_GETINFO_HIDDEN (1ULL << 60)	/* infos of hidden providers as well */
 
 /*
- * True while this thread runs such a call: fi_getinfo() also calls ofi_duo,
- * which must then return no info.
+ * True while this thread runs such a call. fi_getinfo() then also calls
+ * ofi_duo, which must return no info.
  */
 extern __thread bool duo_in_getinfo;
 

@@ -8,8 +8,8 @@
 #include "base/log.h"
 
 /*
- * Returns the value of a field; 0 if the structure is missing, which in hints
- * requires nothing.
+ * Returns the value of a field. Returns 0 if the structure is missing, because
+ * 0 in hints requires nothing.
  */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)

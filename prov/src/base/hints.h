@@ -53,12 +53,12 @@ struct duo_hint_beyond {
 	uint64_t asked;			/* value in the hints */
 	uint64_t most;			/* value in the info */
 };
-/* Returns the first field in the list in which the hints exceed the info. */
+/* Returns the first field in which the hints exceed the info. */
 struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
 					size_t count);
-/* True if no field exceeds the info. Otherwise logs the first one. */
+/* True if no field exceeds the info. Otherwise logs the first field. */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
 #define DUO_HINTS_BEYOND(hints, info, table) \

@@ -3,8 +3,8 @@
 
 /*
  * The lock of a domain, see docs/objects.md. With FI_THREAD_DOMAIN the
- * application serializes its calls into a domain: the lock is off, and costs
- * one predictable branch. The lock is a futex, because the mutex of the C
+ * application serializes its calls into a domain. The lock is then off, and
+ * costs one predictable branch. The lock is a futex, because the mutex of the C
  * library takes 50 instructions for each call of the data path. Not recursive.
  *
  * Cost: one atomic operation to lock, and one to unlock, both inline. If

@@ -16,7 +16,7 @@
 /* This provider. fi_prov_ini() sets its functions. */
 extern struct fi_provider duo_prov;
 
-/* The directory of shm_open(3), and the remedy for the case that it is full. */
+/* The directory of shm_open(3), and the remedy if that directory is full. */
 #define DUO_DEV_SHM "/dev/shm"
 #define DUO_ENLARGE_DEV_SHM \
 	"Enlarge " DUO_DEV_SHM " (docker --shm-size, Kubernetes emptyDir " \

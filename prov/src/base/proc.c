@@ -77,16 +77,13 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	return 0;
 }
 
-/* True if the main thread has ended; others may still run. */
+/* True if the main thread has ended. Other threads may still run. */
 static bool duo_stat_ended(const struct duo_stat *stat)
 {
 	return stat->state == 'Z' || stat->state == 'X';
 }
 
-/*
- * True if all threads have ended, and the parent has not waited for the
- * process.
- */
+/* True if all threads have ended, but the parent has not waited. */
 static bool duo_stat_zombie(const struct duo_stat *stat)
 {
 	return duo_stat_ended(stat) && stat->threads <= 1;
@@ -105,8 +102,8 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * See duo_proc_check(). Checks a process that is not in /proc, which may hide
- * the process. A kernel without pidfds cannot check it: returns an error.
+ * See duo_proc_check(). Checks a process that /proc does not show, perhaps
+ * because /proc hides it. Returns an error if the kernel has no pidfds.
  */
 static int duo_proc_hidden(pid_t pid)
 {
@@ -282,7 +279,7 @@ bool duo_proc_user_known(void)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
-	/* this namespace maps all users: no other user has the overflow uid */
+	/* if all users are mapped, no other user has the overflow uid */
 	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;
@@ -313,8 +310,8 @@ bool duo_proc_ended(int pidfd)
 }
 
 /*
- * See proc.h. The kernel allocates the lowest free descriptor: if fd is high,
- * few are left.
+ * See proc.h. The kernel allocates the lowest free descriptor. So few are left
+ * if fd is high.
  */
 bool duo_proc_scarce(int fd)
 {

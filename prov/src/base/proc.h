@@ -32,9 +32,9 @@ int duo_proc_open_own(int fd, int flags);
 ssize_t duo_proc_link(pid_t pid, int fd, char *target, size_t size);
 /*
  * Returns 0 if the process with this pid and start time exists (start 0:
- * unknown), -ESRCH if it has ended. Returns another -errno if that cannot be
- * found out, for example because no descriptor is free, or because /proc hides
- * the process.
+ * unknown). Returns -ESRCH if it has ended. Returns another -errno if the check
+ * fails, for example because no descriptor is free, or because /proc hides the
+ * process.
  */
 int duo_proc_check(pid_t pid, uint64_t start);
 
@@ -53,9 +53,9 @@ int duo_proc_ns(uint64_t *pid_ns);
 uint64_t duo_proc_inode(const char *path);
 
 /*
- * True if a file, or a message of a socket, that has this process's effective
- * uid must be of this user. False if that uid is the overflow uid, which stands
- * for all users that this user namespace does not map.
+ * True if a file or a socket's message with this process's effective uid must
+ * be of this user. False if that uid is the overflow uid, which stands for all
+ * users that this user namespace does not map.
  */
 bool duo_proc_user_known(void);
 

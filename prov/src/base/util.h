@@ -12,10 +12,7 @@
 
 #include <stddef.h>
 
-/*
- * These override the compiler's decision, which depends on the number of
- * callers.
- */
+/* Override the compiler's decision, which depends on the number of callers. */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
