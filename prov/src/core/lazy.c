@@ -5,8 +5,8 @@
  * Posting and recalling deferred receives. A recall relies on fi_cancel() being
  * synchronous on every supported core. So after fi_cancel(), ofi_duo reads the
  * core's CQ until it is empty. If the canceled entry was in the CQ, ofi_duo may
- * match the receive. If not, the core has matched it. docs/matching.md has the
- * proof. The caller must hold the domain's lock.
+ * match the receive. If not, the core has matched the receive. docs/matching.md
+ * has the proof. The caller must hold the domain's lock.
  */
 
 #include <assert.h>
@@ -252,7 +252,7 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * Posts the whole list if one of its receives overlaps with *want, because the
- * core must have that receive first. To be called before a receive or a peek
+ * core must have that receive first. Must be called before a receive or a peek
  * for *want goes to the core. Returns 0 or -FI_EAGAIN.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
@@ -262,8 +262,8 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Doubles the number of polls for which receives are deferred. Backoff after a
- * recall, because local messages match the receives.
+ * Doubles the number of polls for which receives are deferred. Called after a
+ * recall, which shows that local messages match the receives.
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -283,7 +283,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* the value that fi_cancel(3) returns proves nothing */
+	/* the result of fi_cancel() does not show which side matched rx */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -301,9 +301,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/*
- * Returns the last receive on the core that was posted after "seq"; NULL: none.
- */
+/* Returns the last receive on the core posted after "seq"; NULL: none. */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {

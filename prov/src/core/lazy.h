@@ -19,7 +19,8 @@
 
 /* lazy.c */
 /*
- * Posts rx to the core. Returns 0, or the core's error; -FI_EAGAIN: try later.
+ * Posts rx to the core. Returns 0 or the core's error; -FI_EAGAIN: the core
+ * accepts no receive now.
  */
 int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
@@ -30,10 +31,7 @@ void duo_lazy_insert(struct duo_rx *rx);
  * nothing if "lazy" is in no list.
  */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
-/*
- * Makes rx blocked: the core does not get it until a multi-receive buffer is
- * used up.
- */
+/* Makes rx blocked until a multi-receive buffer is used up. */
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
@@ -102,8 +100,8 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	else
 		ep->domain->waits++;
 	duo_ep_chore(ep);
-	duo_cq_rouse(ep->rx_cq);	/* only a poll posts rx: the sleeping
-					 * thread must poll */
+	duo_cq_rouse(ep->rx_cq);	/* the sleeping thread must poll,
+					 * because only a poll posts rx */
 }
 
 /* Appends rx to the list of deferred receives. */

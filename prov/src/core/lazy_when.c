@@ -14,7 +14,7 @@
 #include "core/read.h"
 
 #define DUO_LOOK_MIN 4	/* fewest polls between two reads of the clock */
-#define DUO_LOOK_SLOW 4000	/* us between two reads of the clock; above:
+#define DUO_LOOK_SLOW 4000	/* us between two reads of the clock; more:
 				 * polls are slow */
 #define DUO_LOOK_MAX 64		/* most polls between two reads of the clock */
 
@@ -48,7 +48,7 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 
 /*
  * Aging. Local messages may match receives as fast as the application posts new
- * ones, so the local transport is never idle, and lazy.limit never reached.
+ * ones. The local transport is then never idle, and lazy.limit never reached.
  * Therefore the oldest receive is posted every defer_us, and the whole list
  * after defer_us multiplied by its length. The core is polled immediately
  * afterwards, because the poll of the local transport comes next, and its
@@ -111,9 +111,9 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives of all endpoints of the CQ, even if they only send
- * with it: a send may complete only after its peer has sent a message, which a
- * deferred receive of this endpoint must match.
+ * Posts deferred receives of all endpoints of the CQ, even of those that only
+ * send with it, because a send may complete only after its peer has sent a
+ * message, which a deferred receive of this endpoint must match.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

@@ -120,8 +120,8 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 
 /*
  * Registers a region; fi/mr.c makes no other registration call. This core's
- * region is only a key: near's region table has the memory of the regions that
- * peers may access.
+ * region is only a key, because near's region table has the memory of the
+ * regions that peers may access.
  */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Completion queues, counters and endpoints of the core that carries nothing;
- * see none.h.
- */
+/* CQs, counters and endpoints of the core that carries nothing (none.h). */
 
 #include <stdbool.h>
 #include <string.h>
@@ -61,7 +58,6 @@ int duo_none_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	return 0;
 }
 
-/* Returns 0: this core counts nothing. */
 static uint64_t duo_none_cntr_read(struct fid_cntr *cntr)
 {
 	return 0;

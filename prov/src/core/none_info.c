@@ -35,10 +35,7 @@
 				 * a limit */
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
-/*
- * Sets all fields that hints can limit to the largest values. The other fields
- * stay 0.
- */
+/* Sets the fields that hints can limit to the largest values. */
 static void duo_none_offer(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
@@ -156,8 +153,8 @@ static bool duo_none_set_mr(struct fi_info *info,
 }
 
 /*
- * True unless the hints have FI_HMEM without FI_MR_HMEM, which device memory
- * needs: a copy finds the region by its descriptor.
+ * True unless the hints have FI_HMEM without FI_MR_HMEM. Device memory needs
+ * FI_MR_HMEM, because a copy finds the region by its descriptor.
  */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {

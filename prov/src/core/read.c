@@ -108,9 +108,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/*
-	 * efa reports the length of the message, not of the bytes in the buffer
-	 */
+	/* efa reports the message's length, not that of the bytes stored */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -241,8 +239,8 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	ssize_t count;
 
 	/*
-	 * no more entries than the running read can return: the others would be
-	 * copied twice, through the ring
+	 * no more entries than the running read can return, because other
+	 * entries would be copied twice, through the ring
 	 */
 	if (cq->sink.room && cq->sink.room < batch)
 		batch = cq->sink.room;

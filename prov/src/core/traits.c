@@ -21,8 +21,8 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * The traits of a provider: of the whole stack if "whole", else of each stack
- * that contains it.
+ * The traits of a provider. whole: of the stack of this name; else of each
+ * stack that contains the name.
  */
 static const struct duo_traits_row {
 	const char *name;
@@ -143,8 +143,9 @@ static const struct {
 
 /*
  * See traits.h. efa's functions would take ofi_duo's objects for efa's. The
- * replacement of query_mr() passes the core's region to efa. Operations on
- * queues and work requests would bypass ofi_duo: they are rejected.
+ * replacement of query_mr() passes the core's region to efa. Returns
+ * -FI_EOPNOTSUPP for the operations on queues and work requests, which would
+ * bypass ofi_duo.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

@@ -18,8 +18,8 @@ enum duo_recv_when {
 	DUO_RECV_NO_SOURCE, /* never: the receive's source is not in the AV */
 	DUO_RECV_NOW,
 	DUO_RECV_LATER,	/* deferred, because a local message may match */
-	DUO_RECV_NEVER,		/* never, because the source is confirmed: it
-				 * sends over the local path only */
+	DUO_RECV_NEVER,		/* never, because the source is confirmed, and
+				 * so sends over the local path only */
 };
 
 /*
@@ -89,7 +89,7 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 	return duo_want_final(rx->ep, rx->kind, &want);
 }
 
-/* True if rx, posted now, would never go to the core. */
+/* True if the core would never get rx, were it posted now. */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
