@@ -22,10 +22,7 @@
 #define DUO_CUDA_PORTABLE 1		/* CU_MEMHOSTREGISTER_PORTABLE */
 #define DUO_CUDA_NOT_READY 600		/* CUDA_ERROR_NOT_READY */
 
-/*
- * The functions of the CUDA driver API that ofi_duo calls. Each returns a
- * CUresult.
- */
+/* The CUDA driver's functions that ofi_duo calls. Each returns a CUresult. */
 static struct duo_cuda {
 	int (*init)(unsigned int flags);
 	int (*pointer)(void *data, int attribute, uint64_t addr);
@@ -71,17 +68,15 @@ static const struct {
 
 #define DUO_CUDA_SYMBOLS (sizeof(duo_cuda_symbols) / sizeof(*duo_cuda_symbols))
 
-/*
- * A CUDA context and ofi_duo's stream in it. All regions of the context share
- * it.
- */
+/* A CUDA context, and ofi_duo's stream for all regions of the context. */
 struct duo_cuda_stream {
 	LIST_ENTRY(duo_cuda_stream) link;
 	void *context;
 	void *stream;
 	int device;		/* device of which the primary context is
 				 * retained; -1: none */
-	unsigned int refs; /* number of regions, copies and pinned blocks */
+	unsigned int refs; /* number of regions, copies and pinned blocks that
+			    * use the stream */
 	unsigned int copies;	/* number of copies that have not ended */
 	struct duo_cuda_copy *spare;
 };
@@ -107,10 +102,7 @@ static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* protected by
 							 * duo_cuda_lock */
 
-/*
- * Loads the library. It is never unloaded, because the application uses it as
- * well.
- */
+/* Loads the library for good, because the application uses it as well. */
 static void duo_cuda_load(void)
 {
 	void *library = dlopen(duo_cuda_library, RTLD_NOW | RTLD_LOCAL);
@@ -134,7 +126,8 @@ static void duo_cuda_load(void)
 
 /*
  * Finds the context that the memory belongs to. Memory of a pool belongs to no
- * context: uses the primary context of the device. Returns 0 or -FI_EIO.
+ * context. For such memory, uses the primary context of the device. Returns 0
+ * or -FI_EIO.
  */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
@@ -246,8 +239,8 @@ int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 }
 
 /*
- * Closes a stream that nothing uses. The caller must hold duo_cuda_lock. The
- * calls fail, without harm, if the application has destroyed the context.
+ * Closes a stream that nothing uses. The caller must hold duo_cuda_lock. If the
+ * application has destroyed the context, the driver's calls fail without harm.
  */
 static void duo_cuda_stream_close(struct duo_cuda_stream *stream)
 {
@@ -282,7 +275,7 @@ void duo_cuda_close(void *state)
 	void *context;
 
 	pthread_mutex_lock(&duo_cuda_lock);
-	/* when this returns, the application may free the memory */
+	/* after this function the application may free the memory */
 	if (stream->copies && cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
 		cuda.wait(stream->stream);
 		cuda.pop(&context);
@@ -292,8 +285,8 @@ void duo_cuda_close(void *state)
 }
 
 /*
- * Returns a copy with an event; NULL: failed. The stream's context must be the
- * current one.
+ * Returns a copy with an event, or NULL after a failure. The stream's context
+ * must be the current one.
  */
 static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 {
@@ -373,7 +366,7 @@ int duo_cuda_done(struct duo_device_held *held)
 	if (ret == DUO_CUDA_SUCCESS) {
 		ret = cuda.query(copy->event);
 		/*
-		 * when this returns, the caller may use the buffers of the
+		 * after this function the caller may use the buffers of the
 		 * failed copy
 		 */
 		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
@@ -387,8 +380,8 @@ int duo_cuda_done(struct duo_device_held *held)
 }
 
 /*
- * Pins host memory, for fast copies. Returns NULL if that fails: copies are
- * then slower, because they go through memory of the driver.
+ * Pins host memory. Returns NULL if that fails. Copies are then slower, because
+ * they go through memory of the driver.
  */
 struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 {

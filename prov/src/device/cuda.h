@@ -19,8 +19,8 @@
 #define DUO_CUDA_LIBRARY "libcuda.so.1"
 
 /*
- * Name of the driver's library. NULL, in a test: use the symbols of this
- * program.
+ * Name of the driver's library. If it is NULL, in a test, the symbols of this
+ * program are used.
  */
 extern const char *duo_cuda_library;
 

@@ -221,7 +221,7 @@ struct duo_device_stage {
 };
 
 /*
- * Returns the domain's stage, which it creates at the first call. The memory
+ * Returns the domain's stage, which the first call creates. The stage's memory
  * stays pinned until the domain closes. NULL: no memory.
  */
 static struct duo_device_stage *duo_device_stage(struct duo_domain *domain,

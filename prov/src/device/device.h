@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory (FI_HMEM): copies between a device and host memory. near, which
- * accesses host memory only, needs them to carry messages and RMA from and to
- * device memory. The application passes the core's descriptors; the descriptor
- * identifies a region of device memory. A buffer in host memory has no
- * descriptor, or one that belongs to no such region.
+ * Device memory (FI_HMEM): copies between a device and host memory. near
+ * accesses host memory only, and needs these copies to carry messages and RMA
+ * from and to device memory. The application passes the core's descriptors; the
+ * descriptor identifies a region of device memory. A buffer in host memory has
+ * no descriptor, or one that belongs to no such region.
  *
  * A table has a row of functions for each interface. fi_mr_regattr() prepares a
  * region for copies. A copy does not wait for the application's work on the
@@ -17,8 +17,8 @@
  * Cost: without device memory, a branch for each message. With it, a search of
  * a tree for each buffer that has a descriptor, and for a message from or to
  * device memory a copy of 10 us and more. Lock: the domain's. The functions
- * register, forget, unlist and list take it; those that follow must be called
- * with it held.
+ * register, forget, unlist and list take it; the functions below them must be
+ * called with it held.
  */
 #ifndef DUO_DEVICE_H
 #define DUO_DEVICE_H
@@ -46,8 +46,8 @@ struct duo_device_held {
 struct duo_device_iface {
 	enum fi_hmem_iface id;
 	const char *name;	/* NULL: end of the table */
-	const char *library;	/* library of the interface; if loaded: the
-				 * process may use the interface */
+	const char *library;	/* library of the interface; if it is loaded,
+				 * the process may use the interface */
 	/*
 	 * Prepares copies from and to the memory at addr, on the device in
 	 * attr. Returns 0 or -errno, and a state for the functions below.
@@ -79,8 +79,8 @@ extern const struct duo_device_iface *duo_device_ifaces;
  */
 const char *duo_device_unsupported(void);
 /*
- * Prepares a region for copies, after the core has registered it. Returns 0, or
- * -errno after a warning: the region must not be used.
+ * Prepares a region for copies, after the core has registered it. Returns 0.
+ * Returns -errno after a warning if the region must not be used.
  */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr);
 void duo_device_forget(struct duo_mr *mr);
@@ -88,7 +88,7 @@ void duo_device_forget(struct duo_mr *mr);
  * A region is listed by its descriptor. duo_device_unlist() must be called
  * before the core changes that descriptor, duo_device_list() afterwards. A
  * region without a descriptor is not listed. duo_device_list() returns 0, or
- * -FI_ENOMEM: not listed.
+ * -FI_ENOMEM if it cannot list the region.
  */
 void duo_device_unlist(struct duo_mr *mr);
 int duo_device_list(struct duo_mr *mr);
