@@ -69,8 +69,8 @@ int duo_record_locked(int fd)
 }
 
 /*
- * Tests the process as well as the lock, because a child of fork() inherits the
- * owner's lock.
+ * See registry_record.h. Also tests the process, because a child of fork()
+ * inherits the owner's lock.
  */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
@@ -262,8 +262,8 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	if (duo_proc_ns(&pub->pid_ns))
-		return -FI_EOPNOTSUPP;	/* without an id, local peers cannot
-					 * find this process */
+		return -FI_EOPNOTSUPP;	/* local peers need the id of this pid
+					 * namespace */
 	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);
@@ -271,15 +271,18 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (ret < 0)
 		return ret;
 	pub->fd = ret;
-	/* no race: only the owner of the file "name.new" may create "name" */
+	/*
+	 * no race, because only the owner of the file "name.new" may create
+	 * "name"
+	 */
 	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		ret = -FI_EADDRINUSE;
 	else
 		ret = duo_pub_write(pub, &record);
 	if (ret)
 		duo_registry_withdraw(pub);
-	if (ret == -FI_EADDRINUSE)	/* path without suffix, for the caller's
-					 * warning */
+	if (ret == -FI_EADDRINUSE)	/* the caller's warning shows the path
+					 * without suffix */
 		duo_pub_cut_suffix(pub);
 	return ret;
 }
@@ -315,7 +318,7 @@ void duo_registry_withdraw(struct duo_publication *pub)
 
 /*
  * Translates a result of duo_record_check(). If /proc hides the process, the
- * lock of its file proves that it is alive.
+ * lock of its record proves that it is alive.
  */
 static enum fi_duo_reason duo_record_reason(int check)
 {

@@ -35,10 +35,7 @@
 					 * byte */
 #define DUO_PATH_MAX 512	/* longest path in the registry, bytes */
 
-/*
- * The record of an endpoint, as its owner uses it. fd is -1 while there is no
- * record.
- */
+/* The record of an endpoint, for its owner. fd is -1 if it has none. */
 struct duo_publication {
 	int fd;
 	int dir;		/* descriptor of the user's directory */
@@ -51,7 +48,8 @@ struct duo_publication {
 	enum duo_transport_kind peer;
 	uint64_t compat_id; /* compatibility id; must be equal at both ends */
 	bool any_pid_ns; /* peers in other pid namespaces can connect, too */
-	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* name or address at the local
+	char peer_name[DUO_TRANSPORT_NAME_MAX];	/* the endpoint's name or
+						 * address at the local
 						 * transport */
 };
 
@@ -66,10 +64,10 @@ enum duo_registry_hold {
 };
 
 /*
- * registry_owner.c: opens the user's directory, or creates it. Returns its
- * descriptor or -errno. Stores its path in dir, which is NULL or has
- * DUO_PATH_MAX bytes. -FI_EPERM: the kernel cannot distinguish this user from
- * others (overflow uid), or the file system has no owners.
+ * registry_owner.c: opens the user's directory, or creates it. Returns the
+ * directory's descriptor or -errno. Stores the directory's path in dir, which
+ * is NULL or has DUO_PATH_MAX bytes. -FI_EPERM: the kernel cannot distinguish
+ * this user from others (overflow uid), or the file system has no owners.
  */
 int duo_registry_open(const char *base, char *dir);
 /*
@@ -98,10 +96,7 @@ void duo_registry_leave(int dir, const char *file);
  * NULL: an error.
  */
 DIR *duo_registry_list(int dir);
-/*
- * Returns the number of records, including those of endpoints that have
- * recently failed.
- */
+/* Returns the number of records, also of endpoints that have just failed. */
 size_t duo_registry_count(int dir);
 /*
  * Returns a number that changes whenever a file is created or removed. 0: the
@@ -110,10 +105,10 @@ size_t duo_registry_count(int dir);
 uint64_t duo_registry_state(int dir);
 
 /*
- * registry_sweep.c: removes the records of failed processes, and calls the
- * transport of each, peers[kind], to remove all else that these processes have
- * left. Returns the number of endpoints that are alive. The caller must hold
- * the lock alone.
+ * registry_sweep.c: removes the records of failed processes. Calls the
+ * transport of each record, peers[kind], to remove all else that the process
+ * has left. Returns the number of endpoints that are alive. The caller must
+ * hold the lock alone.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /* Sweeps, at most once a second. Does nothing while other processes start. */
@@ -131,18 +126,18 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /*
- * Both remove the record, so that no peer finds it. duo_registry_withdraw()
- * also closes the record and leaves the directory. They need no lock, and may
- * be called again.
+ * Both remove the record, so that no peer finds the endpoint.
+ * duo_registry_withdraw() also closes the record and leaves the directory. They
+ * need no lock, and may be called again.
  */
 void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
  * Looks up the record of a core address for the endpoint with the record *self.
- * Returns FI_DUO_OK, and the peer's name at the local transport in peer_name
- * (DUO_TRANSPORT_NAME_MAX bytes). Otherwise returns the reason why the two
- * cannot connect. Needs no lock.
+ * Returns FI_DUO_OK, and stores the peer's name at the local transport in
+ * peer_name (DUO_TRANSPORT_NAME_MAX bytes). Otherwise returns the reason why
+ * the two endpoints cannot connect. Needs no lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,

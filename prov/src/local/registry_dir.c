@@ -85,8 +85,8 @@ int duo_registry_lock(const char *base, enum duo_registry_hold hold)
 }
 
 /*
- * Unlocks explicitly: a child of fork() may have the descriptor, so close()
- * alone might not.
+ * Unlocks explicitly, because close() alone does not if a child of fork() has
+ * the descriptor.
  */
 void duo_registry_unlock(int lock)
 {
@@ -94,9 +94,7 @@ void duo_registry_unlock(int lock)
 	close(lock);
 }
 
-/*
- * Writes the name of the file that counts endpoints: its length is the count.
- */
+/* Writes the name of the file whose length is the count of endpoints. */
 static void duo_count_name(uint64_t compat_id, char *name)
 {
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
@@ -127,9 +125,7 @@ void duo_registry_forget(int dir, uint64_t compat_id)
 	unlinkat(dir, name, 0);
 }
 
-/*
- * Removes the files that count endpoints if the directory contains no record.
- */
+/* Removes the files that count endpoints if the directory has no record. */
 static void duo_dir_clear(int dir)
 {
 	DIR *stream = duo_registry_list(dir);

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An index of the file names in the registry's directory. It is read once for
- * all lookups of one call, so that an address without a record costs no system
- * call. The directory may change afterwards, so the index only returns "no" or
- * "perhaps", after which duo_registry_lookup() decides.
+ * An index of the file names in the registry's directory. The directory is read
+ * once for all lookups of one call, so that an address without a record costs
+ * no system call. The directory may change afterwards. So the index returns
+ * only "no" or "perhaps"; after "perhaps" duo_registry_lookup() decides.
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H
@@ -30,8 +30,8 @@ void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);
 /*
- * Returns false if the directory had no record with this duo_registry_key();
- * true: perhaps.
+ * Returns false if the directory had no record with this duo_registry_key(),
+ * and true if it may have one.
  */
 bool duo_registry_index_has(const struct duo_registry_index *index,
 			    uint64_t key);

@@ -5,10 +5,10 @@
  * Finds or creates the user's directory in the base, which has the directories
  * of all users.
  *
- * Nothing that names a user is the same in all user namespaces. So the names of
+ * A user has another name and number in each user namespace. So the names of
  * directories are random, and the user's directory is the one that the user
- * owns according to the kernel. Another user can neither occupy its name nor
- * forge such a directory.
+ * owns according to the kernel. Another user can neither occupy the name of
+ * that directory nor forge such a directory.
  *
  * All processes of a user must use the same directory, while other users create
  * and remove theirs. A new directory is "in the making": it has the sticky bit,
@@ -16,11 +16,12 @@
  * "ready", by clearing the bit, after a scan that has found no other directory
  * of the user, ready or in the making.
  *
- * At most one of two makers makes its directory ready: the maker that called
- * mkdir() later scans when the other directory already exists, and no maker
- * removes a directory that it has made ready. If several are in the making, the
- * one with the lowest name stays, and the other makers remove theirs. There is
- * no deadlock, because a maker waits only for the locks of higher names.
+ * At most one of two makers makes its directory ready, because the maker that
+ * called mkdir() later scans when the other directory already exists, and no
+ * maker removes a directory that it has made ready. If several directories are
+ * in the making, the one with the lowest name stays, and the other makers
+ * remove theirs. There is no deadlock, because a maker waits only for the locks
+ * of higher names.
  */
 
 #include <dirent.h>
@@ -39,8 +40,8 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-#define DUO_DIR_ROUNDS 1000 /* most attempts to find or make the directory;
-			     * other processes can undo each */
+#define DUO_DIR_ROUNDS 1000 /* most attempts to find or make the directory,
+			     * because other processes may undo each attempt */
 #define DUO_DIR_DIGITS 16 /* digits of each of the two numbers in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
@@ -195,10 +196,7 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 	return ret;
 }
 
-/*
- * Makes a directory of the user. Returns 0 if the user may have one now, or an
- * error.
- */
+/* Makes a directory. Returns 0 if the user may have one now, or an error. */
 static int duo_dir_make(const struct duo_base *base)
 {
 	char name[DUO_DIR_NAME];
@@ -213,10 +211,7 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/*
-	 * if another process gets the lock first, that process removes the
-	 * directory
-	 */
+	/* another process that gets the lock first removes the directory */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

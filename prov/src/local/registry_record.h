@@ -13,8 +13,9 @@
 #include "local/registry.h"
 
 /*
- * Locks a directory. Waits as long as files are created or removed in it, and 3
- * s longer. operation: LOCK_SH or LOCK_EX. Returns 0, -FI_ETIMEDOUT or -errno.
+ * Locks a directory. Waits at most 60 s, and at most 3 s after the last
+ * creation or removal of a file in it. operation: LOCK_SH or LOCK_EX. Returns
+ * 0, -FI_ETIMEDOUT or -errno.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it had been opened. */
@@ -45,10 +46,10 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor; -FI_ENOENT; -FI_ENODATA:
- * not written yet; or -FI_EPROTO: another version of the format. After a
- * warning returns -FI_EINVAL: malformed, or of another user; or -errno: no
- * descriptor or no memory was free.
+ * Opens and reads a record. Returns its descriptor, or without a warning
+ * -FI_ENOENT, -FI_ENODATA (not written yet) or -FI_EPROTO (another version of
+ * the format). Returns after a warning -FI_EINVAL (malformed, or of another
+ * user), or -errno if no descriptor or no memory was free.
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
 /*
@@ -59,8 +60,8 @@ const char *duo_record_suffix(const char *name);
 /* True if fd is a regular file of this user. Stores its state in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
- * Check whether the owner of a record is alive. Return 0: alive; -ESRCH:
- * failed; another error: that cannot be found out now, for example because no
+ * Check whether the owner of a record is alive. Return 0 if it is alive, -ESRCH
+ * if it has failed, or another error if the check fails, for example because no
  * descriptor is free. duo_record_locked() tests the file's lock only.
  * duo_record_check() also tests the process, if it is in the pid namespace
  * pid_ns.

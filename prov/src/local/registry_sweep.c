@@ -48,10 +48,7 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/*
- * Removes the record of a failed endpoint. Returns 1 if the owner may be alive,
- * else 0.
- */
+/* Removes the record if its owner has failed. Returns 1 if it may be alive. */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
@@ -106,8 +103,8 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 /*
  * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. The time of
  * the last sweep is the directory's access time. With some mount options,
- * reading an index changes the access time, too: then the next sweep is late by
- * a second.
+ * reading an index changes the access time, too, and delays the next sweep by a
+ * second.
  */
 static bool duo_sweep_due(int dir)
 {
