@@ -3,10 +3,10 @@
 
 /*
  * Memory blocks for the payload of unexpected messages; a block's size is a
- * power of two. The number of blocks has no limit but memory: with a limit,
+ * power of two. The number of blocks is not limited, because with a limit
  * programs that MPI permits would hang. duo_block_put() keeps a block for the
- * next message, unless more than "keep" bytes are in use: then it frees the
- * block. Lock: the domain's.
+ * next message. If more than "keep" bytes are in use, it frees the block
+ * instead. Lock: the domain's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H
@@ -28,10 +28,7 @@ struct duo_blocks {
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);
 /* Frees the kept blocks. The caller must have put back all blocks. */
 void duo_blocks_fini(struct duo_blocks *blocks);
-/*
- * Returns a block of at least len bytes. NULL: no memory, or len is above 32
- * KiB.
- */
+/* Returns a block of len bytes. NULL: no memory, or len is above 32 KiB. */
 void *duo_block_get(struct duo_blocks *blocks, size_t len);
 void duo_block_put(struct duo_blocks *blocks, void *block);
 

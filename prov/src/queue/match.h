@@ -50,10 +50,7 @@ struct duo_match {
 	struct duo_index by_tag;	/* unexpected messages, by tag alone */
 };
 
-/*
- * The messages that a receive accepts. Untagged receives have tag 0 and ignore
- * all bits.
- */
+/* The messages that a receive accepts. Untagged receives ignore all tags. */
 struct duo_want {
 	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
 	uint64_t tag;
@@ -195,10 +192,7 @@ static inline struct duo_rx *duo_match_first(struct duo_match *match,
 /* Returns the first unexpected message that matches *want; NULL: none. */
 struct duo_rx *duo_match_unexp(struct duo_match *match,
 			       const struct duo_want *want);
-/*
- * Returns the first posted receive with this context of the application; NULL:
- * none.
- */
+/* Returns the first posted receive with this context; NULL: none. */
 struct duo_rx *duo_match_context(struct duo_match *match, void *context);
 
 #endif /* DUO_MATCH_H */

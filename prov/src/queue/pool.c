@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The pool of receive entries (rx.h), and the list of their address ranges
- * (ranges.h).
- */
+/* The pool of receive entries (rx.h) and the list of their ranges. */
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,12 +3,12 @@
 
 /*
  * The ring of completions that both paths write to, and the list of errors of
- * the same CQ. Each error stores the ring's tail at the time of the error:
+ * the same CQ. Each error stores the ring's tail at the time of the error. So
  * readers get the error after all completions written before it and before all
- * written later. A full ring doubles its size. If there is no memory for that,
- * the completion is lost, and the CQ reports FI_EOVERRUN. Pure: calls no
- * provider and takes no lock (the caller holds the domain's). Cost: 56 bytes a
- * slot.
+ * written later. A full ring doubles its size. If there is no memory for a
+ * larger ring, the completion is lost, and the CQ reports FI_EOVERRUN. Pure:
+ * calls no provider and takes no lock (the caller holds the domain's). Cost: 56
+ * bytes a slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -80,8 +80,9 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 
 /*
  * Writes an entry to an application's array. Returns the place of the next
- * entry. Copies each field on its own: the fields were just stored one by one,
- * and a wider load would wait until these stores have left the store buffer.
+ * entry. Copies each field on its own, because the fields were just stored one
+ * by one, and a wider load would wait until these stores have left the store
+ * buffer.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -146,7 +147,7 @@ static inline void duo_ring_rewind(struct duo_ring *ring)
 	ring->tail = 0;
 }
 
-/* True if the ring is full or gated: duo_ring_put() must not be called. */
+/* True if the ring is full or gated. Then duo_ring_put() must not be called. */
 static inline bool duo_ring_full(const struct duo_ring *ring)
 {
 	return ring->tail - ring->head >= ring->limit;
@@ -233,8 +234,8 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 }
 
 /*
- * Returns the number of entries that readers get before the first error. If
- * there is no error: the number of all entries.
+ * Returns the number of entries that readers get before the first error, or
+ * before the end of the ring if there is no error.
  */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)

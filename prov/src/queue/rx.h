@@ -7,10 +7,10 @@
  * has a second entry for them.
  *
  * Entries never move. They lie in address ranges, which the domain lists
- * (ranges.h): the address of a context that the core returns shows whether the
- * context is an entry. Each range of an endpoint has twice the entries of the
- * previous range. The number of entries has no limit but memory: with a limit,
- * programs that MPI permits would hang.
+ * (ranges.h). So the address of a context that the core returns shows whether
+ * the context is an entry. Each range of an endpoint has twice the entries of
+ * the previous range. The number of entries is not limited, because with a
+ * limit programs that MPI permits would hang.
  *
  * Cost: 256 bytes an entry, touched from the first use on. The first range
  * takes 4 MiB of addresses. Growing advances an index; each new range is one
@@ -70,7 +70,8 @@ struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	bool ended; /* received, but earlier messages must be reported first */
+	bool ended; /* received, but not reported: earlier messages come
+		     * first */
 	int err;		/* result, valid if "ended" */
 };
 
@@ -83,8 +84,8 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * This union must come first: the core writes to core_ctx. The other
-	 * members are used only while the core does not have the receive.
+	 * This union must come first, because the core writes to core_ctx. The
+	 * other members are used only while the core does not have the receive.
 	 */
 	union {
 		struct fi_context2 core_ctx;
@@ -203,8 +204,8 @@ void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
 		      struct duo_ranges *known);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
 /*
- * Makes sure that "count" entries are free; maps a range if needed. Returns
- * false if there is no memory.
+ * Makes sure that "count" entries are free, if necessary by mapping a range.
+ * Returns false if there is no memory.
  */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
 /*
@@ -280,10 +281,7 @@ DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/*
- * Allocates an entry, which duo_rx_release() frees. Returns NULL if there is no
- * memory.
- */
+/* Allocates an entry, which duo_rx_release() frees. NULL: no memory. */
 static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rx = SLIST_FIRST(&pool->free);
@@ -324,7 +322,6 @@ static inline const struct iovec *duo_rx_iov(const struct duo_rx *rx)
 	return rx->count > 1 ? rx->more->buffers.iov : &rx->iov;
 }
 
-/* Returns the core's descriptors of the buffers. */
 static inline void **duo_rx_desc(struct duo_rx *rx)
 {
 	return rx->count > 1 ? rx->more->buffers.desc : &rx->desc;
@@ -336,9 +333,7 @@ static inline size_t duo_rx_size(const struct duo_rx *rx)
 	return rx->count > 1 ? rx->more->buffers.size : rx->iov.iov_len;
 }
 
-/*
- * Sets a bounce buffer, which must be from malloc(). duo_rx_release() frees it.
- */
+/* Sets a bounce buffer from malloc(), which duo_rx_release() frees. */
 static inline void duo_rx_set_bounce(struct duo_rx *rx, void *bounce)
 {
 	assert(rx->state == DUO_RX_LOCAL && !rx->bounced);

@@ -19,8 +19,8 @@ enum duo_rx_state {
 	DUO_RX_POSTED,		/* receive in the posted queue */
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
 	/*
-	 * receive that the core fills and completes: the core has matched a
-	 * message to it, or cannot return it
+	 * receive that the core fills and completes, because the core has
+	 * matched a message to it, or because fi_cancel() cannot return it
 	 */
 	DUO_RX_CORE,
 	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
@@ -33,7 +33,7 @@ enum duo_rx_state {
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_RETIRED,		/* completed receive that the core may report
-				 * once more: not reused yet */
+				 * once more; not reused yet */
 	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer, see multi.h */
 	DUO_RX_READY,		/* unused part of a multi-receive buffer, not
 				 * posted yet */
