@@ -71,8 +71,8 @@ static struct fi_info *duo_shm_hints(void)
 
 /*
  * Logs why fi_getinfo() has returned no shm provider. libfabric replaces each
- * error of shm by -FI_ENODATA. A frequent cause: shm requires space in /dev/shm
- * for one endpoint per CPU.
+ * error of shm by -FI_ENODATA. A frequent cause is that /dev/shm lacks space
+ * for one endpoint per CPU, which shm requires.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -88,9 +88,7 @@ static void duo_shm_warn_missing(int ret)
 		 (uint64_t) st.f_bavail * st.f_bsize / 1024);
 }
 
-/*
- * Returns the info of shm as a peer provider; NULL: none, a warning was logged.
- */
+/* Returns the info of shm as a peer provider; NULL, after a warning: none. */
 static struct fi_info *duo_shm_getinfo(void)
 {
 	struct fi_info *hints, *info = NULL;
@@ -114,9 +112,7 @@ static struct fi_info *duo_shm_getinfo(void)
 		/* with this and FI_THREAD_DOMAIN shm takes no lock at all */
 		info->domain_attr->control_progress =
 			FI_PROGRESS_CONTROL_UNIFIED;
-		/*
-		 * a region of DUO_SHM_REGION has space for queues of this size
-		 */
+		/* the limit of queues that fit in a region of DUO_SHM_REGION */
 		if (info->tx_attr->size > DUO_SHM_QUEUE)
 			info->tx_attr->size = DUO_SHM_QUEUE;
 		if (info->rx_attr->size > DUO_SHM_QUEUE)
@@ -198,7 +194,7 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 
 /*
  * Opens the shared receive context and binds it at once, because shm's domain
- * can store only one at a time. Returns 0 or a negative error.
+ * can store only one such context at a time. Returns 0 or a negative error.
  */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {

@@ -22,7 +22,7 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 }
 
 /*
- * Other functions are not needed: without a fabric no domain uses this
+ * Other functions are not needed, because without a fabric no domain uses this
  * transport.
  */
 const struct duo_transport duo_transport_shm = {

@@ -29,10 +29,7 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-/*
- * Writes the prefix that all region names of this user have. Returns its
- * length.
- */
+/* Writes the prefix of this user's region names. Returns its length. */
 static int duo_shm_prefix(char *buf, size_t size)
 {
 	return snprintf(buf, size, "ofi_duo.s.%u.", (unsigned) geteuid());
@@ -59,9 +56,10 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 
 /*
  * Computes the compatibility id of this process. Two processes can use shm with
- * each other if these are equal: the mount of /dev/shm, the version of the
- * structures in shared memory, and the user namespace, because shm may not read
- * the memory of a process in another one. Returns 0 or -FI_EOPNOTSUPP.
+ * each other if they have the same mount of /dev/shm, the same version of the
+ * structures in shared memory, and the same user namespace, because shm may not
+ * read the memory of a process in another user namespace. Returns 0 or
+ * -FI_EOPNOTSUPP.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -109,8 +107,8 @@ void duo_shm_reap(const char *name)
 
 /*
  * Removes the regions of processes that have exited; a region's name contains
- * the pid. If no region remains, no endpoint has a peer: resets the count of
- * endpoints in the registry.
+ * the pid. If no region remains, no endpoint has a peer. Then resets the count
+ * of endpoints in the registry.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -200,8 +198,8 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 
 /*
  * Checks that a peer's region can be mapped, by mapping it. shm maps a region
- * at the first send; if that fails, shm 2.0 to 2.6 returns -FI_EAGAIN without
- * end, or uses MAP_FAILED as an address. Returns 0 or -errno.
+ * at the first send. If the mapping fails, shm 2.0 to 2.6 returns -FI_EAGAIN
+ * without end, or uses MAP_FAILED as an address. Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {

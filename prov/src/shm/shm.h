@@ -37,8 +37,8 @@ struct duo_cntr;
 
 /*
  * An AV of shm has a map of 256 peers. shm itself also adds a peer that
- * connects, and does not check for space: an entry of a full map is
- * overwritten, and data goes to another process. No entry becomes free, because
+ * connects, and does not check for space. In a full map it overwrites an entry,
+ * and data goes to another process. No entry becomes free, because
  * fi_av_remove() of shm 2.0 to 2.6 leaves the peer's state in this process's
  * region.
  *
@@ -57,8 +57,8 @@ struct duo_shm {
 /* region.c */
 /*
  * Checks that there is space for an endpoint's region. Allocates nothing.
- * Returns 0; -FI_ENOSPC: no space; -FI_ENOMEM: RLIMIT_AS is too small; -EFBIG:
- * RLIMIT_FSIZE is too small.
+ * Returns 0, -FI_ENOSPC if there is no space, -FI_ENOMEM if RLIMIT_AS is too
+ * small, or -EFBIG if RLIMIT_FSIZE is too small.
  */
 int duo_shm_room(void);
 /*

@@ -6,10 +6,10 @@
  * a shared receive context), completions and counters. shm calls them in polls
  * and sends, which hold the domain's lock, so the functions take no lock.
  *
- * A message that is larger than its receive, or is to be discarded, is received
- * into a bounce buffer, because shm 2.0 to 2.6 cannot truncate: depending on
- * the protocol it reads from NULL, loops without end or never completes the
- * receive. shm's own discard writes into the peer's region.
+ * A message that is larger than its receive, or that must be discarded, is
+ * received into a bounce buffer, because shm 2.0 to 2.6 cannot truncate.
+ * Depending on the protocol shm reads from NULL, loops without end or never
+ * completes the receive. shm's own discard writes into the peer's region.
  */
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/* Descriptors of a receive: none, all buffers are in host memory. */
+/* Descriptors of a receive: all NULL, because buffers are in host memory. */
 static void *duo_shm_no_desc[DUO_IOV_LIMIT];
 
 static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
@@ -133,7 +133,8 @@ DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	rx->peer.count = 0;
 	duo_shm_describe(rx, attr);
 	*entry = &rx->peer;
-	return -FI_ENOENT; /* for shm: no receive, so shm queues the message */
+	return -FI_ENOENT; /* tells shm to queue the message, because no receive
+			    * matches */
 }
 
 DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
@@ -148,8 +149,8 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
 	/*
-	 * messages behind an unresolved one are held, too; so are messages
-	 * while the endpoint closes, because closing may fail
+	 * a message behind an unresolved message becomes unresolved, too; so
+	 * does each message while the endpoint closes, because closing may fail
 	 */
 	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
@@ -405,8 +406,8 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 }
 
 /*
- * Polls shm. Returns the number of events; 1 if shm was not polled because
- * there are too few free receive entries. In that case senders get -FI_EAGAIN.
+ * Polls shm. Returns the number of events. If there are too few free receive
+ * entries, does not poll shm, and returns 1. Senders then get -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {
@@ -414,8 +415,7 @@ uint32_t duo_shm_poll(struct duo_cq *cq)
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		if (!duo_ep_room(ep))
-			return 1;	/* shm is not polled, but it is not idle
-					 * either */
+			return 1;	/* shm does not count as idle */
 	cq->local_events = 0;
 	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 	return cq->local_events;
