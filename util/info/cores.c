@@ -44,7 +44,8 @@ static bool info_is_core(const struct fi_info *info)
 }
 
 /*
- * Returns the distance between two NUMA nodes; 10: the same node; 0: unknown.
+ * Returns the distance between two NUMA nodes: 10 for the same node, 0 if it is
+ * unknown.
  */
 static int info_distance(int from, int to)
 {
@@ -61,8 +62,8 @@ static int info_distance(int from, int to)
 }
 
 /*
- * Stores the PCI address of the device, such as "0000:00:05.0". It is in the
- * info, or in sysfs for a network device. Returns false if there is none.
+ * Stores the PCI address of the device, such as "0000:00:05.0", from the info,
+ * or from sysfs for a network device. Returns false if there is none.
  */
 static bool info_pci(const struct fi_info *info, char *pci, size_t size)
 {

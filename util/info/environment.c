@@ -95,9 +95,7 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 	}
 }
 
-/*
- * Reads FI_HOOK: names separated by semicolons, with or without their prefix.
- */
+/* Reads FI_HOOK: names between semicolons, with or without their prefix. */
 bool info_is_hooked(void)
 {
 	const char *hooks = getenv("FI_HOOK");

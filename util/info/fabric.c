@@ -123,8 +123,8 @@ static bool info_is_module(const char *path)
 /*
  * Finds the module as libfabric does with FI_PROVIDER_PATH=WHERE, see
  * fabric(7). "+FILE" is the path of a module, which libfabric tries before
- * directories. "@" at the beginning has no effect on the search. Stores the
- * directories in DIRS. Returns false if no module was found.
+ * directories. "@" at the beginning has no effect here. Stores the directories
+ * in DIRS. Returns false if no module was found.
  */
 static bool info_find_module(const char *where, char *dirs, size_t dirs_size,
 			     char *path, size_t size)
@@ -186,7 +186,7 @@ static bool info_get_module(const struct info_fabric *fabric, char *path,
 }
 
 /*
- * Tries to load the module. Reports a failure, because libfabric does not, and
+ * Tries to load the module. Reports a failure, which libfabric does not, and
  * returns false.
  */
 static bool info_module_loads(const char *path)

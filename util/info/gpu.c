@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Checks that near can copy GPU memory. Reports nothing if there is no GPU
- * driver.
- */
+/* Checks that near can copy GPU memory. Without a driver, reports nothing. */
 
 #include <dlfcn.h>
 #include <unistd.h>

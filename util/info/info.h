@@ -15,10 +15,7 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-/*
- * Status of a finding, from good to bad. The worst one determines the exit
- * status.
- */
+/* Status of a finding. The worst status determines the exit status. */
 enum info_status {
 	INFO_OK,
 	INFO_NOTE,		/* information; no action is needed */
@@ -41,8 +38,8 @@ void info_print_json(void);
 void info_print_string(const char *text);
 
 /*
- * libfabric. It is loaded at run time, so that its absence can be reported.
- * version is 0 if no libfabric can be used.
+ * libfabric, loaded at run time so that its absence can be reported. version is
+ * 0 if no libfabric can be used.
  */
 struct info_fabric {
 	uint32_t version;
@@ -61,8 +58,7 @@ struct info_fabric {
 void info_check_libfabric(struct info_fabric *fabric);
 void info_check_module(const struct info_fabric *fabric);
 /*
- * Reports the network devices, and the cores with which libfabric returns
- * ofi_duo.
+ * Reports network devices, and the cores with which libfabric returns ofi_duo.
  */
 void info_check_cores(const struct info_fabric *fabric);
 /* True if libfabric returns infos of the provider PROV. */
@@ -108,8 +104,8 @@ void info_check_environment(void);
 void info_check_params(const struct info_fabric *fabric);
 /*
  * Checks that the caller's FI_PROVIDER selects ofi_duo. OFFERED: the names that
- * libfabric returns. Does nothing if OFFERED is empty, because another check
- * has reported that.
+ * libfabric returns. Does nothing if OFFERED is empty, which another check has
+ * reported.
  */
 void info_check_filter(const struct info_fabric *fabric, const char *offered);
 

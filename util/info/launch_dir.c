@@ -23,7 +23,7 @@
 #define DIR_PREFIX "fi_duo_info."
 
 static int dir_fences;
-static bool dir_late;	/* a process did not appear: no further waiting */
+static bool dir_late;	/* a process did not appear; later fences do not wait */
 
 static int dir_failed(const char *path)
 {
@@ -85,7 +85,7 @@ static void dir_fence_key(char *key, size_t size, int fence, int rank)
 }
 
 /*
- * Waits for the fence file of RANK. The sleeps become longer, to reduce the
+ * Waits for the fence file of RANK, in sleeps of growing length, to reduce the
  * load of the file server. Returns 0 or -1.
  */
 static int dir_await(struct launch *launch, int rank, time_t end)

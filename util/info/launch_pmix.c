@@ -15,9 +15,7 @@
 #include "launch.h"
 
 #define PMIX_LIBRARY "libpmix.so.2"
-/*
- * The library of the EFA installer, which is not in the loader's search path.
- */
+/* The EFA installer's library, which is not in the loader's search path. */
 #define PMIX_LIBRARY_AWS "/opt/amazon/pmix/lib/" PMIX_LIBRARY
 
 /* Names and values of the PMIx standard (pmix_common.h). */
@@ -41,7 +39,8 @@ struct pmix_value {
 		char *string;
 		uint32_t uint32;
 		/*
-		 * space for the largest member: the library may copy all of it
+		 * space for the library's largest member, because the library
+		 * may copy all of it
 		 */
 		uint64_t room[8];
 	} data;

@@ -44,7 +44,7 @@ void info_check_memlock(void)
 }
 
 /*
- * Returns the soft limit, which is the one in effect. RLIM_INFINITY: unlimited,
+ * Returns the soft limit, which the kernel enforces. RLIM_INFINITY: unlimited,
  * or unknown.
  */
 static rlim_t info_limit(int resource)
@@ -55,7 +55,7 @@ static rlim_t info_limit(int resource)
 }
 
 /*
- * Checks the limit of open files: near keeps one descriptor open for each
+ * Checks the limit of open files. near keeps one descriptor open for each
  * process with which it communicates.
  */
 void info_check_files(int ranks)
@@ -79,8 +79,8 @@ void info_check_files(int ranks)
 }
 
 /*
- * Checks the limit of file sizes: the shared memory of an endpoint is a file,
- * which grows.
+ * Checks the limit of file sizes, because the shared memory of an endpoint is a
+ * file, which grows.
  */
 void info_check_file_size(void)
 {

@@ -36,8 +36,9 @@ static bool mpi_name_in(const char *list, const char *end, char *name,
 }
 
 /*
- * Selects the provider: the user's option, else that in the variables of
- * libfabric and MPI, else the first of "usual" that libfabric returns.
+ * Selects the provider. This is the user's option, else the provider in the
+ * variables of libfabric and MPI, else the first of "usual" that libfabric
+ * returns.
  */
 static void mpi_provider(const struct mpi_job *job,
 			 const struct info_fabric *fabric, char *name)
@@ -226,9 +227,9 @@ out:
 }
 
 /*
- * Rank 0 reads all rows. Then all ranks wait at a fence: the launchers of other
- * hosts forward the reads of rank 0, and get no answer for a rank that has
- * exited. Returns 0 or -1.
+ * Rank 0 reads all rows. Then all ranks wait at a fence, because the launchers
+ * of other hosts forward the reads of rank 0, and get no answer for a rank that
+ * has exited. Returns 0 or -1.
  */
 static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
 {

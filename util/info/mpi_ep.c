@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Opens an endpoint of ofi_duo as MPI does, and sends a message to each rank.
- */
+/* Opens an endpoint of ofi_duo as MPI does; sends a message to each rank. */
 
 #include <sched.h>
 #include <stdbool.h>
@@ -132,7 +130,7 @@ void mpi_ep_progress(struct mpi_ep *ep)
 
 /*
  * Posts the receives and sends that could not be posted yet. Returns the number
- * of those that are not complete.
+ * of receives and sends that are not complete.
  */
 static int mpi_ep_post(struct mpi_ep *ep, const struct mpi_job *job)
 {

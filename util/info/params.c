@@ -66,7 +66,7 @@ static void info_check_entry(const struct fi_param *params, int count,
 		return;
 	}
 	if (!read)
-		return;		/* no module: another check reports that */
+		return;		/* another check reports the missing module */
 	info_found("parameter", INFO_WARNING, "%.*s is not a parameter: it is "
 		   "ignored", (int)len, entry);
 	if (name)
