@@ -42,7 +42,7 @@ enum fi_duo_reason {
 	FI_DUO_UNDECIDED,
 	FI_DUO_NOT_REGISTERED,	/* core: the address had no record at the first
 				 * send */
-	FI_DUO_DEAD,		/* none: the process at it has exited */
+	FI_DUO_DEAD,		/* none: the address's process has exited */
 	FI_DUO_NAMESPACE,	/* core: the peer has another namespace, mount
 				 * of /dev/shm or version of libfabric */
 	FI_DUO_NO_PEER_SLOT,	/* core: one of the two endpoints has reached
@@ -94,15 +94,15 @@ struct fi_duo_stats {
 	uint64_t rma_ops[FI_DUO_PATH_COUNT];
 	uint64_t atomic_ops[FI_DUO_PATH_COUNT];
 	/*
-	 * Messages and RMA over the local path, from or to device memory:
-	 * ofi_duo copies these through host memory.
+	 * Messages and RMA over the local path, from or to device memory, which
+	 * ofi_duo copies through host memory.
 	 */
 	uint64_t device_tx_msgs;
 	uint64_t device_rx_msgs; /* received messages, with or without
 				  * success */
 	/*
-	 * operations of this endpoint; the device memory may be here, at the
-	 * peer, or at both
+	 * RMA operations that this endpoint has initiated, with device memory
+	 * at the initiator, the target, or both
 	 */
 	uint64_t device_rma_ops;
 };
