@@ -230,12 +230,22 @@ part_surroundings()
 			<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 			<!-- SPDX-FileCopyrightText: The ofi_duo authors -->
 
-			# Surroundings: the path of messages where something is missing
+			# Surroundings: the path of messages if a resource is scarce or missing
 
-			Two processes over tcp;ofi_duo, on one host; *net*: each in a network
-			namespace of its own. *core*: the messages took the core's path, *error*: the
-			program could not start or was killed. All messages arrived otherwise. Written by
-			\`contrib/torture --table docs/surroundings.md surroundings\`, 2026-11.
+			In each row two processes exchange messages over tcp;ofi_duo on one host, in the surroundings of the
+			first column:
+
+			- *seccomp: no X*: the system call X fails.
+			- *RLIMIT_X*: a limit of the process. *cgroup*: a memory limit of the control group.
+			- */dev/shm: size=S*: its file system has the size S, and nr_inodes files. *filled*: another process
+			  uses up the remaining space during the test.
+			- *namespaces X*: each process has its own namespaces of the kinds X (net, user, pid, ipc).
+
+			The second column has the path of the messages: *local* is shared memory, *core* is tcp. *error*: the
+			program could not start, or the kernel killed it. In all other rows all messages arrived. *First
+			warning* has the beginning of the first warning in the log.
+
+			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 
 		END
 		echo '| surroundings | path of the messages | first warning |'
