@@ -105,14 +105,13 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
  */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
-	/* no round */
 	return near_coop_high(
 		__atomic_exchange_n(&ctl->claims, 0, __ATOMIC_ACQ_REL));
 }
 
 /*
- * Stores how many of its steps the sender has written. failed: the sender could
- * not write the last step that it took. Message passing: pairs with
+ * Stores the number of steps that the sender has written. failed: the sender
+ * could not write the last step that it took. Message passing: pairs with
  * near_coop_over().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,

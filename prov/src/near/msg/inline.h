@@ -38,9 +38,9 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the next slot for writing, if the last send was to the same peer:
- * then a further send is likely. After a single send the prefetch would take
- * the slot's cache line from the receiver, which polls the slot.
+ * Prefetches the next slot for writing if the last send was to the same peer,
+ * because then a further send is likely. After a single send the prefetch would
+ * take the slot's cache line from the receiver, which polls the slot.
  */
 static near_inline void near_slot_ahead(struct near_port *port,
 					const struct near_peer *peer)
@@ -65,8 +65,8 @@ static near_inline void near_sent(struct near_port *port,
 }
 
 /*
- * Prefetches, for writing, the next len bytes of the data ring, 1 KiB at most:
- * a further message of this length is likely.
+ * Prefetches, for writing, the next len bytes of the data ring, 1 KiB at most,
+ * because a further message of this length is likely.
  */
 static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 {
@@ -178,7 +178,7 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 
 /*
  * Delivers an inline message and releases its slot. False: the slot remains,
- * because the sink has not accepted the message, or its length is invalid.
+ * because the sink has not accepted the message, or the length is invalid.
  */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
@@ -311,7 +311,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 }
 
 /*
- * Returns the first place in port->active, from `at` on, of a ring with a
+ * Returns the first element of port->active, from `at` on, whose ring has a
  * published slot; NULL: none.
  */
 static near_inline struct near_rx_ring *const *
@@ -345,8 +345,8 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 }
 
 /*
- * Counts polls that near_look() has replaced. Does not count the poll that has
- * the next tick, so that near_poll() executes this poll.
+ * Counts polls that near_look() has replaced, except the poll that has the next
+ * tick, so that near_poll() executes this poll.
  */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {

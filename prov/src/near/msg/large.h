@@ -40,7 +40,7 @@ struct near_tx_op {
 	struct near_peer *peer;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
-	/* bytes of the message, after a CTS of the part requested */
+	/* bytes of the message; after a CTS: bytes requested */
 	size_t len;
 	size_t done;
 	/* id of the receiver's operation, after a CTS */
@@ -75,7 +75,7 @@ enum near_rx_state {
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments */
-	NEAR_RX_LOST,	/* the sender has failed; near does not know yet */
+	NEAR_RX_LOST,		/* the sender has failed: near_rx_lost() */
 };
 
 /* The receiver's operation for a large message. */
@@ -166,7 +166,7 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 /* large_coop.c: continues a cooperative copy, at the sender. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
-/* Ends the sender's part of a cooperative copy; the ACK is still to come. */
+/* Ends the sender's part of a cooperative copy, if there is one. */
 static inline void near_tx_coop_over(struct near_tx_op *op)
 {
 	if (near_likely(op->state != NEAR_TX_COOP))
@@ -193,10 +193,10 @@ bool near_rx_pull(struct near_rx_op *op, size_t len);
  */
 void near_rx_pull_failed(struct near_rx_op *op);
 
-/* Handles a CTS, COOP or ACK from the peer. False: invalid. */
+/* Handles a CTS, COOP or ACK from the peer. False: the slot is invalid. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind);
-/* Handles a COOP for this operation. False: invalid. */
+/* Handles a COOP for this operation. False: the slot is invalid. */
 bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 			  const struct near_slot *slot);
 /* Frees an operation, which must not be in port->sending, and calls sent(). */

@@ -170,9 +170,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender has stopped writing to the buffer: the application may
- * reuse the buffer after the port has closed. Waits for one second at most. A
- * sender that a signal stops for longer will write to the buffer later.
+ * Waits until the sender has stopped writing to the buffer, because the
+ * application may reuse the buffer after the port has closed. Waits for one
+ * second at most. A sender that a signal stops for longer writes later.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

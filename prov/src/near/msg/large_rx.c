@@ -10,9 +10,8 @@
 #include "near/msg/large.h"
 
 /*
- * True in an exchange: large messages are being copied in both directions.
- * Messages of this process that still wait for a receive at the peer do not
- * count.
+ * True in an exchange, that is, while large messages are copied in both
+ * directions. Messages to the peer that still wait for a receive do not count.
  */
 static bool near_rx_exchange(const struct near_peer *peer)
 {
@@ -21,9 +20,7 @@ static bool near_rx_exchange(const struct near_peer *peer)
 					     __ATOMIC_RELAXED);
 }
 
-/*
- * Counts down the messages that wait for a receive: one has found its receive.
- */
+/* Decrements near_ctl.waiting: a large message has found its receive. */
 static void near_rx_begun(const struct near_peer *peer)
 {
 	if (near_likely(peer->ring != NULL))
@@ -31,10 +28,9 @@ static void near_rx_begun(const struct near_peer *peer)
 }
 
 /*
- * True if a cooperative copy is faster than a single copy: the sender has
- * nothing else to do until the message is read. For a short message the request
- * would reach the sender too late. In an exchange the sender reads messages of
- * this process.
+ * True if a cooperative copy is faster than a single copy. False for a short
+ * message, because the request would reach the sender too late. False in an
+ * exchange, because the sender is busy with reading messages of this process.
  */
 static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
 				size_t len)
@@ -100,9 +96,8 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 
 /*
  * Reads all len bytes at addr in the sender's memory. Returns 0 or -errno.
- * EPERM and ENOSYS hold for all messages of the peer. ESRCH does, too: the
- * process has exited, or only its main thread has, and then the pid names no
- * memory any more.
+ * EPERM, ENOSYS and ESRCH hold for all messages of the peer. ESRCH: the process
+ * has exited, or only its main thread has, after which the pid names no memory.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -123,7 +118,7 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 
 /*
  * Copies only if no other receive is being copied. The message may still end
- * before an earlier message that arrives in fragments. That is correct:
+ * before an earlier message that arrives in fragments. This is correct, because
  * completions of different sources have no order, and the embedder orders
  * messages of one source that share a buffer. Between the test for a free slot
  * and the ACK nothing else is sent, so the slot stays free.
@@ -251,7 +246,7 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 	near_rx_done(port, op, 0);
 	op->state = NEAR_RX_ACK;
 	near_port_work(port, &port->receiving, &op->link);
-	/* now, because the embedder might not poll again */
+	/* send the ACK now, because the embedder might not poll again */
 	near_rx_answer(port, op);
 }
 

@@ -34,9 +34,9 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 
 /*
  * True if the last large or fan-out send had the same buffer, went to another
- * peer, and no poll has come since: the application cannot have put another
- * message into the buffer, because only polls end large messages. Polls that
- * near_look() replaced end none, so they need not be counted.
+ * peer, and no poll has come since. Then the buffer has the same message,
+ * because only polls end large messages. Polls that near_look() has replaced
+ * end no message, so they do not count.
  */
 static bool near_tx_again(const struct near_port *port,
 			  const struct near_peer *peer, const void *buf)
@@ -219,8 +219,8 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 }
 
 /*
- * Sends fragments, within *budget. True: all are in the ring; the ACK will end
- * the operation.
+ * Sends fragments, within *budget. True: all fragments are in the ring, and the
+ * ACK will end the operation.
  */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
