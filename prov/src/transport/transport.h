@@ -65,12 +65,11 @@ struct duo_transport {
 	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
 	/*
-	 * The endpoints of a user must start one after another: each tests
-	 * whether enough space is free, and another endpoint could take this
-	 * space then.
+	 * The endpoints of a user must start one after another, because each
+	 * tests whether enough space is free before it takes the space.
 	 */
 	bool alone;
-	/* Carries messages of device memory: device/device.h. */
+	/* Carries messages in device memory, see device/device.h. */
 	bool device;
 	/*
 	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: there are
@@ -122,9 +121,9 @@ struct duo_transport {
 	/*
 	 * Returns the peer index for the name in a record: the same index at
 	 * each call. FI_ADDR_NOTAVAIL: the peer is not reachable, for *reason.
-	 * If *reason is neither of these nor FI_DUO_OK, the peer may send over
-	 * this transport, but the core carries sends to the peer. addr: for log
-	 * messages.
+	 * If *reason is not FI_DUO_OK although an index is returned, the peer
+	 * may send over this transport, but the core carries sends to the peer.
+	 * addr: for log messages.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Failure of a peer. At this time near has delivered all messages that the peer
- * sent completely, and has ended the pending operations. This file ends
- * receives that name the peer with an error. It drops the unexpected messages
- * that were in the peer's memory.
+ * Failure of a peer. When near calls duo_near_peer_down(), it has delivered all
+ * messages that the peer sent completely, and has ended the pending operations.
+ * This file ends receives that name the peer with an error, and drops the
+ * unexpected messages that were in the peer's memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -55,7 +55,7 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 
 /*
  * Ends all posted receives that name the peer with an error. Recalls receives
- * that the core has. If the core has already matched a receive, it completes
+ * that the core has. A receive that the core has already matched completes
  * normally.
  */
 static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,

@@ -96,7 +96,7 @@ static int duo_near_open(struct duo_ep *ep)
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
 	/*
-	 * Other processes may know the port's address already, as the core's
+	 * Other processes may have the port's address already, as the core's
 	 * name of the endpoint, and connect from now on.
 	 */
 	if (ep->core.peer_names) {
@@ -156,7 +156,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* if this fails, peers in other pid namespaces cannot connect */
+	/* after a failure, peers in other pid namespaces cannot connect */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -170,9 +170,8 @@ static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 }
 
 /*
- * Large messages that are pending need replies of the receivers, and this
- * process must poll to handle replies. The number of polls is limited, because
- * a receiver may never reply.
+ * Pending large messages require replies of the receivers, which polls handle.
+ * The number of polls is limited, because a receiver may never reply.
  */
 static void duo_near_drain(struct duo_ep *ep)
 {
@@ -200,9 +199,9 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns a free peer index. The indexes are used in turn,
- * so that an index is not reused soon. Reason: a thread may still send to an
- * index that was just freed; it should find no peer there, not another peer.
+ * near_sink.peer_up(): assigns a free peer index. Indexes are used in turn, so
+ * that an index is not reused soon: a thread that sends to an index that was
+ * just freed should find no peer there, not another peer.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -248,8 +247,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 
 /*
  * duo_transport.connect(). Starts the fd exchange early, if the peer requires
- * one. The peer's segment is opened by the first send; if that fails, see
- * duo_near_refused().
+ * one. The first send opens the peer's segment; duo_near_refused() handles the
+ * failure of this send.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -273,7 +272,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	else if (!near_peer_usable(peer))
 		number = FI_ADDR_NOTAVAIL;
 	if (number == FI_ADDR_NOTAVAIL || near->bound[number])
-		/* the map has a reference already */
+		/* the map takes no reference, or has one already */
 		near_peer_put(near->port, peer);
 	else
 		near->bound[number] = true;
@@ -302,7 +301,7 @@ static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
 	near_peer_watch(ep->near->port, peer);
 	/*
 	 * If near alone carries messages, all messages of the peer come over
-	 * near: the peer is a confirmed source before its first message.
+	 * near. So the peer is a confirmed source before its first message.
 	 */
 	if (ep->core.carries_nothing)
 		ep->confirmed[local / 64] |= 1ULL << local % 64;

@@ -47,7 +47,7 @@ struct duo_near {
 	struct duo_rx_list frags;
 	bool onesided;			/* near_rma_open() has succeeded */
 	bool direct;	/* near executes RMA; false: the core executes all */
-	bool unordered;	/* the warning on order was logged: log no more */
+	bool unordered;	/* the warning on order was logged; log no more */
 	/*
 	 * The operations for which tx/ may use near's fast path: bits of
 	 * duo_near_small().
@@ -97,10 +97,7 @@ static near_inline fi_addr_t duo_near_number(const struct near_peer *peer)
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/*
- * Counts CQ reads that have replaced polls: they have found the port's rings
- * empty.
- */
+/* Counts CQ reads that found the port's rings empty, and so replaced polls. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)

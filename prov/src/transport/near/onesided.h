@@ -4,7 +4,7 @@
 /*
  * RMA and atomics over near. near has the regions that the core has registered,
  * with the core's keys. If near cannot execute an operation, or would reject
- * it, the core executes the operation. So the application gets the core's
+ * the operation, the core executes it. Then the application gets the core's
  * result or error.
  */
 #ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
@@ -16,10 +16,10 @@
 #include "obj/mr.h"
 
 /*
- * Enables RMA and atomics of near. Must be called before near_address(). If
- * this fails, the core executes RMA and atomics: logs a warning and returns 0.
- * Returns an error only if the application has requested an order between
- * messages and RMA, or if the core carries nothing.
+ * Enables RMA and atomics of near. Must be called before near_address(). After
+ * a failure, returns an error if the application has requested an order between
+ * messages and RMA, or if the core carries nothing. Otherwise logs a warning
+ * and returns 0, and the core executes RMA and atomics.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
 /* Takes over flags and counters, when the endpoint is enabled. */
@@ -38,17 +38,20 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
  * True if near can execute RMA and atomics for this info. The core must execute
  * them if the application requests something that near lacks:
  *
- * - FI_FENCE without messages: a fence would have to wait for both paths;
- * - progress without reads of a CQ (FI_PROGRESS_AUTO);
+ * - FI_FENCE without FI_MSG and FI_TAGGED, because a fence would have to wait
+ *   for both paths;
+ * - FI_MR_BASIC or FI_MR_RAW;
+ * - FI_PROGRESS_AUTO (progress without reads of a CQ), except in the hook;
  * - more buffers per operation than near supports.
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
  * Opens the region table of a domain, if near can execute RMA for the info, and
  * the domain has no table yet. Called for the domain, and for each endpoint.
- * near does not know regions that were registered earlier; the core executes
- * operations on them. If the core carries nothing, the table is always opened,
- * and errors are returned; otherwise 0.
+ * Regions that were registered earlier are not in the table; the core executes
+ * operations on them. If the core carries nothing, the table is opened for any
+ * info, and a failure is returned. Otherwise a failure is only logged, and 0 is
+ * returned.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
@@ -56,9 +59,9 @@ void duo_near_table_close(struct duo_domain *domain);
 /*
  * Set, list or unlist a region that the core has registered. A region that
  * peers may access is listed in the domain's table. If a region is not listed,
- * the core executes operations on the region. If listing fails and the core
- * carries nothing, an error is returned. These three functions take the
- * domain's lock.
+ * the core executes operations on the region. Setting and listing return an
+ * error only if the core carries nothing. All three functions take the domain's
+ * lock.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions that local peers may access over near: contiguous regions, in
- * host or device memory. They have the core's key and addressing mode.
+ * Memory regions that local peers may access over near: contiguous regions in
+ * host or device memory, with the core's key and addressing mode.
  */
 
 #include <errno.h>
@@ -102,10 +102,6 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 	return duo_near_region_list(mr);
 }
 
-/*
- * If the region cannot be listed, the core serves it. If the core carries
- * nothing, this is an error.
- */
 int duo_near_region_list(struct duo_mr *mr)
 {
 	struct duo_domain *domain = mr->domain;

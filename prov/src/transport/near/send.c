@@ -164,8 +164,8 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message in host memory. owned: as in duo_near_large(), but freed in
- * any case.
+ * Sends a message in host memory. owned: as in duo_near_large(), but freed also
+ * after an error.
  */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
@@ -208,10 +208,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/*
-	 * near copies the message during the call: `small` ends with this
-	 * function
-	 */
+	/* near must copy the message, because `small` ends with the function */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, number, owned);
 	near->ep->stats.device_tx_msgs += !ret;
@@ -220,8 +217,8 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 
 /*
  * Sends any message. With FI_FENCE, the message waits for all pending
- * operations to the peer. near may have freed the peer after the caller looked
- * up the index.
+ * operations to the peer. If near has freed the peer since the caller looked up
+ * the index, the peer is NULL.
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,

@@ -75,7 +75,7 @@ static void duo_near_begin(struct duo_rx *rx)
 
 /*
  * Ends a receive. Sub-receives of one peer complete in the order of the
- * multi-receive buffer: a sub-receive that has ended waits for all before it.
+ * multi-receive buffer, so a sub-receive that has ended waits for all earlier.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
@@ -216,7 +216,7 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			duo_rx_set_bounce(rx, bounce);
 		return 0;
 	}
-	/* no memory for this receive; another receive may match */
+	/* near delivers the message again, and another receive may match */
 	duo_near_end(rx, FI_ENOMEM);
 	return -FI_EAGAIN;
 }
@@ -235,9 +235,9 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 		duo_arrival_confirm(ep, number);
 	/*
 	 * Unresolved messages (held) are matched before this message. During
-	 * fi_close no message is matched: fi_close may still fail, and then all
-	 * messages are matched in order. If the source is unknown, but may be
-	 * an address of the AV, the message is unresolved, too.
+	 * fi_close no message is matched, because fi_close may still fail, and
+	 * then all messages are matched in order. If the source is unknown, but
+	 * may be an address of the AV, the message is unresolved, too.
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
@@ -264,7 +264,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 }
 
 /*
- * Changes rx last: near has accepted the buffers then, and nothing can fail any
+ * Changes rx last, when near has accepted the buffers and nothing can fail any
  * more.
  */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)

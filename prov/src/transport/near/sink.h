@@ -136,8 +136,8 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 
 	/*
 	 * Unresolved messages (held) are matched before this message. During
-	 * fi_close no message is matched: fi_close may still fail, and then all
-	 * messages are matched in order.
+	 * fi_close no message is matched, because fi_close may still fail, and
+	 * then all messages are matched in order.
 	 */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
