@@ -33,7 +33,7 @@ UNIT_CASE("late", fixture_setup, fixture_close);
  * A first send has chosen the core. Later sends to this peer stay on the core,
  * although the peer is local, because they must not overtake.
  */
-UNIT_TEST(the_sends_stay_on_the_core)
+UNIT_TEST(sends_after_a_core_send_use_core)
 {
 	int context;
 
@@ -57,7 +57,7 @@ UNIT_TEST(the_sends_stay_on_the_core)
  * endpoint up before this endpoint was published. Sends to the peer use shm, and
  * receives get its messages from the core.
  */
-UNIT_TEST(the_peer_stays_on_the_core)
+UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 {
 	int i, context;
 
@@ -82,7 +82,7 @@ UNIT_TEST(the_peer_stays_on_the_core)
  * Nothing was sent to the peer while it was not published. So the first send
  * looks the peer up once more, and uses shm.
  */
-UNIT_TEST(the_first_send_finds_it)
+UNIT_TEST(first_send_to_late_peer_uses_shm)
 {
 	int context;
 
@@ -92,7 +92,7 @@ UNIT_TEST(the_first_send_finds_it)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
-UNIT_TEST(stranger_and_empty_av)
+UNIT_TEST(message_of_unknown_source_is_received)
 {
 	local_name = peer_publish(1);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -117,7 +117,7 @@ static void let_open(bool may)
  * No file can be opened when the message arrives, so the record cannot be read.
  * Later it can: the message is delivered.
  */
-UNIT_TEST(no_descriptor_for_a_moment)
+UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 {
 	publish_late();
 	post_recv(&slot[0], peer, TAG);
@@ -136,7 +136,7 @@ UNIT_TEST(no_descriptor_for_a_moment)
  * No file can be opened when the peer is inserted. Later its record can be
  * read, although the registry has not changed.
  */
-UNIT_TEST(no_descriptor_for_the_insert)
+UNIT_TEST(record_unreadable_at_insert_is_read_later)
 {
 	local_name = peer_publish(1);
 	peer_insert(2);
@@ -156,7 +156,7 @@ UNIT_TEST(no_descriptor_for_the_insert)
  * The peer is removed and inserted while its message is held: the peer keeps
  * its index in shm, and the message is delivered.
  */
-UNIT_TEST(removed_and_inserted_again)
+UNIT_TEST(reinserted_peer_keeps_held_message)
 {
 	fi_addr_t again;
 

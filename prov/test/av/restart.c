@@ -38,7 +38,7 @@ UNIT_CASE("restart", setup, fixture_close);
  * With efa, directed untagged receives do not go to the core: efa's util_srx
  * could not cancel them.
  */
-UNIT_TEST(untagged_ones_stay_where_they_are)
+UNIT_TEST(untagged_receives_on_efa_stay_local)
 {
 	static const struct fixture_attr attr = { .core = "efa" };
 
@@ -63,7 +63,7 @@ UNIT_TEST(untagged_ones_stay_where_they_are)
  * another peer later. The new peer's path is its own, not that of the removed
  * address.
  */
-UNIT_TEST(number_goes_to_another)
+UNIT_TEST(reused_fi_addr_gets_path_of_new_peer)
 {
 	fi_addr_t addr = remote;
 

@@ -35,7 +35,7 @@ UNIT_LOOP(word_keeps_state_and_address, 0, ARRAY_SIZE(word_cases))
 }
 
 /* A word with a state and no index of a peer is valid. */
-UNIT_TEST(bare_state_is_not_mapped)
+UNIT_TEST(state_without_index_is_valid)
 {
 	ck_assert(!duo_route_mapped(DUO_ROUTE_NONE));
 	ck_assert(!duo_route_mapped(DUO_ROUTE_UNDECIDED));
@@ -115,7 +115,7 @@ static const struct {
 	{ "last", DUO_AV_MAX - 1 },
 };
 
-UNIT_LOOP(offset_leads_to_the_core, 0, ARRAY_SIZE(offset_cases))
+UNIT_LOOP(core_route_has_core_fi_addr, 0, ARRAY_SIZE(offset_cases))
 {
 	const char *name = offset_cases[_i].name;
 	uint64_t offset = duo_route_offset_of(3, offset_cases[_i].core_addr);
@@ -136,19 +136,19 @@ UNIT_LOOP(offset_leads_to_the_core, 0, ARRAY_SIZE(offset_cases))
 	ck_assert_msg(!duo_route(&ep, 3).ep, "%s", name);
 }
 
-UNIT_TEST(no_address_goes_nowhere)
+UNIT_TEST(unspecified_address_has_no_route)
 {
 	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_UNSPEC).ep);
 	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_NOTAVAIL).ep);
 }
 
-UNIT_TEST(large_address_goes_nowhere)
+UNIT_TEST(address_beyond_table_has_no_route)
 {
 	ck_assert_ptr_null(duo_route(&ep, DUO_AV_MAX).ep);
 	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_UNSPEC - 1).ep);
 }
 
-UNIT_TEST(not_enabled_goes_nowhere)
+UNIT_TEST(endpoint_not_enabled_has_no_route)
 {
 	words[3] = DUO_ROUTE_CORE;
 	ep.route = NULL;

@@ -131,7 +131,7 @@ UNIT_CASE("addresses", setup, teardown);
  * Peers inserted before the second endpoint is opened, afterwards, and twice:
  * both endpoints reach them by the same fi_addr.
  */
-UNIT_TEST(same_addresses)
+UNIT_TEST(peers_have_same_fi_addr_in_endpoints)
 {
 	fi_addr_t early = peer_insert(5), late;
 
@@ -145,7 +145,7 @@ UNIT_TEST(same_addresses)
 	expect_works(1, late, 6);
 }
 
-UNIT_TEST(holes)
+UNIT_TEST(freed_fi_addr_is_reused_in_endpoints)
 {
 	fi_addr_t first = peer_insert(5), second = peer_insert(6), third;
 
@@ -164,7 +164,7 @@ UNIT_TEST(holes)
  * A core assigns a fi_addr to a sender that was not inserted. A later insert
  * returns a fi_addr that is valid for both endpoints.
  */
-UNIT_TEST(unknown_senders)
+UNIT_TEST(unknown_sender_gets_valid_fi_addr)
 {
 	fi_addr_t addr, stranger;
 
@@ -188,7 +188,7 @@ UNIT_TEST(unknown_senders)
 	expect_works(1, addr, 71);
 }
 
-UNIT_TEST(removed)
+UNIT_TEST(removed_fi_addr_is_invalid_everywhere)
 {
 	fi_addr_t gone, stays;
 
@@ -212,7 +212,7 @@ UNIT_TEST(removed)
  * The second AV of the core rejects one of three addresses: the insert fails
  * for this address, and no AV of the core has it.
  */
-UNIT_TEST(refused)
+UNIT_TEST(address_rejected_once_is_in_no_av)
 {
 	const uint64_t peers[] = { 5, 6, 7 };
 	int err[ARRAY_SIZE(peers)] = { 0 };
@@ -236,7 +236,7 @@ UNIT_TEST(refused)
 }
 
 /* fi_av_insert without an array for the results succeeds. */
-UNIT_TEST(no_results_wanted)
+UNIT_TEST(insert_without_results_succeeds)
 {
 	const uint64_t peer = 5;
 
@@ -251,7 +251,7 @@ UNIT_CASE("endpoints", setup, teardown);
  * The first endpoint, whose AV of the core is the lead, is closed. The second
  * endpoint keeps its addresses, and inserts and removals work.
  */
-UNIT_TEST(first_leaves)
+UNIT_TEST(close_of_first_endpoint_keeps_addresses)
 {
 	fi_addr_t a, b, c;
 	int live;
@@ -279,7 +279,7 @@ UNIT_TEST(first_leaves)
 }
 
 /* The second endpoint is closed. The first endpoint still has all addresses. */
-UNIT_TEST(second_leaves)
+UNIT_TEST(close_of_second_endpoint_keeps_addresses)
 {
 	fi_addr_t a;
 
@@ -296,7 +296,7 @@ UNIT_TEST(second_leaves)
  * Addresses are inserted before an endpoint is bound. They must reach the AV of
  * the core that the endpoint gets, since efa inserts per endpoint.
  */
-UNIT_TEST(inserted_first)
+UNIT_TEST(addresses_before_bind_reach_endpoint)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };
 	struct fid_av *early;
@@ -317,7 +317,7 @@ UNIT_TEST(inserted_first)
 	expect_works(1, peer_insert(6), 6);
 }
 
-UNIT_TEST(one_after_another)
+UNIT_TEST(new_endpoint_gets_addresses_of_closed_one)
 {
 	fi_addr_t a = peer_insert(5), b = peer_insert(6);
 
@@ -335,7 +335,7 @@ UNIT_TEST(one_after_another)
  * If the core rejects an earlier address for the second endpoint, fi_enable of
  * this endpoint fails.
  */
-UNIT_TEST(replay_fails)
+UNIT_TEST(rejected_earlier_address_fails_enable)
 {
 	fi_addr_t a = peer_insert(5), b = peer_insert(6);
 
@@ -356,7 +356,7 @@ UNIT_TEST(replay_fails)
  * Each call into the core fails once while the second endpoint is opened: the
  * open fails, and the first endpoint works on.
  */
-UNIT_TEST(calls_fail)
+UNIT_TEST(failed_call_leaves_first_endpoint_usable)
 {
 	int n, first, last, failed = 0;
 
@@ -380,7 +380,7 @@ UNIT_TEST(calls_fail)
 	ck_assert_int_ge(failed, 5);
 }
 
-UNIT_TEST(busy)
+UNIT_TEST(close_of_av_in_use_fails)
 {
 	open_ep(1);
 	close_ep(0);

@@ -37,7 +37,7 @@ static void expect_arbitrations(uint64_t won, uint64_t lost)
 
 UNIT_CASE("arbitrate", pair_setup, fixture_close);
 
-UNIT_TEST(cancel_wins)
+UNIT_TEST(canceled_receive_gets_local_message)
 {
 	post_on_core(1);
 	near("near");
@@ -50,7 +50,7 @@ UNIT_TEST(cancel_wins)
  * The completion of the receive is already in the core's CQ, so the recall
  * fails and the core's message is received.
  */
-UNIT_TEST(core_wins)
+UNIT_TEST(failed_recall_keeps_core_message)
 {
 	post_on_core(1);
 	far("far");
@@ -65,7 +65,7 @@ UNIT_TEST(core_wins)
  * The entry of the canceled receive is in the CQ behind earlier completions,
  * more than one batch of them, and behind errors of other receives.
  */
-UNIT_TEST(cancelled_entry_behind_others)
+UNIT_TEST(canceled_entry_behind_others_is_found)
 {
 	char contexts[40];
 	size_t i;
@@ -88,7 +88,7 @@ UNIT_TEST(cancelled_entry_behind_others)
 	expect_arbitrations(1, 0);
 }
 
-UNIT_TEST(cancel_waiting)
+UNIT_TEST(cancel_of_deferred_receive_skips_core)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);

@@ -29,7 +29,7 @@ static void expect_in_order(void)
 
 UNIT_CASE("due", pair_setup, fixture_close);
 
-UNIT_TEST(goes_with_the_next_poll)
+UNIT_TEST(receive_is_posted_in_next_poll)
 {
 	post_recv(&slot[0], remote, TAG);
 	post_recv(&slot[1], remote, TAG);
@@ -39,7 +39,7 @@ UNIT_TEST(goes_with_the_next_poll)
 	expect_in_order();
 }
 
-UNIT_TEST(goes_before_the_caller_sleeps)
+UNIT_TEST(receive_is_posted_before_sleep)
 {
 	post_recv(&slot[0], remote, TAG);
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
@@ -49,7 +49,7 @@ UNIT_TEST(goes_before_the_caller_sleeps)
 	expect_in_order();
 }
 
-UNIT_TEST(endpoint_closes_before)
+UNIT_TEST(closed_endpoint_posts_nothing)
 {
 	post_recv(&slot[0], remote, TAG);
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
@@ -62,7 +62,7 @@ UNIT_TEST(endpoint_closes_before)
  * The core rejects the first receive for a while: no later receive reaches the
  * core before it.
  */
-UNIT_TEST(core_is_full)
+UNIT_TEST(later_receives_wait_for_rejected_one)
 {
 	fake.core.eagain = 3;
 	post_recv(&slot[0], remote, TAG);
@@ -81,7 +81,7 @@ UNIT_TEST(core_is_full)
  * Cores other than tcp get the receive in the call. If they reject it, the call
  * returns -FI_EAGAIN.
  */
-UNIT_TEST(other_cores_have_it_at_once)
+UNIT_TEST(other_cores_get_receive_in_call)
 {
 	static const struct fixture_attr attr = { .core = "fake" };
 

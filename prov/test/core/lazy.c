@@ -39,7 +39,7 @@ UNIT_TEST(wildcard_waits_for_idle_polls)
  * With messages of other hosts only: the poll after a delivery posts the next
  * receive to the core, and polls the core once.
  */
-UNIT_TEST(remote_traffic_pays_for_one_poll)
+UNIT_TEST(remote_delivery_costs_one_core_poll)
 {
 	uint64_t polls;
 	int i;
@@ -61,7 +61,7 @@ UNIT_TEST(remote_traffic_pays_for_one_poll)
  * The application polls every 10 ms only: a wildcard receive is posted after
  * the time limit, before LAZY_POLLS polls.
  */
-UNIT_TEST(wildcard_does_not_wait_for_a_slow_caller)
+UNIT_TEST(rare_polls_post_wildcard_by_time)
 {
 	int i;
 
@@ -78,7 +78,7 @@ UNIT_TEST(wildcard_does_not_wait_for_a_slow_caller)
  * A single late reading of the clock does not make a receive late: the machine
  * may have been busy.
  */
-UNIT_TEST(wildcard_waits_after_a_pause)
+UNIT_TEST(one_late_clock_reading_posts_nothing)
 {
 	int i;
 
@@ -98,7 +98,7 @@ UNIT_TEST(wildcard_waits_after_a_pause)
  * core, because the source may have chosen the core before this endpoint was
  * published.
  */
-UNIT_TEST(local_waits_until_confirmed)
+UNIT_TEST(unconfirmed_local_receive_is_posted)
 {
 	post_recv(&slot[0], local, TAG);
 	ck_assert_int_eq(fake.core.posts, 0);
@@ -108,7 +108,7 @@ UNIT_TEST(local_waits_until_confirmed)
 	expect_recv(&slot[0], "over the core", local);
 }
 
-UNIT_TEST(confirmed_local_never_goes)
+UNIT_TEST(confirmed_local_receive_is_not_posted)
 {
 	confirm_local();
 	post_recv(&slot[0], local, TAG);
@@ -122,7 +122,7 @@ UNIT_TEST(confirmed_local_never_goes)
  * A deferred receive whose source is confirmed meanwhile is not posted to the
  * core.
  */
-UNIT_TEST(what_waits_for_a_source_that_is_confirmed_stays)
+UNIT_TEST(receive_of_source_confirmed_later_stays_local)
 {
 	post_recv(&slot[0], local, TAG);
 	post_recv(&slot[1], local, TAG);
@@ -136,7 +136,7 @@ UNIT_TEST(what_waits_for_a_source_that_is_confirmed_stays)
 	ck_assert_int_eq(fake.core.cancels, 0);
 }
 
-UNIT_TEST(earlier_receive_of_another_source_waits)
+UNIT_TEST(earlier_receive_of_other_source_stays_deferred)
 {
 	fi_addr_t other = peer_insert(3);
 
@@ -148,7 +148,7 @@ UNIT_TEST(earlier_receive_of_another_source_waits)
 	ck_assert_int_eq(fake.core.posts, 4);
 }
 
-UNIT_TEST(earlier_receive_of_another_tag_waits)
+UNIT_TEST(earlier_receive_of_other_tag_stays_deferred)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG + 1);
 	post_recv(&slot[1], remote, TAG);
@@ -160,7 +160,7 @@ UNIT_TEST(earlier_receive_of_another_tag_waits)
  * Tagged and untagged receives have separate queues: a later tagged receive
  * does not post an earlier untagged one.
  */
-UNIT_TEST(earlier_untagged_receive_waits)
+UNIT_TEST(earlier_untagged_receive_stays_deferred)
 {
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
 				 FI_ADDR_UNSPEC, &slot[0]), 0);
@@ -171,7 +171,7 @@ UNIT_TEST(earlier_untagged_receive_waits)
 	ck_assert_str_eq(slot[0].buf, "untagged");
 }
 
-UNIT_TEST(goes_before_the_caller_sleeps)
+UNIT_TEST(receive_is_posted_before_sleep)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -196,7 +196,7 @@ static void open_two_cqs(void)
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
-UNIT_TEST(goes_while_the_send_cq_is_polled)
+UNIT_TEST(reads_of_send_cq_post_receive)
 {
 	int i;
 
@@ -207,7 +207,7 @@ UNIT_TEST(goes_while_the_send_cq_is_polled)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-UNIT_TEST(goes_before_the_send_cq_sleeps)
+UNIT_TEST(sleep_on_send_cq_posts_receive)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -223,7 +223,7 @@ UNIT_TEST(goes_before_the_send_cq_sleeps)
  * A message of shm matches the receive while it is deferred: the core never
  * gets the receive.
  */
-UNIT_TEST(taken_while_it_waits)
+UNIT_TEST(deferred_receive_gets_local_message)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	near("near");
@@ -233,7 +233,7 @@ UNIT_TEST(taken_while_it_waits)
 	ck_assert_int_eq(fake.core.cancels, 0);
 }
 
-UNIT_TEST(without_directed_receives_all_are_wildcards)
+UNIT_TEST(without_directed_caps_receives_are_wildcards)
 {
 	static const struct fixture_attr attr = { .no_caps = FI_DIRECTED_RECV };
 
@@ -252,7 +252,7 @@ UNIT_TEST(without_directed_receives_all_are_wildcards)
  * A receive inserted before one that is due becomes due, and all counters of
  * deferred receives include it.
  */
-UNIT_TEST(comes_before_one_that_is_due)
+UNIT_TEST(receive_inserted_before_due_one_is_due)
 {
 	struct duo_ep *ep = fixture_ep();
 	struct duo_rx *rx, *due;

@@ -77,7 +77,7 @@ static void put_off_all(void)
  * Aging posts only the oldest receive to the core, since each posted receive
  * might have to be recalled.
  */
-UNIT_TEST(the_oldest_goes_alone)
+UNIT_TEST(aging_posts_only_oldest_receive)
 {
 	int i, start, turns;
 
@@ -99,7 +99,7 @@ UNIT_TEST(the_oldest_goes_alone)
  * The oldest receive does not match the message at the core. The other receives
  * are posted in the end, and one of them matches.
  */
-UNIT_TEST(all_go_in_the_end)
+UNIT_TEST(aging_posts_all_receives_in_the_end)
 {
 	struct slot other[2];
 
@@ -117,7 +117,7 @@ UNIT_TEST(all_go_in_the_end)
  * After the core has delivered one message, the next ones are received without
  * further aging.
  */
-UNIT_TEST(one_delivery_asks_for_the_next)
+UNIT_TEST(delivery_receives_next_without_aging)
 {
 	int i, start, served = 0;
 
@@ -138,7 +138,7 @@ UNIT_TEST(one_delivery_asks_for_the_next)
  * Aging does not grant a core poll budget, unlike the post of a receive, which
  * grants 1024 polls.
  */
-UNIT_TEST(the_core_is_polled_no_more_than_for_it)
+UNIT_TEST(aging_grants_no_core_poll_budget)
 {
 	int i;
 
@@ -154,16 +154,16 @@ UNIT_TEST(the_core_is_polled_no_more_than_for_it)
 }
 
 /* Grants core poll budget without a lock, as a send over the core does. */
-static void give_credit(void)
+static void grant_poll_budget(void)
 {
 	duo_cq_core_active(fixture_ep()->tx_cq);
 }
 
-UNIT_TEST(a_send_meanwhile_has_its_polls)
+UNIT_TEST(send_during_aging_keeps_poll_budget)
 {
 	post(DUO_TAGGED, &slot[0], TAG);
 	put_off_all();
-	fake.core.on_post = give_credit;
+	fake.core.on_post = grant_poll_budget;
 	while (!fake.core.posts)
 		poll_busy(DUO_TAGGED);
 	ck_assert_uint_gt(fixture_ep()->rx_cq->core_poll_budget, 0);
@@ -173,7 +173,7 @@ UNIT_TEST(a_send_meanwhile_has_its_polls)
  * Even if the budget is used up at once after each grant, the core is polled
  * once per interval.
  */
-UNIT_TEST(the_core_is_seen_without_credit)
+UNIT_TEST(core_is_polled_without_poll_budget)
 {
 	int i, start = fake.core.polls;
 

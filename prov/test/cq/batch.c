@@ -60,7 +60,7 @@ static void sent(int i)
 }
 
 /* The core completes all operations before the first read. */
-static void all_come(void)
+static void complete_all(void)
 {
 	post(PLAIN, FI_COMPLETION);
 	post(SILENT, 0);
@@ -116,7 +116,7 @@ static int read_all(size_t size, enum fi_cq_format format, int *order)
 UNIT_CASE("core", NULL, NULL);
 
 /* _i selects the size of the array and the format */
-UNIT_ROUNDS(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
+UNIT_ROUNDS(order_is_same_for_any_array_size, 0, SIZES * ARRAY_SIZE(formats))
 {
 	static const int expected[] = {
 		PLAIN, SEND, BUFFER, LATER, BROKEN, LAST
@@ -129,7 +129,7 @@ UNIT_ROUNDS(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
 
 	fixture_start(&attr);
 	remote = peer_insert(2);
-	all_come();
+	complete_all();
 	ck_assert_int_eq(read_all(_i % SIZES + 1, attr.format, order),
 			 (int) ARRAY_SIZE(expected));
 	for (i = 0; i < (int) ARRAY_SIZE(expected); i++)
@@ -145,7 +145,7 @@ UNIT_ROUNDS(same_order_whatever_the_array, 0, SIZES * ARRAY_SIZE(formats))
  * The application passes no array for sources and a longer array of entries
  * than a batch. ofi_duo's own array for sources has space for one batch only.
  */
-UNIT_TEST(larger_array_than_a_batch)
+UNIT_TEST(array_above_batch_without_sources_works)
 {
 	struct fi_cq_tagged_entry array[2 * DUO_CORE_BATCH];
 	const struct fixture_attr attr = { 0 };

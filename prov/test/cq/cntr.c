@@ -42,7 +42,7 @@ static const struct {
 UNIT_CASE("cntr", NULL, NULL);
 
 /* A bound counter cannot be closed before its endpoint. */
-UNIT_LOOP(bound, 0, ARRAY_SIZE(binds))
+UNIT_LOOP(bound_counter_cannot_be_closed, 0, ARRAY_SIZE(binds))
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
 	struct fi_info *info = fixture_info(&attr);
@@ -63,7 +63,7 @@ UNIT_LOOP(bound, 0, ARRAY_SIZE(binds))
  * counts later operations of both paths. A counter that is bound twice counts
  * each operation twice.
  */
-UNIT_LOOP(bound_late, 0, 2)
+UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_READ };
 	struct fi_cq_tagged_entry entry;
@@ -91,7 +91,7 @@ UNIT_LOOP(bound_late, 0, 2)
  * the counter's value stays. If shm rejects the bind, the core keeps a
  * reference of the counter until the endpoint is closed.
  */
-UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)
+UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr attr = { 0 };
 	struct fi_cq_tagged_entry entry;
@@ -117,7 +117,7 @@ UNIT_LOOP(bound_late_in_vain, 0, FI_DUO_PATH_COUNT)
 }
 
 /* Sends are counted on both paths, injected ones without a completion too. */
-UNIT_LOOP(sends, 0, 2)
+UNIT_LOOP(sends_are_counted, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
 	fi_addr_t dest;
@@ -145,7 +145,7 @@ static const struct fixture_attr receivers[] = {
 	{ .cntr_flags = BOTH, .no_cqs = true },
 };
 
-UNIT_LOOP(receives, 0, ARRAY_SIZE(receivers))
+UNIT_LOOP(receives_are_counted, 0, ARRAY_SIZE(receivers))
 {
 	struct fi_cq_tagged_entry entry[4];
 
@@ -168,7 +168,7 @@ UNIT_LOOP(receives, 0, ARRAY_SIZE(receivers))
 }
 
 /* Without a CQ, reads of the counter make progress. */
-UNIT_TEST(no_cq)
+UNIT_TEST(reads_without_cq_make_progress)
 {
 	int i;
 
@@ -196,7 +196,7 @@ UNIT_TEST(no_cq)
  * One direction has a counter, the other a CQ: the endpoint can be enabled.
  * Without the counter fi_enable fails.
  */
-UNIT_LOOP(one_side_without_cq, 0, 2)
+UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 {
 	static const struct fixture_attr attr = { 0 };
 	uint64_t counted = _i ? FI_RECV : FI_SEND;
@@ -227,7 +227,7 @@ UNIT_LOOP(one_side_without_cq, 0, 2)
 }
 
 /* An error in the CQ increments the counter's error value, and ends a wait. */
-UNIT_TEST(errors)
+UNIT_TEST(cq_error_is_counted)
 {
 	open_with(&receivers[2]);
 	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, local, TAG, 0,
@@ -256,7 +256,7 @@ UNIT_TEST(errors)
  * The counter continues from a value that fi_cntr_set or fi_cntr_add has set,
  * and keeps the counts of a closed endpoint.
  */
-UNIT_TEST(add_and_set)
+UNIT_TEST(counting_continues_from_set_value)
 {
 	open_with(&receivers[0]);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
@@ -279,7 +279,7 @@ UNIT_TEST(add_and_set)
  * Each message in a multi-receive buffer is counted; the buffer's release is
  * not.
  */
-UNIT_TEST(multi_receive)
+UNIT_TEST(multi_receive_release_is_not_counted)
 {
 	const struct iovec iov = { slot, 10 };
 	const struct fi_msg msg = {
@@ -298,7 +298,7 @@ UNIT_TEST(multi_receive)
 }
 
 /* While shm is busy, reads of the counter poll the core once per interval. */
-UNIT_TEST(core_is_asked_seldom)
+UNIT_TEST(busy_shm_polls_core_once_per_interval)
 {
 	int before, i;
 
@@ -329,7 +329,7 @@ static const struct fi_cntr_attr refused[] = {
 	{ .events = FI_CNTR_EVENTS_BYTES },
 };
 
-UNIT_LOOP(refuses, 0, ARRAY_SIZE(refused))
+UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(refused))
 {
 	static const struct fixture_attr attr;
 	struct fi_cntr_attr cntr_attr = refused[_i];
@@ -345,7 +345,7 @@ UNIT_LOOP(refuses, 0, ARRAY_SIZE(refused))
  * While an endpoint with a counter is opened, the n-th call of one path fails:
  * the open returns the error, and a later open succeeds.
  */
-UNIT_LOOP(open_fails, 0, FI_DUO_PATH_COUNT)
+UNIT_LOOP(failed_open_returns_error, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr attr;
 	struct fid_cntr *cntr = NULL;

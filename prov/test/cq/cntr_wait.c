@@ -75,7 +75,7 @@ static void expect_count(uint64_t good, uint64_t bad)
 
 UNIT_CASE("modes", NULL, NULL);
 
-UNIT_LOOP(silence, 0, 2)
+UNIT_LOOP(no_event_does_not_wake, 0, 2)
 {
 	uint64_t i;
 
@@ -138,7 +138,7 @@ static void (*const wakers[])(void) = {
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-UNIT_LOOP(wakes, 0, ARRAY_SIZE(wakers))
+UNIT_LOOP(event_wakes_descriptor, 0, ARRAY_SIZE(wakers))
 {
 	wakers[_i]();
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
@@ -150,7 +150,7 @@ UNIT_LOOP(wakes, 0, ARRAY_SIZE(wakers))
 UNIT_CASE("modes", NULL, NULL);
 
 /* The calls happen one after another, and the domain has no lock. */
-UNIT_LOOP(wakes_in_turn, 0, ARRAY_SIZE(wakers))
+UNIT_LOOP(event_wakes_without_lock, 0, ARRAY_SIZE(wakers))
 {
 	struct fixture_attr attr = modes[0];
 
@@ -164,7 +164,7 @@ UNIT_LOOP(wakes_in_turn, 0, ARRAY_SIZE(wakers))
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-UNIT_TEST(error_wakes)
+UNIT_TEST(error_wakes_descriptor)
 {
 	post_recv(&slot[0], remote, TAG);
 	fall_asleep();
@@ -178,7 +178,7 @@ UNIT_TEST(error_wakes)
 }
 
 /* The counter changes before the sleep: fi_trywait returns -FI_EAGAIN. */
-UNIT_TEST(changed_before)
+UNIT_TEST(change_before_sleep_prevents_it)
 {
 	fall_asleep();
 	ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
@@ -192,7 +192,7 @@ UNIT_CASE("modes", NULL, NULL);
  * A thread that reads the CQ consumes message and doorbell; the thread that
  * sleeps for the counter still wakes.
  */
-UNIT_LOOP(reader_beside, 0, 2)
+UNIT_LOOP(cq_reader_leaves_counter_wakeup, 0, 2)
 {
 	struct fi_cq_tagged_entry entry;
 	struct fixture_attr attr = modes[1];
@@ -216,7 +216,7 @@ UNIT_LOOP(reader_beside, 0, 2)
 
 UNIT_CASE("blocking", setup_unspec, wait_close);
 
-UNIT_TEST(controls)
+UNIT_TEST(counter_without_descriptor_rejects_getwait)
 {
 	enum fi_wait_obj obj = FI_WAIT_NONE;
 	int fd;
@@ -239,7 +239,7 @@ static void wait_in_silence(void)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
 }
 
-UNIT_TEST(sleeps_without_naps)
+UNIT_TEST(wait_sleeps_without_timer)
 {
 	wait_in_silence();
 	ck_assert_int_gt(sleeps, 0);
@@ -251,7 +251,7 @@ UNIT_TEST(sleeps_without_naps)
 
 UNIT_CASE("modes", NULL, NULL);
 
-UNIT_TEST(yields_where_asked)
+UNIT_TEST(wait_yields_if_configured)
 {
 	struct fixture_attr attr = modes[0];
 
@@ -268,7 +268,7 @@ static const int timeouts[] = { -1, LONG_MS };
 
 UNIT_CASE("blocking", setup_unspec, wait_close);
 
-UNIT_LOOP(blocking, 0, ARRAY_SIZE(timeouts))
+UNIT_LOOP(event_ends_blocking_wait, 0, ARRAY_SIZE(timeouts))
 {
 	pthread_t thread;
 
@@ -285,7 +285,7 @@ static void *wait_for(void *count)
 }
 
 /* Several threads wait for different counts: each wakes. */
-UNIT_TEST(several_threads)
+UNIT_TEST(waits_for_different_counts_end)
 {
 	const struct timespec while_they_sleep = { .tv_nsec = 3000000 };
 	pthread_t thread[4];
@@ -313,7 +313,7 @@ UNIT_CASE("descriptor", setup, wait_close);
  * sleeps on the descriptor for any change. Each of the two wakes, and neither
  * consumes the other's wakeup.
  */
-UNIT_TEST(blocking_beside_a_descriptor)
+UNIT_TEST(blocking_wait_and_descriptor_both_wake)
 {
 	pthread_t thread;
 	void *ret;
@@ -346,7 +346,7 @@ UNIT_CASE("modes", NULL, NULL);
  * With a core or a CQ without wait objects, and with libfabric's shm, the
  * blocked thread polls with a timer.
  */
-UNIT_LOOP(timer, 0, 3)
+UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
 {
 	struct fixture_attr attr = modes[2];
 	int i;
@@ -367,7 +367,7 @@ UNIT_LOOP(timer, 0, 3)
  * FI_THREAD_COMPLETION: no other thread may call the core, so the timer polls
  * in the blocked thread.
  */
-UNIT_TEST(timer_by_completion)
+UNIT_TEST(thread_completion_polls_in_waiter)
 {
 	struct fixture_attr attr = modes[0];
 	int i;

@@ -30,7 +30,7 @@ static void complete(int count)
 
 UNIT_CASE("wait", NULL, NULL);
 
-UNIT_TEST(sread)
+UNIT_TEST(sread_ends_by_timeout_or_completion)
 {
 	static const struct fixture_attr attr;
 	struct fi_cq_tagged_entry entry;
@@ -47,7 +47,7 @@ UNIT_TEST(sread)
 }
 
 /* One fi_cq_signal ends one fi_cq_sread. */
-UNIT_TEST(signal_ends_a_wait)
+UNIT_TEST(signal_ends_one_sread)
 {
 	static const struct fixture_attr attr;
 	struct fi_cq_tagged_entry entry;
@@ -61,7 +61,7 @@ UNIT_TEST(signal_ends_a_wait)
 	fixture_close();
 }
 
-UNIT_TEST(no_descriptor_unless_asked_for)
+UNIT_TEST(getwait_without_request_fails)
 {
 	static const struct fixture_attr attr;
 	struct fid *fid;
@@ -79,7 +79,7 @@ UNIT_TEST(no_descriptor_unless_asked_for)
  * poll(2) after a successful fi_trywait returns soon even if no message
  * arrives.
  */
-UNIT_TEST(wait_fd)
+UNIT_TEST(poll_after_trywait_returns_soon)
 {
 	static const struct fixture_attr attr = { .wait_obj = FI_WAIT_FD };
 	struct fi_cq_tagged_entry entry;
@@ -107,7 +107,7 @@ UNIT_TEST(wait_fd)
 
 UNIT_CASE("read", NULL, NULL);
 
-UNIT_TEST(readerr_without_error)
+UNIT_TEST(readerr_without_error_returns_eagain)
 {
 	static const struct fixture_attr attr;
 	struct fi_cq_err_entry err = { 0 };
@@ -118,7 +118,7 @@ UNIT_TEST(readerr_without_error)
 }
 
 /* Many more completions than the CQ's requested size: all are returned. */
-UNIT_TEST(more_than_its_size)
+UNIT_TEST(completions_beyond_size_are_kept)
 {
 	static const struct fixture_attr attr;
 	struct fi_cq_tagged_entry entry;
@@ -140,7 +140,7 @@ UNIT_TEST(more_than_its_size)
  * A read of 0 entries makes progress, and its result tells whether entries are
  * available.
  */
-UNIT_TEST(of_no_entries)
+UNIT_TEST(read_of_no_entries_makes_progress)
 {
 	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_cq_err_entry err = { 0 };
@@ -164,7 +164,7 @@ UNIT_TEST(of_no_entries)
  * fi_cq_open returns the core's CQ size in the attributes: Mooncake limits the
  * number of its operations by this value.
  */
-UNIT_LOOP(size_is_the_cores, 0, 2)
+UNIT_LOOP(open_returns_size_of_core_cq, 0, 2)
 {
 	struct fi_cq_attr attr = {
 		.size = _i ? 2 * FAKE_CQ_SIZE : 1,

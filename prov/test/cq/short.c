@@ -26,13 +26,13 @@ static struct duo_cq *cq_now(void)
 }
 
 /* Returns the number of fast path reads since the last slow path read. */
-static uint32_t shorts(void)
+static uint32_t fast_path_reads(void)
 {
 	return cq_now()->given - cq_now()->left;
 }
 
 /* Reads until the next reads will take the fast path. */
-static void until_short(void)
+static void until_fast_path(void)
 {
 	struct fi_cq_tagged_entry none;
 	int i;
@@ -48,7 +48,7 @@ static void first_message(void)
 	post_recv(&slot, peer, TAG);
 	rig_send("first");
 	both_entry(&slot);
-	until_short();
+	until_fast_path();
 }
 
 static void warm_up(void)
@@ -83,12 +83,12 @@ UNIT_CASE("locked", warm_up_locked, near_teardown);
  * Fast path reads receive messages with and without tag, in a slot or in the
  * data ring, with and without remote CQ data.
  */
-UNIT_LOOP(takes, 0, 8)
+UNIT_LOOP(fast_path_receives_small_message, 0, 8)
 {
 	unsigned int flags = _i & (NEAR_TAGGED | NEAR_DATA);
 	size_t len = _i & 4 ? 64 : 8;
 	struct fi_cq_tagged_entry entry = { 0 };
-	uint32_t before = shorts();
+	uint32_t before = fast_path_reads();
 	fi_addr_t src = 0;
 
 	memset(&slot, 0, sizeof(slot));
@@ -99,7 +99,7 @@ UNIT_LOOP(takes, 0, 8)
 					 &slot), 0);
 	rig_send_of(len, flags);
 	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
-	ck_assert_uint_eq(shorts(), before + 1);
+	ck_assert_uint_eq(fast_path_reads(), before + 1);
 	ck_assert_uint_eq(src, peer);
 	ck_assert_ptr_eq(entry.op_context, &slot);
 	ck_assert_ptr_eq(entry.buf, slot.buf);
@@ -118,7 +118,7 @@ UNIT_LOOP(takes, 0, 8)
  * _i = 0: a large message that the fast path receives; 1: a larger one that it
  * leaves to the slow path.
  */
-UNIT_LOOP(reads_large, 0, 2)
+UNIT_LOOP(fast_path_reads_large_message, 0, 2)
 {
 	enum { LEN = 20000 };
 	unsigned int flags = _i ? NEAR_TAGGED : 0;
@@ -129,8 +129,8 @@ UNIT_LOOP(reads_large, 0, 2)
 	memset(large, 's', LEN);
 	memset(got, 0, LARGE);
 	ck_assert_int_eq(fi_tinject(fx.ep, "ring", 4, peer, 0), 0);
-	until_short();
-	before = shorts();
+	until_fast_path();
+	before = fast_path_reads();
 	if (flags)
 		ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG,
 					  0, &slot), 0);
@@ -139,7 +139,7 @@ UNIT_LOOP(reads_large, 0, 2)
 				 0);
 	rig_send_len(flags, LEN);
 	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
-	ck_assert_uint_eq(shorts(), before + 1);
+	ck_assert_uint_eq(fast_path_reads(), before + 1);
 	ck_assert_uint_eq(src, peer);
 	ck_assert_ptr_eq(entry.op_context, &slot);
 	ck_assert_ptr_eq(entry.buf, got);
@@ -161,7 +161,7 @@ UNIT_LOOP(reads_large, 0, 2)
 /*
  * Messages that the fast path must leave to the slow path: it changes nothing.
  */
-UNIT_TEST(leaves_others)
+UNIT_TEST(fast_path_leaves_other_messages)
 {
 	static char text[200];
 	struct fi_cq_tagged_entry entry;
@@ -181,7 +181,7 @@ UNIT_TEST(leaves_others)
 	 * a message that matches the later of two receives; then one that
 	 * matches none
 	 */
-	until_short();
+	until_fast_path();
 	post_recv(&slots[1], peer, TAG + 1);
 	post_recv(&slots[2], FI_ADDR_UNSPEC, TAG);
 	rig_send("second");
@@ -195,7 +195,7 @@ UNIT_TEST(leaves_others)
 	ck_assert_int_eq(fi_trecvv(fx.ep, (struct iovec[]) {
 			{ text, 2 }, { text + 10, 20 } }, NULL, 2, peer, TAG, 0,
 			&slots[4]), 0);
-	until_short();
+	until_fast_path();
 	rig_send("split");
 	ck_assert_uint_eq(both_entry(&slots[4]).len, 5);
 	ck_assert_str_eq(text, "sp");
@@ -206,7 +206,7 @@ UNIT_TEST(leaves_others)
  * Many messages of one sender do not exclude another sender's messages from a
  * read.
  */
-UNIT_TEST(others_have_their_turn)
+UNIT_TEST(busy_sender_does_not_exclude_others)
 {
 	struct fi_cq_tagged_entry entry[2 * MANY];
 	struct near_port *port = fixture_ep()->near->port;
@@ -232,19 +232,19 @@ UNIT_TEST(others_have_their_turn)
  * Fast path reads are included in the counts of polls after which ofi_duo reads
  * the clock, polls the core and yields.
  */
-UNIT_TEST(counts_polls)
+UNIT_TEST(fast_path_reads_count_as_polls)
 {
 	struct near_port *port = fixture_ep()->near->port;
-	const uint32_t before = port->polls + shorts();
+	const uint32_t before = port->polls + fast_path_reads();
 	const uint64_t core = cq_now()->core_polls;
 	struct fi_cq_tagged_entry none;
 	uint32_t i, most = 0;
 
 	for (i = 0; i < 128; i++) {
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
-		most = shorts() > most ? shorts() : most;
+		most = fast_path_reads() > most ? fast_path_reads() : most;
 	}
-	ck_assert_uint_eq(port->polls + shorts(), before + 128);
+	ck_assert_uint_eq(port->polls + fast_path_reads(), before + 128);
 	ck_assert_uint_eq(cq_now()->core_polls - core,
 			  128 / duo_params.core_poll_interval);
 	ck_assert_uint_gt(most, 0);
@@ -252,7 +252,7 @@ UNIT_TEST(counts_polls)
 	/* after a long time without messages each read polls the core */
 	for (i = 0; i < 256; i++)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
-	ck_assert_uint_eq(shorts(), 0);
+	ck_assert_uint_eq(fast_path_reads(), 0);
 	ck_assert_uint_gt(cq_now()->core_polls - core, 100);
 }
 
@@ -274,7 +274,7 @@ static struct fid_ep *another(struct fid_cq *cq)
  * Two endpoints share a CQ: reads poll both ports. After the second endpoint is
  * closed, reads poll only one.
  */
-UNIT_TEST(several_endpoints)
+UNIT_TEST(read_polls_ports_of_all_endpoints)
 {
 	struct duo_ep *ep = fixture_ep();
 	uint32_t before;
@@ -285,12 +285,12 @@ UNIT_TEST(several_endpoints)
 	ck_assert(cq_now()->several);
 	ck_assert_ptr_eq(duo_cq_next_ep(cq_now(), duo_cq_first_ep(cq_now())),
 			 ep);	/* the new endpoint has no port yet */
-	until_short();
-	before = shorts();
+	until_fast_path();
+	before = fast_path_reads();
 	post_recv(&slot, peer, TAG);
 	rig_send("both");
 	ck_assert_uint_eq(both_entry(&slot).len, 4);
-	ck_assert_uint_eq(shorts(), before + 1);
+	ck_assert_uint_eq(fast_path_reads(), before + 1);
 	ck_assert_int_eq(fi_close(&other->fid), 0);
 	ck_assert(!cq_now()->several);
 }
@@ -301,7 +301,7 @@ static void set_flags(uint64_t flags)
 }
 
 /* fi_control(FI_SETOPSFLAG) for receives changes the attention word. */
-UNIT_TEST(follows_flags)
+UNIT_TEST(setopsflag_changes_attention_word)
 {
 	struct duo_ep *ep = fixture_ep();
 
@@ -325,7 +325,7 @@ static void tsend(void)
  * A fast path read returns a send's completion from the CQ's own queue, which
  * is empty afterwards.
  */
-UNIT_TEST(reads_the_ring)
+UNIT_TEST(fast_path_returns_send_completion)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -338,7 +338,7 @@ UNIT_TEST(reads_the_ring)
 }
 
 /* While a receive waits that may go to the core, reads take the slow path. */
-UNIT_TEST(minds_chores)
+UNIT_TEST(deferred_receive_forces_slow_path)
 {
 	struct fi_cq_tagged_entry none;
 
@@ -393,7 +393,7 @@ static int woken(int fd)
  * A counter on which a thread sleeps is bound to the endpoint: the next
  * completion wakes the thread.
  */
-UNIT_TEST(bound_while_asleep)
+UNIT_TEST(late_bound_counter_is_woken)
 {
 	struct fid_cntr *cntr;
 	int fd;
@@ -412,7 +412,7 @@ UNIT_TEST(bound_while_asleep)
 /*
  * A thread sleeps for a counter of no endpoint: reads still take the fast path.
  */
-UNIT_TEST(open_while_others_sleep)
+UNIT_TEST(unrelated_sleep_keeps_fast_path)
 {
 	struct fid_cntr *cntr;
 	int fd;
@@ -429,7 +429,7 @@ UNIT_TEST(open_while_others_sleep)
  * The core rejects the close of the endpoint. Messages that arrived during the
  * attempt are delivered afterwards.
  */
-UNIT_TEST(opens_after_a_refused_close)
+UNIT_TEST(failed_close_delivers_messages)
 {
 	struct duo_ep *ep = fixture_ep();
 
@@ -448,7 +448,7 @@ UNIT_CASE("two queues", near_setup_two_cqs, near_teardown);
  * Alternating reads of the CQ of sends and the CQ of receives still make near's
  * periodic checks for peer failures and resizes.
  */
-UNIT_LOOP(clock_with_two_queues, 0, 6)
+UNIT_LOOP(alternating_reads_keep_periodic_checks, 0, 6)
 {
 	struct near_port *port = fixture_ep()->near->port;
 	uint64_t checked = port->checked_ms;
@@ -459,7 +459,7 @@ UNIT_LOOP(clock_with_two_queues, 0, 6)
 
 	for (i = 0; i < before; i++)
 		fi_cq_read(fx.tx_cq, &entry, 1);
-	until_short();
+	until_fast_path();
 	do {
 		if (!(n++ % 16)) {	/* other reads poll the core as well */
 			post_recv(&slot, peer, TAG);

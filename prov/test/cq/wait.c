@@ -52,7 +52,7 @@ UNIT_CASE("descriptor", setup, wait_close);
  * After a completion was read, the descriptor is not readable: the next sleep
  * lasts.
  */
-UNIT_TEST(silence)
+UNIT_TEST(no_event_does_not_wake)
 {
 	int i;
 
@@ -70,7 +70,7 @@ UNIT_TEST(silence)
  * the first message and continues. The descriptor must stay readable, so that
  * the other thread wakes for the second message.
  */
-UNIT_TEST(two_sleepers)
+UNIT_TEST(second_sleeper_on_descriptor_wakes)
 {
 	/*
 	 * Confirm the source, so that its further receives do not go to the
@@ -121,7 +121,7 @@ static void (*const wakers[])(void) = {
 	sent_far,
 };
 
-UNIT_LOOP(wakes, 0, ARRAY_SIZE(wakers))
+UNIT_LOOP(event_wakes_descriptor, 0, ARRAY_SIZE(wakers))
 {
 	wakers[_i]();
 	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
@@ -130,7 +130,7 @@ UNIT_LOOP(wakes, 0, ARRAY_SIZE(wakers))
 	ck_assert_int_eq(woken(&fx.cq->fid, SILENCE_MS / 4), 0);
 }
 
-UNIT_TEST(error_wakes)
+UNIT_TEST(error_wakes_descriptor)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -143,7 +143,7 @@ UNIT_TEST(error_wakes)
 }
 
 /* A signal before the sleep prevents it, and one during the sleep ends it. */
-UNIT_TEST(signal_wakes)
+UNIT_TEST(signal_wakes_or_prevents_sleep)
 {
 	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
 	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
@@ -159,7 +159,7 @@ UNIT_CASE("timer", NULL, NULL);
  * Threads sleep on both CQs of one endpoint, so on one port. One CQ consumes
  * the port's wakeup: the thread at the other CQ wakes, too.
  */
-UNIT_TEST(second_sleeper)
+UNIT_TEST(sleeper_on_other_cq_wakes)
 {
 	static const struct fixture_attr attr = {
 		.near = true, .wait_obj = FI_WAIT_FD, .two_cqs = true,
@@ -182,7 +182,7 @@ UNIT_CASE("descriptor", setup, wait_close);
  * the core could not wake it. The core rejects a receive: fi_trywait returns
  * -FI_EAGAIN.
  */
-UNIT_TEST(core_refuses_receives)
+UNIT_TEST(receive_rejected_by_core_prevents_sleep)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	fake.core.eagain = 1;
@@ -195,7 +195,7 @@ static int timeouts[] = { -1, LONG_MS };
 
 UNIT_CASE("blocking", setup_unspec, wait_close);
 
-UNIT_LOOP(blocking_read, 0, ARRAY_SIZE(timeouts))
+UNIT_LOOP(message_ends_blocking_read, 0, ARRAY_SIZE(timeouts))
 {
 	struct fi_cq_tagged_entry entry;
 	pthread_t thread;
@@ -218,7 +218,7 @@ static void *signal_cq(void *arg)
 	return NULL;
 }
 
-UNIT_TEST(blocking_read_is_signalled)
+UNIT_TEST(signal_ends_blocking_read)
 {
 	struct fi_cq_tagged_entry entry;
 	pthread_t thread;
@@ -229,7 +229,7 @@ UNIT_TEST(blocking_read_is_signalled)
 }
 
 /* With FI_WAIT_UNSPEC, FI_GETWAIT fails: there is no descriptor. */
-UNIT_TEST(unspec_has_no_descriptor)
+UNIT_TEST(wait_unspec_getwait_fails)
 {
 	int fd;
 
@@ -244,7 +244,7 @@ UNIT_CASE("timer", NULL, NULL);
  * With libfabric's shm, or a core without wait objects or without descriptors,
  * a sleeping thread polls with a timer.
  */
-UNIT_LOOP(timer, 0, 3)
+UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
 {
 	const struct fixture_attr attr = {
 		.near = _i, .wait_obj = FI_WAIT_FD,

@@ -77,7 +77,7 @@ static void setup(void)
 
 UNIT_CASE("yield", setup, fixture_close);
 
-UNIT_TEST(after_empty_reads)
+UNIT_TEST(empty_reads_yield)
 {
 	poll_cq(POLLS - 1);
 	ck_assert_int_eq(yields, 0);
@@ -91,7 +91,7 @@ UNIT_TEST(after_empty_reads)
  * If each process has a CPU, reads do not yield: a yield would only help
  * unrelated processes.
  */
-UNIT_TEST(not_where_all_have_processors)
+UNIT_TEST(enough_cpus_do_not_yield)
 {
 	cpus = 2;
 	poll_cq(3 * POLLS);
@@ -117,7 +117,7 @@ UNIT_TEST(not_where_all_have_processors)
 /*
  * With FI_OFI_DUO_YIELD_POLLS set, reads yield even if each process has a CPU.
  */
-UNIT_TEST(always)
+UNIT_TEST(yield_polls_set_yields_always)
 {
 	duo_params.yield_always = true;
 	cpus = 2;
@@ -126,7 +126,7 @@ UNIT_TEST(always)
 }
 
 /* While messages arrive, expected or unexpected, reads do not yield. */
-UNIT_TEST(not_while_shm_is_busy)
+UNIT_TEST(busy_shm_does_not_yield)
 {
 	struct fi_cq_tagged_entry entry;
 	int i;
@@ -142,7 +142,7 @@ UNIT_TEST(not_while_shm_is_busy)
 }
 
 /* Without shm, reads do not yield. */
-UNIT_TEST(without_shm)
+UNIT_TEST(no_shm_does_not_yield)
 {
 	static const struct fixture_attr attr = { .no_shm = true };
 
@@ -156,7 +156,7 @@ UNIT_TEST(without_shm)
  * If FI_OPT_SHARED_MEMORY_PERMITTED is false, as NCCL's plugin sets it, reads
  * do not yield.
  */
-UNIT_TEST(endpoint_without_shm)
+UNIT_TEST(endpoint_without_shm_does_not_yield)
 {
 	static const struct fixture_attr attr;
 	struct fi_info *info = fixture_info(&attr);
@@ -176,7 +176,7 @@ UNIT_TEST(endpoint_without_shm)
 	ck_assert_int_eq(yields, 0);
 }
 
-UNIT_TEST(without_a_lock)
+UNIT_TEST(reads_without_lock_yield)
 {
 	static const struct fixture_attr attr = {
 		.threading = FI_THREAD_DOMAIN,
@@ -189,7 +189,7 @@ UNIT_TEST(without_a_lock)
 	ck_assert_int_eq(yields, 4);
 }
 
-UNIT_TEST(never)
+UNIT_TEST(yield_disabled_does_not_yield)
 {
 	duo_params.yield_mask = UINT32_MAX;
 	poll_cq(10000);

@@ -216,7 +216,7 @@ static int until_done(struct duo_device_held *copy)
 	return ret;
 }
 
-UNIT_TEST(copies)
+UNIT_TEST(copies_use_context_and_stream)
 {
 	void *state = open_region();
 	struct duo_device_held *copy, *second;
@@ -237,7 +237,7 @@ UNIT_TEST(copies)
 /*
  * A copy that fails at its start, and one that fails later, return the error.
  */
-UNIT_TEST(copy_fails)
+UNIT_TEST(failed_copy_returns_error)
 {
 	void *state = open_region();
 	struct duo_device_held *copy, *lost;
@@ -258,7 +258,7 @@ UNIT_TEST(copy_fails)
  * A region is closed while its stream copies: the region is released at once,
  * the stream when the copy has ended.
  */
-UNIT_TEST(closed_while_copied)
+UNIT_TEST(region_closed_during_copy_is_released)
 {
 	void *state = open_region();
 	struct duo_device_held *copy, *pin;
@@ -276,7 +276,7 @@ UNIT_TEST(closed_while_copied)
 	duo_cuda_unpin(pin);
 }
 
-UNIT_TEST(not_pinned)
+UNIT_TEST(unpinned_memory_is_copied)
 {
 	void *state = open_region();
 	char memory[64];
@@ -287,7 +287,7 @@ UNIT_TEST(not_pinned)
 	duo_cuda_close(state);
 }
 
-UNIT_TEST(one_stream_a_context)
+UNIT_TEST(regions_of_context_share_stream)
 {
 	void *first = open_region(), *again = open_region(), *other;
 
@@ -303,7 +303,7 @@ UNIT_TEST(one_stream_a_context)
 }
 
 /* Memory of a pool has no context: copies use the device's primary context. */
-UNIT_TEST(no_context)
+UNIT_TEST(pool_memory_uses_primary_context)
 {
 	void *first, *again;
 
@@ -315,7 +315,7 @@ UNIT_TEST(no_context)
 	duo_cuda_close(again);
 }
 
-UNIT_LOOP(no_stream, 0, 2)
+UNIT_LOOP(failed_stream_fails_open, 0, 2)
 {
 	void *state;
 
@@ -325,7 +325,7 @@ UNIT_LOOP(no_stream, 0, 2)
 	fails = false;
 }
 
-UNIT_TEST(no_driver)
+UNIT_TEST(missing_driver_fails_open)
 {
 	void *state;
 

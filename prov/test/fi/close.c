@@ -19,13 +19,13 @@ static void close_ep(void)
 
 UNIT_CASE("close", pair_setup, fixture_close);
 
-UNIT_TEST(nothing_outstanding)
+UNIT_TEST(idle_endpoint_closes)
 {
 	close_ep();
 	ck_assert_int_eq(unit_dir_count(), 1);	/* the peer's record */
 }
 
-UNIT_TEST(message_for_a_lazy_receive)
+UNIT_TEST(matched_deferred_receive_closes)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	near("late");
@@ -33,7 +33,7 @@ UNIT_TEST(message_for_a_lazy_receive)
 }
 
 /* Completions from before the close are still returned by later reads. */
-UNIT_TEST(completed)
+UNIT_TEST(completions_survive_close)
 {
 	post_recv(&slot[0], local, TAG);
 	near("near");
@@ -61,7 +61,7 @@ UNIT_TEST(unread_errors_are_freed)
  * The core rejects the close: the endpoint stays open. Messages that arrived
  * during the attempt match in order, with receives posted before and after it.
  */
-UNIT_TEST(core_is_busy)
+UNIT_TEST(failed_close_keeps_endpoint_working)
 {
 	post_recv(&slot[0], local, TAG);
 	near("1");

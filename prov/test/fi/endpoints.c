@@ -87,7 +87,7 @@ static void expect_core_send(struct fid_ep *ep, fi_addr_t addr)
 
 UNIT_CASE("endpoints", fixture_setup, teardown);
 
-UNIT_TEST(av_outlives_its_endpoint)
+UNIT_TEST(av_works_with_next_endpoint)
 {
 	name = peer_publish(1);
 	peer = peer_insert(1);
@@ -99,7 +99,7 @@ UNIT_TEST(av_outlives_its_endpoint)
 	expect_shm_send(second, peer, name);
 }
 
-UNIT_TEST(each_has_its_places)
+UNIT_TEST(each_endpoint_has_own_shm_indexes)
 {
 	name = peer_publish(1);
 	peer = peer_insert(1);
@@ -111,7 +111,7 @@ UNIT_TEST(each_has_its_places)
 }
 
 /* Two endpoints of one process reach each other over the core, not shm. */
-UNIT_TEST(neighbours)
+UNIT_TEST(endpoints_of_process_use_core)
 {
 	fi_addr_t addr;
 
@@ -131,7 +131,7 @@ UNIT_TEST(neighbours)
  * One endpoint has chosen the core for a peer before the peer was published;
  * another endpoint, which sends afterwards, chooses shm for the same peer.
  */
-UNIT_TEST(each_decides)
+UNIT_TEST(endpoints_choose_paths_independently)
 {
 	peer = peer_insert(1);
 	second = open_ep();
@@ -142,7 +142,7 @@ UNIT_TEST(each_decides)
 }
 
 /* An endpoint that only sends, or only receives, has one CQ, and uses shm. */
-UNIT_LOOP(one_way, 0, 2)
+UNIT_LOOP(one_way_endpoint_uses_shm, 0, 2)
 {
 	bool sends = _i;
 	const struct fixture_attr attr = {
@@ -174,7 +174,7 @@ UNIT_LOOP(one_way, 0, 2)
 }
 
 /* While an endpoint has no free receive entry, its CQ does not poll shm. */
-UNIT_TEST(no_room)
+UNIT_TEST(full_receive_pool_does_not_poll_shm)
 {
 	struct duo_ep *ep;
 	uint32_t live, ranges;

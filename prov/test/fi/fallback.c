@@ -55,7 +55,7 @@ static void expect_core_works(void)
 
 UNIT_CASE("fallback", NULL, fixture_close);
 
-UNIT_TEST(no_shm_provider)
+UNIT_TEST(missing_shm_provider_uses_core)
 {
 	fixture_start(&without_shm);
 	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
@@ -76,7 +76,7 @@ UNIT_TEST(no_shm_provider)
  * A live process has published the same core address: the endpoint is not
  * published and uses the core.
  */
-UNIT_TEST(address_in_use)
+UNIT_TEST(published_address_uses_core)
 {
 	fixture_open(&plain);
 	peer_publish(fake.core.own_addr);
@@ -91,7 +91,7 @@ UNIT_TEST(address_in_use)
  * A process with the same core address has died and left its record: the
  * endpoint is published in its place.
  */
-UNIT_TEST(address_of_a_dead_process)
+UNIT_TEST(record_of_dead_process_is_replaced)
 {
 	pid_t child;
 
@@ -115,7 +115,7 @@ UNIT_TEST(address_of_a_dead_process)
  * A file that is no record has the name of this address: the endpoint uses the
  * core, and the warning contains the file's name.
  */
-UNIT_TEST(squatter)
+UNIT_TEST(foreign_file_uses_core)
 {
 	char path[DUO_PATH_MAX], name[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
 
@@ -133,7 +133,7 @@ UNIT_TEST(squatter)
 	unlink(text);
 }
 
-UNIT_TEST(no_registry)
+UNIT_TEST(missing_registry_uses_core)
 {
 	fixture_open(&plain);
 	duo_params.registry_dir = "/nonexistent/ofi_duo";
@@ -149,7 +149,7 @@ UNIT_TEST(no_registry)
  * uses the core instead of shm, because the number of shm's endpoints cannot be
  * counted. near (_i = 1) does not need the count.
  */
-UNIT_LOOP(lock_is_not_to_be_had, 0, 2)
+UNIT_LOOP(locked_registry_uses_core_without_near, 0, 2)
 {
 	const struct fixture_attr attr = { .near = _i };
 	int lock;
@@ -186,7 +186,7 @@ static int count_endpoint(int dir)
  * One endpoint more than an AV of shm has indexes for: it uses the core. Ended
  * endpoints count if the region of any endpoint is left.
  */
-UNIT_LOOP(too_many_endpoints, 0, 2)
+UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 {
 	int i, dir, count = DUO_SHM_ENDPOINTS - _i;
 
@@ -209,7 +209,7 @@ UNIT_LOOP(too_many_endpoints, 0, 2)
  * When all endpoints have ended, the registry's directory and the count in it
  * are removed.
  */
-UNIT_TEST(endpoints_are_counted_anew)
+UNIT_TEST(last_endpoint_resets_shm_count)
 {
 	int dir;
 
@@ -225,7 +225,7 @@ UNIT_TEST(endpoints_are_counted_anew)
 	close(dir);
 }
 
-UNIT_TEST(shm_takes_no_more_peers)
+UNIT_TEST(peer_beyond_shm_limit_uses_core)
 {
 	fixture_start(&plain);
 	fake.shm.full = true;
@@ -239,7 +239,7 @@ UNIT_TEST(shm_takes_no_more_peers)
  * The peer's process runs, but the peer's region was removed: messages use the
  * core.
  */
-UNIT_TEST(peer_without_region)
+UNIT_TEST(peer_without_region_uses_core)
 {
 	const char *name;
 
@@ -277,7 +277,7 @@ static void limit_space(size_t left)
  * shm reserves address space for the regions of all possible peers. Without
  * that space the endpoint uses the core.
  */
-UNIT_TEST(address_space_is_short)
+UNIT_TEST(missing_address_space_uses_core)
 {
 	fixture_open(&plain);
 	limit_space((size_t) 1 << 30);
@@ -288,7 +288,7 @@ UNIT_TEST(address_space_is_short)
 	expect_core_works();
 }
 
-UNIT_TEST(peer_reasons)
+UNIT_TEST(path_reports_reason_of_peer)
 {
 	fi_addr_t unknown;
 
@@ -305,7 +305,7 @@ UNIT_TEST(peer_reasons)
 	expect_path(fx.ep, unknown, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
 }
 
-UNIT_TEST(asking_for_the_path)
+UNIT_TEST(invalid_path_calls_fail)
 {
 	enum fi_duo_reason reason;
 	enum fi_duo_path path;
@@ -331,7 +331,7 @@ UNIT_TEST(asking_for_the_path)
  * Programs built with a shorter or longer struct fi_duo_stats get the members
  * that both versions have.
  */
-UNIT_TEST(statistics_of_another_size)
+UNIT_TEST(statistics_fit_size_of_caller)
 {
 	struct fi_duo_stats stats[2];
 	struct fi_ops_duo *ops;
@@ -349,7 +349,7 @@ UNIT_TEST(statistics_of_another_size)
 }
 
 /* EFA's own shared-memory path is off in the core's endpoint. */
-UNIT_TEST(core_shm_is_off)
+UNIT_TEST(shm_of_core_is_disabled)
 {
 	fixture_start(&plain);
 	ck_assert(fake.core.shm_off);
@@ -359,7 +359,7 @@ UNIT_TEST(core_shm_is_off)
  * With cores other than efa FI_MSG_PREFIX is rejected, because these cores may
  * need the prefix themselves.
  */
-UNIT_TEST(prefix_is_refused)
+UNIT_TEST(msg_prefix_of_other_cores_is_rejected)
 {
 	struct fi_info *info = fi_allocinfo();
 	struct fid_ep *ep;
@@ -376,7 +376,7 @@ UNIT_TEST(prefix_is_refused)
  * order within messages uses the core only, even if the application permits
  * shared memory. After fi_enable the option cannot be set.
  */
-UNIT_TEST(blocks_in_order_are_the_cores)
+UNIT_TEST(ordered_blocks_use_core)
 {
 	struct fi_info *info = fi_allocinfo();
 	struct fid_ep *ep;
@@ -408,7 +408,7 @@ UNIT_TEST(blocks_in_order_are_the_cores)
  * The application forbids shared memory before fi_enable: the endpoint uses the
  * core.
  */
-UNIT_TEST(application_forbids_shm)
+UNIT_TEST(forbidden_shm_uses_core)
 {
 	struct fi_info *info = fi_allocinfo();
 	bool permitted = false;

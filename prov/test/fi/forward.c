@@ -60,7 +60,7 @@ static struct fid *object(int which, struct fid **core)
 
 UNIT_CASE("forward", setup, teardown);
 
-UNIT_LOOP(operations, 0, OBJECTS)
+UNIT_LOOP(unknown_operations_reach_core, 0, OBJECTS)
 {
 	struct fid *core, *fid = object(_i, &core);
 	void *ops = NULL;
@@ -81,7 +81,7 @@ UNIT_LOOP(operations, 0, OBJECTS)
  * Commands reach the core's object. Those for aliases and deferred work are
  * rejected, because they would bypass ofi_duo's endpoint.
  */
-UNIT_LOOP(commands, 0, OBJECTS)
+UNIT_LOOP(unknown_commands_reach_core, 0, OBJECTS)
 {
 	struct fid *core, *fid = object(_i, &core);
 
@@ -94,7 +94,7 @@ UNIT_LOOP(commands, 0, OBJECTS)
 	ck_assert_ptr_null(fake.core.asked);
 }
 
-UNIT_TEST(operations_on_regions_get_the_cores)
+UNIT_TEST(region_operations_get_core_region)
 {
 #ifdef FI_EFA_DOMAIN_OPS
 	struct fi_efa_mr_attr attr;
@@ -112,7 +112,7 @@ UNIT_TEST(operations_on_regions_get_the_cores)
  * Operations with endpoints or queues as arguments are rejected, because the
  * core would get those of ofi_duo.
  */
-UNIT_TEST(operations_on_queues_are_refused)
+UNIT_TEST(queue_operations_are_rejected)
 {
 	void *ops;
 
@@ -120,7 +120,7 @@ UNIT_TEST(operations_on_queues_are_refused)
 				     NULL), -FI_EOPNOTSUPP);
 }
 
-UNIT_TEST(size_left_is_the_cores)
+UNIT_TEST(size_left_is_that_of_core)
 {
 	ck_assert_int_eq(fx.ep->ops->rx_size_left(fx.ep), 5);
 	ck_assert_int_eq(fx.ep->ops->tx_size_left(fx.ep), 6);
@@ -130,7 +130,7 @@ UNIT_TEST(size_left_is_the_cores)
  * Capabilities for named AVs and shared contexts, which cores list for the use
  * by other providers, are not returned, and calls for them fail.
  */
-UNIT_TEST(not_forwarded)
+UNIT_TEST(shared_objects_are_rejected)
 {
 	struct fi_av_attr named = { .name = "av" };
 	struct fi_av_attr ids = { .flags = FI_AV_USER_ID };

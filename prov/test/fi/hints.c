@@ -128,7 +128,7 @@ UNIT_ROUNDS(hints_supported, 0, ARRAY_SIZE(hint_cases))
  * Of hints without message capabilities only the endpoint type and caps are
  * compared with the info.
  */
-UNIT_TEST(hints_of_rma_alone)
+UNIT_TEST(rma_hints_check_type_and_caps_only)
 {
 	hints->caps = FI_RMA | FI_ATOMIC;
 	hints->tx_attr->msg_order = hints->rx_attr->msg_order = MIXED_ORDER;
@@ -183,7 +183,7 @@ UNIT_ROUNDS(satisfies, 0, ARRAY_SIZE(taken_cases))
  * The info has the AV type of the hints, even if the core's info has another
  * type.
  */
-UNIT_TEST(av_type_is_the_one_asked_for)
+UNIT_TEST(info_has_av_type_of_hints)
 {
 	info->domain_attr->av_type = FI_AV_TABLE;
 	hints->domain_attr->av_type = FI_AV_MAP;
@@ -198,7 +198,7 @@ UNIT_TEST(av_type_is_the_one_asked_for)
  * The info has the threading level of the hints, even if the core prefers
  * another level: MPICH fails otherwise.
  */
-UNIT_TEST(threading_is_the_one_asked_for)
+UNIT_TEST(info_has_threading_of_hints)
 {
 	info->domain_attr->threading = FI_THREAD_SAFE;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
@@ -229,7 +229,7 @@ UNIT_TEST(multi_receive_needs_untagged_messages)
  * FI_MULTI_RECV as a default flag of receives is ofi_duo's own: it is supported
  * over a core without it.
  */
-UNIT_TEST(multi_receive_by_default)
+UNIT_TEST(default_multi_recv_is_supported)
 {
 	info->caps &= ~FI_MULTI_RECV;
 	info->rx_attr->caps &= ~FI_MULTI_RECV;
@@ -255,7 +255,7 @@ UNIT_TEST(core_without_tags)
  * A hint up to the limit is met. A hint above the limit is rejected with a
  * message.
  */
-UNIT_ROUNDS(limits_against_hints, 0, LIMIT_CASES)
+UNIT_ROUNDS(hints_beyond_limits_are_rejected, 0, LIMIT_CASES)
 {
 	const char *name = limit_cases[_i].name;
 	size_t *wanted = limit_of(hints, limit_cases[_i].which);

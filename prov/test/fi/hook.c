@@ -72,7 +72,7 @@ static bool is_ours(struct fid_domain *opened)
 UNIT_CASE("hook", setup, teardown);
 
 /* The provider has no getinfo, and the parameters of ofi_duo. */
-UNIT_TEST(is_a_hook)
+UNIT_TEST(provider_has_no_getinfo)
 {
 	ck_assert_ptr_null(hook->getinfo);
 	ck_assert_str_eq(hook->name, "ofi_hook_duo");
@@ -86,7 +86,7 @@ UNIT_TEST(is_a_hook)
  * EFA's own shm, and the core that is opened for "<core>;ofi_duo", keep their
  * fabrics.
  */
-UNIT_TEST(others_are_left)
+UNIT_TEST(other_fabrics_are_not_replaced)
 {
 	core.name = "shm";
 	ck_assert_int_eq(install(), -FI_ENODEV);
@@ -238,7 +238,7 @@ static void info_of_core(void)
 	of_core("efa");
 }
 
-UNIT_LOOP(domain_is_ours_or_the_cores, 0, ARRAY_SIZE(infos))
+UNIT_LOOP(domain_is_replaced_if_near_supports_it, 0, ARRAY_SIZE(infos))
 {
 	ck_assert_int_eq(install(), 0);
 	info_of_core();
@@ -255,7 +255,7 @@ UNIT_LOOP(domain_is_ours_or_the_cores, 0, ARRAY_SIZE(infos))
  * With device memory that near cannot copy the domain stays the core's, because
  * the core may copy this memory by itself.
  */
-UNIT_TEST(device_memory_that_near_cannot_copy)
+UNIT_TEST(uncopyable_device_memory_keeps_core_domain)
 {
 	ck_assert_int_eq(install(), 0);
 	info_of_core();
@@ -285,7 +285,7 @@ static int nesting_domain(struct fid_fabric *fid, struct fi_info *from,
 	return -FI_ENOMEM;
 }
 
-UNIT_TEST(within_the_core_nothing_is)
+UNIT_TEST(nested_domain_is_not_replaced)
 {
 	struct fi_ops_fabric *fake_ops_of = core_fabric->ops;
 	struct fid_domain *opened;
@@ -308,7 +308,7 @@ UNIT_TEST(within_the_core_nothing_is)
  * With FI_PROGRESS_AUTO a thread polls the endpoint, because the application
  * need not poll, or its threads may be in calls of the core.
  */
-UNIT_TEST(auto_progress_has_a_thread)
+UNIT_TEST(auto_progress_starts_thread)
 {
 	ck_assert_int_eq(install(), 0);
 	info_of_core();
@@ -345,7 +345,7 @@ static void *open_without_threads(void *arg)
  * If the thread for FI_PROGRESS_AUTO cannot be started, the domain stays the
  * core's, with one warning.
  */
-UNIT_TEST(no_thread)
+UNIT_TEST(failed_thread_keeps_core_domain)
 {
 	pthread_t thread;
 
@@ -383,7 +383,7 @@ UNIT_TEST(thread_survives_failed_close)
 	core_domain->ops = ops;
 }
 
-UNIT_TEST(manual_progress_has_none)
+UNIT_TEST(manual_progress_starts_no_thread)
 {
 	ck_assert_int_eq(install(), 0);
 	info_of_core();

@@ -43,7 +43,7 @@ UNIT_LOOP(core_name, 0, ARRAY_SIZE(name_cases))
 /*
  * The core's hints disable EFA's own shared-memory path, and permit fi_cancel.
  */
-UNIT_TEST(to_core)
+UNIT_TEST(core_hints_disable_core_shm)
 {
 	struct fi_info *core;
 
@@ -93,7 +93,7 @@ UNIT_TEST(to_core_without_attributes)
 	fi_freeinfo(core);
 }
 
-UNIT_TEST(to_core_asks_only_efa)
+UNIT_TEST(order_is_requested_of_efa_only)
 {
 	struct fi_info *core;
 
@@ -112,7 +112,7 @@ UNIT_TEST(to_core_asks_only_efa)
 UNIT_CASE("restrict", info_setup, info_teardown);
 
 /* The info advertises only features that work on both paths. */
-UNIT_TEST(restrict_to_both_paths)
+UNIT_TEST(info_has_features_of_both_paths)
 {
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	ck_assert_int_eq(duo_info_satisfies(info, NULL), 0);
@@ -143,7 +143,7 @@ UNIT_TEST(restrict_to_both_paths)
 }
 
 /* The info has FI_HMEM only if the hints request it. */
-UNIT_LOOP(device_memory, 0, 3)
+UNIT_LOOP(hmem_is_returned_on_request, 0, 3)
 {
 	static const uint64_t asked[] = { 0, FI_MSG, FI_MSG | FI_HMEM };
 
@@ -184,7 +184,7 @@ static const struct {
 	 MIXED_ORDER, FI_FENCE},
 };
 
-UNIT_LOOP(mixed_orders, 0, ARRAY_SIZE(mixed_cases))
+UNIT_LOOP(costly_orders_are_returned_on_request, 0, ARRAY_SIZE(mixed_cases))
 {
 	duo_params.local = mixed_cases[_i].peer;
 	free(info->fabric_attr->prov_name);
@@ -208,7 +208,7 @@ UNIT_LOOP(mixed_orders, 0, ARRAY_SIZE(mixed_cases))
  * An endpoint without messages does not use the local transport: its info has
  * all attributes of the core's.
  */
-UNIT_TEST(rma_alone_is_the_cores)
+UNIT_TEST(rma_only_info_is_that_of_core)
 {
 	info->caps &= ~(uint64_t) (FI_MSG | FI_TAGGED);
 	ck_assert_int_eq(duo_info_restrict(info), 0);
@@ -226,7 +226,7 @@ UNIT_TEST(rma_alone_is_the_cores)
 	ck_assert_uint_eq(info->ep_attr->tx_ctx_cnt, 1);
 }
 
-UNIT_TEST(remote_communication_is_not_made_up)
+UNIT_TEST(missing_remote_comm_is_not_added)
 {
 	info->caps &= ~FI_REMOTE_COMM;
 	ck_assert_int_eq(duo_info_restrict(info), 0);
@@ -234,7 +234,7 @@ UNIT_TEST(remote_communication_is_not_made_up)
 			  FI_LOCAL_COMM);
 }
 
-UNIT_TEST(counters_are_the_cores)
+UNIT_TEST(counter_limits_are_those_of_core)
 {
 	size_t count = info->domain_attr->cntr_cnt;
 

@@ -38,7 +38,7 @@ static int reg(int how, struct fid_mr **mr)
 
 UNIT_CASE("mr", fixture_setup, fixture_close);
 
-UNIT_LOOP(key_and_descriptor, 0, 3)
+UNIT_LOOP(region_has_key_and_descriptor_of_core, 0, 3)
 {
 	struct fid_mr *mr;
 
@@ -50,7 +50,7 @@ UNIT_LOOP(key_and_descriptor, 0, 3)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-UNIT_LOOP(core_refuses, 0, 3)
+UNIT_LOOP(core_error_is_returned, 0, 3)
 {
 	struct fid_mr *mr = NULL;
 
@@ -63,7 +63,7 @@ UNIT_LOOP(core_refuses, 0, 3)
  * fi_mr_bind with FI_MR_ENDPOINT: the core gets its own endpoint, not
  * ofi_duo's.
  */
-UNIT_LOOP(bound_to_an_endpoint, 0, 3)
+UNIT_LOOP(bind_to_endpoint_gets_core_endpoint, 0, 3)
 {
 	struct fid *core = &fixture_ep()->path_ep[FI_DUO_CORE]->fid;
 	struct fid_mr *mr;
@@ -79,7 +79,7 @@ UNIT_LOOP(bound_to_an_endpoint, 0, 3)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-UNIT_LOOP(bound_to_a_counter, 0, 3)
+UNIT_LOOP(bind_to_counter_gets_core_counter, 0, 3)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_cntr *cntr;
@@ -93,7 +93,7 @@ UNIT_LOOP(bound_to_a_counter, 0, 3)
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 }
 
-UNIT_TEST(part_of_another)
+UNIT_TEST(base_region_is_that_of_core)
 {
 	struct fi_mr_attr attr = { .access = FI_RECV };
 	struct fid_mr *mr, *part;
@@ -108,7 +108,7 @@ UNIT_TEST(part_of_another)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-UNIT_LOOP(bound_to_others, 0, 3)
+UNIT_LOOP(bind_to_other_object_fails, 0, 3)
 {
 	struct fid_mr *mr;
 
@@ -123,7 +123,7 @@ UNIT_LOOP(bound_to_others, 0, 3)
  * fi_ep_bind of a region: the core gets its own region. The fake core accepts
  * references to its own objects only.
  */
-UNIT_LOOP(endpoint_binds_it, 0, 3)
+UNIT_LOOP(endpoint_bind_gets_core_region, 0, 3)
 {
 	struct fid_mr *mr;
 
@@ -134,7 +134,7 @@ UNIT_LOOP(endpoint_binds_it, 0, 3)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-UNIT_LOOP(keeps_the_domain_open, 0, 3)
+UNIT_LOOP(open_region_keeps_domain_open, 0, 3)
 {
 	int refs = duo_domain_of(fx.domain)->refs;
 	struct fid_mr *mr;

@@ -39,7 +39,7 @@ UNIT_CASE("newer", setup, teardown);
  * The application passes attributes with the length of libfabric 2.6: no byte
  * behind them is read.
  */
-UNIT_TEST(short_attributes)
+UNIT_TEST(short_attributes_are_not_overread)
 {
 	size_t cq_len = offsetof(struct fi_cq_attr, wait_set) +
 			sizeof(struct fid_wait *);
@@ -73,7 +73,7 @@ static const struct {
  * Without FI_HMEM the application may leave "iface" undefined, so it is not
  * used.
  */
-UNIT_LOOP(short_mr_attributes, 0, ARRAY_SIZE(mr_cases))
+UNIT_LOOP(short_mr_attributes_are_not_overread, 0, ARRAY_SIZE(mr_cases))
 {
 	size_t len = mr_cases[_i].len;
 	struct fi_mr_attr *attr = (void *) (pages + page - len);

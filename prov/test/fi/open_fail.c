@@ -79,7 +79,7 @@ static bool sweep_step(enum fi_duo_path path, int n)
 
 UNIT_CASE("sweep", setup, setup);
 
-UNIT_TEST(core_fails)
+UNIT_TEST(failed_core_call_leaves_no_object)
 {
 	int n, calls = calls_of(FI_DUO_CORE), survived = 0;
 
@@ -92,7 +92,7 @@ UNIT_TEST(core_fails)
 	ck_assert_int_eq(survived, 1);
 }
 
-UNIT_TEST(shm_fails)
+UNIT_TEST(failed_shm_call_uses_core)
 {
 	int n, calls = calls_of(FI_DUO_LOCAL), survived = 0;
 
@@ -103,7 +103,7 @@ UNIT_TEST(shm_fails)
 }
 
 /* As before, for an endpoint with counters and without CQs. */
-UNIT_LOOP(counters_fail, 0, FI_DUO_PATH_COUNT)
+UNIT_LOOP(failed_counter_call_leaves_no_object, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr counts = {
 		.no_cqs = true, .cntr_flags = FI_SEND | FI_RECV,
@@ -125,7 +125,7 @@ UNIT_LOOP(counters_fail, 0, FI_DUO_PATH_COUNT)
 
 UNIT_CASE("arguments", setup, setup);
 
-UNIT_TEST(arguments)
+UNIT_TEST(invalid_arguments_fail)
 {
 	struct fi_av_attr av_attr = { .type = 99 };
 	struct fi_cq_attr cq_attr = { .format = 99 };

@@ -140,7 +140,7 @@ static void expect_fids(struct fid_fabric *want_fabric,
 UNIT_CASE("own fids", setup, teardown);
 
 /* Open objects of the core are not passed on to the application. */
-UNIT_TEST(core_objects_stay_inside)
+UNIT_TEST(info_has_no_fids_of_core)
 {
 	core.answer = ANSWER_OWN;
 	ck_assert_int_eq(ask(), 0);
@@ -154,7 +154,7 @@ UNIT_TEST(core_objects_stay_inside)
  * The info has the fids of the first open fabric and domain, as fi_fabric(3)
  * requires, even if the core's info has none.
  */
-UNIT_TEST(first_open_instance)
+UNIT_TEST(info_has_first_open_fids)
 {
 	struct fid_fabric *first_fabric;
 	struct fid_domain *first_domain;
@@ -180,7 +180,7 @@ UNIT_TEST(first_open_instance)
 }
 
 /* If hints have fids of ofi_duo, the core's hints have the core's fids. */
-UNIT_LOOP(hints_name_ours, ANSWER_NULL, ANSWER_HINTED + 1)
+UNIT_LOOP(fids_in_hints_become_those_of_core, ANSWER_NULL, ANSWER_HINTED + 1)
 {
 	open_both();
 	core.answer = _i;
@@ -193,7 +193,7 @@ UNIT_LOOP(hints_name_ours, ANSWER_NULL, ANSWER_HINTED + 1)
 	expect_fids(fabric, domain);
 }
 
-UNIT_LOOP(hints_name_one_of_two, 0, 2)
+UNIT_LOOP(hints_with_one_fid_get_both, 0, 2)
 {
 	open_both();
 	hints->fabric_attr->fabric = _i ? NULL : fabric;
@@ -208,7 +208,7 @@ UNIT_LOOP(hints_name_one_of_two, 0, 2)
  * Hints with fids of another provider are rejected, with a reason. Nothing
  * behind such a fid is read, and the core is not called.
  */
-UNIT_LOOP(hints_name_foreign, 1, 4)
+UNIT_LOOP(foreign_fids_in_hints_are_rejected, 1, 4)
 {
 	free(hints->fabric_attr->prov_name);
 	hints->fabric_attr->prov_name = strdup("tcp;ofi_duo");
@@ -220,7 +220,7 @@ UNIT_LOOP(hints_name_foreign, 1, 4)
 	ck_assert_msg(strstr(said, "is not an open one") != NULL, "%s", said);
 }
 
-UNIT_TEST(hints_name_closed)
+UNIT_TEST(closed_fids_in_hints_are_rejected)
 {
 	open_both();
 	hint_both();
@@ -230,7 +230,7 @@ UNIT_TEST(hints_name_closed)
 }
 
 /* The hints have a domain that does not belong to their fabric: rejected. */
-UNIT_TEST(hints_do_not_agree)
+UNIT_TEST(domain_of_other_fabric_is_rejected)
 {
 	struct fid_fabric *other;
 
@@ -243,7 +243,7 @@ UNIT_TEST(hints_do_not_agree)
 	ck_assert_int_eq(fi_close(&other->fid), 0);
 }
 
-UNIT_TEST(fabric_of_another_core)
+UNIT_TEST(fabric_of_other_core_is_rejected)
 {
 	open_both();
 	hint_both();
@@ -255,7 +255,7 @@ UNIT_TEST(fabric_of_another_core)
 /*
  * Hints with a fabric and without a provider name: the fabric's core is called.
  */
-UNIT_TEST(fabric_names_its_core)
+UNIT_TEST(fabric_without_name_calls_its_core)
 {
 	unsetenv("FI_PROVIDER");
 	duo_params.cores = (char *) "verbs";
@@ -268,7 +268,7 @@ UNIT_TEST(fabric_names_its_core)
 }
 
 /* The info of another device gets no fid of the open domain. */
-UNIT_TEST(names)
+UNIT_TEST(info_of_other_device_gets_no_domain)
 {
 	open_both();
 	core.domain = "rdmap1-rdm";
@@ -308,7 +308,7 @@ static const struct {
 /*
  * A domain without a lock is not returned if the hints request FI_THREAD_SAFE.
  */
-UNIT_LOOP(threading, 0, ARRAY_SIZE(thread_cases))
+UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 {
 	hints->domain_attr->threading = thread_cases[_i].has;
 	open_both();
@@ -331,7 +331,7 @@ UNIT_LOOP(threading, 0, ARRAY_SIZE(thread_cases))
  * is returned only if the core has added them to its open domain, and not for
  * device memory, which needs another local transport.
  */
-UNIT_TEST(capabilities)
+UNIT_TEST(missing_capabilities_exclude_domain)
 {
 	open_both();
 	hint_both();
@@ -352,7 +352,7 @@ UNIT_TEST(capabilities)
  * The open domain requires mr_mode bits that the hints lack: no domain is
  * returned.
  */
-UNIT_TEST(mr_modes)
+UNIT_TEST(missing_mr_modes_exclude_domain)
 {
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_LOCAL;
 	open_both();
@@ -365,7 +365,7 @@ UNIT_TEST(mr_modes)
 }
 
 /* near executes RMA in a domain that was opened for messages only. */
-UNIT_TEST(rma_on_a_domain_for_messages)
+UNIT_TEST(message_domain_executes_rma)
 {
 	struct fid_mr *early, *mr;
 	struct fid_ep *ep;
@@ -392,7 +392,7 @@ UNIT_TEST(rma_on_a_domain_for_messages)
 }
 
 /* Hints for other endpoint types get no info, even if the core returns one. */
-UNIT_TEST(datagrams)
+UNIT_TEST(other_endpoint_types_get_no_info)
 {
 	core.fabric = "efa-direct";
 	core.answer = ANSWER_NULL;
@@ -405,7 +405,7 @@ UNIT_TEST(datagrams)
 /*
  * The core's fabric efa-direct is not wrapped: its info keeps the core's fids.
  */
-UNIT_TEST(direct)
+UNIT_TEST(efa_direct_keeps_core_fids)
 {
 	core.fabric = "efa-direct";
 	hints->fabric_attr->fabric = &foreign_fabric;
@@ -445,7 +445,7 @@ static void expect_decoy(const struct duo_decoy *decoy)
 	}
 }
 
-UNIT_TEST(decoys)
+UNIT_TEST(fids_are_followed_by_decoys)
 {
 	open_both();
 	ck_assert_ptr_eq(&duo_fabric_of(fabric)->decoy, fabric + 1);

@@ -32,7 +32,7 @@ static void teardown(void)
 
 UNIT_CASE("gate", setup, teardown);
 
-UNIT_TEST(same_version)
+UNIT_TEST(same_version_returns_provider)
 {
 	ck_assert_ptr_eq(fi_prov_ini(), &duo_prov);
 	ck_assert_int_eq(said_lines, 0);
@@ -42,7 +42,7 @@ UNIT_TEST(same_version)
  * The provider's version counts as libfabric's does: Open MPI would otherwise
  * take "efa;ofi_duo" for an efa that is too old.
  */
-UNIT_TEST(counted_as_libfabric_counts)
+UNIT_TEST(provider_version_counts_as_libfabric)
 {
 	ck_assert(FI_VERSION_GE(duo_prov.version, FI_VERSION(112, 0)));
 }
@@ -65,7 +65,7 @@ static const struct {
  * With each other version: the provider, or no provider and one warning that
  * has both versions.
  */
-UNIT_LOOP(other_version, 0, ARRAY_SIZE(version_cases))
+UNIT_LOOP(unsupported_version_returns_no_provider, 0, ARRAY_SIZE(version_cases))
 {
 	int major = FI_MAJOR_VERSION + version_cases[_i].major;
 	int minor = FI_MINOR_VERSION + version_cases[_i].minor;
@@ -92,7 +92,7 @@ UNIT_LOOP(other_version, 0, ARRAY_SIZE(version_cases))
  * Versions of libfabric with the same public structures are accepted. shm as
  * local transport requires the same version.
  */
-UNIT_TEST(groups)
+UNIT_TEST(versions_of_group_are_accepted)
 {
 	ck_assert(duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 0)));
 	ck_assert(duo_abi_same(FI_VERSION(2, 1), FI_VERSION(2, 4)));
@@ -115,7 +115,7 @@ UNIT_TEST(groups)
  * ofi_duo calls cores with the newest API version that it supports, or with the
  * older one of libfabric.
  */
-UNIT_TEST(core_version)
+UNIT_TEST(core_gets_supported_api_version)
 {
 	ck_assert_uint_eq(duo_api_version(FI_VERSION(1, 4)), FI_VERSION(1, 4));
 	ck_assert_uint_eq(duo_api_version(DUO_FI_VERSION), DUO_FI_VERSION);
@@ -136,7 +136,7 @@ static const struct {
 	{"0", true, DUO_TRANSPORT_NEAR, 1},
 };
 
-UNIT_LOOP(local, 0, ARRAY_SIZE(local_cases))
+UNIT_LOOP(local_parameter_selects_transport, 0, ARRAY_SIZE(local_cases))
 {
 	setenv("FI_OFI_DUO_LOCAL", local_cases[_i].text, 1);
 	fi_prov_ini();
@@ -148,7 +148,7 @@ UNIT_LOOP(local, 0, ARRAY_SIZE(local_cases))
 /*
  * A parameter's former name is ignored, with a warning that has the new name.
  */
-UNIT_TEST(former_name)
+UNIT_TEST(former_parameter_name_warns)
 {
 	setenv("FI_OFI_DUO_PEER", "shm", 1);
 	/* a parameter of near, not of ofi_duo */
@@ -173,7 +173,7 @@ static const struct {
  * A value that is not a number yields a warning and the default. A number
  * outside the range is clamped.
  */
-UNIT_LOOP(parameter, 0, ARRAY_SIZE(number_cases))
+UNIT_LOOP(invalid_parameter_uses_default, 0, ARRAY_SIZE(number_cases))
 {
 	const char *text = number_cases[_i].text;
 	char want[128];

@@ -39,7 +39,7 @@ static void publish(const char *addr, struct duo_publication *as)
 
 UNIT_CASE("registry", setup, teardown);
 
-UNIT_TEST(published_is_found)
+UNIT_TEST(published_record_is_found)
 {
 	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
 	publish("a", &pub);
@@ -54,7 +54,7 @@ UNIT_TEST(published_is_found)
  * A reserved record, whose endpoint does not work with shm yet, is not found by
  * other processes.
  */
-UNIT_TEST(reserved_is_not_found)
+UNIT_TEST(reserved_record_is_not_found)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
@@ -63,7 +63,7 @@ UNIT_TEST(reserved_is_not_found)
 	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
 }
 
-UNIT_TEST(withdrawn_is_gone)
+UNIT_TEST(withdrawn_record_is_not_found)
 {
 	publish("a", &pub);
 	duo_registry_withdraw(&pub);
@@ -75,7 +75,7 @@ UNIT_TEST(withdrawn_is_gone)
 	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
 }
 
-UNIT_TEST(withdrawn_before_it_was_ready)
+UNIT_TEST(reserved_record_can_be_withdrawn)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	duo_registry_withdraw(&pub);
@@ -85,7 +85,7 @@ UNIT_TEST(withdrawn_before_it_was_ready)
 /*
  * Publishing the same address twice fails, and the first record stays as it is.
  */
-UNIT_TEST(one_address_once)
+UNIT_TEST(second_publication_of_address_fails)
 {
 	struct duo_publication second = { .fd = -1 };
 
@@ -98,7 +98,7 @@ UNIT_TEST(one_address_once)
 	ck_assert_str_eq(name, pub.peer_name);
 }
 
-UNIT_TEST(one_address_once_while_reserved)
+UNIT_TEST(publication_of_reserved_address_fails)
 {
 	struct duo_publication second = { .fd = -1 };
 
@@ -110,7 +110,7 @@ UNIT_TEST(one_address_once_while_reserved)
 	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
 }
 
-UNIT_TEST(two_addresses_two_names)
+UNIT_TEST(addresses_have_different_names)
 {
 	struct duo_publication second = { .fd = -1 };
 
@@ -129,7 +129,7 @@ UNIT_TEST(two_addresses_two_names)
  * The same IP address and port in another network namespace is another address:
  * both can be published.
  */
-UNIT_TEST(one_address_once_in_each_network)
+UNIT_TEST(address_is_unique_per_network_namespace)
 {
 	struct duo_publication everywhere = { .fd = -1 };
 
@@ -276,7 +276,7 @@ UNIT_TEST(directory_name_too_long)
  * The directory is removed between the reservation of a record and its
  * completion, which fails.
  */
-UNIT_TEST(ready_can_fail)
+UNIT_TEST(completion_without_directory_fails)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
 	unit_dir_remove();

@@ -71,7 +71,7 @@ static void sign(void)
 
 UNIT_CASE("content", setup, teardown);
 
-UNIT_TEST(format_is_as_written_here)
+UNIT_TEST(record_format_is_as_in_record_h)
 {
 	uint64_t checksum;
 
@@ -95,7 +95,7 @@ static const struct {
 	{ "twice as long", 2 * RECORD_SIZE, FI_DUO_BAD_RECORD },
 };
 
-UNIT_ROUNDS(wrong_size, 0, ARRAY_SIZE(size_cases))
+UNIT_ROUNDS(wrong_size_is_rejected, 0, ARRAY_SIZE(size_cases))
 {
 	rewrite(size_cases[_i].size);
 	ck_assert_msg(lookup() == size_cases[_i].reason, "%s",
@@ -137,7 +137,7 @@ static const struct {
 	{"other mount or libfabric", RECORD_COMPAT_ID, 8, 1, FI_DUO_NAMESPACE},
 };
 
-UNIT_ROUNDS(wrong_field, 0, ARRAY_SIZE(field_cases))
+UNIT_ROUNDS(wrong_field_is_rejected, 0, ARRAY_SIZE(field_cases))
 {
 	put(field_cases[_i].offset, field_cases[_i].value,
 	    field_cases[_i].size);
@@ -150,7 +150,7 @@ UNIT_ROUNDS(wrong_field, 0, ARRAY_SIZE(field_cases))
 		      "%s: name", field_cases[_i].name);
 }
 
-UNIT_TEST(unterminated_name)
+UNIT_TEST(unterminated_name_is_rejected)
 {
 	memset(record + RECORD_SHM_NAME, 'n', DUO_TRANSPORT_NAME_MAX);
 	sign();
@@ -162,7 +162,7 @@ UNIT_TEST(unterminated_name)
  * A record of another version may have any size and contents: it is not found,
  * and not removed.
  */
-UNIT_TEST(other_version_of_another_size)
+UNIT_TEST(other_version_is_kept)
 {
 	put(RECORD_VERSION, 7, 4);
 	rewrite(RECORD_SIZE + 8);
@@ -175,7 +175,7 @@ UNIT_TEST(other_version_of_another_size)
 }
 
 /* A record in which one byte is damaged is rejected, for every byte. */
-UNIT_TEST(any_damaged_byte)
+UNIT_TEST(damaged_byte_is_rejected)
 {
 	enum fi_duo_reason reason;
 	size_t i;
@@ -225,7 +225,7 @@ static void make_file(enum kind kind, const char *path, const char *good)
 
 UNIT_CASE("file", setup, teardown);
 
-UNIT_ROUNDS(not_a_file, 0, ARRAY_SIZE(kind_cases))
+UNIT_ROUNDS(non_file_is_rejected, 0, ARRAY_SIZE(kind_cases))
 {
 	const char *what = kind_cases[_i].name;
 	char good[DUO_PATH_MAX + 8];
@@ -243,7 +243,7 @@ UNIT_ROUNDS(not_a_file, 0, ARRAY_SIZE(kind_cases))
  * A record of another user is rejected. Only root can make that file, so the
  * test runs as root only.
  */
-UNIT_TEST(foreign_owner)
+UNIT_TEST(foreign_file_is_rejected)
 {
 	struct stat st;
 
@@ -259,7 +259,7 @@ UNIT_TEST(foreign_owner)
  * A malformed file has the name of the endpoint's address: the file stays, and
  * no record is published.
  */
-UNIT_TEST(squatter)
+UNIT_TEST(malformed_file_blocks_publication)
 {
 	struct duo_publication second;
 
@@ -272,7 +272,7 @@ UNIT_TEST(squatter)
 }
 
 /* A sweep removes no files with other names. */
-UNIT_TEST(other_names_stay)
+UNIT_TEST(sweep_keeps_other_names)
 {
 	static const char *const other[] = {
 		"0123456789abcdef.old", "0123456789abcde", "sem.x",
@@ -294,7 +294,7 @@ UNIT_TEST(other_names_stay)
  * A local transport that works across pid namespaces does not compare the pid:
  * the record's lock alone shows whether the owner is alive.
  */
-UNIT_TEST(any_pid_namespace)
+UNIT_TEST(any_pid_ns_transport_tests_lock)
 {
 	put(RECORD_PID_NS, 1, 8);
 	put(RECORD_PID, 0x7ffffff0, 4);
@@ -313,7 +313,7 @@ UNIT_TEST(any_pid_namespace)
  * A record from another pid namespace is kept by a sweep while its owner holds
  * the lock: its pid has no meaning in this namespace.
  */
-UNIT_TEST(sweep_spares_other_namespaces)
+UNIT_TEST(sweep_keeps_other_pid_namespaces)
 {
 	put(RECORD_PID_NS, 1, 8);
 	put(RECORD_PID, 0x7ffffff0, 4);

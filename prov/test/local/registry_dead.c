@@ -23,12 +23,12 @@
 
 static const char *dir;
 static char name[DUO_TRANSPORT_NAME_MAX];
-static int told[2];	/* pipe through which the child reports its progress */
+static int report[2];	/* pipe through which the child reports its progress */
 
 static void setup(void)
 {
 	dir = unit_dir_make();
-	ck_assert_int_eq(pipe(told), 0);
+	ck_assert_int_eq(pipe(report), 0);
 }
 
 static void teardown(void)
@@ -63,7 +63,7 @@ static void child_main(bool ready)
 	unit_region_make(pub.peer_name);
 	if (ready && duo_registry_ready(&pub))
 		_exit(1);
-	if (write(told[1], pub.peer_name, sizeof(pub.peer_name)) < 0)
+	if (write(report[1], pub.peer_name, sizeof(pub.peer_name)) < 0)
 		_exit(1);
 	for (;;)
 		pause();
@@ -75,13 +75,13 @@ static pid_t child_start(bool ready)
 
 	if (!child)
 		child_main(ready);
-	ck_assert_int_eq(read(told[0], name, sizeof(name)), sizeof(name));
+	ck_assert_int_eq(read(report[0], name, sizeof(name)), sizeof(name));
 	return child;
 }
 
 UNIT_CASE("dead", setup, teardown);
 
-UNIT_TEST(dead_owner)
+UNIT_TEST(record_of_dead_owner_is_swept)
 {
 	struct duo_publication pub;
 	char region[DUO_TRANSPORT_NAME_MAX];
@@ -102,7 +102,7 @@ UNIT_TEST(dead_owner)
 	duo_registry_withdraw(&pub);
 }
 
-UNIT_TEST(dead_before_it_was_ready)
+UNIT_TEST(reserved_record_of_dead_owner_is_swept)
 {
 	char region[DUO_TRANSPORT_NAME_MAX];
 	pid_t child = child_start(false);
@@ -116,7 +116,7 @@ UNIT_TEST(dead_before_it_was_ready)
 }
 
 /* The owner ended between creating and writing the record's file. */
-UNIT_TEST(dead_before_it_wrote)
+UNIT_TEST(empty_record_of_dead_owner_is_swept)
 {
 	int registry = duo_registry_open(dir, NULL);
 
@@ -132,7 +132,7 @@ UNIT_TEST(dead_before_it_wrote)
  * A grandchild has inherited the file descriptor of the record, and so still
  * holds the lock of the dead owner.
  */
-UNIT_TEST(orphaned_lock)
+UNIT_TEST(inherited_lock_does_not_keep_record)
 {
 	char region[DUO_TRANSPORT_NAME_MAX];
 	struct duo_publication pub;
@@ -146,15 +146,15 @@ UNIT_TEST(orphaned_lock)
 		if (!orphan)
 			for (;;)
 				pause();
-		ck_assert_int_gt(write(told[1], pub.peer_name,
+		ck_assert_int_gt(write(report[1], pub.peer_name,
 				       sizeof(pub.peer_name)), 0);
-		ck_assert_int_gt(write(told[1], &orphan, sizeof(orphan)), 0);
+		ck_assert_int_gt(write(report[1], &orphan, sizeof(orphan)), 0);
 		for (;;)
 			pause();
 	}
-	ck_assert_int_eq(read(told[0], region, sizeof(region)),
+	ck_assert_int_eq(read(report[0], region, sizeof(region)),
 			 sizeof(region));
-	ck_assert_int_eq(read(told[0], &orphan, sizeof(orphan)),
+	ck_assert_int_eq(read(report[0], &orphan, sizeof(orphan)),
 			 sizeof(orphan));
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	unit_kill(child);
@@ -174,7 +174,7 @@ static void use_files(int left)
 	const struct rlimit limit = { FILES, FILES };
 
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	while ((spare[spares] = dup(told[0])) >= 0)
+	while ((spare[spares] = dup(report[0])) >= 0)
 		spares++;
 	while (left--)
 		close(spare[--spares]);
@@ -190,7 +190,7 @@ static void free_files(void)
  * A sweep has too few file descriptors to read /proc or the records. It must
  * not remove the record of a live process.
  */
-UNIT_LOOP(no_files_to_sweep_with, 0, 8)
+UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 {
 	pid_t child = child_start(true);
 	struct duo_publication own;
@@ -216,7 +216,7 @@ UNIT_LOOP(no_files_to_sweep_with, 0, 8)
  * A lookup has too few file descriptors: it must not report the peer as dead,
  * and a later lookup finds it.
  */
-UNIT_LOOP(no_files_to_look_up_with, 0, 4)
+UNIT_LOOP(lookup_without_descriptors_is_repeated, 0, 4)
 {
 	pid_t child = child_start(true);
 	char found[DUO_TRANSPORT_NAME_MAX];
@@ -249,7 +249,7 @@ static const struct {
 	{ "empty", "" },
 };
 
-UNIT_LOOP(sweep_removes_only_our_regions, 0, ARRAY_SIZE(region_cases))
+UNIT_LOOP(sweep_removes_only_ofi_duo_regions, 0, ARRAY_SIZE(region_cases))
 {
 	const char *region = region_cases[_i].region;
 	bool real = region[0] == '/';

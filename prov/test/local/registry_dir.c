@@ -63,7 +63,7 @@ static bool can_lock(int operation)
 
 UNIT_CASE("owner", setup, teardown);
 
-UNIT_TEST(nobody_else_may_enter)
+UNIT_TEST(directory_has_mode_of_owner_only)
 {
 	struct stat st;
 	int fd;
@@ -77,7 +77,7 @@ UNIT_TEST(nobody_else_may_enter)
 }
 
 /* A lock on the parent directory, which all users share, delays nothing. */
-UNIT_TEST(lock_of_the_base_is_nothing_to_us)
+UNIT_TEST(lock_of_parent_has_no_effect)
 {
 	int base = open(dir, O_RDONLY | O_DIRECTORY);
 
@@ -89,7 +89,7 @@ UNIT_TEST(lock_of_the_base_is_nothing_to_us)
 
 UNIT_CASE("lock", setup, teardown);
 
-UNIT_TEST(together_or_alone)
+UNIT_TEST(lock_is_shared_or_exclusive)
 {
 	int one = lock(DUO_REGISTRY_TOGETHER);
 	int two = lock(DUO_REGISTRY_TOGETHER);
@@ -108,7 +108,7 @@ UNIT_TEST(together_or_alone)
  * A child waits for the exclusive lock of this process, and then finds the
  * record that was published under it.
  */
-UNIT_TEST(alone_is_waited_for)
+UNIT_TEST(exclusive_lock_is_waited_for)
 {
 	int fd = lock(DUO_REGISTRY_ALONE);
 	char name[DUO_TRANSPORT_NAME_MAX];
@@ -126,7 +126,7 @@ UNIT_TEST(alone_is_waited_for)
 }
 
 /* The wait for the lock gets longer while further endpoints start. */
-UNIT_TEST(waits_as_long_as_others_start)
+UNIT_TEST(wait_for_lock_grows_with_starts)
 {
 	int i, fd = lock(DUO_REGISTRY_ALONE);
 	pid_t child = fork();
@@ -146,7 +146,7 @@ UNIT_TEST(waits_as_long_as_others_start)
 }
 
 /* A child that is forked while the lock is held does not keep the lock. */
-UNIT_TEST(forked_child_does_not_keep_it)
+UNIT_TEST(forked_child_does_not_keep_lock)
 {
 	int fd = lock(DUO_REGISTRY_ALONE), told[2];
 	pid_t child;
@@ -166,7 +166,7 @@ UNIT_TEST(forked_child_does_not_keep_it)
 
 UNIT_CASE("life", setup, teardown);
 
-UNIT_TEST(goes_with_the_last_one)
+UNIT_TEST(last_withdrawal_removes_directory)
 {
 	struct duo_publication second = { .fd = -1 };
 
@@ -184,7 +184,7 @@ UNIT_TEST(goes_with_the_last_one)
  * A directory that another process has locked is not removed: that process will
  * publish in it.
  */
-UNIT_TEST(stays_while_it_is_locked)
+UNIT_TEST(locked_directory_is_not_removed)
 {
 	int fd;
 
@@ -201,7 +201,7 @@ UNIT_TEST(stays_while_it_is_locked)
  * Two processes publish and withdraw in a loop: each always finds the
  * directory.
  */
-UNIT_TEST(comes_and_goes)
+UNIT_TEST(concurrent_starts_find_directory)
 {
 	int i;
 	pid_t child = fork();
@@ -246,7 +246,7 @@ static void swept(int seconds_ago)
 	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-UNIT_TEST(tidied_once_in_a_while)
+UNIT_TEST(sweep_is_limited_in_rate)
 {
 	leave_dead();
 	swept(10);
@@ -264,7 +264,7 @@ UNIT_TEST(tidied_once_in_a_while)
  * Another process has created a record's file and not locked it yet: a sweep
  * does not remove the file.
  */
-UNIT_TEST(not_tidied_while_others_start)
+UNIT_TEST(sweep_keeps_unlocked_new_file)
 {
 	int fd = lock(DUO_REGISTRY_TOGETHER);
 

@@ -74,7 +74,7 @@ static void make_file(const char *name)
 
 UNIT_CASE("index", setup, teardown);
 
-UNIT_TEST(many_look_ups)
+UNIT_TEST(many_lookups_use_index)
 {
 	publish(1);
 	ck_assert(update(MANY));
@@ -89,13 +89,13 @@ UNIT_TEST(many_look_ups)
 	ck_assert(!has(1));
 }
 
-UNIT_TEST(empty_directory)
+UNIT_TEST(empty_directory_has_empty_index)
 {
 	ck_assert(update(MANY));
 	ck_assert(!has(1));
 }
 
-UNIT_TEST(grows)
+UNIT_TEST(index_grows)
 {
 	uint64_t i;
 
@@ -108,13 +108,13 @@ UNIT_TEST(grows)
 }
 
 /* For a few lookups the index is not read: each lookup opens its record. */
-UNIT_TEST(few_look_ups)
+UNIT_TEST(few_lookups_open_records)
 {
 	ck_assert(!update(MANY - 1));
 	ck_assert(has(1));
 }
 
-UNIT_TEST(other_names)
+UNIT_TEST(other_names_are_not_indexed)
 {
 	make_file("0123456789abcdef.new");
 	make_file("0123456789abcde");
@@ -125,7 +125,7 @@ UNIT_TEST(other_names)
 	ck_assert_uint_eq(ix.count, 0);
 }
 
-UNIT_TEST(no_directory)
+UNIT_TEST(missing_directory_has_no_index)
 {
 	close(registry);
 	ck_assert(!update(MANY));
@@ -152,7 +152,7 @@ static void insert_many(uint64_t first)
 
 UNIT_CASE("av", av_setup, fixture_close);
 
-UNIT_TEST(published_between_inserts)
+UNIT_TEST(record_between_inserts_is_found)
 {
 	insert_many(1);
 	peer_publish(100);
@@ -171,7 +171,7 @@ UNIT_TEST(published_between_inserts)
 }
 
 /* A peer is inserted and then published: the first send finds its record. */
-UNIT_TEST(published_after_the_insert)
+UNIT_TEST(record_after_insert_is_found_by_send)
 {
 	fi_addr_t addr;
 	char context;
@@ -189,7 +189,7 @@ UNIT_TEST(published_after_the_insert)
  * A peer is inserted and ends. When it is inserted a second time, it is not
  * local.
  */
-UNIT_TEST(gone_between_inserts)
+UNIT_TEST(ended_peer_is_not_local)
 {
 	insert_many(1);
 	peer_publish(100);

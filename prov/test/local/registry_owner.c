@@ -115,7 +115,7 @@ UNIT_CASE("owner", setup, unit_dir_remove);
  * An object of another user, or of another type, that has a registry's name is
  * ignored.
  */
-UNIT_LOOP(somebody_was_first, 0, ARRAY_SIZE(squatter_cases))
+UNIT_LOOP(foreign_object_is_ignored, 0, ARRAY_SIZE(squatter_cases))
 {
 	const char *what = squatter_cases[_i].name;
 	char path[DUO_PATH_MAX];
@@ -134,7 +134,7 @@ UNIT_LOOP(somebody_was_first, 0, ARRAY_SIZE(squatter_cases))
  * The registry of another host stays: its pids and locks have no meaning on
  * this host.
  */
-UNIT_TEST(of_another_host)
+UNIT_TEST(directory_of_other_host_stays)
 {
 	char path[DUO_PATH_MAX], file[2 * DUO_PATH_MAX];
 	struct stat st;
@@ -151,7 +151,7 @@ UNIT_TEST(of_another_host)
 	ck_assert_int_eq(stat(file, &st), 0);
 }
 
-UNIT_TEST(its_maker_died)
+UNIT_TEST(unfinished_directory_of_dead_maker_is_used)
 {
 	char path[DUO_PATH_MAX];
 	struct stat st;
@@ -194,7 +194,7 @@ static void wait_until_open(pid_t pid, const char *path)
  * A child finds a directory that another process is still making, waits for its
  * lock, and uses it when it is ready.
  */
-UNIT_TEST(its_maker_is_slow)
+UNIT_TEST(unfinished_directory_is_waited_for)
 {
 	char path[DUO_PATH_MAX];
 	int fd;
@@ -299,7 +299,7 @@ static void start_round(int round)
 	ck_assert_int_eq(rmdir(ours), 0);
 }
 
-UNIT_TEST(many_start_at_once)
+UNIT_TEST(concurrent_starts_use_one_directory)
 {
 	pid_t churn = start_churn();
 	int round;

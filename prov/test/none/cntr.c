@@ -96,7 +96,7 @@ UNIT_CASE("with a lock", setup_locked, teardown);
  * Without an event the thread sleeps until the timeout, except for its checks
  * of closed ports.
  */
-UNIT_TEST(sleeps_on)
+UNIT_TEST(wait_without_event_sleeps)
 {
 	uint64_t begin = duo_now_ms();
 
@@ -170,7 +170,7 @@ static const struct {
 	{ end, 3, -FI_EAVAIL },
 };
 
-UNIT_LOOP(is_woken, 0, ARRAY_SIZE(wakes))
+UNIT_LOOP(event_wakes_wait, 0, ARRAY_SIZE(wakes))
 {
 	ck_assert(!fi_trecv(ep[0], buf, 64, NULL, peer, 1, 0, buf));
 	on_sleep = wakes[_i].now;
@@ -190,7 +190,7 @@ static void *wait_for(void *threshold)
 UNIT_CASE("with a lock", setup_locked, teardown);
 
 /* Several threads wait for different counts: each wakes. */
-UNIT_TEST(threads)
+UNIT_TEST(waits_of_threads_end)
 {
 	pthread_t thread[THREADS];
 	uintptr_t i;
@@ -225,7 +225,7 @@ UNIT_CASE("with a lock", setup_locked, teardown);
  * A counter is bound to a second endpoint later: an event of that endpoint
  * wakes the thread, too.
  */
-UNIT_TEST(bound_late)
+UNIT_TEST(event_of_late_endpoint_wakes)
 {
 	ck_assert(!fi_trecv(ep[1], buf, 64, NULL, self, 1, 0, buf));
 	on_sleep = bind_late;

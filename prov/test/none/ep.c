@@ -144,7 +144,7 @@ UNIT_CASE("with a lock", ep_setup_locked, ep_teardown);
  * Data operations before fi_enable. _i: no object is bound; the AV is bound; AV
  * and CQ are bound.
  */
-UNIT_LOOP(data_before_enable, 0, 3)
+UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 {
 	struct fi_cq_tagged_entry entry;
 	fi_addr_t to = ep_insert(one);
@@ -169,7 +169,7 @@ UNIT_LOOP(data_before_enable, 0, 3)
 	ck_assert_int_eq(said_lines, 0);
 }
 
-UNIT_TEST(enable_needs)
+UNIT_TEST(enable_without_object_fails)
 {
 	ck_assert_int_eq(fi_ep_bind(one, NULL, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(one), -FI_ENOAV);
@@ -188,7 +188,7 @@ UNIT_TEST(enable_needs)
 	ck_assert_int_eq(said_lines, 0);
 }
 
-UNIT_TEST(enabled)
+UNIT_TEST(binds_after_enable_fail)
 {
 	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_cntr *cntr;
@@ -226,7 +226,7 @@ UNIT_TEST(enabled)
  * are bound. Reads of the objects that are bound already do not consume the
  * message, so that the enabled endpoint receives it.
  */
-UNIT_LOOP(message_before_enable, 0, 2)
+UNIT_LOOP(message_before_enable_is_kept, 0, 2)
 {
 	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fi_cq_tagged_entry entry;
@@ -282,7 +282,7 @@ static void ep_completed(struct fid_cq *others)
  * among them applies to sent data only: the result of a read or of a fetching
  * atomic is in the application's buffer.
  */
-UNIT_TEST(injecting_endpoint)
+UNIT_TEST(default_inject_flag_affects_sends_only)
 {
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
 	uint64_t there = 0x1122334455667788u, add = 1, was, got;

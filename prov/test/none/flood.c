@@ -69,7 +69,7 @@ UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
  * A large message between the two endpoints, in either direction. Its last
  * fragment arrives behind many unexpected messages.
  */
-UNIT_LOOP(flooded, 0, 2)
+UNIT_LOOP(large_message_behind_flood_arrives, 0, 2)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -91,7 +91,7 @@ UNIT_LOOP(flooded, 0, 2)
 }
 
 /* Both endpoints send all their messages before one of them receives. */
-UNIT_LOOP(both_ways, 0, 2)
+UNIT_LOOP(floods_in_both_directions_arrive, 0, 2)
 {
 	size_t len = _i ? 8 : FLOOD_LEN, count = FLOOD_BYTES / FLOOD_LEN, i;
 	fi_addr_t to[2] = { peer, recv_insert(ep[0]) };
@@ -108,7 +108,7 @@ UNIT_LOOP(both_ways, 0, 2)
 }
 
 /* Many large messages arrive unexpected, and are all received later. */
-UNIT_TEST(many_large)
+UNIT_TEST(many_unexpected_large_messages_arrive)
 {
 	static char from[16384], to[16384];
 	fi_addr_t addr = recv_insert(ep[0]);
@@ -136,7 +136,7 @@ UNIT_TEST(many_large)
  * multi-receive buffer, which needs one more entry for a message that has
  * already arrived.
  */
-UNIT_TEST(many_receives)
+UNIT_TEST(receives_beyond_size_complete)
 {
 	struct iovec iov = { in, sizeof(in) };
 	const struct fi_msg msg = {

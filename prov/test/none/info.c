@@ -36,7 +36,7 @@ static int info_get(const char *node)
 	return duo_getinfo(FI_VERSION(1, 17), node, NULL, 0, hints, &info);
 }
 
-static void info_refused(const char *node, const char *words)
+static void info_rejected(const char *node, const char *words)
 {
 	ck_assert_int_eq(info_get(node), -FI_ENODATA);
 	ck_assert_ptr_null(info);
@@ -101,7 +101,7 @@ static uint64_t *info_field(const struct fi_info *of,
 
 UNIT_CASE("info", info_setup, info_teardown);
 
-UNIT_ROUNDS(info_within, 0, ARRAY_SIZE(info_limits))
+UNIT_ROUNDS(hints_within_limits_get_info, 0, ARRAY_SIZE(info_limits))
 {
 	const struct info_limit *limit = &info_limits[_i];
 
@@ -111,42 +111,42 @@ UNIT_ROUNDS(info_within, 0, ARRAY_SIZE(info_limits))
 	ck_assert_int_eq(said_lines, 0);
 }
 
-UNIT_ROUNDS(info_beyond, 0, ARRAY_SIZE(info_limits))
+UNIT_ROUNDS(hints_beyond_limits_get_none, 0, ARRAY_SIZE(info_limits))
 {
 	const struct info_limit *limit = &info_limits[_i];
 
 	*info_field(hints, limit) = limit->most + 1;
-	info_refused(NULL, limit->name);
+	info_rejected(NULL, limit->name);
 }
 
 UNIT_TEST(info_kinds)
 {
 	hints->caps = FI_MSG | FI_HMEM;
-	info_refused(NULL, "caps");
+	info_rejected(NULL, "caps");
 	hints->caps = FI_MSG;
 	hints->ep_attr->type = FI_EP_DGRAM;
 	said_lines = 0;
-	info_refused(NULL, "type");
+	info_rejected(NULL, "type");
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	said_lines = 0;
-	info_refused(NULL, "data_progress");
+	info_rejected(NULL, "data_progress");
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->name = strdup("eth0");
 	said_lines = 0;
-	info_refused(NULL, "eth0");
+	info_rejected(NULL, "eth0");
 }
 
 UNIT_TEST(info_node)
 {
-	info_refused("127.0.0.1", "127.0.0.1");
+	info_rejected("127.0.0.1", "127.0.0.1");
 }
 
 /*
  * Orders between messages and RMA are costly, so the info has only those that
  * the hints request.
  */
-UNIT_TEST(info_order)
+UNIT_TEST(info_has_requested_orders_only)
 {
 	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
 	ck_assert_int_eq(info_get(NULL), 0);
@@ -162,7 +162,7 @@ UNIT_TEST(info_order)
 }
 
 /* Hints for other providers yield no info and no log message. */
-UNIT_TEST(info_unwanted)
+UNIT_TEST(hints_for_others_log_nothing)
 {
 	strcpy(hints->fabric_attr->prov_name, "far");
 	hints->domain_attr->mr_iov_limit = 7;
@@ -185,7 +185,7 @@ static const struct info_mode {
 };
 
 /* A domain has the mr_mode of the info with which it was opened. */
-UNIT_ROUNDS(info_mr_mode, 0, ARRAY_SIZE(info_modes))
+UNIT_ROUNDS(domain_has_mr_mode_of_info, 0, ARRAY_SIZE(info_modes))
 {
 	const struct info_mode *mode = &info_modes[_i];
 	struct fid_fabric *fabric = side_fabric();
@@ -221,14 +221,14 @@ static const struct info_opened {
  * With FI_HMEM the info requires descriptors (FI_MR_LOCAL), because descriptors
  * identify device memory.
  */
-UNIT_TEST(info_device)
+UNIT_TEST(hmem_requires_descriptors)
 {
 	ck_assert(!info_get(NULL));
 	ck_assert(!(info->caps & FI_HMEM));
 	fi_freeinfo(info);
 	info = NULL;
 	hints->caps = FI_MSG | FI_RMA | FI_HMEM;
-	info_refused(NULL, "FI_HMEM without FI_MR_HMEM");
+	info_rejected(NULL, "FI_HMEM without FI_MR_HMEM");
 	hints->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_LOCAL;
 	ck_assert(!info_get(NULL));
 	ck_assert(info->caps & FI_HMEM && info->tx_attr->caps & FI_HMEM &&
@@ -240,7 +240,7 @@ UNIT_TEST(info_device)
  * Hints that contain the fids of an open fabric and an open domain without a
  * lock: the infos that this domain can serve are returned, others are not.
  */
-UNIT_ROUNDS(info_own_fids, 0, ARRAY_SIZE(info_opened))
+UNIT_ROUNDS(open_fids_get_matching_info, 0, ARRAY_SIZE(info_opened))
 {
 	struct fid_fabric *fabric = side_fabric();
 	struct fid_domain *opened;
@@ -266,7 +266,7 @@ UNIT_ROUNDS(info_own_fids, 0, ARRAY_SIZE(info_opened))
 				 FI_THREAD_DOMAIN);
 		ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_VIRT_ADDR);
 	} else {
-		info_refused(NULL, "domain");
+		info_rejected(NULL, "domain");
 	}
 	ck_assert(!fi_close(&opened->fid));
 	ck_assert(!fi_close(&fabric->fid));
@@ -274,5 +274,6 @@ UNIT_ROUNDS(info_own_fids, 0, ARRAY_SIZE(info_opened))
 	said_lines = 0;
 	fi_freeinfo(info);
 	info = NULL;
-	info_refused(NULL, "is not an open one"); /* the domain is closed now */
+	/* the domain is closed now */
+	info_rejected(NULL, "is not an open one");
 }

@@ -37,7 +37,7 @@ UNIT_CASE("recv", recv_setup, recv_teardown);
  * is 0: a small message, 1: one with immediate copy. The entry for the second
  * buffer is released.
  */
-UNIT_LOOP(recv_first_of_two, 0, 2)
+UNIT_LOOP(message_for_first_buffer_frees_entry, 0, 2)
 {
 	enum { LEN = 20000 };
 	static char from[LEN], to[2][LEN];
@@ -62,7 +62,7 @@ UNIT_LOOP(recv_first_of_two, 0, 2)
  * A receive that names a failed peer fails at once, because no other process
  * can get that address.
  */
-UNIT_TEST(recv_late)
+UNIT_TEST(receive_from_failed_peer_fails)
 {
 	char bytes[64];
 
@@ -74,7 +74,7 @@ UNIT_TEST(recv_late)
 }
 
 /* Messages that a failed peer has sent match directed and wildcard receives. */
-UNIT_TEST(recv_late_sent)
+UNIT_TEST(messages_of_failed_peer_match)
 {
 	char bytes[64], any[64];
 
@@ -93,7 +93,7 @@ UNIT_TEST(recv_late_sent)
  * continues: the receive that names the peer fails. _i is 1: the endpoint is
  * closed before the receive is posted.
  */
-UNIT_LOOP(recv_unmet, 0, 2)
+UNIT_LOOP(receive_from_closed_unmet_peer_fails, 0, 2)
 {
 	char bytes[64];
 
@@ -105,7 +105,7 @@ UNIT_LOOP(recv_unmet, 0, 2)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
-UNIT_TEST(recv_late_multi)
+UNIT_TEST(multi_receive_from_failed_peer_fails)
 {
 	char bytes[256];
 	struct iovec iov = { bytes, sizeof(bytes) };
@@ -124,7 +124,7 @@ UNIT_TEST(recv_late_multi)
  * by the buffer's release, without which the application would not post the
  * buffer anew.
  */
-UNIT_TEST(recv_multi_truncated)
+UNIT_TEST(truncation_releases_multi_receive)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_err_entry err = { 0 };
@@ -160,7 +160,7 @@ UNIT_TEST(recv_multi_truncated)
  * The sender fails. Messages that it has sent still fill the buffer, then the
  * receive fails.
  */
-UNIT_TEST(recv_multi_filling)
+UNIT_TEST(failed_sender_fills_multi_receive)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -189,7 +189,7 @@ UNIT_TEST(recv_multi_filling)
  * An injected message that is too long for a slot, without a context: its
  * completion is reported.
  */
-UNIT_TEST(recv_injected_is_reported)
+UNIT_TEST(long_inject_is_reported)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -211,7 +211,7 @@ UNIT_TEST(recv_injected_is_reported)
  * FI_FENCE is among the default flags: a small send waits until the large send
  * before it is complete.
  */
-UNIT_TEST(recv_fenced_by_default)
+UNIT_TEST(default_fence_delays_send)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -235,7 +235,7 @@ UNIT_TEST(recv_fenced_by_default)
  * The error entry of a canceled receive has this receive's tag, not that of an
  * earlier message.
  */
-UNIT_TEST(recv_cancelled_tag)
+UNIT_TEST(canceled_receive_reports_own_tag)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_err_entry err = { 0 };
@@ -261,7 +261,7 @@ UNIT_TEST(recv_cancelled_tag)
  * directions arrive, also for directed receives, because the peer has not
  * failed.
  */
-UNIT_LOOP(recv_again, 0, 2)
+UNIT_LOOP(reinserted_peer_has_not_failed, 0, 2)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
@@ -327,7 +327,7 @@ static fi_addr_t insert_foreign(bool version)
  * A message to an address of another host or another version of near fails with
  * that cause, not with that of a peer failure.
  */
-UNIT_LOOP(recv_foreign, 0, 2)
+UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 {
 	fi_addr_t to = insert_foreign(_i);
 	char bytes[8] = "";
@@ -341,7 +341,7 @@ UNIT_LOOP(recv_foreign, 0, 2)
  * A receive from an address of another version or host fails as one from a
  * failed peer, also after a send to this address was rejected (_i < 2).
  */
-UNIT_LOOP(recv_foreign_later, 0, 4)
+UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 {
 	fi_addr_t to = insert_foreign(_i & 1);
 	char bytes[8] = "";
@@ -358,7 +358,7 @@ UNIT_LOOP(recv_foreign_later, 0, 4)
  * No file descriptor is free when the receive is posted, so near cannot monitor
  * the peer yet. It does later: the receive of the ended peer fails.
  */
-UNIT_TEST(recv_unwatched)
+UNIT_TEST(late_monitoring_finds_failure)
 {
 	struct rlimit limit, none = { 0 };
 	char bytes[8] = "";
@@ -377,7 +377,7 @@ UNIT_TEST(recv_unwatched)
  * without polls. These are more messages than one poll consumes of a ring. They
  * arrive in the order of sending.
  */
-UNIT_TEST(recv_in_order)
+UNIT_TEST(reinserted_receiver_gets_order)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;

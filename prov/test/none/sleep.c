@@ -36,7 +36,7 @@ UNIT_CASE("asleep", recv_setup_sleep, recv_teardown);
  * the first message and continues. The descriptor must stay readable, so that
  * the other thread wakes for the second message.
  */
-UNIT_TEST(recv_two_sleepers)
+UNIT_TEST(second_sleeper_on_descriptor_wakes)
 {
 	char bytes[2][8];
 	fi_addr_t to = recv_insert(ep[0]);
@@ -62,7 +62,7 @@ UNIT_TEST(recv_two_sleepers)
  * A thread sleeps. Another thread posts a receive and so consumes a large
  * message: the sleeping thread wakes for the completion.
  */
-UNIT_TEST(recv_wakes_sleeper)
+UNIT_TEST(receive_of_other_thread_wakes_sleeper)
 {
 	static char from[1 << 18], at[1 << 18];
 	fi_addr_t to = recv_insert(ep[0]);

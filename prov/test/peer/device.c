@@ -61,7 +61,7 @@ static void expect_local(uint64_t tx, uint64_t rx)
 
 UNIT_CASE("device", setup, teardown);
 
-UNIT_TEST(registered)
+UNIT_TEST(region_is_registered_with_device)
 {
 	const struct duo_mr *ours = duo_container_of(mr, struct duo_mr,
 						     mr_fid);
@@ -83,7 +83,7 @@ static bool is_device(void *desc)
  * The core may change a region's descriptor when the region is enabled: ofi_duo
  * uses the new one.
  */
-UNIT_TEST(found_by_its_descriptor)
+UNIT_TEST(changed_descriptor_is_used)
 {
 	void *before = fi_mr_desc(mr), *second;
 	struct fid_mr *other;
@@ -103,7 +103,7 @@ UNIT_TEST(found_by_its_descriptor)
  * If the device library or the region table rejects a region, the core's region
  * is closed.
  */
-UNIT_TEST(not_registered)
+UNIT_TEST(failed_registration_leaves_no_region)
 {
 	int live = fake.path[FI_DUO_CORE].live;
 	struct fid_mr *other = NULL;
@@ -143,7 +143,7 @@ static ssize_t send_how(enum how how, fi_addr_t to)
 	return fi_tsendmsg(fx.ep, &msg, flags[how]);
 }
 
-UNIT_LOOP(sent, 0, HOWS)
+UNIT_LOOP(device_buffer_is_sent, 0, HOWS)
 {
 	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
 	ck_assert_int_eq(send_how(_i, peer), 0);
@@ -158,7 +158,7 @@ UNIT_LOOP(sent, 0, HOWS)
 	expect_local(1, 0);
 }
 
-UNIT_LOOP(sent_over_the_core, 0, HOWS)
+UNIT_LOOP(core_send_gets_core_descriptor, 0, HOWS)
 {
 	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
 	ck_assert_int_eq(send_how(_i, remote), 0);
@@ -169,7 +169,7 @@ UNIT_LOOP(sent_over_the_core, 0, HOWS)
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 }
 
-UNIT_TEST(sent_large)
+UNIT_TEST(large_device_buffer_is_sent)
 {
 	memset(fake.device.shadow, 'L', LARGE);
 	memset(got, 0, LARGE);
@@ -184,7 +184,7 @@ UNIT_TEST(sent_large)
 }
 
 /* A message that is too large for the stack, but fits in the ring. */
-UNIT_TEST(sent_through_the_ring)
+UNIT_TEST(device_buffer_is_sent_through_ring)
 {
 	enum { LEN = 9000 };
 
@@ -208,7 +208,7 @@ static void post_device(size_t at, size_t len, fi_addr_t src)
  * _i: the receive is posted before or after the message; from any source or
  * directed.
  */
-UNIT_LOOP(received, 0, 4)
+UNIT_LOOP(device_buffer_receives, 0, 4)
 {
 	bool late = _i & 1;
 	fi_addr_t src = _i & 2 ? peer : FI_ADDR_UNSPEC;
@@ -228,7 +228,7 @@ UNIT_LOOP(received, 0, 4)
 }
 
 /* As before, with a large message, and with and without immediate copy. */
-UNIT_LOOP(received_large, 0, 4)
+UNIT_LOOP(device_buffer_receives_large, 0, 4)
 {
 	bool late = _i & 1;
 
@@ -250,7 +250,7 @@ UNIT_LOOP(received_large, 0, 4)
 }
 
 /* A receive with one buffer in device memory and one in host memory. */
-UNIT_TEST(received_in_parts)
+UNIT_TEST(device_and_host_buffers_receive)
 {
 	char host[8] = "";
 	void *desc[] = { fi_mr_desc(mr), NULL };
@@ -271,7 +271,7 @@ UNIT_TEST(received_in_parts)
  * A message that is too large for its receive: the part that fits is copied,
  * and the receive ends with FI_ETRUNC.
  */
-UNIT_LOOP(too_large, 0, 4)
+UNIT_LOOP(truncated_message_fills_device_buffer, 0, 4)
 {
 	bool late = _i & 1;
 	static char text[200];
@@ -295,7 +295,7 @@ UNIT_LOOP(too_large, 0, 4)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-UNIT_TEST(multi_receive)
+UNIT_TEST(device_multi_receive_works)
 {
 	const struct iovec iov = { fake.device.base, 4096 };
 	void *desc = fi_mr_desc(mr);
@@ -320,7 +320,7 @@ UNIT_TEST(multi_receive)
 }
 
 /* If a copy fails, the send or the receive fails, and later ones work. */
-UNIT_TEST(copy_fails)
+UNIT_TEST(failed_copy_fails_operation)
 {
 	struct slot slot;
 
@@ -343,7 +343,7 @@ UNIT_TEST(copy_fails)
 	fake.device.fails = false;
 }
 
-UNIT_TEST(received_over_the_core)
+UNIT_TEST(core_receive_gets_core_descriptor)
 {
 	post_device(NEXT, 16, remote);
 	fake_core_arrive(DUO_TAGGED, remote, TAG, "by core");
@@ -355,7 +355,7 @@ UNIT_TEST(received_over_the_core)
  * The core has the receive. A message of near matches it, so ofi_duo recalls
  * the receive.
  */
-UNIT_TEST(taken_back_from_the_core)
+UNIT_TEST(recalled_receive_gets_near_message)
 {
 	post_device(0, 16, FI_ADDR_UNSPEC);
 	poll_cq(2 * LAZY_POLLS);
@@ -370,7 +370,7 @@ UNIT_TEST(taken_back_from_the_core)
  * A receive in device memory, and then one in host memory with the same receive
  * entry.
  */
-UNIT_TEST(host_as_well)
+UNIT_TEST(entry_is_reused_for_host_memory)
 {
 	struct slot slot;
 
@@ -411,7 +411,7 @@ UNIT_CASE("permission", plain_setup, fixture_close);
  * of theirs. near must call CUDA. So if CUDA is forbidden and the core does not
  * need it, the core carries all messages.
  */
-UNIT_LOOP(cuda_not_permitted, 0, 2)
+UNIT_LOOP(forbidden_cuda_uses_core, 0, 2)
 {
 	static const struct fixture_attr attr = { .device = true,
 						  .near = true };
@@ -444,7 +444,7 @@ UNIT_CASE("without", NULL, NULL);
  * local transport is libfabric's shm, the device's library cannot copy, and
  * mr_mode without FI_MR_HMEM.
  */
-UNIT_LOOP(without_near, 0, 4)
+UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 {
 	const struct duo_device_iface *saved = duo_device_ifaces;
 	const struct fixture_attr attr = {
@@ -469,7 +469,7 @@ UNIT_LOOP(without_near, 0, 4)
 /*
  * near executes RMA of device memory, in endpoints with and without messages.
  */
-UNIT_LOOP(onesided_is_nears, 0, 2)
+UNIT_LOOP(device_rma_uses_near, 0, 2)
 {
 	const struct fixture_attr attr = {
 		.device = true, .near = true, .onesided = true,

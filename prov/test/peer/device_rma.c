@@ -77,7 +77,7 @@ UNIT_TEST(writes_and_reads)
  * After an injected write the application may reuse the buffer. If the copy
  * fails, the core gets the operation.
  */
-UNIT_TEST(injected)
+UNIT_TEST(injected_write_copies_buffer)
 {
 	const struct iovec iov = { fake.device.base, 8 };
 	const struct fi_rma_iov at = { START, 8, KEY };
@@ -99,7 +99,7 @@ UNIT_TEST(injected)
 }
 
 /* The peer's RMA accesses device memory of this process. */
-UNIT_LOOP(target, 0, 2)
+UNIT_LOOP(peer_accesses_device_memory, 0, 2)
 {
 	const struct iovec iov = { ours, sizeof(ours) };
 	const struct near_rma_args args = {
@@ -124,7 +124,7 @@ UNIT_LOOP(target, 0, 2)
  * Atomics on device memory are left to the core, because a CPU cannot execute
  * them.
  */
-UNIT_TEST(atomics_are_the_cores)
+UNIT_TEST(device_atomics_use_core)
 {
 	void *desc = fi_mr_desc(mr);
 	uint64_t was;

@@ -14,7 +14,7 @@ static struct slot slot;
 UNIT_CASE("peer", near_setup, near_teardown);
 UNIT_CASE("unlocked", near_setup_unlocked, near_teardown);
 
-UNIT_TEST(receives)
+UNIT_TEST(small_messages_are_received)
 {
 	post_recv(&slot, peer, TAG);
 	rig_send("posted");
@@ -31,7 +31,7 @@ UNIT_TEST(receives)
 }
 
 /* A message too large is truncated: expected, unexpected and by rendezvous. */
-UNIT_TEST(truncates)
+UNIT_TEST(long_message_is_truncated)
 {
 	static char text[200];
 	struct fi_cq_err_entry error;
@@ -56,7 +56,7 @@ UNIT_TEST(truncates)
 	ck_assert_uint_eq(error.olen, LARGE - sizeof(slot));
 }
 
-UNIT_LOOP(receives_large, 0, 2)
+UNIT_LOOP(large_message_is_received, 0, 2)
 {
 	int late = _i;
 
@@ -79,7 +79,7 @@ UNIT_LOOP(receives_large, 0, 2)
 }
 
 /* Immediate copy in the poll or in the receive call; nothing stays pending. */
-UNIT_LOOP(reads_at_once, 0, 2)
+UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
 {
 	enum { LEN = 20000 };
 	struct near_port *port = fixture_ep()->near->port;
@@ -115,7 +115,7 @@ UNIT_LOOP(reads_at_once, 0, 2)
  * Unexpected messages, of 96 MiB or more than 262,144 of them: all are accepted
  * without a long -FI_EAGAIN. A receive or a peek finds one behind them.
  */
-UNIT_LOOP(receives_behind_many, 0, 4)
+UNIT_LOOP(directed_message_behind_many_is_found, 0, 4)
 {
 	struct near_msg msg = {
 		.payload = large, .len = _i & 1 ? 8 : 4000, .tag = TAG + 1,
@@ -155,7 +155,7 @@ static const struct fi_cq_tagged_entry *send_and_read(void)
  * A program that reads only its own sends' completions gets others, too: within
  * 128 reads, or (_i is 1) after two, if it reads seldom.
  */
-UNIT_LOOP(progress_beside_sends, 0, 2)
+UNIT_LOOP(reads_beside_sends_make_progress, 0, 2)
 {
 	int i, reads = _i ? 2 : 128;
 
@@ -175,7 +175,7 @@ UNIT_LOOP(progress_beside_sends, 0, 2)
 	ck_abort_msg("no progress in %d reads", reads);
 }
 
-UNIT_TEST(peeks_and_discards)
+UNIT_TEST(peeked_message_is_discarded)
 {
 	rig_send("looked at");
 	poll_cq(2);
@@ -286,7 +286,7 @@ UNIT_TEST(sends_of_all_sizes)
 /*
  * While the ring is full, a send returns -FI_EAGAIN and reports no completion.
  */
-UNIT_TEST(full_ring_refuses)
+UNIT_TEST(send_to_full_ring_returns_eagain)
 {
 	ssize_t ret;
 	int n = 0;
@@ -329,7 +329,7 @@ UNIT_TEST(sends_are_counted)
  * With FI_DELIVERY_COMPLETE a send completes when the peer has received the
  * message, not when it is in the ring.
  */
-UNIT_TEST(delivery_is_awaited)
+UNIT_TEST(delivery_complete_waits_for_peer)
 {
 	const struct iovec iov = { "small", 5 };
 	const struct fi_msg msg = {
@@ -350,7 +350,7 @@ UNIT_CASE("found", near_setup_alone, near_teardown);
  * A record exists, but its port does not: the first send returns -FI_EAGAIN,
  * later ones use the core.
  */
-UNIT_TEST(peer_cannot_be_reached)
+UNIT_TEST(unreachable_peer_uses_core)
 {
 	enum fi_duo_reason reason;
 	struct near_addr addr;
@@ -368,7 +368,7 @@ UNIT_TEST(peer_cannot_be_reached)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-UNIT_TEST(peer_has_shm)
+UNIT_TEST(peer_with_shm_uses_core)
 {
 	static const struct near_addr none;
 	enum fi_duo_reason reason;
@@ -385,7 +385,7 @@ UNIT_TEST(peer_has_shm)
  * A message arrives before its source is inserted; after the insert its
  * completion has the source.
  */
-UNIT_TEST(source_is_learnt)
+UNIT_TEST(late_insert_resolves_source)
 {
 	struct near_addr addr;
 
@@ -401,7 +401,7 @@ UNIT_TEST(source_is_learnt)
 UNIT_CASE("memory", NULL, NULL);
 
 /* Value of FI_OFI_DUO_RING_MEMORY; _i: the default, and one that is too low. */
-UNIT_LOOP(memory_is_asked_for, 0, 2)
+UNIT_LOOP(ring_memory_sets_budget, 0, 2)
 {
 	static const struct fixture_attr attr = { .near = true };
 	fixture_open(&attr);
@@ -419,7 +419,7 @@ UNIT_CASE("no order", near_setup_ordered, near_teardown);
  * messages to it use the core from the first one on. Messages from it may
  * arrive over near.
  */
-UNIT_TEST(no_order)
+UNIT_TEST(peer_without_table_uses_core_for_messages)
 {
 	static char buf[8];
 
@@ -442,7 +442,7 @@ UNIT_CASE("no ring", near_setup_onesided, near_teardown);
  * No ring is free: an RMA write returns -FI_EAGAIN once, as a send does; then
  * the core executes it.
  */
-UNIT_TEST(no_ring_for_a_write)
+UNIT_TEST(write_without_ring_uses_core)
 {
 	struct near_segment *region = rig.port->segment;
 	enum fi_duo_reason reason;

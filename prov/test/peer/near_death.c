@@ -50,7 +50,7 @@ UNIT_CASE("peer", setup, near_teardown);
  * All pending operations with a failed peer end with an error. Later operations
  * with its address use the core.
  */
-UNIT_TEST(peer_goes)
+UNIT_TEST(failed_peer_ends_operations)
 {
 	enum fi_duo_reason reason;
 
@@ -76,7 +76,7 @@ UNIT_TEST(peer_goes)
  * the core has the receives. When the peer fails, receives that name it end in
  * the order of posting; other receives stay.
  */
-UNIT_LOOP(receives_on_the_core_end, 0, 2)
+UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 {
 	bool lazy = _i;
 	struct slot other, any;
@@ -103,7 +103,7 @@ UNIT_LOOP(receives_on_the_core_end, 0, 2)
  * The peer closes its port before it exchanged a message, and its process
  * continues: receives that name the peer end, others stay.
  */
-UNIT_LOOP(a_port_closes_unmet, 0, 2)
+UNIT_LOOP(closed_unmet_port_ends_receives, 0, 2)
 {
 	struct slot any;
 
@@ -123,7 +123,7 @@ UNIT_LOOP(a_port_closes_unmet, 0, 2)
  * The core has matched one of the receives with a message that the peer sent
  * over the core: this receive completes, the others end.
  */
-UNIT_TEST(the_core_has_matched_one)
+UNIT_TEST(receive_matched_by_core_completes)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -140,7 +140,7 @@ UNIT_TEST(the_core_has_matched_one)
 }
 
 /* A multi-receive buffer that only the failed peer could fill is released. */
-UNIT_TEST(a_buffer_ends)
+UNIT_TEST(failed_peer_releases_multi_receive)
 {
 	static char buf[2 * LARGE];
 	const struct iovec iov = { buf, sizeof(buf) };
@@ -213,7 +213,7 @@ static ssize_t inject(void)
 UNIT_CASE("exiting peer", setup_exit, near_teardown);
 
 /* Its address fails, whether its record remains or was removed in a sweep. */
-UNIT_LOOP(an_address_stays_failed, 0, 2)
+UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 {
 	enum fi_duo_reason reason;
 
@@ -228,7 +228,7 @@ UNIT_LOOP(an_address_stays_failed, 0, 2)
 }
 
 /* A receive that names it ends, also if it is posted later. */
-UNIT_TEST(a_later_receive_ends)
+UNIT_TEST(receive_after_failure_ends)
 {
 	post_recv(&slot, peer, TAG);
 	rig_send("first");
@@ -242,7 +242,7 @@ UNIT_TEST(a_later_receive_ends)
 }
 
 /* A new process at the address is served. */
-UNIT_TEST(a_new_process_has_the_address)
+UNIT_TEST(new_process_at_address_is_reached)
 {
 	rig_exits();
 	ck_assert_int_eq(inject(), -FI_ECONNRESET);

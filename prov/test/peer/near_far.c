@@ -67,7 +67,7 @@ static int sockets(void)
 
 UNIT_CASE("far", near_setup_alone, near_teardown);
 
-UNIT_TEST(answers)
+UNIT_TEST(polling_peer_gets_messages)
 {
 	enum fi_duo_reason reason;
 
@@ -91,7 +91,7 @@ UNIT_TEST(answers)
  * The peer does not poll, so it does not reply: sends wait until the timeout
  * and then use the core.
  */
-UNIT_TEST(is_silent)
+UNIT_TEST(silent_peer_uses_core_after_timeout)
 {
 	uint64_t begin = duo_now_ms();
 	enum fi_duo_reason reason;
@@ -110,7 +110,7 @@ UNIT_TEST(is_silent)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-UNIT_TEST(has_no_socket)
+UNIT_TEST(peer_without_socket_uses_core)
 {
 	enum fi_duo_reason reason;
 
@@ -124,7 +124,7 @@ UNIT_TEST(has_no_socket)
 /*
  * A killed process has left its socket: a sweep removes it and no other socket.
  */
-UNIT_TEST(leaves_a_socket)
+UNIT_TEST(sweep_removes_socket_of_killed_process)
 {
 	int dir = dup(fixture_ep()->publication.dir);
 

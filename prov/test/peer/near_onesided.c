@@ -88,7 +88,7 @@ UNIT_CASE("peer", setup, port_teardown);
 UNIT_CASE("without messages", setup_alone, port_teardown);
 
 /* Operations that near rejects or does not support are passed to the core. */
-UNIT_TEST(left_to_the_core)
+UNIT_TEST(unsupported_operations_use_core)
 {
 	const struct iovec iov = { ours, 16 };
 	const struct fi_rma_iov two[] = {
@@ -146,7 +146,7 @@ UNIT_TEST(atomics)
 UNIT_CASE("peer", setup, port_teardown);
 
 /* Several local buffers: RMA counts bytes, atomics count elements. */
-UNIT_TEST(vectors)
+UNIT_TEST(buffer_vectors_are_executed)
 {
 	const struct iovec iov[] = { { ours + 4, 8 }, { ours, 16 } };
 	const struct fi_ioc ioc[] = { { ours, 1 }, { ours + 2, 2 } };
@@ -191,7 +191,7 @@ UNIT_TEST(vectors)
  * Operations whose buffers have different total lengths, or that have too many
  * buffers, are rejected.
  */
-UNIT_TEST(wrong_calls)
+UNIT_TEST(invalid_calls_are_rejected)
 {
 	const struct iovec iov[5] = { { ours, 8 } };
 	const struct fi_ioc ioc[5] = { { ours, 2 } };
@@ -224,7 +224,7 @@ UNIT_TEST(wrong_calls)
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
 /* With this core, atomics use the core and RMA uses near. */
-UNIT_TEST(atomics_of_another_core)
+UNIT_TEST(core_atomics_keep_rma_on_near)
 {
 	ck_assert_int_eq(fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
 					  FI_UINT64, FI_SUM), 0);
@@ -249,7 +249,7 @@ static int their_write(uint64_t key, uint32_t flags)
 UNIT_CASE("peer", setup, port_teardown);
 UNIT_CASE("without messages", setup_alone, port_teardown);
 
-UNIT_TEST(target)
+UNIT_TEST(peer_writes_to_registered_region)
 {
 	struct fi_cq_tagged_entry entry;
 	struct fid_mr *mr;
@@ -292,7 +292,7 @@ UNIT_CASE("peer", setup, port_teardown);
  * The peer's write to a closed region, or to one without remote access, is
  * rejected.
  */
-UNIT_TEST(regions_go)
+UNIT_TEST(peer_write_to_closed_region_fails)
 {
 	struct fid_mr *mr;
 
@@ -310,7 +310,7 @@ UNIT_TEST(regions_go)
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
 /* A write takes effect after the message that was sent before it. */
-UNIT_TEST(write_after_send)
+UNIT_TEST(write_takes_effect_after_send)
 {
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
 	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START, KEY,
@@ -326,7 +326,7 @@ UNIT_TEST(write_after_send)
  * An RMA operation over the core waits until the peer has consumed the message
  * that was sent before over near.
  */
-UNIT_TEST(core_after_send)
+UNIT_TEST(core_operation_waits_for_message)
 {
 	ssize_t ret = -FI_EAGAIN;
 	int i;
@@ -355,7 +355,7 @@ UNIT_CASE("peer", setup, port_teardown);
  * A write to several remote buffers is left to the core. The core executes it
  * after near's earlier operations, and executes all later ones too.
  */
-UNIT_LOOP(several_places, 0, 2)
+UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 {
 	const struct iovec iov = { ours, 16 };
 	const struct fi_ioc ioc = { ours, 2 };
@@ -402,7 +402,7 @@ UNIT_CASE("with an order", setup_ordered, port_teardown);
 /*
  * A message with FI_FENCE waits for pending operations; other messages do not.
  */
-UNIT_TEST(fenced_message)
+UNIT_TEST(fenced_message_waits)
 {
 	const struct iovec iov = { ours, 8 };
 	const struct fi_msg msg = {
@@ -421,7 +421,7 @@ UNIT_TEST(fenced_message)
 UNIT_CASE("one path", setup_one_path, port_teardown);
 
 /* If near cannot keep a requested order, messages use the core, too. */
-UNIT_TEST(one_path)
+UNIT_TEST(unsupported_order_uses_core_for_messages)
 {
 	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
@@ -433,7 +433,7 @@ UNIT_TEST(one_path)
 UNIT_CASE("peer", setup, port_teardown);
 UNIT_CASE("without messages", setup_alone, port_teardown);
 
-UNIT_TEST(peer_goes)
+UNIT_TEST(failed_peer_ends_rma)
 {
 	struct fi_cq_err_entry error = { .err_data_size = 0 };
 	struct fi_cq_tagged_entry entry;

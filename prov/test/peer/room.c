@@ -17,7 +17,7 @@
 
 UNIT_CASE("room", NULL, NULL);
 
-UNIT_TEST(all_pages_are_there_afterwards)
+UNIT_TEST(region_pages_are_allocated)
 {
 	const char *name = "ofi_duo-unit-room";
 	struct stat st;
@@ -39,7 +39,7 @@ UNIT_TEST(all_pages_are_there_afterwards)
  * The limit of file sizes is too low: an error is returned before shm extends
  * the file, because that would end the process with a signal.
  */
-UNIT_TEST(file_size_is_limited)
+UNIT_TEST(file_size_limit_returns_error)
 {
 	struct rlimit limit;
 

@@ -39,7 +39,7 @@ static const struct {
 
 UNIT_CASE("predicates", NULL, NULL);
 
-UNIT_ROUNDS(takes, 0, ARRAY_SIZE(takes_cases))
+UNIT_ROUNDS(receive_matches_table, 0, ARRAY_SIZE(takes_cases))
 {
 	ck_assert_msg(duo_want_takes(&takes_cases[_i].want,
 				     takes_cases[_i].addr,
@@ -64,7 +64,7 @@ static const struct {
 	{ "all ignored, sources apart", { 1, 7, ALL }, { 2, 7, ALL }, false },
 };
 
-UNIT_ROUNDS(overlap, 0, ARRAY_SIZE(overlap_cases))
+UNIT_ROUNDS(overlap_matches_table, 0, ARRAY_SIZE(overlap_cases))
 {
 	const char *name = overlap_cases[_i].name;
 	const struct duo_want *a = &overlap_cases[_i].a;
@@ -142,7 +142,7 @@ UNIT_CASE("queues", setup, teardown);
  * queue: it is found at that place, with few receives, and with so many that
  * the queue has an index.
  */
-UNIT_ROUNDS(put_in_its_place, 0, 4)
+UNIT_ROUNDS(replacement_is_found_in_place, 0, 4)
 {
 	int i, count = _i % 2 ? 3 * DUO_MATCH_LINEAR : 3;
 	struct duo_rx *rx[3 * DUO_MATCH_LINEAR], *piece;
@@ -171,7 +171,7 @@ UNIT_ROUNDS(put_in_its_place, 0, 4)
 	ck_assert_ptr_null(duo_match_posted(&match, 1, 7));
 }
 
-UNIT_TEST(by_context)
+UNIT_TEST(receive_is_found_by_context)
 {
 	struct duo_rx *first = post(1, 1, 0), *second = post(2, 2, 0);
 	int a, b, c;
@@ -325,7 +325,7 @@ UNIT_ROUNDS(random_against_model, 0, 20)
 }
 
 /* Untagged receives ignore the tag; the index finds them by source. */
-UNIT_TEST(untagged_by_source)
+UNIT_TEST(index_finds_untagged_by_source)
 {
 	struct duo_rx *rx[100];
 	int i;
@@ -344,7 +344,7 @@ UNIT_TEST(untagged_by_source)
 
 UNIT_CASE("pool", setup, teardown);
 
-UNIT_TEST(pool_recognises_its_own)
+UNIT_TEST(pool_recognizes_own_entries)
 {
 	struct duo_rx *rx = rx_make(0, 0, 0);
 	int other;
@@ -363,7 +363,7 @@ UNIT_TEST(pool_recognises_its_own)
  * A pool grows by a further range: entries of all ranges are recognized and
  * reused.
  */
-UNIT_TEST(pool_grows)
+UNIT_TEST(grown_pool_reuses_entries)
 {
 	struct duo_rx *rx, *first = duo_rx_alloc(&pool);
 	uint32_t i;
@@ -392,7 +392,7 @@ UNIT_TEST(pool_grows)
  * A receive with several buffers has a second entry, which is released with the
  * first.
  */
-UNIT_TEST(pool_extends)
+UNIT_TEST(extension_is_released_with_entry)
 {
 	struct duo_rx *rx = rx_make(0, 0, 0);
 
@@ -415,7 +415,7 @@ UNIT_TEST(pool_extends)
  * Without free memory no new entry is allocated; released entries can be
  * reused.
  */
-UNIT_TEST(pool_ends)
+UNIT_TEST(pool_without_memory_reuses_entries)
 {
 	struct duo_rx *first = duo_rx_alloc(&pool);
 	uint32_t i;
@@ -437,7 +437,7 @@ UNIT_TEST(pool_ends)
  * A reservation that makes the pool grow keeps the unused entries of its last
  * range.
  */
-UNIT_TEST(pool_reserves)
+UNIT_TEST(reservation_keeps_unused_entries)
 {
 	uint32_t i;
 

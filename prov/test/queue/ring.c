@@ -71,7 +71,7 @@ UNIT_CASE("ring", setup, teardown);
 /*
  * Entries are packed in the caller's array, and nothing is written behind it.
  */
-UNIT_LOOP(formats, 0, ARRAY_SIZE(format_cases))
+UNIT_LOOP(entries_are_packed_in_format, 0, ARRAY_SIZE(format_cases))
 {
 	size_t size = format_cases[_i].size;
 	uint8_t buf[3 * ENTRY_BYTES];
@@ -96,7 +96,7 @@ UNIT_LOOP(formats, 0, ARRAY_SIZE(format_cases))
 	ck_assert(duo_ring_empty(&ring));
 }
 
-UNIT_TEST(empty_reads_nothing)
+UNIT_TEST(empty_ring_returns_nothing)
 {
 	struct fi_cq_tagged_entry entry;
 
@@ -110,7 +110,7 @@ UNIT_TEST(empty_reads_nothing)
 					NULL), 1);
 }
 
-UNIT_TEST(wraps_at_its_end_and_at_2_to_32)
+UNIT_TEST(indexes_wrap_around)
 {
 	uint32_t size = ring.size;
 	uint64_t n, read = 0;
@@ -127,7 +127,7 @@ UNIT_TEST(wraps_at_its_end_and_at_2_to_32)
 	ck_assert(duo_ring_empty(&ring));
 }
 
-UNIT_TEST(grows_in_order)
+UNIT_TEST(growth_keeps_order)
 {
 	uint32_t size = ring.size;
 	uint64_t n, read = 0;
@@ -160,7 +160,7 @@ UNIT_LOOP(size_is_rounded_up, 0, ARRAY_SIZE(size_cases))
 	duo_ring_fini(&sized);
 }
 
-UNIT_TEST(does_not_grow_for_ever)
+UNIT_TEST(growth_is_limited)
 {
 	const struct fi_cq_tagged_entry entry = entry_of(0);
 	struct duo_ring full = { .size = 1U << 30, .tail = 1U << 30 };
@@ -222,7 +222,7 @@ static const struct {
 	{ "more than is kept, copied", 300, 300, DUO_ERR_DATA_MAX, false },
 };
 
-UNIT_LOOP(err_data, 0, ARRAY_SIZE(data_cases))
+UNIT_LOOP(error_data_fits_caller, 0, ARRAY_SIZE(data_cases))
 {
 	const char *name = data_cases[_i].name;
 	size_t i, kept = data_cases[_i].kept, room = data_cases[_i].room;
@@ -269,7 +269,7 @@ UNIT_TEST(overrun_is_reported_once)
 }
 
 /* An error is returned after earlier completions and before later ones. */
-UNIT_TEST(errors_keep_their_place)
+UNIT_TEST(error_keeps_its_position)
 {
 	struct fi_cq_err_entry entry = { 0 };
 	uint8_t data[DUO_ERR_DATA_MAX];
@@ -298,7 +298,7 @@ UNIT_TEST(errors_keep_their_place)
 		expect(read++);
 }
 
-UNIT_TEST(overrun_comes_after_what_was_kept)
+UNIT_TEST(overrun_follows_kept_entries)
 {
 	push(0);
 	duo_err_overrun(&errs);

@@ -57,7 +57,7 @@ static void read_document(char *text, size_t size)
 
 UNIT_CASE("state", NULL, NULL);
 
-UNIT_TEST(picture_is_the_table)
+UNIT_TEST(diagram_matches_table)
 {
 	static char text[1 << 18];
 	char line[64];
@@ -78,7 +78,7 @@ UNIT_TEST(picture_is_the_table)
 }
 
 /* Each state can be reached from FREE, and FREE from each state. */
-UNIT_TEST(all_are_reached_and_left)
+UNIT_TEST(states_are_reached_and_left)
 {
 	uint32_t reached = 1U << DUO_RX_FREE, before = 0;
 	int from;
@@ -95,7 +95,7 @@ UNIT_TEST(all_are_reached_and_left)
 		ck_assert_uint_ne(duo_rx_next[from], 0);
 }
 
-UNIT_TEST(legal_change)
+UNIT_TEST(legal_change_is_made)
 {
 	struct duo_rx rx = { .state = DUO_RX_POSTED };
 
@@ -117,7 +117,7 @@ static const struct {
 };
 
 /* A change that is not permitted ends in an assertion. */
-UNIT_SIGNAL(illegal_change, SIGABRT, 0, ARRAY_SIZE(illegal))
+UNIT_SIGNAL(illegal_change_aborts, SIGABRT, 0, ARRAY_SIZE(illegal))
 {
 	struct duo_rx rx = { .state = illegal[_i].from };
 

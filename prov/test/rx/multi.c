@@ -16,7 +16,7 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 UNIT_CASE("multi", multi_setup, fixture_close);
 
 /* A buffer shorter than the minimum receives one message. */
-UNIT_LOOP(smaller_than_the_minimum, 0, 2)
+UNIT_LOOP(buffer_below_minimum_gets_one_message, 0, 2)
 {
 	multi_post_for(_i, &multi[0], MIN_LEFT / 2);
 	multi_post_for(_i, &multi[1], 0);
@@ -31,7 +31,7 @@ UNIT_LOOP(smaller_than_the_minimum, 0, 2)
  * Messages arrive on both paths in turn: ofi_duo recalls the buffer from the
  * core for each message of shm.
  */
-UNIT_TEST(both_paths_in_turn)
+UNIT_TEST(buffer_is_recalled_for_local_messages)
 {
 	multi_post(&multi[0], 32);
 	poll_cq(2 * LAZY_POLLS);
@@ -58,7 +58,7 @@ UNIT_TEST(both_paths_in_turn)
  * buffer's sub-receive, and the second buffer the entry of the first. The
  * second buffer must not take the single receive for one of its sub-receives.
  */
-UNIT_TEST(entries_are_used_again)
+UNIT_TEST(reused_entry_is_no_sub_receive)
 {
 	struct slot tagged[2];
 
@@ -85,7 +85,7 @@ UNIT_TEST(entries_are_used_again)
  * Without end messages of shm arrive: the buffer is posted to the core all the
  * same.
  */
-UNIT_TEST(busy_shm_does_not_keep_it)
+UNIT_TEST(busy_shm_does_not_delay_core_post)
 {
 	int i;
 
@@ -102,7 +102,7 @@ UNIT_TEST(busy_shm_does_not_keep_it)
  * Messages are waiting for the buffer. A receive that is posted later does not
  * get one of them.
  */
-UNIT_TEST(later_receive_does_not_take_what_waits)
+UNIT_TEST(later_receive_gets_no_waiting_message)
 {
 	multi_post_receiving(&multi[0], 32);
 	multi_near("1");
@@ -120,7 +120,7 @@ UNIT_TEST(later_receive_does_not_take_what_waits)
 
 UNIT_CASE("no shm", setup_no_shm, fixture_close);
 
-UNIT_TEST(without_shm)
+UNIT_TEST(core_alone_fills_buffers)
 {
 	multi_post(&multi[0], 10);
 	multi_post(&multi[1], 10);
@@ -146,7 +146,7 @@ UNIT_CASE("efa", setup_efa, fixture_close);
  * Directed buffers over efa, which cannot cancel them: the core keeps a buffer
  * for a remote source, and never gets a buffer for a local one.
  */
-UNIT_TEST(directed_on_efa)
+UNIT_TEST(directed_buffer_on_efa_stays_on_path)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 10, remote, 0), 0);
 	ck_assert_int_eq(multi_try(&multi[1], 10, remote, 0), 0);

@@ -15,7 +15,7 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 UNIT_CASE("behind", multi_setup, fixture_close);
 
 /* Only receives that overlap with the buffer are blocked. */
-UNIT_TEST(others_do_not_wait)
+UNIT_TEST(receive_without_overlap_is_not_blocked)
 {
 	fi_addr_t other = peer_insert(3);
 
@@ -30,7 +30,7 @@ UNIT_TEST(others_do_not_wait)
 }
 
 /* A receive that must not overtake a blocked receive is blocked, too. */
-UNIT_TEST(behind_one_that_waits)
+UNIT_TEST(receive_behind_blocked_one_is_blocked)
 {
 	fi_addr_t other = peer_insert(3);
 
@@ -62,7 +62,7 @@ static void expect_not_blocked(void)
 	multi_expect(&multi[0], "near", local, false);
 }
 
-UNIT_LOOP(behind_one_that_only_shm_fills, 0, 2)
+UNIT_LOOP(local_buffer_does_not_block, 0, 2)
 {
 	if (_i == 1)	/* the source is confirmed, now or later */
 		multi_near("1"), poll_cq(1);
@@ -80,7 +80,7 @@ UNIT_LOOP(behind_one_that_only_shm_fills, 0, 2)
 
 UNIT_CASE("efa", setup_efa, fixture_close);
 
-UNIT_TEST(behind_one_that_efa_never_gets)
+UNIT_TEST(local_buffer_on_efa_does_not_block)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 32, local, FI_COMPLETION),
 			 0);

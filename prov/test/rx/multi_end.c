@@ -18,7 +18,7 @@ UNIT_CASE("end", multi_setup, fixture_close);
  * shm's start of a message fails: the buffer is released, and the message stays
  * for a longer buffer.
  */
-UNIT_LOOP(no_memory_for_the_rest, 0, 2)
+UNIT_LOOP(failed_start_releases_buffer, 0, 2)
 {
 	struct fake_msg *msg;
 
@@ -46,7 +46,7 @@ UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 }
 
 /* shm reports an error for one message: the buffer gets the next messages. */
-UNIT_TEST(failed_on_shm)
+UNIT_TEST(shm_error_keeps_buffer)
 {
 	multi_post(&multi[0], 20);
 	fake.shm.rx_err = FI_EIO;
@@ -66,7 +66,7 @@ UNIT_TEST(failed_on_shm)
  * The core reports an error: the buffer is released, because the number of
  * bytes in it is undefined.
  */
-UNIT_TEST(failed_on_core)
+UNIT_TEST(core_error_releases_buffer)
 {
 	struct fi_cq_err_entry err = {
 		.flags = FI_RECV, .err = FI_EIO, .prov_errno = FI_EIO,
@@ -88,7 +88,7 @@ UNIT_TEST(failed_on_core)
 	multi_expect_idle();
 }
 
-UNIT_TEST(core_refuses_it)
+UNIT_TEST(post_rejected_by_core_fails)
 {
 	fake.core.eagain = 1;
 	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0),
@@ -102,7 +102,7 @@ UNIT_TEST(core_refuses_it)
 /*
  * The core rejects the remainder of the buffer: the buffer is released early.
  */
-UNIT_TEST(core_refuses_the_rest)
+UNIT_TEST(rejected_remainder_releases_buffer)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0), 0);
 	fake.core.eagain = 1;
@@ -115,7 +115,7 @@ UNIT_TEST(core_refuses_the_rest)
  * The buffer is canceled after the core's message has completed and before
  * shm's message has started.
  */
-UNIT_TEST(cancel_when_ready)
+UNIT_TEST(cancel_before_start_cancels_buffer)
 {
 	multi_post(&multi[0], 20);
 	poll_cq(2 * LAZY_POLLS);
@@ -139,7 +139,7 @@ UNIT_TEST(cancel_when_ready)
  * The endpoint is closed while a buffer is in each possible state; the teardown
  * asserts that no object and no entry is left.
  */
-UNIT_LOOP(closed, 0, 8)
+UNIT_LOOP(close_in_any_state_leaves_nothing, 0, 8)
 {
 	if (_i == 1)
 		multi_near("unexpected");
@@ -167,7 +167,7 @@ UNIT_LOOP(closed, 0, 8)
 
 UNIT_CASE("efa", setup_efa, fixture_close);
 
-UNIT_TEST(cancel_directed_on_efa)
+UNIT_TEST(cancel_of_directed_on_efa_fails)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 8, remote, 0), 0);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), -FI_ENOENT);
@@ -178,7 +178,7 @@ UNIT_TEST(cancel_directed_on_efa)
 
 UNIT_CASE("end", multi_setup, fixture_close);
 
-UNIT_TEST(minimum)
+UNIT_TEST(minimum_releases_buffer)
 {
 	size_t min = 0, len = sizeof(min), short_len = 4;
 
@@ -210,7 +210,7 @@ UNIT_CASE("default", NULL, fixture_close);
  * The default of FI_OPT_MIN_MULTI_RECV is the core's, if the core has this
  * option.
  */
-UNIT_LOOP(default_minimum, 0, 3)
+UNIT_LOOP(default_minimum_is_that_of_core, 0, 3)
 {
 	size_t min = 0, len = sizeof(min);
 
@@ -224,7 +224,7 @@ UNIT_LOOP(default_minimum, 0, 3)
 
 UNIT_CASE("end", multi_setup, fixture_close);
 
-UNIT_TEST(refused)
+UNIT_TEST(invalid_call_is_rejected)
 {
 	const struct iovec iov[2] = { { multi[0].buf, 8 },
 				      { multi[1].buf, 8 } };
@@ -243,7 +243,7 @@ UNIT_TEST(refused)
 
 UNIT_CASE("caps", setup_no_caps, fixture_close);
 
-UNIT_TEST(capability_was_not_asked_for)
+UNIT_TEST(missing_capability_is_rejected)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 8, FI_ADDR_UNSPEC, 0),
 			 -FI_EBADFLAGS);

@@ -24,7 +24,7 @@ static void expect_idle(void)
 UNIT_CASE("peek", pair_setup, fixture_close);
 
 /* A peek for a source that is confirmed as local is not passed to the core. */
-UNIT_TEST(peek_for_a_confirmed_local)
+UNIT_TEST(peek_for_confirmed_source_skips_core)
 {
 	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
 	post_recv(&slot, local, TAG);
@@ -35,7 +35,7 @@ UNIT_TEST(peek_for_a_confirmed_local)
 	expect_idle();
 }
 
-UNIT_TEST(claim_of_what_was_not_claimed)
+UNIT_TEST(claim_without_peek_fails)
 {
 	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
 	poll_cq(1);
@@ -46,7 +46,7 @@ UNIT_TEST(claim_of_what_was_not_claimed)
 	expect_idle();
 }
 
-UNIT_TEST(core_is_full_at_a_peek)
+UNIT_TEST(busy_core_returns_eagain_for_peek)
 {
 	fake.core.eagain = 1;
 	ck_assert_int_eq(peek(remote, 0), -FI_EAGAIN);
@@ -56,7 +56,7 @@ UNIT_TEST(core_is_full_at_a_peek)
 /*
  * The core returns -FI_EAGAIN for a claim: a later claim receives the message.
  */
-UNIT_TEST(core_is_full_at_a_claim)
+UNIT_TEST(busy_core_keeps_claimed_message)
 {
 	arrive(FI_DUO_CORE, DUO_TAGGED, "first");
 	ck_assert_int_eq(peek(remote, FI_CLAIM), 0);
@@ -70,7 +70,7 @@ UNIT_TEST(core_is_full_at_a_claim)
 	expect_idle();
 }
 
-UNIT_TEST(wrong_flags)
+UNIT_TEST(invalid_flags_are_rejected)
 {
 	const struct fi_msg msg = { .addr = FI_ADDR_UNSPEC };
 

@@ -20,7 +20,7 @@ UNIT_CASE("receive", pair_setup, fixture_close);
  * efa reports a truncated receive of several packets twice; another core might,
  * too. The application gets one error.
  */
-UNIT_TEST(truncated_twice)
+UNIT_TEST(second_truncation_report_is_dropped)
 {
 	struct fi_cq_err_entry again = { .err = FI_ETRUNC };
 	int i;
@@ -49,7 +49,7 @@ UNIT_TEST(truncated_twice)
  * the message's size: the receive fails. The next receive is long enough and
  * gets the message. _i: the message was held because its source was unresolved.
  */
-UNIT_LOOP(no_memory_for_the_rest, 0, 2)
+UNIT_LOOP(failed_truncation_keeps_message, 0, 2)
 {
 	const char *from = local_name;
 	fi_addr_t src = _i ? peer_insert(3) : local;
@@ -70,7 +70,7 @@ UNIT_LOOP(no_memory_for_the_rest, 0, 2)
 	expect_idle();
 }
 
-UNIT_TEST(no_memory_for_any)
+UNIT_TEST(receive_without_memory_fails)
 {
 	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, local, 0), 0);
 	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "hello")->says = TOO_LARGE;
@@ -84,7 +84,7 @@ UNIT_TEST(no_memory_for_any)
 	expect_idle();
 }
 
-UNIT_TEST(too_many_buffers)
+UNIT_TEST(too_many_buffers_are_rejected)
 {
 	struct iovec iov[DUO_IOV_LIMIT + 1] = { { slot, 1 } };
 
@@ -95,7 +95,7 @@ UNIT_TEST(too_many_buffers)
 	expect_idle();
 }
 
-UNIT_TEST(failed_on_shm)
+UNIT_TEST(shm_error_fails_receive)
 {
 	struct fi_cq_err_entry err;
 
@@ -109,7 +109,7 @@ UNIT_TEST(failed_on_shm)
 }
 
 /* The error's prov_errno is the core's, so the core gives the text for it. */
-UNIT_TEST(core_error_text)
+UNIT_TEST(core_error_has_core_text)
 {
 	struct fi_cq_err_entry err;
 
@@ -119,7 +119,7 @@ UNIT_TEST(core_error_text)
 			 "the core's text");
 }
 
-UNIT_TEST(large_source_that_is_none)
+UNIT_TEST(source_beyond_table_is_rejected)
 {
 	const fi_addr_t large = DUO_AV_MAX;
 	const struct fi_msg msg = { .addr = large };
@@ -133,7 +133,7 @@ UNIT_TEST(large_source_that_is_none)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-UNIT_LOOP(statistics, 0, 2)
+UNIT_LOOP(statistics_count_receives, 0, 2)
 {
 	struct fi_duo_stats stats;
 

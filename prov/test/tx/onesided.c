@@ -191,7 +191,7 @@ static void check_call(int variant, fi_addr_t to)
 UNIT_CASE("onesided", setup, fixture_close);
 
 /* _i: the variant; in the lowest bit whether the peer is local */
-UNIT_ROUNDS(goes_to_the_core, 0, 2 * COUNT)
+UNIT_ROUNDS(call_reaches_core_with_arguments, 0, 2 * COUNT)
 {
 	int variant = _i / 2;
 	struct fi_duo_stats stats;
@@ -215,7 +215,7 @@ UNIT_ROUNDS(goes_to_the_core, 0, 2 * COUNT)
  * The application passes no descriptors. The efa provider reads the array, so
  * the core must get one.
  */
-UNIT_ROUNDS(no_descs, 0, 4)
+UNIT_ROUNDS(missing_descs_become_array, 0, 4)
 {
 	static const int variants[] = { 14, 15, 17, 18 };
 	static void *const none[4];
@@ -236,7 +236,7 @@ UNIT_ROUNDS(no_descs, 0, 4)
  * This endpoint's AV of the core has another fi_addr for the peer: the core
  * gets that one.
  */
-UNIT_ROUNDS(address_is_the_cores, 0, COUNT)
+UNIT_ROUNDS(core_gets_its_own_fi_addr, 0, COUNT)
 {
 	fixture_ep()->route[remote] =
 		duo_route_offset_of(remote, remote + OFFSET) | DUO_ROUTE_CORE;
@@ -244,7 +244,7 @@ UNIT_ROUNDS(address_is_the_cores, 0, COUNT)
 	check_call(_i, remote + OFFSET);
 }
 
-UNIT_ROUNDS(nobody, 0, COUNT)
+UNIT_ROUNDS(invalid_address_is_rejected, 0, COUNT)
 {
 	ck_assert_int_eq(call(_i, FI_ADDR_UNSPEC), -FI_EINVAL);
 	ck_assert_int_eq(call(_i, local + 1), -FI_EINVAL);
@@ -252,7 +252,7 @@ UNIT_ROUNDS(nobody, 0, COUNT)
 	ck_assert_int_eq(fake.core.onesided_count, 0);
 }
 
-UNIT_ROUNDS(core_refuses, 0, COUNT)
+UNIT_ROUNDS(core_error_is_returned, 0, COUNT)
 {
 	struct fi_duo_stats stats;
 
@@ -268,7 +268,7 @@ UNIT_ROUNDS(core_refuses, 0, COUNT)
  * An RMA write does not choose the path of messages: the first send still finds
  * that the peer is local.
  */
-UNIT_ROUNDS(decides_no_path, 0, COUNT)
+UNIT_ROUNDS(write_chooses_no_path, 0, COUNT)
 {
 	fi_addr_t late = peer_insert(9);
 
@@ -279,7 +279,7 @@ UNIT_ROUNDS(decides_no_path, 0, COUNT)
 }
 
 /* After an RMA call each read polls the core. */
-UNIT_TEST(core_is_polled)
+UNIT_TEST(write_makes_reads_poll_core)
 {
 	int polls = fake.core.polls;
 
@@ -292,7 +292,7 @@ UNIT_TEST(core_is_polled)
 	ck_assert_int_eq(fake.core.polls, polls + 10);
 }
 
-UNIT_TEST(messages_stay_as_they_were)
+UNIT_TEST(application_message_is_not_modified)
 {
 	const struct fi_msg_rma rma = rma_msg(remote);
 	const struct fi_msg_atomic atomic = atomic_msg(remote);
@@ -307,7 +307,7 @@ UNIT_TEST(messages_stay_as_they_were)
 	ck_assert_mem_eq(&atomic_copy, &atomic, sizeof(atomic));
 }
 
-UNIT_TEST(valid_is_what_the_core_says)
+UNIT_TEST(valid_call_returns_core_result)
 {
 	struct fi_atomic_attr attr = { 0 };
 	size_t count = 0;
@@ -352,7 +352,7 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
  * An endpoint without messages uses no shared memory; its counters count all
  * operations.
  */
-UNIT_ROUNDS(without_messages, 0, 2)
+UNIT_ROUNDS(rma_only_endpoint_counts_operations, 0, 2)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_cntr *cntr;

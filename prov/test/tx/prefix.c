@@ -145,7 +145,7 @@ static ssize_t recv_as(bool tagged, enum call call, enum split how, size_t len)
 UNIT_CASE("prefix", setup, fixture_close);
 
 /* _i: tagged or not, path, split and call */
-UNIT_ROUNDS(send_skips_it, 0, 4 * SPLITS * CALLS)
+UNIT_ROUNDS(send_skips_prefix, 0, 4 * SPLITS * CALLS)
 {
 	const int path = _i / 2 % 2;
 	const struct fake_tx *tx = &fake.tx[path];
@@ -159,7 +159,7 @@ UNIT_ROUNDS(send_skips_it, 0, 4 * SPLITS * CALLS)
 	ck_assert_uint_eq(stats_now().path[path].tx_bytes, tx->len);
 }
 
-UNIT_ROUNDS(receive_skips_it, 0, 4 * SPLITS * (MSG + 1))
+UNIT_ROUNDS(receive_skips_prefix, 0, 4 * SPLITS * (MSG + 1))
 {
 	const int path = _i / 2 % 2;
 	struct fi_cq_tagged_entry entry;
@@ -178,7 +178,7 @@ UNIT_ROUNDS(receive_skips_it, 0, 4 * SPLITS * (MSG + 1))
 /*
  * The prefix does not count for limits: a message of 16 bytes can be injected.
  */
-UNIT_ROUNDS(limits_are_without_it, 0, 4)
+UNIT_ROUNDS(limits_exclude_prefix, 0, 4)
 {
 	const fi_addr_t to = source(_i / 2);
 
@@ -189,7 +189,7 @@ UNIT_ROUNDS(limits_are_without_it, 0, 4)
 	ck_assert_uint_eq(fake.tx[_i / 2].len, 0);
 }
 
-UNIT_ROUNDS(less_than_a_prefix_is_refused, 0, 2 * CALLS)
+UNIT_ROUNDS(buffer_below_prefix_is_rejected, 0, 2 * CALLS)
 {
 	ck_assert_int_eq(send_as(_i % 2, _i / 2, 0, PREFIX - 1, local),
 			 -FI_EINVAL);
@@ -199,7 +199,7 @@ UNIT_ROUNDS(less_than_a_prefix_is_refused, 0, 2 * CALLS)
 }
 
 /* A peek has no buffers, so no prefix is skipped. */
-UNIT_TEST(peek_needs_none)
+UNIT_TEST(peek_needs_no_prefix)
 {
 	near(TEXT);
 	poll_cq(1);

@@ -56,7 +56,7 @@ UNIT_CASE("refused", fixture_setup, fixture_close);
  * A sender waits for the lock. The path changes to the core meanwhile: the
  * message goes to the core.
  */
-UNIT_TEST(another_thread_is_sending)
+UNIT_TEST(waiting_sender_uses_changed_path)
 {
 	struct duo_lock *lock = &fixture_ep()->domain->lock;
 	pthread_t sender;

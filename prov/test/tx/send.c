@@ -141,7 +141,7 @@ static void check_sent(enum variant variant, int path, const char *text)
 UNIT_CASE("send", setup, fixture_close);
 
 /* _i: the variant; in the lowest bit the path */
-UNIT_ROUNDS(variant_goes_its_path, 0, 2 * ARRAY_SIZE(variants))
+UNIT_ROUNDS(variant_uses_path_of_peer, 0, 2 * ARRAY_SIZE(variants))
 {
 	enum variant variant = _i / 2;
 	int path = _i % 2;
@@ -159,7 +159,7 @@ UNIT_ROUNDS(variant_goes_its_path, 0, 2 * ARRAY_SIZE(variants))
 	ck_assert_uint_eq(stats.path[!path].tx_msgs, 0);
 }
 
-UNIT_ROUNDS(nobody, 0, ARRAY_SIZE(variants))
+UNIT_ROUNDS(invalid_address_is_rejected, 0, ARRAY_SIZE(variants))
 {
 	ck_assert_int_eq(send_as(_i, "hello", FI_ADDR_UNSPEC), -FI_EINVAL);
 	ck_assert_int_eq(send_as(_i, "hello", local + 1), -FI_EINVAL);
@@ -171,7 +171,7 @@ UNIT_ROUNDS(nobody, 0, ARRAY_SIZE(variants))
  * The limit of injected messages is the same on both paths: the smaller of the
  * two.
  */
-UNIT_LOOP(inject_limit, 0, 2)
+UNIT_LOOP(inject_limit_is_smaller_of_paths, 0, 2)
 {
 	static const char text[] = "0123456789abcdefg";	/* 17 bytes */
 	fi_addr_t to = _i == FI_DUO_LOCAL ? local : remote;
@@ -186,7 +186,7 @@ UNIT_LOOP(inject_limit, 0, 2)
 	ck_assert_int_eq(fake.tx[_i].count, 1);
 }
 
-UNIT_LOOP(message_limit, 0, 2)
+UNIT_LOOP(message_limit_is_enforced, 0, 2)
 {
 	static const char text[1];
 	fi_addr_t to = _i == FI_DUO_LOCAL ? local : remote;
@@ -201,7 +201,7 @@ UNIT_LOOP(message_limit, 0, 2)
 	ck_assert_int_eq(fake.tx[_i].count, 0);
 }
 
-UNIT_ROUNDS(shm_is_full, 0, ARRAY_SIZE(variants))
+UNIT_ROUNDS(full_shm_returns_eagain, 0, ARRAY_SIZE(variants))
 {
 	fake.shm.tx_eagain = true;
 	ck_assert_int_eq(send_as(_i, "hello", local), -FI_EAGAIN);
@@ -212,7 +212,7 @@ UNIT_ROUNDS(shm_is_full, 0, ARRAY_SIZE(variants))
 }
 
 /* A send does not modify the application's struct fi_msg, on either path. */
-UNIT_TEST(message_stays_as_it_was)
+UNIT_TEST(application_message_is_not_modified)
 {
 	void *desc = DESC;
 	const struct iovec iov = { (void *) "x", 1 };
@@ -230,7 +230,7 @@ UNIT_TEST(message_stays_as_it_was)
  * A peer was published after its address was inserted. The first send, by any
  * variant, chooses the path.
  */
-UNIT_ROUNDS(first_send_decides, 0, ARRAY_SIZE(variants))
+UNIT_ROUNDS(first_send_chooses_path, 0, ARRAY_SIZE(variants))
 {
 	fi_addr_t late = peer_insert(9);
 

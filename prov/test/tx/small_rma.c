@@ -93,7 +93,7 @@ static void setup_other_core(void)
 UNIT_CASE("unlocked", setup, port_teardown);
 UNIT_CASE("locked", setup_locked, port_teardown);
 
-UNIT_TEST(taken)
+UNIT_TEST(small_operations_take_fast_path)
 {
 	uint64_t small = rma()->small, was = 0;
 
@@ -122,7 +122,7 @@ UNIT_TEST(taken)
  * After an injected write the buffer can be reused at once, and no completion
  * is reported.
  */
-UNIT_TEST(injected)
+UNIT_TEST(injected_write_reports_nothing)
 {
 	uint64_t small = rma()->small, value = 77;
 	int i;
@@ -145,7 +145,7 @@ UNIT_TEST(injected)
 UNIT_CASE("unlocked", setup, port_teardown);
 
 /* Longer operations, remote CQ data and FI_FENCE take the slow path. */
-UNIT_TEST(left)
+UNIT_TEST(other_operations_take_slow_path)
 {
 	uint64_t small = rma()->small;
 	const struct iovec iov = { ours, 8 };
@@ -174,7 +174,7 @@ UNIT_TEST(left)
 UNIT_CASE("locked", setup_locked, port_teardown);
 
 /* Operations on remote peers do not wait for the domain's lock. */
-UNIT_TEST(remote_needs_no_lock)
+UNIT_TEST(remote_operations_need_no_lock)
 {
 	struct duo_lock *lock = &fixture_ep()->domain->lock;
 
@@ -191,7 +191,7 @@ UNIT_TEST(remote_needs_no_lock)
 
 UNIT_CASE("ordered", setup_ordered, port_teardown);
 
-UNIT_TEST(left_where_messages_count)
+UNIT_TEST(ordered_messages_exclude_fast_path)
 {
 	int i;
 
@@ -213,7 +213,7 @@ UNIT_CASE("other core", setup_other_core, port_teardown);
  * If the application uses the core's atomics, the fast path is off: those are
  * not atomic with respect to operations of a CPU.
  */
-UNIT_TEST(atomics_of_another_core)
+UNIT_TEST(core_atomics_exclude_fast_path)
 {
 	uint64_t was;
 	int i;
