@@ -119,7 +119,7 @@ static void until_ready(void)
 
 UNIT_CASE("barrier", NULL, rig_close_all);
 
-UNIT_TEST(who_fences)
+UNIT_TEST(unregistered_sender_fences)
 {
 	struct near_tx yet = { .fence = NEAR_FENCE_YET };
 	struct near_tx always = { .fence = NEAR_FENCE_ALWAYS };
@@ -135,7 +135,7 @@ UNIT_TEST(who_fences)
 	ck_assert_int_eq(always.fence, NEAR_FENCE_ALWAYS);
 }
 
-UNIT_TEST(beside_a_thread)
+UNIT_TEST(registration_beside_thread_succeeds)
 {
 	struct near_peer *to_b;
 	struct rig *a, *b;
@@ -156,7 +156,7 @@ UNIT_TEST(beside_a_thread)
  * A process exits while a thread of near registers: the process waits for the
  * thread. Its forked child does not, because it does not have the thread.
  */
-static void end_meanwhile(void)
+static void exit_during_registration(void)
 {
 	int status;
 	pid_t pid;
@@ -175,7 +175,7 @@ static void end_meanwhile(void)
 	exit(*gate.done ? 2 : 3);
 }
 
-UNIT_LOOP(ends_meanwhile, 0, NEAR_HAS_THREAD)
+UNIT_LOOP(exit_during_registration_waits, 0, NEAR_HAS_THREAD)
 {
 	int status;
 	pid_t pid;
@@ -187,7 +187,7 @@ UNIT_LOOP(ends_meanwhile, 0, NEAR_HAS_THREAD)
 	ck_assert_ptr_ne(gate.done, MAP_FAILED);
 	pid = fork();
 	if (!pid)
-		end_meanwhile();
+		exit_during_registration();
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFEXITED(status));
 	if (!WEXITSTATUS(status))
@@ -212,7 +212,7 @@ static void expect_awake(struct rig *rig)
 	ck_assert_int_eq(rig->warnings, 1);
 }
 
-UNIT_TEST(fails)
+UNIT_TEST(failed_barrier_prevents_sleep)
 {
 	struct rig *other[NEAR_ACTIVE_MIN + 1], *b = rig_open(false);
 	struct near_peer *to[NEAR_ACTIVE_MIN + 1];

@@ -32,7 +32,7 @@ static const struct {
 
 UNIT_CASE("claim", NULL, rig_close_all);
 
-UNIT_LOOP(among_many, 0, ARRAY_SIZE(rows))
+UNIT_LOOP(ring_is_found_among_many, 0, ARRAY_SIZE(rows))
 {
 	const uint32_t taken = rows[_i].taken;
 	struct rig *us = rig_open(false), *other = rig_open(false);

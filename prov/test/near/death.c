@@ -63,7 +63,7 @@ UNIT_CASE("death", setup, teardown);
  * The sender is killed: all messages that it sent completely arrive before
  * RIG_GONE.
  */
-UNIT_TEST(sender)
+UNIT_TEST(messages_of_killed_sender_arrive)
 {
 	uint32_t i;
 
@@ -87,7 +87,7 @@ UNIT_TEST(sender)
  * The sink has space for messages only after the sender has failed: no message
  * is lost.
  */
-UNIT_TEST(sender_without_room)
+UNIT_TEST(messages_wait_for_sink_after_failure)
 {
 	start(act_send, false);
 	rig_poll(us, 0);
@@ -100,7 +100,7 @@ UNIT_TEST(sender_without_room)
 }
 
 /* Sends to a failed peer that has undelivered messages return -ECONNRESET. */
-UNIT_TEST(dying)
+UNIT_TEST(send_to_failed_peer_fails)
 {
 	uint64_t end = duo_now_ms() + 10000;
 	struct near_peer *peer;
@@ -124,7 +124,7 @@ UNIT_TEST(dying)
 }
 
 /* The sender is killed during a large message; _i is 1: one in fragments. */
-UNIT_LOOP(sender_of_large, 0, 2)
+UNIT_LOOP(large_message_of_killed_sender_fails, 0, 2)
 {
 	static uint8_t got[LEN];
 
@@ -147,7 +147,7 @@ UNIT_LOOP(sender_of_large, 0, 2)
 	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
-UNIT_TEST(receiver)
+UNIT_TEST(send_to_killed_receiver_fails)
 {
 	struct near_peer *peer;
 	int ret;
@@ -169,7 +169,7 @@ UNIT_TEST(receiver)
 /*
  * near_peer_watch() monitors a peer before any message: its failure is found.
  */
-UNIT_TEST(watched)
+UNIT_TEST(monitored_peer_failure_is_found)
 {
 	struct near_peer *peer;
 
@@ -193,7 +193,7 @@ static void pause_ms(unsigned int ms)
  * A process that polls only three times a second finds a peer failure within
  * three polls, whatever the number (_i) of polls before.
  */
-UNIT_LOOP(seldom, 0, NEAR_TICK_POLLS)
+UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 {
 	struct near_peer *peer;
 	int polls;
@@ -218,7 +218,7 @@ UNIT_LOOP(seldom, 0, NEAR_TICK_POLLS)
  * After a pause each poll reads the clock, later only one in an increasing
  * number of polls.
  */
-UNIT_TEST(looks_less_often)
+UNIT_TEST(clock_reads_become_rarer)
 {
 	const uint64_t start_ms = duo_now_ms();
 	uint32_t i, looks = 0, before;
@@ -244,7 +244,7 @@ UNIT_TEST(looks_less_often)
  * the doorbell. This port has another reference of the peer, and reports its
  * failure before it finds the ring.
  */
-UNIT_TEST(before_its_doorbell)
+UNIT_TEST(failure_before_doorbell_frees_ring)
 {
 	struct near_claim *claim = &us->port->segment->claim[5];
 	uint64_t end = duo_now_ms() + 10000;
@@ -265,7 +265,7 @@ UNIT_TEST(before_its_doorbell)
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
-UNIT_TEST(dead_before)
+UNIT_TEST(send_to_dead_process_fails)
 {
 	struct near_peer *peer;
 
@@ -281,7 +281,7 @@ UNIT_TEST(dead_before)
  * The failure is found when a reply to the peer is to be sent: pending
  * operations with the peer end nevertheless.
  */
-UNIT_TEST(dead_when_answered)
+UNIT_TEST(failure_at_reply_ends_operations)
 {
 	static uint8_t got[LEN];
 	struct iovec iov = { got, LEN };
@@ -307,7 +307,7 @@ static void act_close(struct rig *rig)
 }
 
 /* The peer's process is exiting: its pid exists, its descriptors do not. */
-UNIT_TEST(port_has_closed)
+UNIT_TEST(send_to_closed_port_fails)
 {
 	struct near_peer *peer;
 
@@ -320,7 +320,7 @@ UNIT_TEST(port_has_closed)
 }
 
 /* A process that has the pid of an exited peer is not taken for the peer. */
-UNIT_TEST(pid_reused)
+UNIT_TEST(reused_pid_is_another_peer)
 {
 	struct near_peer *peer;
 

@@ -33,7 +33,7 @@ static void setup(void)
 
 UNIT_CASE("offers", setup, side_teardown);
 
-UNIT_TEST(target_does_it)
+UNIT_TEST(polling_target_executes)
 {
 	size_t len;
 	uint32_t done = 0;
@@ -65,7 +65,7 @@ UNIT_TEST(target_does_it)
 }
 
 /* The target has no ring to the initiator until it needs one for a reply. */
-UNIT_TEST(first_answer)
+UNIT_TEST(first_reply_attaches_ring)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART, 0), 0);
 	rig_poll(b.rig, 1);
@@ -79,7 +79,7 @@ UNIT_TEST(first_answer)
  * The target does not poll: the initiator revokes and executes each operation,
  * once.
  */
-UNIT_TEST(we_do_it)
+UNIT_TEST(initiator_executes_if_target_does_not_poll)
 {
 	uint64_t tail;
 
@@ -107,7 +107,7 @@ UNIT_TEST(we_do_it)
  * The number of delegated operations decreases while the target executes none
  * of them.
  */
-UNIT_TEST(fewer_delegs)
+UNIT_TEST(delegation_becomes_rarer)
 {
 	uint32_t i, delegs = 0;
 
@@ -127,7 +127,7 @@ UNIT_TEST(fewer_delegs)
  * An operation in state revoked makes the target wait with it and with all
  * later slots.
  */
-UNIT_TEST(busy)
+UNIT_TEST(revoked_operation_blocks_target)
 {
 	struct near_rma_op *op;
 	uint64_t word;
@@ -154,7 +154,7 @@ UNIT_TEST(busy)
  * Only the target executes an atomic. A delegated write that was sent after an
  * atomic is not revoked, to keep the order.
  */
-UNIT_TEST(behind_an_atomic)
+UNIT_TEST(write_behind_atomic_is_not_revoked)
 {
 	uint64_t one = 1, was = 77;
 	const struct iovec iov = { &one, 8 }, result = { &was, 8 };
@@ -195,7 +195,7 @@ static uint32_t fill(void)
  * All slots of the ring are delegated operations and the target does not poll:
  * the initiator executes them all.
  */
-UNIT_TEST(full_ring)
+UNIT_TEST(full_ring_of_delegations_is_executed)
 {
 	uint32_t i, n = fill();
 
@@ -221,7 +221,7 @@ UNIT_TEST(full_ring)
  * The ring is full as before, and a resize is pending that needs a reply of the
  * target.
  */
-UNIT_TEST(while_it_resizes)
+UNIT_TEST(full_ring_with_resize_is_executed)
 {
 	uint32_t i, n = fill();
 
@@ -244,7 +244,7 @@ UNIT_TEST(while_it_resizes)
  * The completion of a delegated read is not taken for that of a longer read
  * that was started after it.
  */
-UNIT_TEST(read_behind_it)
+UNIT_TEST(delegated_read_completes_only_itself)
 {
 	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
@@ -266,7 +266,7 @@ UNIT_TEST(read_behind_it)
  * Part of the region's memory is unmapped: the operation fails with EFAULT,
  * although some bytes were copied.
  */
-UNIT_TEST(copied_in_part)
+UNIT_TEST(unmapped_region_fails_with_efault)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
@@ -305,7 +305,7 @@ static void close_a(void)
  * The closing port executes operations that it has accepted; _i is 1: even if
  * its sink has no space.
  */
-UNIT_LOOP(closing, 0, 2)
+UNIT_LOOP(closing_port_executes_operations, 0, 2)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
 	a.rig->no_room = _i;
@@ -319,7 +319,7 @@ UNIT_LOOP(closing, 0, 2)
  * The port closes with a pending operation, and with an earlier one that b has
  * executed and whose completion the port has not seen.
  */
-UNIT_TEST(closing_behind_a_taken_one)
+UNIT_TEST(closing_behind_executed_one_executes_rest)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
 	rig_poll(b.rig, 1);
@@ -346,7 +346,7 @@ static void poison(struct rig *rig, struct near_peer *peer)
 }
 
 /* The port closes while its operations hold the last references to the peer. */
-UNIT_TEST(closing_after_all_others)
+UNIT_TEST(closing_with_last_reference_executes)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
 	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
@@ -360,7 +360,7 @@ UNIT_TEST(closing_after_all_others)
 }
 
 /* The target closes: an operation does not wait for it. */
-UNIT_TEST(peer_goes)
+UNIT_TEST(closed_target_is_not_waited_for)
 {
 	int i;
 
@@ -378,7 +378,7 @@ UNIT_TEST(peer_goes)
  * A resize becomes due during a delegated operation: it does not use the
  * operation's slot.
  */
-UNIT_TEST(ring_resizes_meanwhile)
+UNIT_TEST(resize_does_not_use_slot_of_delegation)
 {
 	struct near_rx_ring *ring;
 	uint64_t tail;
@@ -410,7 +410,7 @@ UNIT_TEST(ring_resizes_meanwhile)
  * The target executes an operation and closes: the operation succeeds. _i: the
  * initiator polls later.
  */
-UNIT_LOOP(done_before_it_goes, 0, 2)
+UNIT_LOOP(executed_operation_of_closed_target_succeeds, 0, 2)
 {
 	uint64_t end;
 
@@ -433,7 +433,7 @@ UNIT_LOOP(done_before_it_goes, 0, 2)
 }
 
 /* A closing port does not access slots in memory that the target has freed. */
-UNIT_TEST(none_in_what_was_given_back)
+UNIT_TEST(closing_does_not_access_freed_slots)
 {
 	struct near_rx_ring *ring;
 	struct stat before, after;

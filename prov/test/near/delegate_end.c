@@ -30,7 +30,7 @@ static void *late_back(void *none)
 UNIT_CASE("ends", side_setup_delegs, side_teardown);
 
 /* A closing port waits for an operation that the target is executing. */
-UNIT_LOOP(closing_while_it_is_at_it, 0, 2)
+UNIT_LOOP(closing_port_waits_for_execution, 0, 2)
 {
 	pthread_t thread;
 
@@ -58,7 +58,7 @@ UNIT_LOOP(closing_while_it_is_at_it, 0, 2)
  * The target's process is stopped: a closing port leaves all its operations to
  * the target, in their order.
  */
-UNIT_TEST(closing_while_it_is_stopped)
+UNIT_TEST(closing_port_leaves_operations_to_stopped_target)
 {
 	side_put(0);
 	rig_fill(local, SIDE_LARGE, 8);
@@ -73,7 +73,7 @@ UNIT_TEST(closing_while_it_is_stopped)
 }
 
 /* Fork an initiator, which is killed with its slot in this state. */
-static void die_with(enum near_deleg deleg)
+static void be_killed_with(enum near_deleg deleg)
 {
 	const struct near_addr there = b.rig->addr;
 	struct near_tx *tx;
@@ -105,7 +105,7 @@ static void die_with(enum near_deleg deleg)
  * The initiator is killed: an operation that it revoked may be lost, but its
  * messages arrive.
  */
-UNIT_LOOP(initiator_dies, 0, 3)
+UNIT_LOOP(messages_of_killed_initiator_arrive, 0, 3)
 {
 	static const enum near_deleg at[] = {
 		NEAR_DELEG_OPEN,
@@ -116,7 +116,7 @@ UNIT_LOOP(initiator_dies, 0, 3)
 				  ? (uint8_t[]){1, 2, 3, 4, 5, 6, 7, 8}
 				  : (uint8_t[8]){0};
 
-	die_with(at[_i]);
+	be_killed_with(at[_i]);
 	rig_until(b.rig, NULL, 4);
 	ck_assert_uint_eq(b.rig->event[1].msg.tag, 2);
 	ck_assert_uint_eq(b.rig->event[2].msg.tag, 3);
@@ -125,7 +125,7 @@ UNIT_LOOP(initiator_dies, 0, 3)
 }
 
 /* The target is killed while it executes an operation: the operation fails. */
-UNIT_TEST(target_dies)
+UNIT_TEST(killed_target_fails_operation)
 {
 	side_put(0);
 	side_ctl()->doing = 1;

@@ -51,7 +51,7 @@ UNIT_CASE("claims", side_setup_delegs, side_teardown);
  * The target stores "doing", loads the slot and executes; a sees "doing" and
  * does not revoke.
  */
-UNIT_TEST(target_first)
+UNIT_TEST(target_that_stored_doing_executes)
 {
 	struct near_slot *slot;
 
@@ -72,7 +72,7 @@ UNIT_TEST(target_first)
 }
 
 /* The target stores "doing", resets it, and never polls again: a executes. */
-UNIT_TEST(target_takes_it_back)
+UNIT_TEST(doing_reset_lets_initiator_execute)
 {
 	side_put(0);
 	side_put(8);
@@ -97,7 +97,7 @@ UNIT_TEST(target_takes_it_back)
  * The slot is open at the target's first load, and revoked after its store of
  * "doing": the target does not execute it.
  */
-UNIT_TEST(target_finds_it_held)
+UNIT_TEST(revoked_slot_is_not_executed)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b.rig, a.rig);
 	struct near_slot *slot;
@@ -123,7 +123,7 @@ UNIT_TEST(target_finds_it_held)
  * As before, but there is no memory for a reply: b must reset "doing", because
  * it might never poll again.
  */
-UNIT_TEST(target_finds_it_held_and_no_memory)
+UNIT_TEST(revoked_slot_without_memory_resets_doing)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b.rig, a.rig);
 	struct near_port *port = b.rig->port;
@@ -155,7 +155,7 @@ static uint32_t held;
  * Store "doing" after a has revoked the operation, as if b had loaded the slot
  * earlier.
  */
-static void at_it_when_held(struct rig *rig)
+static void store_doing_when_revoked(struct rig *rig)
 {
 	if (state(watched) != NEAR_DELEG_REVOKED)
 		return;
@@ -167,11 +167,11 @@ static void at_it_when_held(struct rig *rig)
  * The initiator sees "doing" only after it has revoked the operation: it undoes
  * the revocation.
  */
-UNIT_TEST(given_back)
+UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 {
 	side_put(0);
 	watched = first_deleg()->slot;
-	a.rig->on_room = at_it_when_held;
+	a.rig->on_room = store_doing_when_revoked;
 	a_polls();
 	a.rig->on_room = NULL;
 	ck_assert_uint_eq(held, 1);
@@ -187,7 +187,7 @@ UNIT_TEST(given_back)
  * Writes complete by the count of executed operations: b has no ring to a and
  * needs none.
  */
-UNIT_TEST(counted)
+UNIT_TEST(write_completes_by_count)
 {
 	struct near_peer *to_a = near_peer_find(b.rig->port, &a.rig->addr);
 	int i;
@@ -206,7 +206,7 @@ UNIT_TEST(counted)
  * A read completes by its reply. Operations started after the read complete
  * after it.
  */
-UNIT_TEST(counted_behind_a_read)
+UNIT_TEST(operation_behind_read_completes_after_it)
 {
 	side_put(0);
 	ck_assert_int_eq(side_deleg(NEAR_READ, SIDE_KEY, 0, 8), 0);
@@ -223,7 +223,7 @@ UNIT_TEST(counted_behind_a_read)
  * A count that includes a rejected operation does not complete this operation
  * successfully.
  */
-UNIT_TEST(refused)
+UNIT_TEST(count_does_not_complete_rejected_operation)
 {
 	side_region(77, NEAR_MAY_WRITE, 100);
 	side_put(0);
@@ -257,7 +257,7 @@ UNIT_TEST(refused)
  * Without membarrier(2) the initiator cannot delegate: it executes the
  * operation.
  */
-UNIT_TEST(fenced)
+UNIT_TEST(without_membarrier_initiator_executes)
 {
 	bool fence = a.rig->port->fence;
 
@@ -308,7 +308,7 @@ static struct near_tx one_mapping(void)
  * Every second operation is revoked at once. Each operation is executed by one
  * side.
  */
-UNIT_TEST(both)
+UNIT_TEST(one_side_executes_each_operation)
 {
 	uint32_t round, by_us = 0, by_target = 0;
 	struct near_slot *slot;

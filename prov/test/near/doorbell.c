@@ -81,7 +81,7 @@ UNIT_CASE("bell", setup, rig_close_all);
  * The sender is killed after it loaded "armed" and before it opened the pipe:
  * the next sender wakes us.
  */
-UNIT_TEST(killed_before_it_writes)
+UNIT_TEST(next_sender_wakes_after_kill)
 {
 	int tell[2], status;
 	pid_t pid;
@@ -106,7 +106,7 @@ UNIT_TEST(killed_before_it_writes)
  * Each sleep has another value of "armed", so that a late sender does not end a
  * later sleep.
  */
-UNIT_TEST(each_sleep_has_a_number)
+UNIT_TEST(each_sleep_has_own_armed_value)
 {
 	uint32_t before = 0;
 	int i;
@@ -126,7 +126,7 @@ UNIT_TEST(each_sleep_has_a_number)
  * The sender has written the byte and has not yet cleared "armed": the port is
  * woken.
  */
-UNIT_TEST(woken_before_armed_is_cleared)
+UNIT_TEST(byte_wakes_before_armed_is_cleared)
 {
 	uint32_t before;
 
@@ -143,7 +143,7 @@ UNIT_TEST(woken_before_armed_is_cleared)
  * The byte is not written to another process (_i is 0: it has the pid of the
  * port's process), nor to a closed port (1).
  */
-UNIT_LOOP(not_to_others, 0, 2)
+UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 {
 	const uint64_t start = to_us->addr.start;
 
@@ -165,7 +165,7 @@ UNIT_LOOP(not_to_others, 0, 2)
 }
 
 /* A sleeping port gets one byte, and a port that is not armed gets none. */
-UNIT_TEST(wakes)
+UNIT_TEST(armed_port_gets_one_byte)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	int i;
@@ -191,7 +191,7 @@ UNIT_TEST(wakes)
 }
 
 /* A sender has no free file descriptor: the next sender wakes the port. */
-UNIT_TEST(wakes_later)
+UNIT_TEST(sender_without_descriptor_leaves_wakeup)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	struct rlimit limit, none;
@@ -213,7 +213,7 @@ UNIT_TEST(wakes_later)
 }
 
 /* Polls consume messages, but not the byte: it is for the sleeping thread. */
-UNIT_TEST(stays_rung)
+UNIT_TEST(polls_leave_byte_for_sleeper)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	uint64_t end;
@@ -237,7 +237,7 @@ UNIT_TEST(stays_rung)
  * thread has checked whether it may sleep; it must not have consumed the
  * wakeup.
  */
-UNIT_LOOP(work_wakes, 0, 4)
+UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 

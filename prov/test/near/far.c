@@ -170,7 +170,7 @@ static struct near_peer *meet(void)
 UNIT_CASE("far", setup, teardown);
 
 /* A stopped peer is killed: its large messages end with errors. */
-UNIT_LOOP(killed, 0, PLACES)
+UNIT_LOOP(killed_peer_ends_messages, 0, PLACES)
 {
 	struct near_peer *peer;
 	uint64_t since;
@@ -194,7 +194,7 @@ UNIT_LOOP(killed, 0, PLACES)
 	ck_assert_int_eq(rig_send(us, peer, 4, buf, 8), -ECONNRESET);
 }
 
-UNIT_LOOP(stopped, 0, PLACES)
+UNIT_LOOP(stopped_peer_has_not_failed, 0, PLACES)
 {
 	struct near_peer *peer;
 
@@ -214,7 +214,7 @@ UNIT_LOOP(stopped, 0, PLACES)
  * Peers that all have pid 1 start and end one after another: memory and
  * descriptors for them are released.
  */
-UNIT_TEST(comes_again)
+UNIT_TEST(peers_with_pid_1_are_released)
 {
 	uint32_t before;
 	int i;
@@ -238,7 +238,7 @@ UNIT_TEST(comes_again)
  * A peer that was woken once is killed while it sleeps: "armed" is set and its
  * pipe has no reader. The sender must not get SIGPIPE.
  */
-UNIT_LOOP(killed_asleep, 0, PLACES)
+UNIT_LOOP(send_to_peer_killed_asleep_fails, 0, PLACES)
 {
 	struct near_peer *peer;
 	char byte;

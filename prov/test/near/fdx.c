@@ -46,7 +46,7 @@ static void setup(void)
 
 UNIT_CASE("ask", setup, rig_close_all);
 
-UNIT_TEST(to_and_fro)
+UNIT_TEST(messages_pass_after_exchange)
 {
 	struct near_peer *peer = rig_peer(us, them);
 	uint32_t round;
@@ -89,7 +89,7 @@ static int msg_count(struct rig *rig)
  * reference to the peer, but sends requests at intervals and waits for the
  * reply.
  */
-UNIT_TEST(unknown_sender)
+UNIT_TEST(unknown_sender_is_requested_until_reply)
 {
 	struct rig *hidden = rig_open(false);
 	struct near_peer *to_us = rig_peer(hidden, us);
@@ -114,7 +114,7 @@ UNIT_TEST(unknown_sender)
 }
 
 /* As before, but the peer closes before its reply: its message arrives. */
-UNIT_TEST(unknown_sender_ends)
+UNIT_TEST(message_of_closed_unknown_sender_arrives)
 {
 	struct rig *hidden = rig_open(false);
 	struct near_peer *to_us = rig_peer(hidden, us);
@@ -134,7 +134,7 @@ UNIT_TEST(unknown_sender_ends)
  * Both ports send a request at the same time: each gets the other's descriptors
  * with it.
  */
-UNIT_TEST(claims_before_it_is_read)
+UNIT_TEST(concurrent_requests_suffice)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
@@ -147,7 +147,7 @@ UNIT_TEST(claims_before_it_is_read)
 }
 
 /* Without a reply sends fail after the timeout. After a reply they succeed. */
-UNIT_TEST(no_answer)
+UNIT_TEST(missing_reply_fails_send)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
@@ -164,7 +164,7 @@ UNIT_TEST(no_answer)
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
-UNIT_TEST(waits_for_ever)
+UNIT_TEST(lost_request_is_repeated)
 {
 	struct near_peer *peer = rig_peer(us, them);
 	char byte;
@@ -181,7 +181,7 @@ UNIT_TEST(waits_for_ever)
  * The peer closes: this is reported although no message and no request was
  * sent.
  */
-UNIT_TEST(closes_unused)
+UNIT_TEST(closed_unused_peer_is_reported)
 {
 	near_peer_watch(them->port, rig_peer(them, us));
 	rig_poll_ms(us, ENOUGH_MS / 10);
@@ -197,7 +197,7 @@ UNIT_TEST(closes_unused)
  * One side releases its last reference and sends later: neither side takes this
  * for a peer failure.
  */
-UNIT_TEST(put_and_sent_again)
+UNIT_TEST(dropped_reference_is_no_failure)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
 
@@ -215,7 +215,7 @@ UNIT_TEST(put_and_sent_again)
 /*
  * A port replies to a new request of a peer that it has considered as failed.
  */
-UNIT_TEST(asked_again)
+UNIT_TEST(request_of_failed_peer_gets_reply)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
 
@@ -233,7 +233,7 @@ UNIT_TEST(asked_again)
 	rig_until(them, us, 3);
 }
 
-UNIT_TEST(nobody_there)
+UNIT_TEST(send_without_socket_fails)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
@@ -336,7 +336,7 @@ static void msg(size_t at)
 }
 
 /* Check that the port ignored the message, leaked nothing, and still works. */
-static void refused(const char *what, unsigned int before)
+static void message_ignored(const char *what, unsigned int before)
 {
 	rig_poll_ms(us, ENOUGH_MS / 10);
 	ck_assert_msg(us->warnings == 1, "%s: %d warnings", what,
@@ -356,10 +356,10 @@ UNIT_ROUNDS(wrong_msg, 0, ARRAY_SIZE(msgs))
 	fds_make();
 	before = rig_files();
 	msg((size_t)_i);
-	refused(msgs[_i].name, before);
+	message_ignored(msgs[_i].name, before);
 }
 
-UNIT_TEST(flood)
+UNIT_TEST(flood_of_datagrams_is_handled)
 {
 	unsigned int before;
 	int i;
@@ -368,11 +368,11 @@ UNIT_TEST(flood)
 	before = rig_files();
 	for (i = 0; i < MANY; i++)
 		msg((size_t)i % (ARRAY_SIZE(msgs)));
-	refused("flood", before);
+	message_ignored("flood", before);
 }
 
 /* No file descriptor is free: the port warns, and a later request succeeds. */
-UNIT_TEST(no_descriptors_left)
+UNIT_TEST(missing_descriptor_warns)
 {
 	struct near_peer *peer = rig_peer(us, them);
 	struct rlimit limit, few;
@@ -408,7 +408,7 @@ static int count(int dir)
 
 UNIT_CASE("ask", setup, rig_close_all);
 
-UNIT_TEST(in_a_directory)
+UNIT_TEST(sockets_are_found_in_directory)
 {
 	char path[] = "/tmp/near-hello-XXXXXX", name[128];
 	struct sockaddr_un left = { .sun_family = AF_UNIX };

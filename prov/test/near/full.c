@@ -75,7 +75,7 @@ UNIT_CASE("full", setup, rig_close_all);
  * a has read b's messages, but there is no space to send their ACKs; _i is 1:
  * nor CTS. Messages between a and c are not delayed.
  */
-UNIT_LOOP(answers_wait, 0, 2)
+UNIT_LOOP(waiting_replies_delay_no_other_peer, 0, 2)
 {
 	uint32_t i, n;
 
@@ -99,7 +99,7 @@ UNIT_LOOP(answers_wait, 0, 2)
 }
 
 /* Fragments to b wait for space; messages between a and c are not delayed. */
-UNIT_TEST(fragments_wait)
+UNIT_TEST(waiting_fragments_delay_no_other_peer)
 {
 	uint32_t i, n, sent;
 

@@ -59,7 +59,7 @@ static const struct {
 
 UNIT_CASE("group", NULL, NULL);
 
-UNIT_LOOP(what_is_left, 0, ARRAY_SIZE(dirs))
+UNIT_LOOP(limit_of_group_is_read, 0, ARRAY_SIZE(dirs))
 {
 	char dir[] = "/tmp/near-group-XXXXXX";
 
@@ -135,7 +135,7 @@ static int at_the_limit(void)
 	return 0;
 }
 
-UNIT_TEST(full)
+UNIT_TEST(full_group_denies_pages)
 {
 	char dir[128];
 	int status;

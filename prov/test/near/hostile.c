@@ -42,7 +42,7 @@ static void publish(enum near_kind kind, size_t len)
 }
 
 /* Expect this number of events, and then RIG_GONE of the peer "bad" only. */
-static void cut_off(uint32_t events)
+static void expect_disconnected(uint32_t events)
 {
 	rig_until(us, NULL, 2 + events + 1);
 	ck_assert_int_eq(us->event[2 + events].kind, RIG_GONE);
@@ -81,19 +81,19 @@ UNIT_ROUNDS(cannot_be, 0, ARRAY_SIZE(impossible))
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 9, big, 8), 0);
 	memcpy(slot()->bytes, impossible[_i].slot.bytes, sizeof(slot()->bytes));
 	publish(impossible[_i].kind, impossible[_i].len);
-	cut_off(1);
+	expect_disconnected(1);
 }
 
 /* A message longer than a sender may put into this ring. */
-UNIT_TEST(eager_too_long)
+UNIT_TEST(eager_above_limit_disconnects)
 {
 	slot()->eager.len = bad_to_us->tx.fanout_max + 1;
 	publish(NEAR_KIND_EAGER, 0);
-	cut_off(0);
+	expect_disconnected(0);
 }
 
 /* "bad" acknowledges a message that us has sent to "good". */
-UNIT_TEST(ack_of_anothers)
+UNIT_TEST(ack_for_other_peer_disconnects)
 {
 	struct near_peer *us_to_good = rig_peer(us, good);
 
@@ -101,10 +101,10 @@ UNIT_TEST(ack_of_anothers)
 					big), 0);
 	slot()->ack.id = (1ull << 32);
 	publish(NEAR_KIND_ACK, 0);
-	cut_off(0);
+	expect_disconnected(0);
 }
 
-UNIT_TEST(asks_for_too_much)
+UNIT_TEST(cts_beyond_message_disconnects)
 {
 	ck_assert_int_eq(rig_send_large(us, us_to_bad, 1, big, 50000, big), 0);
 	rig_until(bad, NULL, 1);
@@ -113,14 +113,14 @@ UNIT_TEST(asks_for_too_much)
 	slot()->cts.len = 50001;
 	publish(NEAR_KIND_CTS, 0);
 	/* the send fails when its peer is disconnected */
-	cut_off(1);
+	expect_disconnected(1);
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
 /*
  * A peer sends more than the CTS permits: no byte behind the buffer is written.
  */
-UNIT_TEST(sends_too_much)
+UNIT_TEST(fragment_beyond_cts_disconnects)
 {
 	static uint8_t room[2000];
 	struct iovec iov = { room, 1000 };
@@ -139,14 +139,14 @@ UNIT_TEST(sends_too_much)
 	memset(near_tx_data(&bad_to_us->tx, 1001, &end), 0xff, 1001);
 	bad_to_us->tx.dtail = end;
 	publish(NEAR_KIND_FRAG, 0);
-	cut_off(2);
+	expect_disconnected(2);
 	rig_ended(us, 3, RIG_RECEIVED, ECONNRESET);
 	ck_assert_int_eq(room[0], 0);
 	ck_assert_int_eq(room[1000], 0);
 }
 
 /* A claim has an invalid address: the ring becomes free. */
-UNIT_TEST(claim_by_nobody)
+UNIT_TEST(claim_with_invalid_address_is_freed)
 {
 	struct near_segment *segment = us->port->segment;
 	struct near_claim *claim = &segment->claim[5];
@@ -175,7 +175,7 @@ static void until_free(const struct near_claim *claim)
  * A sender ends between its claim of a ring and its attachment, and has not
  * been reaped; or it ends before it rings the doorbell: the ring becomes free.
  */
-UNIT_TEST(claim_of_the_dead)
+UNIT_TEST(claim_of_exited_sender_is_freed)
 {
 	struct near_segment *segment = us->port->segment;
 	struct near_claim *claim = &segment->claim[5];
@@ -208,7 +208,7 @@ UNIT_TEST(claim_of_the_dead)
 }
 
 /* A claim has an invalid ring size. */
-UNIT_LOOP(claim_of_no_size, 0, 4)
+UNIT_LOOP(claim_with_invalid_size_disconnects, 0, 4)
 {
 	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
 	struct near_segment *segment = us->port->segment;
@@ -227,7 +227,7 @@ UNIT_LOOP(claim_of_no_size, 0, 4)
 }
 
 /* A sender requests impossible ring sizes, and does not wait for replies. */
-UNIT_TEST(resizes_without_end)
+UNIT_TEST(impossible_resizes_are_handled)
 {
 	static const uint32_t more[] = { UINT32_MAX, 1u << 31, 9000, 0, 1 };
 	uint32_t i;
@@ -253,7 +253,7 @@ UNIT_TEST(resizes_without_end)
 /*
  * A reply to a resize has an invalid size: the sender disconnects the receiver.
  */
-UNIT_LOOP(answer_of_no_size, 0, 2)
+UNIT_LOOP(resize_reply_with_invalid_size_disconnects, 0, 2)
 {
 	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
 	struct near_ctl *ctl = bad_to_us->tx.ctl;
@@ -276,7 +276,7 @@ UNIT_LOOP(answer_of_no_size, 0, 2)
 }
 
 /* An invalid advertised size is used as one page. */
-UNIT_LOOP(advertised_size_of_none, 0, 2)
+UNIT_LOOP(invalid_advertised_size_is_one_page, 0, 2)
 {
 	static const uint32_t adv[] = {UINT32_MAX,
 				       UINT32_MAX << 8 | NEAR_TIERS};
@@ -306,7 +306,7 @@ static const struct {
 	{NEAR_TX_ANNOUNCED, NEAR_KIND_COOP, UINT64_MAX},
 };
 
-UNIT_LOOP(no_answer, 0, ARRAY_SIZE(answers))
+UNIT_LOOP(invalid_reply_disconnects, 0, ARRAY_SIZE(answers))
 {
 	struct near_tx_op *op;
 
@@ -320,7 +320,7 @@ UNIT_LOOP(no_answer, 0, ARRAY_SIZE(answers))
 		slot()->coop.len = answers[_i].len;
 	slot()->ack.id = near_pool_id(op);
 	publish(answers[_i].kind, 0);
-	cut_off(1);
+	expect_disconnected(1);
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
@@ -328,7 +328,7 @@ UNIT_LOOP(no_answer, 0, ARRAY_SIZE(answers))
  * The receiver requests one shrink after another: the sender complies each
  * time, and its messages arrive.
  */
-UNIT_TEST(shrinks_without_end)
+UNIT_TEST(repeated_shrinks_are_served)
 {
 	uint32_t sent = 0, i;
 
@@ -347,7 +347,7 @@ UNIT_TEST(shrinks_without_end)
  * The doorbell has all rings set, most of which have no sender: the port
  * ignores these.
  */
-UNIT_TEST(all_bells)
+UNIT_TEST(doorbells_without_sender_are_ignored)
 {
 	struct near_segment *segment = us->port->segment;
 

@@ -73,7 +73,7 @@ UNIT_TEST(coop_sizes)
  * Both ends send a large message: each reads the other's alone and does not
  * wait for it.
  */
-UNIT_TEST(coop_exchange)
+UNIT_TEST(exchange_is_read_alone)
 {
 	struct near_peer *to_a = rig_peer(b, a);
 
@@ -91,7 +91,7 @@ UNIT_TEST(coop_exchange)
  * While an unexpected message waits, another message still uses cooperative
  * copy.
  */
-UNIT_TEST(coop_beside_unexpected)
+UNIT_TEST(unexpected_message_keeps_coop)
 {
 	struct near_peer *to_a = rig_peer(b, a);
 
@@ -114,7 +114,7 @@ UNIT_TEST(coop_beside_unexpected)
 }
 
 /* The sender does not poll: the receiver copies all steps. */
-UNIT_TEST(coop_alone)
+UNIT_TEST(receiver_copies_for_idle_sender)
 {
 	begin(LARGE, got);
 	rig_until(b, NULL, 2);
@@ -126,7 +126,7 @@ UNIT_TEST(coop_alone)
 /*
  * The receiver starts the copy and does not poll: the sender copies all steps.
  */
-UNIT_TEST(coop_by_sender)
+UNIT_TEST(sender_copies_for_idle_receiver)
 {
 	size_t none = 0;
 
@@ -139,7 +139,7 @@ UNIT_TEST(coop_by_sender)
 }
 
 /* Sender and receiver each copy one step in turn. */
-UNIT_TEST(coop_meets)
+UNIT_TEST(both_ends_copy_in_turn)
 {
 	size_t one, none = 0;
 	uint32_t i;
@@ -162,7 +162,7 @@ UNIT_TEST(coop_meets)
  * The sender takes a step and cannot write to the receiver's memory: the
  * receiver reads these bytes.
  */
-UNIT_TEST(coop_unwritable)
+UNIT_TEST(receiver_reads_failed_step)
 {
 	size_t none = 0;
 
@@ -180,7 +180,7 @@ UNIT_TEST(coop_unwritable)
  * The receiver cannot read: the message continues in fragments, after the
  * sender's last write.
  */
-UNIT_TEST(coop_unreadable)
+UNIT_TEST(unreadable_message_uses_fragments)
 {
 	size_t none = 0, one = 1;
 	uint32_t claimed;
@@ -205,7 +205,7 @@ UNIT_TEST(coop_unreadable)
  * The receiver closes: it waits until the sender no longer writes to its
  * memory.
  */
-UNIT_TEST(coop_closed)
+UNIT_TEST(closing_receiver_waits_for_writer)
 {
 	struct near_ctl *ctl;
 	uint64_t start_ms;
@@ -233,7 +233,7 @@ UNIT_TEST(coop_closed)
 }
 
 /* Many large messages at the same time all arrive; some wait for others. */
-UNIT_LOOP(many_at_once, 0, 2)
+UNIT_LOOP(concurrent_large_messages_arrive, 0, 2)
 {
 	enum { MANY = 100 };
 	const uint32_t LEN = _i ? 100000 : 40000;
@@ -258,7 +258,7 @@ UNIT_LOOP(many_at_once, 0, 2)
 /*
  * While cooperative copies wait for earlier ones, polls spend no time on them.
  */
-UNIT_TEST(waits_for_its_turn)
+UNIT_TEST(waiting_copy_costs_no_poll_time)
 {
 	enum { MANY = 100, LEN = 100000 };
 	const struct near_link *link;
@@ -286,7 +286,7 @@ static void room_once(struct rig *rig)
 }
 
 /* A message in fragments also completes with the receiver's ACK. */
-UNIT_TEST(fragments_end)
+UNIT_TEST(fragments_end_with_ack)
 {
 	enum { LEN = 8192 };
 
@@ -308,7 +308,7 @@ UNIT_TEST(fragments_end)
 }
 
 /* A poll checks the peers' processes once, whatever the number of messages. */
-UNIT_TEST(looks_once)
+UNIT_TEST(poll_checks_peers_once)
 {
 	enum { LEN = 100000, COUNT = 3 };
 	uint64_t checked;
@@ -333,7 +333,7 @@ UNIT_CASE("pure", NULL, NULL);
  * The word that assigns steps of a cooperative copy: each step is assigned
  * once.
  */
-UNIT_TEST(claims)
+UNIT_TEST(copy_step_is_assigned_once)
 {
 	struct near_ctl ctl = { 0 };
 	uint32_t steps;

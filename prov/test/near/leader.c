@@ -96,7 +96,7 @@ static void setup(void)
 UNIT_CASE("leader", setup, rig_close_all);
 
 /* _i is 1: the peer was monitored before */
-UNIT_LOOP(main_thread_has_ended, 0, 2)
+UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 {
 	static uint8_t got[LEN];
 	struct near_peer *peer;
@@ -139,7 +139,7 @@ static void *open_own(void *arg)
 
 UNIT_CASE("own", NULL, NULL);
 
-UNIT_TEST(own_descriptors)
+UNIT_TEST(other_thread_opens_descriptors)
 {
 	pthread_t thread;
 	pid_t pid;

@@ -77,7 +77,7 @@ static int talk(struct rig *rig, struct near_peer *peer, unsigned int *seed)
  * Check all new messages; receive large ones. Return the number of completed
  * messages.
  */
-static uint32_t hear(struct rig *rig)
+static uint32_t receive_new(struct rig *rig)
 {
 	struct rig_event *event;
 	struct iovec iov;
@@ -120,7 +120,7 @@ static uint32_t hear(struct rig *rig)
 static uint32_t listen_to(struct rig *rig)
 {
 	rig_poll(rig, 1);
-	return hear(rig);
+	return receive_new(rig);
 }
 
 static bool ops_left(const struct rig *rig)
@@ -132,7 +132,7 @@ static bool ops_left(const struct rig *rig)
 }
 
 /* Poll until no rx ring and no operation is left. */
-static void listen_to_the_end(void)
+static void poll_until_idle(void)
 {
 	uint64_t end_ms = duo_now_ms() + PATIENCE_MS;
 
@@ -176,13 +176,13 @@ static void answer(void)
 				break;
 		if (i < us->count)
 			break;
-		hear(us);
+		receive_new(us);
 		sched_yield();
 		ck_assert_msg(duo_now_ms() < end_ms, "no request");
 	}
 	ck_assert_int_eq(rig_send(us, us->event[i].peer, 8 << 8, pattern, 8),
 			 0);
-	hear(us);
+	receive_new(us);
 }
 
 /* Return the timeout of the test cases, s. */
@@ -198,7 +198,7 @@ UNIT_LONG_CASE("life", setup, teardown, patience());
  * A server replies to clients, one after another. It must not use more files or
  * memory over time.
  */
-UNIT_TEST(clients)
+UNIT_TEST(server_does_not_grow_with_clients)
 {
 	unsigned int count = unit_number("NEAR_CLIENTS", 300), i, files = 0;
 	size_t idle = rig_taken(us);
@@ -216,7 +216,7 @@ UNIT_TEST(clients)
 		ck_assert_uint_le(us->port->ring_count, 8);
 		if (i % 50)
 			continue;
-		listen_to_the_end();
+		poll_until_idle();
 		ck_assert(near_list_empty(&us->port->peers));
 		ck_assert_uint_le(rig_taken(us), idle);
 		if (files)
@@ -279,7 +279,7 @@ UNIT_LONG_CASE("growing", setup_growing, teardown, patience());
  * Four processes send; random ones are killed and replaced. All messages that
  * arrive are valid, and no resource of the killed processes is left.
  */
-UNIT_TEST(deaths)
+UNIT_TEST(killed_processes_leave_nothing)
 {
 	unsigned int count = unit_number("NEAR_DEATHS", 40), seed = 1, i, who;
 	uint64_t until_ms, heard = 0;
@@ -301,13 +301,13 @@ UNIT_TEST(deaths)
 		unit_kill(child[i]);
 		child[i] = 0;
 	}
-	listen_to_the_end();
+	poll_until_idle();
 	ck_assert_uint_gt(heard, 0);
 	ck_assert_uint_le(rig_taken(us), idle);
 }
 
 /* One process sends; the other receives and verifies each message. */
-UNIT_TEST(many_messages)
+UNIT_TEST(many_messages_arrive_valid)
 {
 	unsigned int count = unit_number("NEAR_MESSAGES", 20000), seed = 7, sent;
 	uint64_t heard = 0, end_ms = 0, last = 0;
@@ -351,7 +351,7 @@ UNIT_LONG_CASE("life", setup, teardown, patience());
  * Without pidfds a failure is found by the process's start time alone; _i is 1:
  * after it was reaped.
  */
-UNIT_LOOP(without_pidfds, 0, 2)
+UNIT_LOOP(failure_is_found_without_pidfds, 0, 2)
 {
 	struct near_addr addr;
 	struct near_peer *peer;

@@ -34,7 +34,7 @@ static uint8_t buf[60000];
 UNIT_CASE("memory", NULL, rig_close_all);
 
 /* With the smallest ring budget all messages still arrive. */
-UNIT_TEST(least_budget)
+UNIT_TEST(smallest_budget_suffices)
 {
 	struct rig *a = rig_open(true), *b = rig_open_with(true, 1);
 	struct near_peer *to_b = rig_peer(a, b);
@@ -56,7 +56,7 @@ UNIT_TEST(least_budget)
  * memfd_create() fails with EPERM, as by a container's seccomp profile:
  * near_open() returns -ENOSYS.
  */
-UNIT_TEST(without_memfd)
+UNIT_TEST(denied_memfd_fails_open)
 {
 	const struct near_sink sink = { 0 };
 	const struct near_attr attr = { .sink = &sink, .memory = NEAR_MEMORY };
@@ -69,7 +69,7 @@ UNIT_TEST(without_memfd)
 /*
  * Many ports in one process all send to the first port, which replies to each.
  */
-UNIT_TEST(thousand)
+UNIT_TEST(thousand_ports_communicate)
 {
 	static struct rig *other[MANY];
 	struct rlimit files;
@@ -113,7 +113,7 @@ static int open_again(void)
 }
 
 /* No shared memory is free: the send fails, without a signal. */
-UNIT_TEST(none_left)
+UNIT_TEST(missing_memory_fails_send)
 {
 	struct rig *a, *b;
 	struct near_peer *to_b = rig_pair(&a, &b, false);
@@ -128,7 +128,7 @@ UNIT_TEST(none_left)
 }
 
 /* No memory is free when a ring should grow: it keeps its size and works on. */
-UNIT_TEST(none_left_to_grow)
+UNIT_TEST(missing_memory_keeps_ring_size)
 {
 	struct rig *a = rig_open(false), *b = rig_open_with(false,
 							     63 * NEAR_PAGE);
@@ -156,7 +156,7 @@ UNIT_TEST(none_left_to_grow)
  * No memory is free when the region table should grow: the registration fails,
  * and earlier regions work on.
  */
-UNIT_TEST(none_left_for_regions)
+UNIT_TEST(missing_memory_fails_registration)
 {
 	struct near_region_entry entry = { .access = NEAR_MAY_READ };
 	struct near_table *table, *other;
@@ -184,7 +184,7 @@ static const struct {
 	{ RLIMIT_NOFILE, 0 }, { RLIMIT_AS, -ENOMEM },
 };
 
-UNIT_LOOP(none_of_it, 0, SANITIZED ? 1 : 2)
+UNIT_LOOP(exhausted_limit_fails_until_raised, 0, SANITIZED ? 1 : 2)
 {
 	struct rig *a, *b;
 	struct near_peer *to_b = rig_pair(&a, &b, false);
@@ -215,7 +215,7 @@ static int lowest_free(void)
  * There are descriptors for a few peers only, besides the reserve: messages to
  * all other peers are sent, and wake them.
  */
-UNIT_TEST(few_descriptors)
+UNIT_TEST(few_descriptors_reach_all_peers)
 {
 	struct rig *us = rig_open(false), *other[FEW];
 	struct rlimit limit;
@@ -254,7 +254,7 @@ UNIT_TEST(few_descriptors)
  * The limit of file sizes is low. A file beyond it would end the process with a
  * signal, so near checks before.
  */
-UNIT_TEST(no_long_files)
+UNIT_TEST(file_size_limit_is_checked)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
 	struct near_table *table;
@@ -268,7 +268,7 @@ UNIT_TEST(no_long_files)
  * The process has called mlockall(): near allocates only memory that it uses.
  * _i is 1: called after the rings were mapped.
  */
-UNIT_LOOP(locked, 0, 2)
+UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 {
 	struct rig *us, *other[2];
 	struct near_peer *to_us;

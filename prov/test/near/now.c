@@ -70,7 +70,7 @@ static void comes_later(const struct near_rndv *rndv, size_t len)
 
 UNIT_CASE("now", setup, rig_close_all);
 
-UNIT_TEST(reads)
+UNIT_TEST(message_is_copied_immediately)
 {
 	int i;
 
@@ -83,7 +83,7 @@ UNIT_TEST(reads)
 }
 
 /* With a shorter buffer the first bytes of the message are copied. */
-UNIT_TEST(reads_what_is_wanted)
+UNIT_TEST(shorter_buffer_gets_first_bytes)
 {
 	ck_assert(now(arrives(LEN + 5000), LEN));
 	was_read(LEN);
@@ -91,7 +91,7 @@ UNIT_TEST(reads_what_is_wanted)
 }
 
 /* An empty message completes at once. */
-UNIT_TEST(nothing_to_read)
+UNIT_TEST(empty_message_completes)
 {
 	ck_assert(now(arrives(0), 0));
 	was_read(0);
@@ -101,7 +101,7 @@ UNIT_TEST(nothing_to_read)
  * Longer messages are copied by both ends, so not immediately, unless the
  * sender cannot copy.
  */
-UNIT_TEST(too_long)
+UNIT_TEST(long_message_is_not_copied_immediately)
 {
 	struct near_rndv *rndv = arrives(NEAR_COOP_MIN);
 
@@ -116,7 +116,7 @@ UNIT_TEST(too_long)
 /*
  * Reading is not permitted, or the message has no address: no immediate copy.
  */
-UNIT_TEST(not_readable)
+UNIT_TEST(unreadable_message_is_left)
 {
 	struct near_rndv *rndv = arrives(LEN);
 	struct near_rndv nowhere = { .id = rndv->id };
@@ -128,7 +128,7 @@ UNIT_TEST(not_readable)
 }
 
 /* The address is invalid: it is tried once, then near_recv() uses fragments. */
-UNIT_TEST(bad_address)
+UNIT_TEST(invalid_address_uses_fragments)
 {
 	struct near_rndv *rndv = arrives(LEN);
 	struct near_rndv bad = { .id = rndv->id, .addr = 64 };
@@ -142,7 +142,7 @@ UNIT_TEST(bad_address)
 }
 
 /* While an earlier message is pending, there is no immediate copy. */
-UNIT_TEST(not_before_others)
+UNIT_TEST(pending_copy_excludes_immediate_copy)
 {
 	struct near_rndv *first = arrives(LEN), *rndv;
 	struct iovec iov = { got + LEN, LEN };
@@ -159,7 +159,7 @@ UNIT_TEST(not_before_others)
 /*
  * All immediate copies between two polls have at most NEAR_STEP bytes together.
  */
-UNIT_TEST(no_more_than_a_step)
+UNIT_TEST(immediate_copies_are_limited_per_poll)
 {
 	struct near_rndv *rndv = arrives(BIG);
 	uint32_t i;
@@ -180,7 +180,7 @@ UNIT_TEST(no_more_than_a_step)
 }
 
 /* Without a free slot for the ACK the message is not read. */
-UNIT_TEST(no_slot)
+UNIT_TEST(without_slot_nothing_is_read)
 {
 	struct near_rndv *rndv;
 
@@ -193,7 +193,7 @@ UNIT_TEST(no_slot)
 }
 
 /* Without a ring for the ACK the message is not read. */
-UNIT_TEST(no_ring)
+UNIT_TEST(without_ring_nothing_is_read)
 {
 	struct rig *c = rig_open(false);
 	struct near_peer *peer = rig_peer(c, b);
@@ -209,7 +209,7 @@ UNIT_TEST(no_ring)
  * The sender has failed: the message is not read, because another process may
  * get the pid.
  */
-UNIT_TEST(dying)
+UNIT_TEST(message_of_failed_sender_is_not_read)
 {
 	struct near_rndv *rndv = arrives(LEN);
 	uint32_t at = b->count;
@@ -227,7 +227,7 @@ UNIT_TEST(dying)
  * The sender cannot be reached any more: its message is lost. _i is 1: it fails
  * before the next poll. The ended operation must not be left in any list.
  */
-UNIT_LOOP(lost, 0, 2)
+UNIT_LOOP(unreachable_sender_loses_message, 0, 2)
 {
 	struct near_rndv *rndv = arrives(LEN);
 	struct iovec iov = { got, LEN };

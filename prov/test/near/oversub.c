@@ -75,7 +75,7 @@ static const struct {
  * True if the processes with these CPUs oversubscribe. Passes their pids
  * unsorted, each twice, and that of this process.
  */
-static bool crowd_of(const uint64_t *masks)
+static bool oversub_of(const uint64_t *masks)
 {
 	pid_t pid[2 * PIDS + 1] = { getpid() };
 	size_t i, n = 1;
@@ -93,20 +93,20 @@ UNIT_CASE("crowd", setup, NULL);
 UNIT_ROUNDS(table, 0, ARRAY_SIZE(cases))
 {
 	ours = cases[_i].ours;
-	ck_assert_msg(crowd_of(cases[_i].theirs) == cases[_i].crowd, "%s",
+	ck_assert_msg(oversub_of(cases[_i].theirs) == cases[_i].crowd, "%s",
 		      cases[_i].name);
 }
 
 /* A process whose CPUs are unknown may need those of this process. */
-UNIT_TEST(unknown)
+UNIT_TEST(process_with_unknown_cpus_counts)
 {
 	static const uint64_t bound[PIDS] = { 2 };
 	pid_t far[2] = {0};
 
 	ours = 1;
-	ck_assert(!crowd_of(bound));
+	ck_assert(!oversub_of(bound));
 	hidden = FIRST;
-	ck_assert(crowd_of(bound));
+	ck_assert(oversub_of(bound));
 	/* two processes without a pid count as two */
 	ours = 3;
 	ck_assert(!near_oversub(far, 1, 0));
@@ -120,7 +120,7 @@ UNIT_TEST(unknown)
  * If there are enough CPUs for all processes, only the mask of this process is
  * read.
  */
-UNIT_TEST(enough)
+UNIT_TEST(enough_cpus_read_one_mask)
 {
 	pid_t pid[3] = { FIRST, FIRST + 1, FIRST + 2 };
 
@@ -131,7 +131,7 @@ UNIT_TEST(enough)
 }
 
 /* Processes without a pid count as processes on the CPUs of this process. */
-UNIT_TEST(strangers)
+UNIT_TEST(process_without_pid_counts)
 {
 	pid_t pid[1] = { FIRST };
 
@@ -144,7 +144,7 @@ UNIT_TEST(strangers)
  * After a changed result the next check is soon; with an unchanged one checks
  * become rarer.
  */
-UNIT_TEST(turns)
+UNIT_TEST(stable_result_is_checked_less_often)
 {
 	struct duo_oversub_check turn = {0};
 	uint64_t now = 5, wait;
@@ -164,7 +164,7 @@ UNIT_TEST(turns)
 }
 
 /* A port counts its peers without those that have failed. */
-UNIT_TEST(port)
+UNIT_TEST(port_counts_live_peers)
 {
 	struct rig *rig = rig_open(false);
 	struct near_addr addr = rig->addr;

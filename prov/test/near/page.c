@@ -52,7 +52,7 @@ UNIT_CASE("page", NULL, rig_close_all);
  * Messages of all lengths arrive in all ring sizes. At the end no memory is
  * left allocated.
  */
-UNIT_LOOP(talk, 0, 3)
+UNIT_LOOP(messages_pass_with_large_pages, 0, 3)
 {
 	struct rig *a, *b;
 	struct near_peer *to_b;
@@ -97,7 +97,7 @@ UNIT_LOOP(talk, 0, 3)
 /*
  * There are more senders than pages in the budget: each sender gets one page.
  */
-UNIT_LOOP(many, 0, 3)
+UNIT_LOOP(each_sender_gets_a_page, 0, 3)
 {
 	enum { MANY = 60 };
 	struct rig *us, *other[MANY];
@@ -120,7 +120,7 @@ UNIT_LOOP(many, 0, 3)
  * A peer with another page size, as an emulator may have, is rejected with one
  * warning.
  */
-UNIT_TEST(of_another_size)
+UNIT_TEST(other_page_size_is_rejected)
 {
 	struct rig *a, *b = rig_open(false);
 	struct near_peer *to_b;

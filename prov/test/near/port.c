@@ -70,7 +70,7 @@ UNIT_TEST(wide_data)
 }
 
 /* A full ring returns -EAGAIN. If the sink has no space, no message is lost. */
-UNIT_TEST(full_then_all)
+UNIT_TEST(full_ring_loses_no_message)
 {
 	uint32_t sent = 0, i;
 
@@ -103,7 +103,7 @@ static void receive(struct rig *rig, const struct rig_event *event,
 UNIT_CASE("read", setup, rig_close_all);
 UNIT_CASE("pieces", setup_frags, rig_close_all);
 
-UNIT_TEST(large)
+UNIT_TEST(large_message_arrives)
 {
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, &big), 0);
 	rig_until(b, NULL, 1);
@@ -124,7 +124,7 @@ UNIT_TEST(large)
 }
 
 /* Small messages arrive between the steps of a large one. */
-UNIT_TEST(large_in_steps)
+UNIT_TEST(small_message_arrives_between_steps)
 {
 	uint32_t i;
 
@@ -181,7 +181,7 @@ UNIT_TEST(large_copied)
 	ck_assert_uint_eq(a->count, 0);
 }
 
-UNIT_TEST(to_self)
+UNIT_TEST(port_sends_to_itself)
 {
 	struct near_peer *self = rig_peer(a, a);
 
@@ -198,7 +198,7 @@ UNIT_TEST(to_self)
 UNIT_CASE("read", setup, rig_close_all);
 
 /* Rings without messages become idle; their next messages arrive. */
-UNIT_TEST(idle_rings)
+UNIT_TEST(idle_ring_delivers_next_message)
 {
 	enum { MANY = 3 * NEAR_ACTIVE_MIN };
 	struct rig *other[MANY];
@@ -222,7 +222,7 @@ UNIT_TEST(idle_rings)
  * need_doorbell before the receiver set it. The receiver's check after the
  * barrier must find the slot.
  */
-UNIT_TEST(demoted_while_sending)
+UNIT_TEST(check_after_barrier_finds_slot)
 {
 	struct rig *other[NEAR_ACTIVE_MIN + 1];
 	struct near_peer *to[NEAR_ACTIVE_MIN + 1];
@@ -243,7 +243,7 @@ UNIT_TEST(demoted_while_sending)
 }
 
 /* A port closes: its messages are delivered, and its ring is freed. */
-UNIT_TEST(closed)
+UNIT_TEST(closed_port_delivers_and_frees)
 {
 	struct rig *c = rig_open(false);
 	struct near_peer *to_c = rig_peer(a, c);
@@ -262,7 +262,7 @@ UNIT_TEST(closed)
 }
 
 /* A port that has only received closes: this is found, too. */
-UNIT_TEST(closed_receiver)
+UNIT_TEST(closed_receiver_is_found)
 {
 	struct rig *c = rig_open(false);
 	struct near_peer *to_c = rig_peer(a, c);
@@ -275,7 +275,7 @@ UNIT_TEST(closed_receiver)
 	ck_assert_int_eq(a->event[1].kind, RIG_GONE);
 }
 
-UNIT_TEST(no_such_port)
+UNIT_TEST(wrong_address_is_unreachable)
 {
 	struct near_addr addr = b->addr;
 	struct near_peer *peer;
@@ -316,7 +316,7 @@ static void look_at_both(struct rig *rig, struct near_peer *peer)
  * that sees the mark frees the rings, so that later the port would reset the
  * claim of the next sender.
  */
-UNIT_TEST(claims_before_mark)
+UNIT_TEST(claim_is_closed_before_mark)
 {
 	rig_send(a, rig_peer(a, b), 1, big, 8);
 	rig_until(b, NULL, 1);

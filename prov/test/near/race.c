@@ -68,7 +68,7 @@ static void *produce(void *none)
 
 UNIT_CASE("race", setup, teardown);
 
-UNIT_TEST(ring)
+UNIT_TEST(ring_with_threads_keeps_order)
 {
 	const struct near_slot *slot;
 	const uint8_t *data;
@@ -126,7 +126,7 @@ static void *coop_sender(void *none)
  * The buffer is reused in each round. In every fourth round the receiver waits
  * until the sender has taken a step.
  */
-UNIT_TEST(coop)
+UNIT_TEST(coop_with_threads_copies_each_step_once)
 {
 	struct near_ctl *ctl = memory;
 	uint32_t round, claimed, wrote, by_sender = 0;

@@ -58,7 +58,7 @@ static void tags_until(uint64_t tag)
 UNIT_CASE("move", setup, rig_close_all);
 
 /* A ring that is full repeatedly grows to the maximum; no message is lost. */
-UNIT_TEST(full)
+UNIT_TEST(full_ring_grows_to_maximum)
 {
 	uint8_t tier = to_b->resize.tier;
 	uint32_t most = near_tier_fit(GROWING / NEAR_PAGE);
@@ -86,7 +86,7 @@ UNIT_TEST(full)
  * A message too long for the ring uses rendezvous; after the resize the next
  * one fits in the ring. Small messages do not wait for the large one.
  */
-UNIT_TEST(too_long)
+UNIT_TEST(message_longer_than_ring_resizes)
 {
 	static uint8_t got[4000];
 
@@ -110,7 +110,7 @@ UNIT_TEST(too_long)
 }
 
 /* Above its even share a ring grows from size to size while memory is free. */
-UNIT_TEST(steps)
+UNIT_TEST(ring_grows_size_by_size)
 {
 	struct near_addr addr = a->addr;
 	struct near_peer *known;
@@ -139,7 +139,7 @@ UNIT_CASE("poor", setup_poor, rig_close_all);
  * Without free budget a sender requests more at increasing intervals; all its
  * messages arrive.
  */
-UNIT_TEST(refused)
+UNIT_TEST(missing_budget_makes_requests_rarer)
 {
 	uint64_t tag = 1;
 
@@ -156,7 +156,7 @@ UNIT_TEST(refused)
 UNIT_CASE("move", setup, rig_close_all);
 
 /* During a resize replies and RMA requests wait, as messages do. */
-UNIT_TEST(gated)
+UNIT_TEST(replies_wait_during_resize)
 {
 	struct near_slot *slot;
 	uint64_t tag;
@@ -188,7 +188,7 @@ UNIT_TEST(gated)
 }
 
 /* An idle ring is resized, too: its sender rings the doorbell. */
-UNIT_TEST(need_doorbell)
+UNIT_TEST(idle_ring_is_resized)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
 	uint64_t tag;
@@ -208,7 +208,7 @@ UNIT_TEST(need_doorbell)
  * A sender is asked to shrink before its own request to grow was sent: it
  * shrinks first.
  */
-UNIT_TEST(shrinks_first)
+UNIT_TEST(shrink_precedes_growth)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
 	uint64_t tag = 1;
@@ -234,7 +234,7 @@ UNIT_TEST(shrinks_first)
  * A sender that has requested no resize and keeps its size does not count as
  * rejected.
  */
-UNIT_TEST(not_asked)
+UNIT_TEST(keeping_size_is_no_rejection)
 {
 	struct near_rx_ring *ring;
 
@@ -273,7 +273,7 @@ static void act_resize(int out)
  * The sender is killed: with a full ring (_i is 0), perhaps after RESIZE (1),
  * or after the resize (2). All its messages arrive, and its memory is freed.
  */
-UNIT_LOOP(sender_dies, 0, 3)
+UNIT_LOOP(killed_sender_during_resize_loses_nothing, 0, 3)
 {
 	uint64_t sent, again;
 	int fd[2], in;
@@ -310,7 +310,7 @@ UNIT_LOOP(sender_dies, 0, 3)
 /*
  * The receiver is killed before it replies to RESIZE: the sender gets RIG_GONE.
  */
-UNIT_TEST(receiver_dies)
+UNIT_TEST(killed_receiver_during_resize_is_reported)
 {
 	struct near_addr theirs;
 	struct near_peer *peer;
@@ -328,7 +328,7 @@ UNIT_TEST(receiver_dies)
 }
 
 /* A ring that only NEAR_GATE_QUEUE closes does not count as full. */
-UNIT_TEST(closed_is_not_full)
+UNIT_TEST(gated_ring_is_not_full)
 {
 	uint64_t tag;
 

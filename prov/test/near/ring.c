@@ -75,7 +75,7 @@ UNIT_TEST(full_and_empty)
 }
 
 /* More laps than a lap number can count, without clearing the slots. */
-UNIT_TEST(laps)
+UNIT_TEST(laps_wrap_without_clearing)
 {
 	uint64_t sent = 0, taken = 0, wrong = 0, word;
 
@@ -97,7 +97,7 @@ UNIT_TEST(laps)
  * Data of each permitted length fits in the ring once all earlier messages are
  * consumed.
  */
-UNIT_ROUNDS(data_always_fits, 0, NEAR_TIERS)
+UNIT_ROUNDS(permitted_data_fits_empty_ring, 0, NEAR_TIERS)
 {
 	uint32_t len, round;
 	uint64_t end, word;
@@ -130,7 +130,7 @@ UNIT_ROUNDS(data_always_fits, 0, NEAR_TIERS)
 /*
  * A ring restarts with each size after each other size, over the old contents.
  */
-UNIT_ROUNDS(restarts, 0, NEAR_TIERS * NEAR_TIERS)
+UNIT_ROUNDS(ring_restarts_in_each_size, 0, NEAR_TIERS * NEAR_TIERS)
 {
 	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
 	struct near_slot *slot;
@@ -170,7 +170,7 @@ UNIT_ROUNDS(restarts, 0, NEAR_TIERS * NEAR_TIERS)
 }
 
 /* A sender without a ring has no slot, and reads no control line. */
-UNIT_TEST(no_ring)
+UNIT_TEST(sender_without_ring_has_no_slot)
 {
 	near_tx_none(&tx);
 	ck_assert_ptr_null(near_tx_slot(&tx));
@@ -182,7 +182,7 @@ UNIT_TEST(no_ring)
  * Invalid values from a peer: lengths are rejected, and head counters read as a
  * full ring.
  */
-UNIT_TEST(hostile_values)
+UNIT_TEST(invalid_values_are_rejected)
 {
 	static const uint64_t heads[] = { 1, 1000, 1ull << 63, 1ull << 40 };
 	uint64_t end;
@@ -209,7 +209,7 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 UNIT_CASE("rest", NULL, NULL);
 
 /* The rings of a segment are adjacent, each with space for its largest size. */
-UNIT_ROUNDS(places, 0, 12)
+UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 {
 	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
 	size_t end, page;
@@ -245,7 +245,7 @@ UNIT_ROUNDS(places, 0, 12)
 /*
  * Longest eager message of each size class, and the class that fits in n pages.
  */
-UNIT_ROUNDS(tiers, 0, 3)
+UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 {
 	static const uint32_t eager[NEAR_TIERS] = {
 		1024, 2048, 4096, 8192, 16384, 16384, 16384, 16384,
@@ -272,7 +272,7 @@ UNIT_ROUNDS(tiers, 0, 3)
  * 64 ports that all send to each other need at most 64 MiB with their records;
  * 192 need at most 256 MiB.
  */
-UNIT_TEST(sums)
+UNIT_TEST(memory_of_ports_is_limited)
 {
 	near_page_assume(4096);
 	ck_assert_uint_le(64 * (near_memory(NEAR_MEMORY, 63) + NEAR_PAGE),

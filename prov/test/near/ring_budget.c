@@ -12,7 +12,7 @@
 static struct rig *talker[MANY];
 static struct near_peer *to_us[MANY];
 static uint8_t buf[20000];
-static bool by_hand;	/* the test itself calls look() */
+static bool by_hand;	/* the test itself calls run_checks() */
 
 static void setup(void)
 {
@@ -25,7 +25,7 @@ UNIT_CASE("room", setup, rig_close_all);
  * The number of senders is known in advance: all get equal rings at once,
  * without resizes.
  */
-UNIT_TEST(known)
+UNIT_TEST(known_senders_get_equal_rings)
 {
 	struct rig *us = rig_open(false);
 	uint32_t i;
@@ -95,7 +95,7 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
  * share. At the end all rings are equal. At no time do the rings exceed the
  * budget, or leave less than a page for each other sender.
  */
-UNIT_TEST(shared)
+UNIT_TEST(first_senders_shrink_to_even_share)
 {
 	struct rig *us = rig_open(false);
 	uint32_t i, round, share = near_tier_fit(4), even = 0;
@@ -124,7 +124,7 @@ UNIT_TEST(shared)
 }
 
 /* An idle sender gives back memory that other senders need. */
-UNIT_TEST(idle)
+UNIT_TEST(idle_sender_gives_back_memory)
 {
 	struct rig *us = rig_open(false);
 	uint32_t i, share = near_tier_fit(4);
@@ -185,7 +185,7 @@ static void all_close(struct rig *us)
 }
 
 /* Overfill the ring four times, so that the sender may request more. */
-static void hurry(uint32_t i, struct rig *us)
+static void overfill_repeatedly(uint32_t i, struct rig *us)
 {
 	rig_overfill(talker[i], to_us[i], 0);
 	poll_us(us);
@@ -206,7 +206,7 @@ static uint32_t others_than(uint32_t first, uint32_t tier)
 }
 
 /* Run the port's periodic check of 100 ms, and the replies of the senders. */
-static void look(struct rig *us)
+static void run_checks(struct rig *us)
 {
 	uint32_t i;
 
@@ -222,7 +222,7 @@ static void look(struct rig *us)
  * All senders have an even share, then only two of them send. These two get the
  * memory of idle rings. When the idle senders send, they get it back.
  */
-UNIT_TEST(idle_checks)
+UNIT_TEST(active_senders_get_idle_memory)
 {
 	uint32_t i, rounds = 0, most = NEAR_TIERS - 1;
 	struct rig *us = all_even();
@@ -230,15 +230,15 @@ UNIT_TEST(idle_checks)
 	by_hand = true;
 	while (to_us[0]->resize.tier < most || to_us[1]->resize.tier < most) {
 		ck_assert_uint_lt(rounds++, ROUNDS);
-		hurry(0, us);
-		hurry(1, us);
-		look(us);
+		overfill_repeatedly(0, us);
+		overfill_repeatedly(1, us);
+		run_checks(us);
 	}
 	while (others_than(0, near_tier_fit(4))) {
 		ck_assert_uint_lt(rounds++, ROUNDS);
 		for (i = 0; i < MANY; i++)
 			send_long(talker[i], to_us[i], us);
-		look(us);
+		run_checks(us);
 	}
 	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
 	all_close(us);
@@ -247,7 +247,7 @@ UNIT_TEST(idle_checks)
 /*
  * While all senders send, even if seldom, none gets more than its even share.
  */
-UNIT_TEST(seldom)
+UNIT_TEST(rare_senders_keep_even_share)
 {
 	struct rig *us = all_even();
 	uint32_t i, round, resizes = 0;
@@ -256,10 +256,10 @@ UNIT_TEST(seldom)
 	for (i = 1; i < MANY; i++)
 		resizes += to_us[i]->resize.count;
 	for (round = 0; round < 30; round++) {
-		hurry(0, us);
+		overfill_repeatedly(0, us);
 		for (i = 1; i < MANY && round % 3 == 0; i++)
 			rig_send(talker[i], to_us[i], 1, buf, 8);
-		look(us);
+		run_checks(us);
 	}
 	ck_assert(rig_rx_ring(us, talker[0])->starved);
 	ck_assert_uint_eq(others_than(0, near_tier_fit(4)), 0);
@@ -274,7 +274,7 @@ UNIT_TEST(seldom)
  * Memory is free for a waiting sender: it gets this memory, and no ring has to
  * shrink.
  */
-UNIT_TEST(enough)
+UNIT_TEST(free_memory_goes_to_waiting_sender)
 {
 	struct rig *us = rig_open(false);
 	struct near_rx_ring *first;

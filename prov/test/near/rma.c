@@ -53,7 +53,7 @@ static int run(enum near_verb verb, uint64_t key, uint64_t addr, size_t len)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
-UNIT_TEST(every_size)
+UNIT_TEST(operation_of_every_size)
 {
 	size_t len;
 
@@ -78,7 +78,7 @@ UNIT_TEST(every_size)
 	ck_assert_uint_eq(to_b->refs, 1 + rig_rx_rings(a.rig));
 }
 
-UNIT_TEST(all_of_it_but_not_more)
+UNIT_TEST(access_beyond_region_is_rejected)
 {
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE), 0);
 	ck_assert_mem_eq(memory, local, SIDE_LARGE);
@@ -96,7 +96,7 @@ UNIT_TEST(all_of_it_but_not_more)
 	side_untouched();
 }
 
-UNIT_TEST(rights)
+UNIT_TEST(missing_right_is_rejected)
 {
 	side_region(1, NEAR_MAY_READ, 64);
 	side_region(2, NEAR_MAY_WRITE, 64);
@@ -113,7 +113,7 @@ UNIT_TEST(rights)
  * The region is closed: the target checks its own table, not the copy that the
  * initiator has read.
  */
-UNIT_TEST(closed_meanwhile)
+UNIT_TEST(region_closed_during_operation_is_rejected)
 {
 	uint32_t done = a.done;
 	int ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
@@ -134,7 +134,7 @@ UNIT_CASE("by the target", side_setup_asked, side_teardown);
  * earlier operation must not affect the new one with the same id, whether that
  * has one part or many (_i).
  */
-UNIT_LOOP(refused_id_again, 0, 2)
+UNIT_LOOP(reused_id_gets_own_reply, 0, 2)
 {
 	size_t len = _i ? SIDE_LARGE : 8;
 	uint32_t done = a.done;
@@ -157,7 +157,7 @@ UNIT_LOOP(refused_id_again, 0, 2)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
-UNIT_TEST(data_and_told)
+UNIT_TEST(write_with_data_is_reported)
 {
 	uint32_t done = a.done;
 
@@ -183,7 +183,7 @@ UNIT_TEST(data_and_told)
 }
 
 /* A message sent after a write arrives after the write. */
-UNIT_TEST(write_then_send)
+UNIT_TEST(message_arrives_after_write)
 {
 	uint32_t done = a.done, i;
 	int ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, SIDE_LARGE, 0);
@@ -265,7 +265,7 @@ UNIT_TEST(atomics)
 }
 
 /* A read after an atomic of several parts returns the results of all parts. */
-UNIT_TEST(atomics_long_and_in_order)
+UNIT_TEST(read_after_long_atomic_is_ordered)
 {
 	static uint64_t operand[1000], result[1000], zero[1000];
 	uint64_t *target = (uint64_t *)memory;
@@ -312,7 +312,7 @@ UNIT_TEST(atomic_rights)
 }
 
 /* The target closes: all pending operations with it end. */
-UNIT_TEST(closed_port)
+UNIT_TEST(closed_target_ends_operations)
 {
 	uint64_t one = 1, was;
 	uint32_t n = 0;
@@ -350,7 +350,7 @@ UNIT_TEST(table_of_exiting_target)
  * happen after near has checked the doorbells: the reply must count. _i is 1:
  * in a poll that checks the peers; 0: after a sleep.
  */
-UNIT_LOOP(answered_and_closed, 0, 2)
+UNIT_LOOP(reply_before_close_counts, 0, 2)
 {
 	uint64_t one = 1, was = 77;
 

@@ -60,7 +60,7 @@ static void publish(enum near_kind kind, const struct near_slot *what)
 }
 
 /* Check that b has disconnected a. */
-static void cut_off(const char *name)
+static void expect_disconnected(const char *name)
 {
 	rig_poll_ms(b.rig, 10);
 	rig_until(b.rig, NULL, 2);
@@ -78,14 +78,14 @@ UNIT_ROUNDS(hostile_request, 0, BAD_REQUESTS)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, NULL, 1);
 	publish(NEAR_KIND_RMA, &slot);
-	cut_off(bad_requests[_i].name);
+	expect_disconnected(bad_requests[_i].name);
 }
 
 /*
  * Replies to operations that b never started, or that b started at another
  * target than a.
  */
-UNIT_ROUNDS(hostile_answer, 0, 4)
+UNIT_ROUNDS(invalid_reply_disconnects, 0, 4)
 {
 	static const struct near_answer_slot bad[] = {
 		{ .id = 1ull << 32 }, { .id = 7, .len = 8 },
@@ -97,11 +97,11 @@ UNIT_ROUNDS(hostile_answer, 0, 4)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, NULL, 1);
 	publish(NEAR_KIND_ANSWER, &slot);
-	cut_off("answer");
+	expect_disconnected("answer");
 }
 
 /* A reply with more bytes than requested, or for another part than the next. */
-UNIT_LOOP(hostile_result, 0, 2)
+UNIT_LOOP(invalid_result_disconnects, 0, 2)
 {
 	static uint8_t beyond[64];
 	struct near_rma_args args = {
@@ -125,7 +125,7 @@ UNIT_LOOP(hostile_result, 0, 2)
 	memset(near_tx_data(&to_b->tx, answer.len, &data_end), 1, answer.len);
 	to_b->tx.dtail = data_end;
 	publish(NEAR_KIND_ANSWER, &(struct near_slot) { .rma_answer = answer });
-	cut_off("result");
+	expect_disconnected("result");
 	/* b has no event: the operation had no cookie */
 	ck_assert_uint_eq(b.done, 0);
 	ck_assert_uint_eq(beyond[0], 0x5a);
@@ -133,7 +133,7 @@ UNIT_LOOP(hostile_result, 0, 2)
 }
 
 /* Requests without end from a peer that consumes no reply. */
-UNIT_TEST(hostile_appetite)
+UNIT_TEST(endless_requests_disconnect)
 {
 	struct near_slot slot = { .rma = { .verb = NEAR_READ, .key = SIDE_KEY,
 					   .total = SIDE_LARGE } };
@@ -149,6 +149,6 @@ UNIT_TEST(hostile_appetite)
 			publish(NEAR_KIND_RMA, &slot);
 		rig_poll(b.rig, 1);
 	}
-	cut_off("appetite");
+	expect_disconnected("appetite");
 	ck_assert_uint_le(i, NEAR_RMA_OWE + 256 + 64);
 }

@@ -23,7 +23,7 @@ static void message(void)
 }
 
 /* Send a message that b leaves in its ring. */
-static void message_not_taken(void)
+static void message_left_in_ring(void)
 {
 	b.rig->refuse = NEVER;
 	message();
@@ -41,7 +41,7 @@ UNIT_ROUNDS(write_after_send, 0, LENGTHS)
 {
 	size_t len = lengths[_i];
 
-	message_not_taken();
+	message_left_in_ring();
 	ck_assert_int_eq(start(NEAR_WRITE, len, NEAR_RMA_BEHIND), 0);
 	side_poll(50);
 	side_untouched();
@@ -56,7 +56,7 @@ UNIT_ROUNDS(read_after_send, 0, LENGTHS)
 {
 	size_t len = lengths[_i];
 
-	message_not_taken();
+	message_left_in_ring();
 	ck_assert_int_eq(start(NEAR_READ, len, NEAR_RMA_BEHIND), 0);
 	side_poll(50);
 	ck_assert_uint_eq(a.done, 0);
@@ -70,9 +70,9 @@ UNIT_ROUNDS(read_after_send, 0, LENGTHS)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /* An operation without NEAR_RMA_BEHIND does not wait for the message. */
-UNIT_TEST(overtaking)
+UNIT_TEST(unordered_operation_does_not_wait)
 {
-	message_not_taken();
+	message_left_in_ring();
 	ck_assert_int_eq(start(NEAR_WRITE, 8, 0), NEAR_RMA_DONE);
 	ck_assert_mem_eq(memory, local, 8);
 	b.rig->refuse = 0;
@@ -82,7 +82,7 @@ UNIT_TEST(overtaking)
  * After b's reply that it has consumed a message, operations start at once
  * until the next message is sent.
  */
-UNIT_TEST(at_once_once_it_is_known)
+UNIT_TEST(reply_lets_operations_start_at_once)
 {
 	uint64_t tail;
 
@@ -105,7 +105,7 @@ UNIT_TEST(at_once_once_it_is_known)
  * While operations are pending, the reply to the first one also shows that the
  * message was consumed.
  */
-UNIT_TEST(by_itself_behind_others)
+UNIT_TEST(reply_covers_pending_operations)
 {
 	const struct near_rma_args args = { .flags = NEAR_RMA_BEHIND };
 	uint64_t mark;
@@ -127,7 +127,7 @@ UNIT_TEST(by_itself_behind_others)
  * The last fragments of a large message are in the ring, not yet consumed: the
  * operation waits.
  */
-UNIT_TEST(behind_fragments)
+UNIT_TEST(operation_waits_for_fragments)
 {
 	static uint8_t large[LONG], got[LONG];
 	const struct iovec iov[2] = { { large, LONG / 2 },
@@ -154,7 +154,7 @@ UNIT_TEST(behind_fragments)
 }
 
 /* An ACK in the ring is not a message: operations do not wait for it. */
-UNIT_TEST(by_itself_behind_control)
+UNIT_TEST(operation_does_not_wait_for_ack)
 {
 	static uint8_t large[LONG], got[LONG];
 	struct near_peer *to_a = rig_peer(b.rig, a.rig);
@@ -179,7 +179,7 @@ UNIT_CASE("by the target", side_setup_asked, side_teardown);
 /*
  * Messages and operations in turn: all take effect in the order of the calls.
  */
-UNIT_TEST(in_turns)
+UNIT_TEST(messages_and_operations_keep_order)
 {
 	uint32_t i, done = 0, sent = 0;
 	int ret;
@@ -211,7 +211,7 @@ UNIT_TEST(in_turns)
  * A message is sent after a read: the read returns the contents from before the
  * message.
  */
-UNIT_TEST(send_after_read)
+UNIT_TEST(read_before_send_returns_old_data)
 {
 	int i, ret;
 
@@ -239,7 +239,7 @@ UNIT_TEST(send_after_read)
  * A fenced operation waits for large messages and for all other messages and
  * operations before it.
  */
-UNIT_ROUNDS(fenced, 0, 2)
+UNIT_ROUNDS(fenced_operation_waits_for_all, 0, 2)
 {
 	static uint8_t large[LONG], got[LONG];
 
@@ -263,12 +263,12 @@ UNIT_ROUNDS(fenced, 0, 2)
 }
 
 /* near_rma_quiet() succeeds when all messages and operations are complete. */
-UNIT_TEST(quiet)
+UNIT_TEST(quiet_ends_when_all_is_complete)
 {
 	int i;
 
 	ck_assert_int_eq(near_rma_quiet(a.rig->port, to_b), 0);
-	message_not_taken();
+	message_left_in_ring();
 	for (i = 0; i < 50; i++) {
 		ck_assert_int_eq(near_rma_quiet(a.rig->port, to_b), -EAGAIN);
 		side_poll(1);
@@ -285,10 +285,10 @@ UNIT_TEST(quiet)
  * The target does not report an internal write of 0 bytes. The initiator's
  * operations end when the target closes.
  */
-UNIT_TEST(barrier_of_a_dead_peer)
+UNIT_TEST(closed_target_ends_operations)
 {
 	near_rma_tell(b.rig->port, true, true);
-	message_not_taken();
+	message_left_in_ring();
 	ck_assert_int_eq(start(NEAR_WRITE, LONG, NEAR_RMA_BEHIND), 0);
 	side_poll(5);
 	near_close(b.rig->port);
@@ -303,7 +303,7 @@ UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
  * If the target reports operations (remote data or counters), it reports them
  * before later messages. It does not report failed operations.
  */
-UNIT_LOOP(told_in_order, 0, 4)
+UNIT_LOOP(reports_precede_later_messages, 0, 4)
 {
 	bool data = _i < 2, fails = _i == 1;
 

@@ -11,7 +11,7 @@
 
 UNIT_CASE("small", setup, side_teardown);
 
-UNIT_TEST(taken)
+UNIT_TEST(small_operation_takes_fast_path)
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
 
@@ -41,7 +41,7 @@ UNIT_TEST(taken)
 	ck_assert_ptr_eq(a.rig->port->watch, &a.rig->port->watched);
 }
 
-UNIT_TEST(taken_by_an_atomic)
+UNIT_TEST(atomic_takes_fast_path)
 {
 	uint64_t value = 37;
 
@@ -59,7 +59,7 @@ UNIT_TEST(taken_by_an_atomic)
 UNIT_CASE("without a ring", setup_without, side_teardown);
 
 /* b has no ring to a: it attaches to one when it needs it for a reply. */
-UNIT_LOOP(without_a_ring, 0, 2)
+UNIT_LOOP(reply_attaches_ring, 0, 2)
 {
 	usual(NEAR_WRITE, SIDE_KEY);	/* b sends no reply to a write */
 	both_poll();
@@ -78,7 +78,7 @@ UNIT_CASE("small", setup, side_teardown);
  * The buffer may be reused after the call, even if the initiator later executes
  * the operation itself.
  */
-UNIT_TEST(copied)
+UNIT_TEST(buffer_is_reusable_after_call)
 {
 	struct small put = call(NEAR_WRITE);
 	uint8_t copy[8];
@@ -150,7 +150,7 @@ static void left(const char *name, struct small what)
 }
 
 /* The fast path is excluded, and the attempt changes nothing. */
-UNIT_ROUNDS(leaves_it, 0, ARRAY_SIZE(leaves))
+UNIT_ROUNDS(excluded_fast_path_changes_nothing, 0, ARRAY_SIZE(leaves))
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
 	struct small add = adding();
@@ -190,7 +190,7 @@ UNIT_ROUNDS(leaves_it, 0, ARRAY_SIZE(leaves))
 }
 
 /* A read-only region: reads take the fast path, writes do not. */
-UNIT_TEST(rights)
+UNIT_TEST(read_only_region_rejects_write)
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
 	struct small add = adding();
@@ -212,7 +212,7 @@ UNIT_TEST(rights)
  * While the ring is full the fast path fails; when it has space, the next
  * operation succeeds.
  */
-UNIT_TEST(full_ring)
+UNIT_TEST(full_ring_excludes_fast_path)
 {
 	struct near_tx *tx = &to_b->tx;
 	uint64_t tail = tx->tail;
@@ -258,7 +258,7 @@ static const struct {
  * The target's own fast path does not apply: it executes the operation on its
  * slow path.
  */
-UNIT_ROUNDS(target_leaves_it, 0, ARRAY_SIZE(others))
+UNIT_ROUNDS(slow_target_executes, 0, ARRAY_SIZE(others))
 {
 	enum near_verb verb = others[_i].verb;
 	uint64_t value = 9;
@@ -287,7 +287,7 @@ UNIT_ROUNDS(target_leaves_it, 0, ARRAY_SIZE(others))
  * The region is removed before the target executes the operation: the reply is
  * an error.
  */
-UNIT_LOOP(region_goes, 0, 2)
+UNIT_LOOP(removed_region_returns_error, 0, 2)
 {
 	struct small what = _i ? call(NEAR_READ) : call(NEAR_WRITE);
 

@@ -13,7 +13,7 @@ UNIT_CASE("ends", setup, side_teardown);
  * While there is no other work, a poll checks only the active rings and the
  * poll word.
  */
-UNIT_TEST(watched)
+UNIT_TEST(poll_checks_rings_and_poll_word)
 {
 	struct near_port *port = a.rig->port;
 
@@ -80,7 +80,7 @@ static void pass_delegs(uint64_t count)
  * After a rejection half of the operation numbers that a slot can hold, or
  * nearly all, are used up. Each operation must still get its own reply.
  */
-UNIT_LOOP(refused_long_ago, 0, 3)
+UNIT_LOOP(reply_matches_after_number_wrap, 0, 3)
 {
 	/* these look like 0, or like the number in the last slot */
 	static const uint64_t last[] = {
@@ -121,7 +121,7 @@ static void answer(uint64_t id, uint32_t len)
  * The target replies with half of an atomic's result, and then with all of it:
  * it is disconnected as faulty.
  */
-UNIT_TEST(answered_twice)
+UNIT_TEST(second_reply_disconnects)
 {
 	struct near_rma_op *op;
 	uint32_t i = 0;
@@ -143,7 +143,7 @@ UNIT_TEST(answered_twice)
  * Two targets: operations to both complete, although only one of them has the
  * poll word.
  */
-UNIT_TEST(two_targets)
+UNIT_TEST(operations_on_two_targets_complete)
 {
 	struct near_peer *to_c, *put_to = to_b;
 	struct rig *third = rig_open(false);
@@ -181,7 +181,7 @@ UNIT_TEST(two_targets)
 }
 
 /* The peer with the poll word fails: the poll word is reset. */
-UNIT_TEST(peer_goes)
+UNIT_TEST(failed_peer_resets_poll_word)
 {
 	struct near_port *port = a.rig->port;
 

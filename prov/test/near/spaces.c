@@ -68,7 +68,7 @@ static void skip(const char *test, const char *reason)
 /*
  * Read the address from the other process; false: the process could not start.
  */
-static bool told(int fd, struct near_addr *addr)
+static bool read_address(int fd, struct near_addr *addr)
 {
 	return read(fd, addr, sizeof(*addr)) == sizeof(*addr);
 }
@@ -144,7 +144,7 @@ static pid_t start(int flags, struct near_addr *addr)
 		echo(fd[1], flags);
 	}
 	close(fd[1]);
-	if (told(fd[0], addr)) {
+	if (read_address(fd[0], addr)) {
 		close(fd[0]);
 		return pid;
 	}
@@ -191,7 +191,7 @@ static void exchange(const struct space *space, const struct near_addr *addr)
 
 UNIT_CASE("spaces", NULL, NULL);
 
-UNIT_LOOP(space, 0, SPACES)
+UNIT_LOOP(peers_of_namespaces_communicate, 0, SPACES)
 {
 	struct near_addr addr;
 	pid_t pid;
@@ -242,7 +242,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 }
 
 /* The exchange between processes of an ordinary user. */
-UNIT_LOOP(ordinary_user, 0, SPACES)
+UNIT_LOOP(ordinary_users_communicate, 0, SPACES)
 {
 	struct near_addr addr;
 	pid_t pid = start_ordinary(spaces[_i].name, spaces[_i].flags, &addr);
@@ -257,7 +257,7 @@ UNIT_LOOP(ordinary_user, 0, SPACES)
  * A peer that has neither a readable /proc entry nor a socket cannot be
  * reached. Sends fail, but it is not reported as failed.
  */
-UNIT_LOOP(no_socket, 0, 2)
+UNIT_LOOP(peer_without_socket_is_unreachable, 0, 2)
 {
 	struct near_addr addr;
 	struct near_peer *peer;
@@ -278,7 +278,7 @@ UNIT_LOOP(no_socket, 0, 2)
  * Yama restricts access to the memory of other processes: messages arrive all
  * the same.
  */
-UNIT_LOOP(ptrace_scope, 0, 2)
+UNIT_LOOP(messages_pass_under_yama, 0, 2)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -337,7 +337,7 @@ static void reuse(void)
 		for (;;)
 			pause();
 	}
-	told(fd[0], &ours);
+	read_address(fd[0], &ours);
 	unit_kill(pid);
 	usleep(50000);	/* the unit of start times is a tick */
 	/*
@@ -354,7 +354,7 @@ static void reuse(void)
 		for (;;)
 			pause();
 	}
-	told(fd[0], &ours);
+	read_address(fd[0], &ours);
 	if (ours.pid != pid)
 		_exit(78);
 	rig_until(us, NULL, 2);
@@ -367,7 +367,7 @@ static void reuse(void)
 	_exit(failed == 1 && got[0] != 0xee ? 0 : 80);
 }
 
-UNIT_TEST(pid_comes_again)
+UNIT_TEST(reused_pid_is_not_read)
 {
 	int status;
 	pid_t pid;
@@ -461,7 +461,7 @@ static pid_t two_in_a_namespace(int fd, bool groups)
  * of getpid(). Each process must find its own pid and start time there
  * nevertheless. _i is 1: with many groups.
  */
-UNIT_LOOP(proc_of_outside, 0, 2)
+UNIT_LOOP(outer_proc_yields_own_pid, 0, 2)
 {
 	struct itself itself[2];
 	uint64_t ns, start;

@@ -85,7 +85,7 @@ static void arrives(int i, enum rig_kind kind)
 
 UNIT_CASE("spread", setup, rig_close_all);
 
-UNIT_TEST(to_all)
+UNIT_TEST(first_peer_reads_others_get_ring)
 {
 	int i;
 
@@ -98,7 +98,7 @@ UNIT_TEST(to_all)
 /*
  * A poll ends the fan-out, because the first peer may have finished its read.
  */
-UNIT_TEST(not_after_a_poll)
+UNIT_TEST(poll_ends_fanout)
 {
 	ck_assert(!sends(0, big, LEN));
 	rig_poll(a, 1);
@@ -107,7 +107,7 @@ UNIT_TEST(not_after_a_poll)
 }
 
 /* Different buffers, or several messages to one peer, are no fan-out. */
-UNIT_TEST(not_what_is_another)
+UNIT_TEST(other_buffer_ends_fanout)
 {
 	ck_assert(!sends(0, big, LEN));
 	ck_assert(!sends(0, big, LEN));
@@ -117,14 +117,14 @@ UNIT_TEST(not_what_is_another)
 	ck_assert(!sends(1, big, LEN));
 }
 
-UNIT_TEST(not_what_is_longer)
+UNIT_TEST(longer_message_is_no_fanout)
 {
 	ck_assert(!sends(0, big, LEN + 1));
 	ck_assert(!sends(1, big, LEN + 1));
 }
 
 /* If a ring is full, the message uses rendezvous; the order is kept. */
-UNIT_TEST(not_into_a_full_ring)
+UNIT_TEST(full_ring_uses_rendezvous)
 {
 	uint32_t n = 0, i;
 
@@ -142,7 +142,7 @@ UNIT_TEST(not_into_a_full_ring)
 UNIT_CASE("poor", setup_poor, rig_close_all);
 
 /* A ring that is too small for the message grows for the next fan-out. */
-UNIT_TEST(grows)
+UNIT_TEST(small_ring_grows_for_fanout)
 {
 	uint32_t tier;
 

@@ -203,7 +203,7 @@ UNIT_ROUNDS(writes_and_reads, 0, 2 * 3 * LENGTHS)
 }
 
 /* One operation with buffers in device memory and in host memory. */
-UNIT_TEST(mixed_buffers)
+UNIT_TEST(mixed_buffers_are_copied)
 {
 	const struct iovec iov[] = {
 		{ gpu.base + LEN, 300000 }, { local, 5 },
@@ -223,7 +223,7 @@ UNIT_TEST(mixed_buffers)
 }
 
 /* Operations that are pending at the same time take effect in order. */
-UNIT_TEST(in_order)
+UNIT_TEST(pending_operations_keep_order)
 {
 	int i;
 
@@ -243,7 +243,7 @@ UNIT_TEST(in_order)
  * A message and a remote event arrive after all bytes of the operation before
  * them.
  */
-UNIT_TEST(before_messages_and_events)
+UNIT_TEST(event_follows_all_bytes)
 {
 	int i, ret;
 
@@ -271,7 +271,7 @@ UNIT_TEST(before_messages_and_events)
  * Operations without the right of access are rejected; some others are left to
  * the embedder.
  */
-UNIT_TEST(refused)
+UNIT_TEST(missing_right_is_rejected)
 {
 	uint64_t one = 1;
 	const struct iovec iov = { &one, 8 };
@@ -291,7 +291,7 @@ UNIT_TEST(refused)
 }
 
 /* The region is closed during a write: the remaining parts are rejected. */
-UNIT_TEST(region_closed)
+UNIT_TEST(region_closed_during_write_is_rejected)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, AT_A | AT_B, 0, LEN, NEAR_RMA_DATA),
 			 0);
@@ -306,7 +306,7 @@ UNIT_TEST(region_closed)
 }
 
 /* Call _i of the device library fails: its operation fails, others succeed. */
-UNIT_ROUNDS(driver_fails, 0, 2 * 42)
+UNIT_ROUNDS(failed_driver_call_fails_operation, 0, 2 * 42)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
 
@@ -326,7 +326,7 @@ UNIT_ROUNDS(driver_fails, 0, 2 * 42)
 }
 
 /* Call _i + 1 of the device library fails: one of two writes has no event. */
-UNIT_ROUNDS(one_of_two_fails, 0, 44)
+UNIT_ROUNDS(failed_write_has_no_event, 0, 44)
 {
 	gpu.fail_at = _i + 1;
 	ck_assert_int_eq(start(NEAR_WRITE, AT_A | AT_B, 0, LEN, NEAR_RMA_DATA),
@@ -341,7 +341,7 @@ UNIT_ROUNDS(one_of_two_fails, 0, 44)
 /*
  * A write of 0 bytes completes, has its event, and delays no other operation.
  */
-UNIT_ROUNDS(no_bytes, 0, 3)
+UNIT_ROUNDS(empty_write_completes, 0, 3)
 {
 	int ended = start(NEAR_WRITE, 1 + _i, 0, 0, NEAR_RMA_DATA);
 
@@ -354,7 +354,7 @@ UNIT_ROUNDS(no_bytes, 0, 3)
 }
 
 /* a or b closes while copies are pending: nothing is copied afterwards. */
-UNIT_ROUNDS(closes, 0, 2 * 2 * 12)
+UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 2 * 12)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
 	bool target = _i / 2 % 2;
@@ -384,7 +384,7 @@ UNIT_ROUNDS(closes, 0, 2 * 2 * 12)
 }
 
 /* All stages are in use: an operation fails with -ENOSPC. */
-UNIT_TEST(no_stage)
+UNIT_TEST(missing_stage_returns_enospc)
 {
 	memset(a.table->stages, 0xff, sizeof(a.table->stages));
 	ck_assert_int_eq(start(NEAR_WRITE, AT_A, 0, 8, 0), -ENOSPC);
@@ -394,7 +394,7 @@ UNIT_TEST(no_stage)
 }
 
 /* Invalid requests of a peer: it is disconnected. */
-UNIT_ROUNDS(hostile, 0, 6)
+UNIT_ROUNDS(invalid_request_disconnects, 0, 6)
 {
 	struct near_slot *slot;
 

@@ -59,7 +59,7 @@ static void expect(uint64_t key, bool there)
 UNIT_CASE("table", setup, teardown);
 
 /* Many keys are added, in different orders; every third is removed. */
-UNIT_LOOP(comes_and_goes, 0, 3)
+UNIT_LOOP(table_and_copy_agree, 0, 3)
 {
 	static const uint64_t steps[] = { 1, 1ull << 32, 0x9e3779b97f4a7c15u };
 	uint64_t step = steps[_i], i;
@@ -86,7 +86,7 @@ static uint8_t *shared(void)
 	return map;
 }
 
-UNIT_TEST(garbage)
+UNIT_TEST(changed_copy_is_not_trusted)
 {
 	struct near_region_entry seen;
 	uint8_t *map = shared();
@@ -116,7 +116,7 @@ UNIT_TEST(garbage)
 }
 
 /* The entry found last stays valid until the table changes. */
-UNIT_TEST(known)
+UNIT_TEST(cached_entry_is_valid_until_change)
 {
 	struct near_region_entry seen;
 
@@ -134,7 +134,7 @@ UNIT_TEST(known)
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EKEYREJECTED);
 }
 
-UNIT_TEST(another_file)
+UNIT_TEST(other_file_is_rejected)
 {
 	struct near_table_view *other = NULL;
 	int pair[2];
@@ -201,7 +201,7 @@ UNIT_TEST(another_file)
 
 UNIT_CASE("atomics", NULL, NULL);
 
-UNIT_TEST(operations)
+UNIT_TEST(atomics_compute_result)
 {
 	APPLY_INT(NEAR_INT8, int8_t);
 	APPLY_INT(NEAR_UINT8, uint8_t);
@@ -225,7 +225,7 @@ UNIT_TEST(operations)
 }
 
 /* An addition to NaN ends: it is not repeated without end. */
-UNIT_TEST(not_a_number)
+UNIT_TEST(addition_to_nan_ends)
 {
 	double target = NAN, one = 1;
 
@@ -233,7 +233,7 @@ UNIT_TEST(not_a_number)
 	ck_assert(isnan(target));
 }
 
-UNIT_TEST(not_valid)
+UNIT_TEST(invalid_operation_is_rejected)
 {
 	ck_assert(!near_atomic_valid(NEAR_BOR, NEAR_FLOAT));
 	ck_assert(!near_atomic_valid(NEAR_MIN, NEAR_FLOAT_COMPLEX));

@@ -98,7 +98,7 @@ UNIT_CASE("unmet", setup, rig_close_all);
 /*
  * A port closes while its process continues, before any message: this is found.
  */
-UNIT_LOOP(closed_unmet, 0, ARRAY_SIZE(closings))
+UNIT_LOOP(closed_unmet_port_is_found, 0, ARRAY_SIZE(closings))
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -120,7 +120,7 @@ UNIT_LOOP(closed_unmet, 0, ARRAY_SIZE(closings))
  * An open port is not taken for a failed one. The first message uses the
  * descriptor that the check has opened.
  */
-UNIT_TEST(open_unmet)
+UNIT_TEST(open_unmet_port_has_not_failed)
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -138,7 +138,7 @@ UNIT_TEST(open_unmet)
  * When the peer has sent, its ring shows whether it is closed: the descriptor
  * is closed.
  */
-UNIT_TEST(unmet_until_it_sends)
+UNIT_TEST(descriptor_is_closed_after_first_message)
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -154,7 +154,7 @@ UNIT_TEST(unmet_until_it_sends)
 }
 
 /* A process that sleeps often does not check these peers at each wakeup. */
-UNIT_TEST(sleeps_among_unmet)
+UNIT_TEST(wakeups_do_not_check_unmet_peers)
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
