@@ -226,7 +226,7 @@ bench_order_is_random()
 part_scripts()
 {
 	local script
-	for script in contrib/{apps,bench,bundle,check,demo,env,gpu,hosts,proofs/run,proofs/safety/run,release,torture} \
+	for script in contrib/{apps,bench,bundle,check,demo,env,gpu,hosts,proofs/run,proofs/{litmus,safety}/run,release,torture} \
 		fabtests/run; do
 		result "$script --help" prints_usage "$duo_src/$script"
 	done
