@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "near/rma/ops.h"
@@ -381,6 +382,34 @@ UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 2 * 12)
 			.memory = NEAR_MEMORY }), 0);
 	}
 	ck_assert_int_eq(gpu.under_way, 0);
+}
+
+/*
+ * The target has no file descriptor for the initiator's region table: the
+ * operation fails. Later, with a descriptor, the next one succeeds.
+ */
+UNIT_TEST(target_without_descriptors)
+{
+	const int ended = start(NEAR_WRITE, 0, 0, 8, 0);
+	const uint32_t first = ended ? 0 : 1;
+	struct rlimit limit, few;
+
+	ck_assert_int_ge(ended, 0);
+	side_until(first, true);
+	/* b can reply to a */
+	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
+			 0);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	few = (struct rlimit) { 0, limit.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &few);
+	ck_assert_int_eq(start(NEAR_WRITE, AT_B, 0, 8, 0), 0);
+	side_poll(20);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ck_assert_uint_eq(a.done, first + 1);
+	ck_assert_int_eq(a.err, EMFILE);
+	ck_assert_int_eq(start(NEAR_WRITE, AT_B, 0, 8, 0), 0);
+	side_until(first + 2, true);
+	ck_assert_mem_eq(gpu.shadow, local, 8);
 }
 
 /* All stages are in use: an operation fails with -ENOSPC. */

@@ -70,19 +70,27 @@ static int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 	return ret;
 }
 
-/*
- * Maps the peer's stage, for the peer's operations on memory of this process.
- */
-static int near_stage_open_theirs(struct near_rma_peer *at, int index)
+/* Maps the peer's stage, for operations on memory of this process. */
+static int near_stage_open_theirs(struct near_port *port,
+				  struct near_rma_peer *at, int index)
 {
-	struct near_stage *stage = &at->staging->theirs;
+	struct near_staging *staging = at->staging;
+	struct near_stage *stage = &staging->theirs;
 	const struct near_table_view *view;
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
+	/* if an attempt has failed, a file descriptor may be free now */
+	at->view_tried = at->view;
 	view = near_rma_view(at);
-	if (!view)
+	if (!view) {
+		near_log(port, staging->no_view, "peer %d: cannot open its "
+			 "region table; its transfers of device memory fail "
+			 "until a file descriptor is free: raise RLIMIT_NOFILE",
+			 at->peer->addr.pid);
+		staging->no_view = true;
 		return -EMFILE;
+	}
 	return near_table_view_has(view, index) ?
 	       near_stage_map(stage, view->fd, index) : -EPROTO;
 }
@@ -376,7 +384,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 	    (at->rejected == ask->id || at->failed == ask->id))
 		/* an earlier part of the operation has failed */
 		return EIO;
-	ret = staging ? -near_stage_open_theirs(at, ask->type) : ENOMEM;
+	ret = staging ? -near_stage_open_theirs(port, at, ask->type) : ENOMEM;
 	if (!ret)
 		ret = near_stage_where(port, ask, reply->addr, &memory,
 				       &device);

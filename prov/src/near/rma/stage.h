@@ -59,6 +59,7 @@ struct near_staging {
 	 * Stages for operations of this port, and for operations of the peer.
 	 */
 	struct near_stage ours, theirs;
+	bool no_view;	/* it was logged that the region table is not open */
 	/*
 	 * Number of chunks that were ever taken; number of those that were
 	 * freed.
