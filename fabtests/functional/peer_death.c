@@ -69,15 +69,13 @@ static struct {
 	int rounds;
 } far;
 
-/* In the peer: counts a step; exits after the last one. */
+/* In the peer: counts a step; ends the process by SIGKILL after the last. */
 static void ft_step(void)
 {
 	if (steps_left--)
 		return;
 	kill(getpid(), SIGKILL);
-	/*
-	 * a signal to itself has no effect in the first process of a namespace
-	 */
+	/* the signal has no effect in the first process of a namespace */
 	_exit(FT_GONE);
 }
 
@@ -160,9 +158,7 @@ static void ft_peer_by_name(void)
 	ft.opts.prov = prov;
 }
 
-/*
- * Starts a peer that exits after this number of steps; -1: runs until killed.
- */
+/* Starts a peer that ends after this number of steps; -1: when killed. */
 static void ft_start(struct ft_child *peer, int steps)
 {
 	peers++;
@@ -177,10 +173,7 @@ static void ft_start(struct ft_child *peer, int steps)
 	ft_peer(peer);
 }
 
-/*
- * Main function of the process that runs the core alone: it answers each
- * message.
- */
+/* Main function of the process on the core alone: answers each message. */
 static void ft_far_main(const struct ft_child *parent)
 {
 	const struct ft_cfg plain = { .plain = true };

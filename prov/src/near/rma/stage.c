@@ -96,9 +96,8 @@ static int near_stage_open_theirs(struct near_port *port,
 }
 
 /*
- * Copies between a stage and memory. Host memory (device is NULL): the copy is
- * complete at return. Device memory: starts the copy and stores the copy's
- * handle in *copy, for near_device.done().
+ * Copies host memory (device is NULL) to or from a stage; or starts a copy of
+ * device memory and stores the handle for near_device.done() in *copy.
  */
 static int near_stage_copy(struct near_staging *staging,
 			   struct near_stage *stage, void *device, void *to,
@@ -344,10 +343,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	return true;
 }
 
-/*
- * Looks up the target address of a request. Returns 0 or a positive errno
- * value.
- */
+/* Looks up a request's target address. Returns 0 or a positive errno value. */
 static int near_stage_where(struct near_port *port,
 			    const struct near_rma_slot *ask, uint64_t addr,
 			    uint8_t **memory, void **device)
