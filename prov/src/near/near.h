@@ -3,10 +3,9 @@
 
 /*
  * near: a transport for messages, RMA and atomics between processes of one host
- * and one user, over shared memory. near does not depend on libfabric. It
- * leaves to the embedder's callbacks (struct near_sink) to match messages with
- * receives and to queue messages. docs/near/design.md describes the memory
- * layout and the protocols.
+ * and one user, over shared memory. near does not depend on libfabric. The
+ * embedder's callbacks (struct near_sink) match messages with receives, and
+ * queue messages. docs/near/design.md has the memory layout and the protocols.
  *
  * The embedder must serialize all calls for a port. near calls the sink within
  * near_poll() only. Errors are negative errno values. The functions of the data
@@ -95,7 +94,7 @@ struct near_sink {
 	 * value.
 	 */
 	void (*sent)(void *ctx, void *cookie, int err);
-	/* A peer was created: by near_peer_get(), or by a sender. */
+	/* A peer was created, by near_peer_get() or for a new sender. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/*
 	 * The peer failed or closed; its messages were delivered, its
@@ -126,10 +125,10 @@ struct near_attr {
 /* Opens a port. */
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Opens the port's socket for the fd exchange. Peers that cannot open this
- * process's descriptors in /proc require it: for example peers in another pid
- * namespace. dir: directory for the socket, which the peers share; -1: an
- * abstract name, which exists in this network namespace only.
+ * Opens the port's socket for the fd exchange, for peers that cannot open this
+ * process's descriptors in /proc, for example in another pid namespace. dir:
+ * directory for the socket, which the peers share; -1: an abstract name, which
+ * exists in this network namespace only.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes the sockets of closed ports from a directory. */
@@ -222,7 +221,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 
 /*
  * True if the CPUs of this thread are oversubscribed by processes that
- * communicate with each other. If not, a waiting thread should not call
+ * communicate with each other. If false, a waiting thread should not call
  * sched_yield(), which would give the CPU to an unrelated process for
  * milliseconds.
  *
@@ -251,9 +250,9 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
 /*
  * Sleeping: near_wait_fd() returns a descriptor, or -errno. After near_arm()
- * has returned 0, this descriptor becomes readable when something arrives, or
- * when a call of another thread adds work for polls. -EAGAIN: there is work
- * now, so poll instead.
+ * has returned 0, this descriptor becomes readable when a slot arrives, a peer
+ * fails, or a call of another thread adds work for polls. -EAGAIN: there is
+ * work now, so poll instead.
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
@@ -272,7 +271,7 @@ bool near_woken(struct near_port *port);
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-#define NEAR_MAY_DEVICE 2	/* left shift of the two, for device memory */
+#define NEAR_MAY_DEVICE 2	/* left shift of both flags for device memory */
 
 struct near_region_entry {
 	uint64_t key;
@@ -290,7 +289,7 @@ struct near_table;
 /* Opens a table. staged: with address space for chunks (device memory). */
 int near_table_open(struct near_table **table, bool staged);
 void near_table_close(struct near_table *table);
-/* Returns 0; -ENOKEY: key in use; -ENOSPC: table full; -ENOMEM. */
+/* Adds a region. Returns 0; -ENOKEY: key in use; -ENOSPC: full; -ENOMEM. */
 int near_table_add(struct near_table *table,
 		   const struct near_region_entry *entry);
 /* Removes the region with this key, if there is one. */

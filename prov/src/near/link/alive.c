@@ -342,8 +342,8 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Finds peers that have failed. all: include the checks that cost system calls,
- * of peers without a pidfd and peers without a ring to them.
+ * Finds peers that have failed. all: also check peers without a pidfd, and
+ * peers to which this port has no ring. These checks cost system calls.
  */
 static void near_port_look(struct near_port *port, bool all)
 {

@@ -27,8 +27,8 @@ bool near_barrier_begin(void);
  */
 bool near_barrier_ready(void);
 /*
- * Executes the barrier. False: it failed, for example because the kernel has no
- * memory; nothing is guaranteed then.
+ * Executes the barrier. False: membarrier has failed, for example because the
+ * kernel has no memory. Then assume that no thread has executed a barrier.
  */
 bool near_barrier(void);
 

@@ -91,7 +91,7 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		/* not monitored: a later datagram brings another pidfd */
+		/* not monitored now; a later datagram brings a new pidfd */
 		close(fd);
 	else
 		peer->pidfd = fd;
@@ -129,8 +129,8 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Keeps the descriptors in msg. A peer that has sent a request will attach to a
- * ring of this port: it gets a reply, and is kept as a peer.
+ * Keeps the descriptors in msg. A peer that has sent a request gets a reply,
+ * and is kept, because it will attach to a ring of this port.
  */
 static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 			  struct near_fdx_msg *msg)

@@ -3,8 +3,9 @@
 
 /*
  * fd exchange: two ports pass their descriptors to each other over UNIX
- * datagram sockets, if /proc/PID/fd/N of the peer's process cannot be opened:
- * the peer is in another pid namespace, or this process has no permission.
+ * datagram sockets, if /proc/PID/fd/N of the peer's process cannot be opened,
+ * because the peer is in another pid namespace or this process has no
+ * permission.
  *
  * A datagram carries all descriptors of the port that sends it. So one request
  * and one reply suffice: the port that receives a request also gets the
@@ -12,9 +13,8 @@
  * sending process, which reports the exit of this process in every namespace.
  * fdx_socket.c has the socket, fdx.c the handling of requests and replies.
  *
- * Cost: two system calls per datagram while peers connect; one system call
- * every NEAR_FDX_MS to read the socket, and each ms for some time after a
- * request.
+ * Cost: two system calls per datagram while peers connect; one read of the
+ * socket every NEAR_FDX_MS, and every ms for NEAR_ASKED_MS after a request.
  */
 #ifndef NEAR_LINK_FDX_H
 #define NEAR_LINK_FDX_H
@@ -27,7 +27,7 @@
 enum near_fdx_kind {
 	NEAR_FDX_REQUEST,
 	NEAR_FDX_REPLY,
-	NEAR_FDX_DENIED, /* rejected: another user; no descriptors */
+	NEAR_FDX_DENIED, /* rejects another user's request; no descriptors */
 	NEAR_FDX_KINDS
 };
 
@@ -44,8 +44,8 @@ struct near_fdx_msg {
 	ssize_t size;
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;
-	bool cut;		/* descriptors were lost: too many open files */
-	bool known;		/* cred is valid: the kernel has added it */
+	bool cut;	/* descriptors were lost, as too many files are open */
+	bool known;		/* the kernel has added cred */
 	struct ucred cred;
 	struct sockaddr_un name;
 	socklen_t name_len;

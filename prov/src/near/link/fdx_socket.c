@@ -308,8 +308,8 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * Compares the names of the sockets. In a directory no comparison is necessary:
- * only processes of this user can create a socket there.
+ * Compares the names of the sockets. In a directory no comparison is necessary,
+ * because only processes of this user can create a socket there.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

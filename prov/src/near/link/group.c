@@ -11,7 +11,7 @@
 
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8	/* limit of groups: the process's group and all above */
+#define NEAR_GROUPS 8	/* limit of groups: the process's and its ancestors */
 #define NEAR_GROUP_PATH 512
 #define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
 #define NEAR_V2 "/sys/fs/cgroup"

@@ -3,10 +3,9 @@
 
 /*
  * Memory that the control groups of this process still permit. If a group is at
- * its limit, fallocate() does not fail: the kernel kills a process of the
- * group. So near checks the groups before each allocation. The check is best
- * effort, because other processes may allocate between the check and the
- * allocation.
+ * its limit, fallocate() does not fail; instead the kernel kills a process of
+ * the group. So near checks the groups before each allocation. The check is
+ * best effort, because other processes may allocate memory after the check.
  *
  * Cost: used when peers connect and rings are resized only. Reads two small
  * files per group with a limit, and a third one if the group is close to its

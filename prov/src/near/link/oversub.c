@@ -29,7 +29,7 @@ static size_t near_cpus_count(const struct near_cpus *cpus)
 	return (size_t)CPU_COUNT_S(sizeof(*cpus), cpus->set);
 }
 
-/* CPUs, and the number of processes that may run on no others. */
+/* CPUs, and the number of processes that may run on no other CPUs. */
 struct near_oversub_set {
 	struct near_cpus cpus;
 	size_t processes;
@@ -97,7 +97,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	struct near_oversub_set ours = { .processes = 1 + others }, all = ours;
 
 	if (near_cpus_of(0, &ours.cpus))
-		/* unknown CPUs: to yield is correct, at worst slow */
+		/* if the CPUs are unknown, yielding is correct, if slow */
 		return true;
 	if (count + others < near_cpus_count(&ours.cpus))
 		return false;

@@ -358,7 +358,7 @@ static const char *near_connect_remedy(int err)
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
-	/* ticks end the peer's operations with ECONNRESET */
+	/* the peer has failed; ticks end its operations with ECONNRESET */
 	if (err == -ESRCH) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -390,8 +390,8 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
 	/*
-	 * Monitor the process before the segment is opened: then a process that
-	 * has reused the pid is detected.
+	 * Monitor the process before the segment is opened, so that a process
+	 * that has reused the pid is detected.
 	 */
 	int fd, ret = near_watch(port, peer);
 

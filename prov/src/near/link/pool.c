@@ -32,8 +32,8 @@ int near_pool_grow(struct near_pool *pool)
 	if (first >= pool->limit)
 		return -EAGAIN;
 	/*
-	 * If the number of chunks is 0 or a power of two, the array of chunks
-	 * is full: double the array.
+	 * The array of chunks is full if the number of chunks is 0 or a power
+	 * of two. Then double the array.
 	 */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *

@@ -3,7 +3,7 @@
 
 /*
  * Pool of objects of one size, which never move. If all objects are in use, the
- * pool allocates a chunk of new ones; it frees chunks only in near_pool_fini().
+ * pool allocates a chunk of new objects. near_pool_fini() frees all chunks.
  *
  * An id names one use of an object: the object's index and a count of its uses.
  * After near_pool_put() the id finds nothing, so it is safe to look up an id

@@ -28,7 +28,7 @@
 enum near_peer_state {
 	NEAR_PEER_NEW,		/* no ring to the peer yet */
 	NEAR_PEER_OPEN,
-	NEAR_PEER_CLOSED_OFF,	/* alive, but cannot be sent to */
+	NEAR_PEER_CLOSED_OFF,	/* alive, but this port cannot send to it */
 	NEAR_PEER_GONE,		/* failed or closed; the last state */
 };
 
@@ -110,7 +110,7 @@ struct near_rx_ring {
 	uint32_t resizes;
 	/* Only link/ring_budget.c uses the next four fields. */
 	bool shrink_asked;	/* a shrink of this ring was requested */
-	bool starved;		/* a request to grow was not granted */
+	bool starved;		/* the sender's request to grow failed */
 	uint32_t idle_checks;	/* consecutive checks without a message */
 	uint64_t seen;		/* rx.head at the last check */
 	uint64_t delegs;	/* last value stored in near_ctl.done */
@@ -180,7 +180,7 @@ struct near_port {
 	uint32_t active_count;
 	uint32_t polls;
 	uint32_t tick_at;	/* value of polls at the next tick */
-	/* peer sent to last; NULL after an arrival */
+	/* receiver of the last send; NULL after an arrival */
 	const struct near_peer *run;
 	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
@@ -196,7 +196,7 @@ struct near_port {
 	struct near_link onesided_work;
 	void *ctx;
 	const struct near_sink *sink;
-	bool fence;		/* no membarrier in this process: use fences */
+	bool fence;	/* use fences, because this process has no membarrier */
 	bool barrier_failed;	/* a failure of membarrier was logged */
 	bool reads;	/* single copy is permitted: !near_attr.no_cma */
 	uint32_t dying;		/* number of draining peers */
@@ -205,7 +205,7 @@ struct near_port {
 	uint32_t swept;		/* value of polls at the last sweep */
 	uint64_t ticked_ms;
 	uint64_t checked_ms;
-	uint64_t looked_ms;	/* last check that made system calls per peer */
+	uint64_t looked_ms;	/* last check with system calls per peer, ms */
 	bool rings_due;		/* the next tick must check rings */
 	uint64_t fdx_ms;	/* last read of the socket, ms */
 	uint64_t asked_ms;	/* last request to any peer, ms */
@@ -389,7 +389,8 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
  */
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
 /*
- * Makes a ring active: every poll polls it, and its sender rings no doorbell.
+ * Makes a ring active: every poll polls the ring, and its sender rings no
+ * doorbell.
  */
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /*
@@ -424,8 +425,9 @@ void near_unwatch(struct near_port *port, struct near_peer *peer);
  */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
- * True if the peer's pid may be used for a single copy: at the last check, at
- * most NEAR_CHECK_MS ago, the process existed, and no pid is reused that soon.
+ * True if the peer's pid may be used for a single copy, because the process
+ * existed at the last check. This check was at most NEAR_CHECK_MS ago, and no
+ * pid is reused so soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* True if the peer's process has exited. Cost: one or two system calls. */

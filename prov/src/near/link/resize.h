@@ -5,9 +5,9 @@
  * Resize: the sender's side. A sender requests a larger ring if its ring was
  * full several times, or too small for a message. It publishes RESIZE as the
  * last slot of the ring, and waits. The receiver first consumes all earlier
- * slots. At RESIZE it restarts the ring in place, with a size within its budget
- * (link/ring_budget.h), and stores the reply in near_ctl.size. The receiver may
- * also request that the sender resizes, by near_ctl.resize.
+ * slots. At RESIZE the receiver restarts the ring in place, with a size within
+ * its budget (link/ring_budget.h), and stores the reply in near_ctl.size. The
+ * receiver may also request a resize, by near_ctl.resize.
  */
 #ifndef NEAR_LINK_RESIZE_H
 #define NEAR_LINK_RESIZE_H
@@ -21,10 +21,10 @@ struct near_peer;
 struct near_port;
 
 struct near_resize {
-	uint64_t full_at;	/* tail when last counted in full */
+	uint64_t full_at;	/* near_tx.tail when full was last increased */
 	uint32_t count;		/* resizes so far */
 	uint32_t full;		/* times found full since the last resize */
-	uint32_t backoff;	/* value of full that causes the next request */
+	uint32_t backoff;	/* value of full at the next request */
 	uint32_t more;		/* value of near_slot.resize.more to send */
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */

@@ -13,7 +13,8 @@
  * docs/near/memory-ordering.md.
  *
  * Cost: the producer stores one cache line per message, the consumer loads it;
- * there is no atomic read-modify-write. No locks: each end belongs to one port.
+ * there is no atomic read-modify-write. Locks: none, because each end belongs
+ * to one port.
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -244,7 +245,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* for the compiler, the store below might change *tx: load it before */
+	/* load before the store below, which may change *tx for the compiler */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 

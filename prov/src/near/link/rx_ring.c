@@ -3,9 +3,9 @@
 
 /*
  * Active and idle rings of a receiver. Every poll reads the next slot of each
- * active ring. An idle ring is not polled and costs nothing: its need-doorbell
- * flag is set, so its sender rings the port's doorbell after it has published a
- * slot. A new sender rings the doorbell, too.
+ * active ring. No poll reads an idle ring. Its need-doorbell flag is set, so
+ * its sender rings the port's doorbell after it has published a slot. A new
+ * sender rings the doorbell, too.
  */
 
 #include <errno.h>

@@ -32,7 +32,7 @@ static int near_map(int fd, size_t offset, size_t span, size_t size,
 	map = mmap(NULL, span, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* a core dump would allocate the pages without memory */
+	/* a core dump would allocate memory for all pages */
 	madvise(map, span, MADV_DONTDUMP);
 	ret = near_ring_extend(map, size);
 	if (ret) {

@@ -89,7 +89,7 @@ struct near_slot {
 			uint64_t id;
 			uint64_t len;		/* bytes to copy */
 			uint64_t addr;	/* address of the receiver's buffer */
-			uint32_t round;	/* number of the copy: msg/coop.h */
+			uint32_t round;	/* number of the copy, see msg/coop.h */
 			/* unused, because each end calls near_coop_step() */
 			uint32_t step;
 		} coop;
@@ -125,7 +125,7 @@ struct near_slot {
 			uint64_t offset;
 			uint32_t len;
 			uint32_t err;
-			/* result of at most this length */
+			/* result, if it fits */
 			uint8_t bytes[NEAR_RMA_BYTES];
 		} rma_answer;
 	};
@@ -159,7 +159,7 @@ struct near_ctl {
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* Cooperative copy: steps that each end has taken, see msg/coop.h. */
 	uint64_t claims __attribute__((aligned(NEAR_LINE)));
-	uint64_t wrote;		/* steps written by the producer: msg/coop.h */
+	uint64_t wrote;		/* steps written by the producer, see coop.h */
 	/*
 	 * Numbers of two delegated operations: the last that the consumer has
 	 * finished (executed, rejected or skipped), and the first that it has
@@ -209,7 +209,7 @@ struct near_claim {
 static_assert(sizeof(struct near_claim) == NEAR_LINE, "one line a claim");
 
 /* near_segment.flags */
-/* Senders must execute a fence after each slot: the owner has no membarrier. */
+/* The owner has no membarrier, so senders execute a fence after each slot. */
 #define NEAR_SEGMENT_FENCE 1u
 
 struct near_segment {
