@@ -6,8 +6,7 @@
  * the same time. The message is divided into steps. The receiver takes steps
  * from the first on, and reads each from the sender's memory. The sender takes
  * steps from the last on, and writes each into the receiver's memory. The copy
- * ends where the two meet, so an end that is busy leaves steps to the other
- * end.
+ * ends when all steps are taken, so a busy end leaves steps to the other end.
  *
  * near_ctl.claims counts the steps that each end has taken. The word is used
  * for one message of the ring at a time. Each copy has a number, its round,

@@ -210,8 +210,8 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
 	/*
-	 * A fragment counts as a message for near_tx_taken(): operations that
-	 * must follow a message follow its fragments, too.
+	 * A fragment counts as a message for near_tx_taken(), because
+	 * operations that must follow a message must follow its fragments, too.
 	 */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);

@@ -62,8 +62,8 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 }
 
 /*
- * Cases of near_next_*(): operations of all types. The lists below are for some
- * of the types.
+ * Cases of near_next_*() for operations of all types. Each list below is for
+ * operations of some types.
  */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\

@@ -3,8 +3,8 @@
 
 /*
  * Delegated operations. A target that polls executes a small read or write
- * faster than the initiator, which needs a system call. A target that does not
- * poll would never execute it. So after a timeout the initiator revokes
+ * faster than the initiator, which needs a system call. But a target that does
+ * not poll executes no operation. So after a timeout the initiator revokes
  * delegated operations and executes them itself.
  *
  * Store buffering decides which of the two executes an operation. The target
@@ -27,11 +27,11 @@
 #include "near/rma/inline.h"
 #include "near/rma/ops.h"
 
-#define NEAR_DELEG_WRITE 1024	/* limit of a write; a read: NEAR_RMA_PART */
+#define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
 #define NEAR_DELEG_BACKOFF 3000	/* ns until a revocation: two single copies */
 #define NEAR_DELEG_PAUSE 100000	/* ns more if a revocation executed nothing */
 #define NEAR_DELEG_LEAVE 100000000	/* ns, limit of near_deleg_wait() */
-/* operations not delegated after a revocation */
+/* number of operations that are not delegated after a revocation */
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
 
@@ -74,9 +74,8 @@ static void near_deleg_lost(struct near_rma_peer *at)
 }
 
 /*
- * True if the operation is short enough: copied operands fit into near_rma_op,
- * results into near_rma_reply, and the request into a fragment
- * (near_frag_max()).
+ * True if the operation is short enough, that is, if copied operands fit into
+ * near_rma_op, results into near_rma_reply, and the request into a fragment.
  */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
@@ -91,9 +90,9 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 
 /*
  * True if the operation should be delegated. While operations of another kind
- * are pending, no operation is delegated: delegated operations are revoked
- * together and in order, and must not overtake other operations. Counts down
- * the backoff.
+ * are pending, no operation is delegated, because delegated operations are
+ * revoked together and in order, and must not overtake other operations. Counts
+ * down the backoff.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -109,7 +108,7 @@ static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 	return false;
 }
 
-/* Posts an operation, after everything that can fail. */
+/* Posts the request of an operation, then counts the operation as delegated. */
 static int near_deleg_post(struct near_port *port, struct near_rma_peer *at,
 			   struct near_rma_op *op)
 {
@@ -212,8 +211,8 @@ static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Executes a revoked operation and ends it. False: not possible now; the
- * operation remains revoked.
+ * Executes and ends a revoked operation. False: single copy is not possible
+ * now, and the operation remains revoked.
  */
 static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_op *op)
@@ -228,9 +227,7 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 		return false;
 	}
 	if (!ret && op->sent < op->args.len)
-		/*
-		 * only a part was copied: the end of the region is not mapped
-		 */
+		/* only a part was copied, as the region's end is not mapped */
 		ret = -EFAULT;
 	__atomic_store_n(&op->slot->word,
 			 near_deleg_word(word, ret ? NEAR_DELEG_FAILED

@@ -3,9 +3,9 @@
 
 /*
  * Delegated operations: small reads and writes that the target executes if it
- * polls in time; if not, the initiator revokes and executes them. See
- * delegate.c. Functions of the fast paths are inline: to start an operation
- * costs the target one store and one load.
+ * polls in time. Otherwise the initiator revokes and executes them. See
+ * delegate.c. The functions of the fast paths are inline. The start of an
+ * operation costs the target one store and one load.
  */
 #ifndef NEAR_RMA_DELEGATE_H
 #define NEAR_RMA_DELEGATE_H
@@ -28,7 +28,7 @@ enum near_deleg {
 /* result of near_deleg_execute(): release the slot */
 #define NEAR_DELEG_SKIPPED 1
 #define NEAR_DELEG_ANSWERED 2	/* release the slot, report the operation */
-#define NEAR_DELEG_MASK 0xfu	/* flags of near_slot.word, after the shift */
+#define NEAR_DELEG_MASK 0xfu	/* bits of word >> NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
 {
@@ -80,7 +80,7 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* near_delegs_due() stores when the wait of the next one begins */
+	/* near_delegs_due() stores the start of the next wait */
 	at->delegated_ns = 0;
 }
 

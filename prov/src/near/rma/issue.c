@@ -120,7 +120,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 	return 0;
 }
 
-/* Returns the bytes of the next part. */
+/* Returns the length of the next part in bytes. */
 static size_t near_rma_part_len(const struct near_rma_op *op)
 {
 	size_t left = op->args.len - op->sent;
@@ -233,7 +233,7 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 	}
 }
 
-/* Values of a reply, loaded once: a hostile peer may change the slot. */
+/* Values of a reply, loaded once because a hostile peer may change the slot. */
 struct near_rma_answer {
 	uint64_t offset;
 	uint32_t len;
@@ -324,7 +324,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* an operation may have ended: the next poll continues the next one */
+	/* the next poll must continue, because an operation may have ended */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;

@@ -151,7 +151,7 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->key = ask->key;
 	reply->addr = addr;
 	reply->err = near_rma_where(port, ask, addr, &memory);
-	/* 0, because a later operation may have the same id */
+	/* reset to 0, because a later operation may have the same id */
 	at->rejected = reply->err ? ask->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
@@ -320,7 +320,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
-/* Executes a request on the slow path. Nonzero: its slot stays in the ring. */
+/* Executes a request on the slow path. Nonzero: the slot stays in the ring. */
 static int near_rma_serve_slot(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot, uint64_t word)

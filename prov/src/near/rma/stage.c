@@ -236,7 +236,7 @@ int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 			chunk->len = NEAR_STAGE_CHUNK;
 		ret = op->args.verb == NEAR_READ ? 0 :
 		      near_chunk_copy(staging, chunk, true);
-		/* the copy failed: this chunk stands for all remaining parts */
+		/* after an error, this chunk stands for all remaining parts */
 		if (ret) {
 			op->err = -ret;
 			chunk->len = op->args.len - op->sent;
@@ -247,7 +247,7 @@ int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 	return 0;
 }
 
-/* Posts the request for a chunk that is filled. False: not possible now. */
+/* Posts a chunk's request. False: a copy is pending, or no slot is free. */
 static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 			    struct near_chunk *chunk)
 {

@@ -26,7 +26,7 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 	return at;
 }
 
-/* Removes a peer from port->onesided_work in any case. */
+/* Removes a peer from port->onesided_work, even if operations are pending. */
 static void near_rma_sleep(struct near_rma_peer *at)
 {
 	if (!at->working)

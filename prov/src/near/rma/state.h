@@ -42,9 +42,9 @@ struct near_rma {
 struct near_rma_peer {
 	struct near_peer *peer;
 	struct near_link link;		/* in port->onesided_work */
-	bool working;			/* link is in a list */
+	bool working;			/* link is in port->onesided_work */
 	bool view_tried;		/* near_rma_view_open() was called */
-	bool reading;	/* the peer answers a read, in several parts */
+	bool reading;	/* the peer is answering a read in several parts */
 	uint32_t unanswered;		/* operations begun, but not ended */
 	uint32_t expect;		/* replies that the peer still owes */
 	uint32_t owe;	/* replies that this port owes to the peer */
@@ -67,7 +67,7 @@ struct near_rma_peer {
 	 * set.
 	 */
 	uint64_t delegated_ns;
-	uint32_t skip;	/* next operations that are not delegated */
+	uint32_t skip;	/* number of next operations that are not delegated */
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
 	/* The next three fields are for staged operations. */
@@ -81,7 +81,7 @@ struct near_rma_peer {
 /* An operation of this port on memory of a peer. */
 struct near_rma_op {
 	struct near_pooled pooled;
-	struct near_link link;		/* in queue or in delegated */
+	struct near_link link;	/* in queue or delegated of near_rma_peer */
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* slot of a delegated operation */
 	/*
@@ -93,7 +93,7 @@ struct near_rma_op {
 	size_t answered;		/* bytes whose replies were received */
 	uint32_t expect;		/* replies that the target still owes */
 	bool begun;		/* counted in near_rma_peer.unanswered */
-	bool queued;			/* in queue */
+	bool queued;			/* in near_rma_peer.queue */
 	bool delegated;
 	bool small;	/* issued by the fast path of inline.h */
 	bool staged;			/* with device memory: stage.h */
@@ -132,8 +132,8 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 /* Opens the peer's region table at the first call; NULL: not readable. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /*
- * True if the next poll need not continue any operation: each waits for a slot
- * of the peer, for the poll word, or for the next tick.
+ * True if the next poll need not continue any operation, because each waits for
+ * a slot of the peer, for the poll word, or for the next tick.
  */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {

@@ -24,7 +24,7 @@
 #define NEAR_TABLE_MAX_BITS 18	/* a table of 16 MiB */
 /* limit of entries to probe in a peer's table */
 #define NEAR_TABLE_PROBES 4096
-/* attempts to read a peer's table while it changes */
+/* limit of attempts to read a peer's table while it changes */
 #define NEAR_TABLE_TRIES 64
 
 static size_t near_table_size(uint32_t bits)
@@ -172,7 +172,7 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	/* first, because a store to a page without memory could raise SIGBUS */
+	/* reserve first: a store to a page without memory could raise SIGBUS */
 	if (near_segment_reserve(table->fd, 0,
 				 near_table_size(table->bits + 1)))
 		return -ENOMEM;

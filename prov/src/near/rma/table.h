@@ -78,8 +78,8 @@ near_table_find(const struct near_table *table, uint64_t key)
 }
 
 /*
- * A peer's table, mapped read-only. The peer may be faulty: values are checked
- * before use, or are used only as addresses in the peer's process.
+ * A peer's table, mapped read-only. The peer may be faulty, so values are
+ * checked before use, or are used only as addresses in the peer's process.
  */
 struct near_table_view {
 	const struct near_table_head *head;
