@@ -101,8 +101,8 @@ struct duo_transport {
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * Sleeping, see cq/wait.c. arm() prepares a sleep: from now on an
-	 * arrival makes the descriptor of the thread's waiter readable.
+	 * Sleeping, see cq/wait.c. After arm() has returned 0, an arrival makes
+	 * the descriptor of the thread's waiter readable. arm() returns
 	 * -FI_EAGAIN: poll instead of sleeping. woken() ends a sleep. True: the
 	 * caller must wake the other sleeping threads, which must arm again.
 	 * NULL: the transport cannot wake threads.

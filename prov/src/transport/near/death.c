@@ -17,7 +17,7 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Ends a receive with an error. It must not be posted any more. */
+/* Ends a receive, which must not be posted any more, with an error. */
 static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 {
 	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECONNRESET);

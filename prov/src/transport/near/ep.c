@@ -282,9 +282,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return number;
 }
 
-/*
- * duo_transport.lives(): true if near monitors the peer, which has not failed.
- */
+/* duo_transport.lives(): true if the peer is monitored and has not failed. */
 static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
 {
 	const struct near_peer *peer = ep->near->peer[local];

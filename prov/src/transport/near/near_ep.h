@@ -46,12 +46,9 @@ struct duo_near {
 	 */
 	struct duo_rx_list frags;
 	bool onesided;			/* near_rma_open() has succeeded */
-	bool direct;	/* near executes RMA; false: the core executes all */
+	bool direct;	/* near executes RMA; false: the core executes RMA */
 	bool unordered;	/* the warning on order was logged; log no more */
-	/*
-	 * The operations for which tx/ may use near's fast path: bits of
-	 * duo_near_small().
-	 */
+	/* duo_near_small() bits of operations that near's fast path serves */
 	uint32_t small;
 	uint32_t next;	/* first peer index to try for a new peer */
 	struct near_peer *peer[DUO_LOCAL_MAX];

@@ -22,7 +22,7 @@
  * and returns 0, and the core executes RMA and atomics.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
-/* Takes over flags and counters, when the endpoint is enabled. */
+/* For fi_enable: sets near->small and calls duo_near_onesided_tell(). */
 void duo_near_onesided_start(struct duo_ep *ep);
 /* Requires peers to report operations that a counter of the endpoint counts. */
 void duo_near_onesided_tell(struct duo_ep *ep);

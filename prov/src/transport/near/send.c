@@ -15,7 +15,7 @@
 #include "device/device.h"
 #include "transport/near/near_ep.h"
 
-/* bytes of several buffers, copied on the stack */
+/* size of a buffer on the stack for a whole message, bytes */
 #define DUO_NEAR_GATHER 8192
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
 
