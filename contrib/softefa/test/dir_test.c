@@ -50,7 +50,7 @@ static void drop(const char *name)
 }
 
 /* Runs softefa in a child process. Returns the number of its devices. */
-static int a_life(void)
+static int run_child(void)
 {
 	int status, count = 0;
 	pid_t pid = fork();
@@ -77,7 +77,7 @@ static const char *const own[] = {
  * SOFTEFA_DIR names a directory of foreign files by mistake: there is no
  * device, and no file changes.
  */
-START_TEST(directory_of_others)
+START_TEST(foreign_directory_is_not_changed)
 {
 	int i;
 
@@ -85,7 +85,7 @@ START_TEST(directory_of_others)
 	ck_assert_int_eq(mkdir(dir, 0700), 0);
 	for (i = 0; i < OWN; i++)
 		touch(own[i]);
-	ck_assert_int_eq(a_life(), 0);
+	ck_assert_int_eq(run_child(), 0);
 	for (i = 0; i < OWN; i++) {
 		ck_assert_msg(there(own[i]), "%s", own[i]);
 		drop(own[i]);
@@ -95,7 +95,7 @@ START_TEST(directory_of_others)
 END_TEST
 
 /* Foreign files in softefa's directory stay, even within its trees. */
-START_TEST(files_of_others)
+START_TEST(foreign_files_are_not_removed)
 {
 	char tree[128];
 	int i;
@@ -111,7 +111,7 @@ START_TEST(files_of_others)
 	touch("sys-abcdef/precious");
 	touch("q-fe800000000000000000000000000000-1");
 	touch("db-fe800000000000000000000000000000-1");
-	ck_assert_int_eq(a_life(), 1);
+	ck_assert_int_eq(run_child(), 1);
 	ck_assert(!there("q-fe800000000000000000000000000000-1"));
 	ck_assert(!there("db-fe800000000000000000000000000000-1"));
 	ck_assert(!there("sys-abcdef/lock"));
@@ -127,13 +127,13 @@ START_TEST(files_of_others)
 END_TEST
 
 /* The directory is removed if softefa created it; otherwise it stays. */
-START_TEST(directory_is_left_as_found)
+START_TEST(directory_is_removed_by_its_creator)
 {
 	dir_use("found");
-	ck_assert_int_eq(a_life(), 1);
+	ck_assert_int_eq(run_child(), 1);
 	ck_assert(!there("."));
 	ck_assert_int_eq(mkdir(dir, 0700), 0);
-	ck_assert_int_eq(a_life(), 1);
+	ck_assert_int_eq(run_child(), 1);
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 END_TEST
@@ -142,31 +142,31 @@ END_TEST
  * A path that is too long or relative is rejected: truncated, or in another
  * working directory, it would name another directory.
  */
-START_TEST(bad_paths_are_refused)
+START_TEST(invalid_path_gives_no_device)
 {
 	char path[300] = "/dev/shm/";
 
 	memset(path + 9, 'x', 200);
 	rig_env("SOFTEFA_DIR", path);
-	ck_assert_int_eq(a_life(), 0);
+	ck_assert_int_eq(run_child(), 0);
 	path[191] = '\0';
 	ck_assert_int_ne(access(path, F_OK), 0);
 	ck_assert_int_eq(chdir("/dev/shm"), 0);
 	rig_env("SOFTEFA_DIR", "softefa-relative");
-	ck_assert_int_eq(a_life(), 0);
+	ck_assert_int_eq(run_child(), 0);
 	ck_assert_int_ne(access("softefa-relative", F_OK), 0);
 }
 END_TEST
 
 /* With the longest path permitted, all names made from it still fit. */
-START_TEST(long_path_works)
+START_TEST(longest_path_works)
 {
 	char path[192] = "/dev/shm/";
 
 	memset(path + 9, 'x', sizeof(path) - 10);
 	rig_env("SOFTEFA_DIR", path);
 	rig_env("SOFTEFA_NDEV", "32");
-	ck_assert_int_eq(a_life(), 32);
+	ck_assert_int_eq(run_child(), 32);
 	ck_assert_int_ne(access(path, F_OK), 0);
 }
 END_TEST
@@ -177,11 +177,11 @@ Suite *suite_dir(void)
 	TCase *tc = tcase_create("dir");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, directory_of_others);
-	tcase_add_test(tc, files_of_others);
-	tcase_add_test(tc, directory_is_left_as_found);
-	tcase_add_test(tc, bad_paths_are_refused);
-	tcase_add_test(tc, long_path_works);
+	tcase_add_test(tc, foreign_directory_is_not_changed);
+	tcase_add_test(tc, foreign_files_are_not_removed);
+	tcase_add_test(tc, directory_is_removed_by_its_creator);
+	tcase_add_test(tc, invalid_path_gives_no_device);
+	tcase_add_test(tc, longest_path_works);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

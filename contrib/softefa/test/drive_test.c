@@ -20,7 +20,7 @@ static bool has_completion(struct ibv_cq_ex *cq)
  * Two QPs communicate, and only the CQ of a third one is polled: the message
  * arrives.
  */
-START_TEST(poll_of_a_third)
+START_TEST(poll_of_third_cq_drives_all)
 {
 	uint64_t end = rig_now_ms() + RIG_WAIT_MS;
 	struct rig_node a, b, third;
@@ -97,7 +97,7 @@ static void rank_run(const struct rig_target *target, int out)
 		rank_close(&rank, target, target->in, out);
 }
 
-START_TEST(ranks_that_close)
+START_TEST(ranks_can_close_at_the_same_time)
 {
 	struct rig_target peer;
 	struct rig_crew crew;
@@ -133,7 +133,7 @@ static void *open_and_close(void *arg)
  * While threads poll without pause, ibv_destroy_qp() in other threads must not
  * block.
  */
-START_TEST(closing_beside_polls)
+START_TEST(polls_do_not_block_close)
 {
 	_Atomic bool stop = false;
 	struct rig_node a;
@@ -157,9 +157,9 @@ Suite *suite_drive(void)
 	TCase *tc = tcase_create("drive");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, poll_of_a_third, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, ranks_that_close, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, closing_beside_polls, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, poll_of_third_cq_drives_all, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, ranks_can_close_at_the_same_time, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, polls_do_not_block_close, 0, RIG_WIRES);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -95,7 +95,7 @@ static const struct {
 	{ "all", "5%", "0.2", "0.1", "0.02", "10", 1, 1, 1, 1, 1 },
 };
 
-START_TEST(exactly_once)
+START_TEST(faulty_wire_delivers_exactly_once)
 {
 	int row = _i / RIG_WIRES, late;
 	struct se_stats a_stats, b_stats;
@@ -140,7 +140,7 @@ START_TEST(exactly_once)
 }
 END_TEST
 
-START_TEST(injected_errors)
+START_TEST(injected_error_ends_message)
 {
 	struct rig_node a, b;
 	struct rig_wc wc;
@@ -223,7 +223,7 @@ static int pattern_count(const uint8_t *hits)
  * Runs the same messages in several processes: twice with the same seed, with
  * another seed, and with the default. The same seed must have the same faults.
  */
-START_TEST(seed_reproduces)
+START_TEST(seed_reproduces_faults)
 {
 	static const char *const seeds[] = { "7", "7", "8", "1", "" };
 	struct rig_target none = { .qpn = 0 };
@@ -283,7 +283,7 @@ END_TEST
  * The same seed loses the same packets, another seed other packets, and each
  * seed as many as configured.
  */
-START_TEST(seed_decides)
+START_TEST(seed_selects_faults)
 {
 	int i, hits = 0, differ = 0;
 	bool first[1000];
@@ -342,11 +342,12 @@ Suite *suite_faults(void)
 	TCase *tc = tcase_create("faults");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, exactly_once, 0, rows * RIG_WIRES);
-	tcase_add_loop_test(tc, injected_errors, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, seed_reproduces, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, faulty_wire_delivers_exactly_once, 0,
+			    rows * RIG_WIRES);
+	tcase_add_loop_test(tc, injected_error_ends_message, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, seed_reproduces_faults, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, order_as_configured, 0, 2 * RIG_WIRES);
-	tcase_add_test(tc, seed_decides);
+	tcase_add_test(tc, seed_selects_faults);
 	tcase_add_test(tc, bad_values_are_ignored);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -52,7 +52,7 @@ static void visitor(const struct rig_target *target, int out)
  * One after the other, more peers send than may have a flow at the same time:
  * all messages arrive.
  */
-START_TEST(peers_come_and_go)
+START_TEST(flows_of_exited_peers_are_freed)
 {
 	struct rig_crew crew[VISITORS];
 	struct rig_node a;
@@ -88,7 +88,7 @@ START_TEST(peers_come_and_go)
 		ck_assert_uint_le(qp->flow_count, 4);
 	}
 	ck_assert_int_le(fd_count(), fds);
-	/* The last flows are freed although there are no messages. */
+	/* Without messages, polls free the last flows. */
 	for (i = 0; i < 300 * 8192 && qp->flow_count; i++)
 		rig_poll(a.rcq, &wc);
 	ck_assert_uint_eq(qp->flow_count, 0);
@@ -102,7 +102,7 @@ END_TEST
  * While all possible flows have live peers, a further peer gets an error, and
  * so do sends to it.
  */
-START_TEST(too_many_peers)
+START_TEST(peer_beyond_limit_gets_error)
 {
 	struct rig_node a, b[CROWD];
 	struct rig_wc wc;
@@ -142,7 +142,7 @@ START_TEST(too_many_peers)
 END_TEST
 
 /* This process has no free descriptor: the peer must not count as failed. */
-START_TEST(no_descriptor_is_no_death)
+START_TEST(missing_descriptor_is_no_failure)
 {
 	struct rlimit none, limit;
 	struct rig_node a, b;
@@ -180,7 +180,7 @@ static void take_all(struct rig_node *node)
 }
 
 /* A NAK is sent later if the peer's ring has no space. */
-START_TEST(refusal_waits_for_room)
+START_TEST(nak_waits_for_space)
 {
 	struct rig_node a, b;
 	struct rig_to to, back;
@@ -219,10 +219,10 @@ Suite *suite_flows(void)
 	TCase *tc = tcase_create("flows");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, peers_come_and_go, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, too_many_peers, 0, RIG_WIRES);
-	tcase_add_test(tc, no_descriptor_is_no_death);
-	tcase_add_test(tc, refusal_waits_for_room);
+	tcase_add_loop_test(tc, flows_of_exited_peers_are_freed, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, peer_beyond_limit_gets_error, 0, RIG_WIRES);
+	tcase_add_test(tc, missing_descriptor_is_no_failure);
+	tcase_add_test(tc, nak_waits_for_space);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

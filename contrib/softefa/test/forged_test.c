@@ -66,7 +66,7 @@ static void exchange(struct rig_node *a, struct rig_node *b)
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 }
 
-START_TEST(strangers_are_not_heard)
+START_TEST(forged_packets_are_ignored)
 {
 	struct rig_node a, b;
 	struct datagram forged;
@@ -171,7 +171,7 @@ static void put_garbage(struct rig_node *a, struct rig_node *b,
  * A peer with the secret sends random bytes: no process crashes, and other
  * peers get their messages.
  */
-START_TEST(garbage)
+START_TEST(garbage_of_peer_is_rejected)
 {
 	uint64_t inputs = forged_number("TORTURE_INPUTS", FORGED_INPUTS), i;
 	unsigned int seed = (unsigned int)forged_number("TORTURE_SEED", 1);
@@ -200,7 +200,7 @@ START_TEST(garbage)
 END_TEST
 
 /* By default the socket is bound to the loopback address. */
-START_TEST(listens_at_home)
+START_TEST(default_address_is_loopback)
 {
 	static const struct {
 		const char *addr;
@@ -226,10 +226,10 @@ Suite *suite_forged(void)
 	Suite *suite = suite_create("forged");
 	TCase *tc = tcase_create("forged");
 
-	tcase_add_test(tc, strangers_are_not_heard);
+	tcase_add_test(tc, forged_packets_are_ignored);
 	tcase_set_timeout(tc, 3600);
-	tcase_add_test(tc, garbage);
-	tcase_add_loop_test(tc, listens_at_home, 0, 3);
+	tcase_add_test(tc, garbage_of_peer_is_rejected);
+	tcase_add_loop_test(tc, default_address_is_loopback, 0, 3);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

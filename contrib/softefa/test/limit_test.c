@@ -164,7 +164,7 @@ START_TEST(queue_pairs_are_bounded)
 }
 END_TEST
 
-START_TEST(unmapped_memory_is_refused)
+START_TEST(unmapped_memory_is_rejected)
 {
 	size_t len = 2 * (size_t)getpagesize();
 	struct ibv_context *ctx = rig_context(0);
@@ -185,7 +185,7 @@ END_TEST
  * A caller built with old headers gets the fields that fit in its structure,
  * and no byte behind it changes.
  */
-START_TEST(old_callers_are_respected)
+START_TEST(old_caller_gets_fields_that_fit)
 {
 	struct ibv_context *ctx = rig_context(0);
 	uint8_t bytes[sizeof(struct efadv_device_attr)];
@@ -211,8 +211,8 @@ Suite *suite_limits(void)
 	tcase_add_test(tc, work_requests_are_checked);
 	tcase_add_test(tc, objects_are_bounded);
 	tcase_add_loop_test(tc, queue_pairs_are_bounded, 0, RIG_WIRES);
-	tcase_add_test(tc, unmapped_memory_is_refused);
-	tcase_add_test(tc, old_callers_are_respected);
+	tcase_add_test(tc, unmapped_memory_is_rejected);
+	tcase_add_test(tc, old_caller_gets_fields_that_fit);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -8,7 +8,7 @@
 #include "softefa.h"
 #include "rig.h"
 
-START_TEST(channel_wakes)
+START_TEST(message_wakes_channel)
 {
 	struct rig_node a, b;
 	struct rig_wc wc;
@@ -82,7 +82,7 @@ static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
  * afterwards, as by another thread. Its packet is lost and must be
  * retransmitted.
  */
-START_TEST(armed_before_the_send)
+START_TEST(channel_armed_before_send_wakes)
 {
 	struct rig_opt opt = { .rnr_retry = 7, .send_channel = true };
 	struct poller poller = { 0 };
@@ -124,8 +124,8 @@ Suite *suite_notify(void)
 	TCase *tc = tcase_create("notify");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, channel_wakes, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, armed_before_the_send, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, message_wakes_channel, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, channel_armed_before_send_wakes, 0, RIG_WIRES);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

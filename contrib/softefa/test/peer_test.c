@@ -113,7 +113,7 @@ static int send_one(struct rig_node *a, const struct rig_to *to, uint32_t ms)
 	return rig_wait(a->scq, &wc, NULL, ms) ? (int)wc.vendor_err : -1;
 }
 
-START_TEST(other_process_receives)
+START_TEST(message_reaches_other_process)
 {
 	struct peer peer;
 	struct rig_node a;
@@ -136,7 +136,7 @@ END_TEST
  * The peer is killed: both a message in transit and one sent later end with an
  * error.
  */
-START_TEST(killed_peer_is_noticed)
+START_TEST(message_to_killed_peer_fails)
 {
 	struct rig_node a;
 	struct peer peer;
@@ -160,7 +160,7 @@ END_TEST
  * A zombie counts as failed, although its process id exists until its parent
  * waits for it.
  */
-START_TEST(zombie_is_no_peer)
+START_TEST(message_to_zombie_fails)
 {
 	struct rig_node a;
 	struct peer peer;
@@ -185,7 +185,7 @@ END_TEST
  * The target acknowledges a read request and is killed before it responds: the
  * read ends with an error.
  */
-START_TEST(read_from_killed_peer_ends)
+START_TEST(read_from_killed_peer_fails)
 {
 	struct rig_node a;
 	struct peer peer;
@@ -209,7 +209,7 @@ START_TEST(read_from_killed_peer_ends)
 END_TEST
 
 /* A stopped peer does not count as failed: messages wait for it. */
-START_TEST(stopped_peer_is_waited_for)
+START_TEST(message_to_stopped_peer_waits)
 {
 	struct rig_node a;
 	struct peer peer;
@@ -235,7 +235,7 @@ END_TEST
  * A host stops answering: sends end with a timeout. Only on the UDP wire can a
  * host fail.
  */
-START_TEST(silent_peer_times_out)
+START_TEST(message_to_silent_peer_times_out)
 {
 	struct rig_node a;
 	struct peer peer;
@@ -254,7 +254,7 @@ START_TEST(silent_peer_times_out)
 }
 END_TEST
 
-START_TEST(host_that_never_was)
+START_TEST(message_to_missing_host_fails)
 {
 	struct rig_node a;
 	struct rig_to to;
@@ -275,7 +275,7 @@ END_TEST
  * Every third packet is lost, and a QP is destroyed: it still answers its
  * peers, so that they get the last acknowledgments.
  */
-START_TEST(leaving_a_lossy_wire)
+START_TEST(closed_qp_still_acknowledges)
 {
 	struct rig_node a;
 	struct peer peer;
@@ -314,7 +314,7 @@ static int dir_count(const char *prefix)
 }
 
 /* A process that starts removes the files of a killed one. */
-START_TEST(orphans_are_swept)
+START_TEST(files_of_killed_process_are_removed)
 {
 	struct rig_node a;
 	struct peer peer;
@@ -338,15 +338,15 @@ Suite *suite_peers(void)
 	TCase *tc = tcase_create("peers");
 
 	tcase_set_timeout(tc, 30);
-	tcase_add_loop_test(tc, other_process_receives, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, killed_peer_is_noticed, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, zombie_is_no_peer, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, read_from_killed_peer_ends, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, stopped_peer_is_waited_for, 0, RIG_WIRES);
-	tcase_add_test(tc, silent_peer_times_out);
-	tcase_add_loop_test(tc, host_that_never_was, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, leaving_a_lossy_wire, 0, RIG_WIRES);
-	tcase_add_test(tc, orphans_are_swept);
+	tcase_add_loop_test(tc, message_reaches_other_process, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, message_to_killed_peer_fails, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, message_to_zombie_fails, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, read_from_killed_peer_fails, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, message_to_stopped_peer_waits, 0, RIG_WIRES);
+	tcase_add_test(tc, message_to_silent_peer_times_out);
+	tcase_add_loop_test(tc, message_to_missing_host_fails, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, closed_qp_still_acknowledges, 0, RIG_WIRES);
+	tcase_add_test(tc, files_of_killed_process_are_removed);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -77,7 +77,7 @@ START_TEST(rdma_moves_data)
 END_TEST
 
 /* More reads than the peer answers at a time all succeed. */
-START_TEST(many_reads)
+START_TEST(reads_beyond_limit_succeed)
 {
 	struct rig_node a, b;
 	struct rig_wc wc;
@@ -120,7 +120,7 @@ static const struct {
 	{ "write to read-only", NOT_WRITABLE, IBV_WR_RDMA_WRITE },
 };
 
-START_TEST(rdma_refuses)
+START_TEST(invalid_rdma_is_rejected)
 {
 	struct rig_node a, b;
 	struct ibv_mr *mr, *only_read, *only_write;
@@ -211,7 +211,7 @@ END_TEST
  * With the capability for unsolicited writes, a write with immediate data
  * consumes no receive.
  */
-START_TEST(unsolicited_writes)
+START_TEST(unsolicited_write_consumes_no_receive)
 {
 	struct rig_opt opt = { .rnr_retry = 7, .qp_flags = SE_QP_UNSOLICITED };
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -241,7 +241,7 @@ END_TEST
  * A region is deregistered during a read: the read ends with an error. The
  * process must not crash, and the read must not return old data.
  */
-START_TEST(region_goes_during_read)
+START_TEST(region_closed_during_read_fails)
 {
 	struct rig_node a, b;
 	struct ibv_mr *mr;
@@ -294,7 +294,7 @@ END_TEST
  * the response. When the initiator polls, the read fails; its next read
  * succeeds.
  */
-START_TEST(answer_is_given_up)
+START_TEST(read_of_silent_initiator_fails)
 {
 	struct rig_node a, b;
 	struct se_qp *target;
@@ -339,7 +339,7 @@ static void *server_run(void *arg)
 }
 
 /* ibv_dereg_mr() in one thread waits for the copy in another thread. */
-START_TEST(region_goes_under_a_copy)
+START_TEST(dereg_waits_for_copy)
 {
 	struct server server = { 0 };
 	struct rig_node a, b;
@@ -389,13 +389,14 @@ Suite *suite_rdma(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, rdma_moves_data, 0, rows * RIG_WIRES);
-	tcase_add_loop_test(tc, many_reads, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, rdma_refuses, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, reads_beyond_limit_succeed, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, invalid_rdma_is_rejected, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, capabilities_as_configured, 0, 5);
-	tcase_add_loop_test(tc, unsolicited_writes, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, region_goes_during_read, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, region_goes_under_a_copy, 0, RIG_WIRES);
-	tcase_add_test(tc, answer_is_given_up);
+	tcase_add_loop_test(tc, unsolicited_write_consumes_no_receive, 0,
+			    RIG_WIRES);
+	tcase_add_loop_test(tc, region_closed_during_read_fails, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, dereg_waits_for_copy, 0, RIG_WIRES);
+	tcase_add_test(tc, read_of_silent_initiator_fails);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -168,7 +168,7 @@ static void consumer_check(struct se_ring *ring, uint64_t tail, uint32_t *next)
 	se_ring_release(ring, tail, slot->pkt.len > SE_RING_INLINE);
 }
 
-START_TEST(many_produce)
+START_TEST(concurrent_producers_keep_packets)
 {
 	struct producer producer[PRODUCERS];
 	uint32_t next[PRODUCERS + 1] = { 0 }, owner;
@@ -278,7 +278,7 @@ static void send_behind(struct rig_node *a, struct rig_node *b)
 	ck_assert_uint_eq(wc.wr_id, 1);
 }
 
-START_TEST(dead_producer_is_passed)
+START_TEST(slot_of_dead_producer_is_skipped)
 {
 	struct rig_node a, b;
 	struct rig_crew crew;
@@ -306,7 +306,7 @@ START_TEST(dead_producer_is_passed)
 }
 END_TEST
 
-START_TEST(slow_producer_is_waited_for)
+START_TEST(slot_of_slow_producer_is_waited_for)
 {
 	struct rig_node a, b;
 	struct rig_crew crew;
@@ -346,9 +346,9 @@ Suite *suite_ring(void)
 	tcase_add_test(tc, ring_is_bounded);
 	tcase_add_test(tc, blocks_are_bounded);
 	tcase_add_test(tc, head_is_a_hint);
-	tcase_add_test(tc, many_produce);
-	tcase_add_test(tc, dead_producer_is_passed);
-	tcase_add_test(tc, slow_producer_is_waited_for);
+	tcase_add_test(tc, concurrent_producers_keep_packets);
+	tcase_add_test(tc, slot_of_dead_producer_is_skipped);
+	tcase_add_test(tc, slot_of_slow_producer_is_waited_for);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

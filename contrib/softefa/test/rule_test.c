@@ -138,7 +138,7 @@ static struct ibv_qp *make_qp(struct rig_node *node, enum entry entry,
 	}
 }
 
-START_TEST(queue_pairs)
+START_TEST(invalid_queue_pair_is_rejected)
 {
 	struct rig_node a;
 	struct ibv_qp *qp;
@@ -162,7 +162,7 @@ struct se_dv_qp *dv_qp_of(struct ibv_qp_ex *qp)
  * A structure longer than the library's is accepted only if its additional
  * bytes are 0.
  */
-START_TEST(newer_callers)
+START_TEST(longer_structure_with_zeros_is_accepted)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.cap.max_recv_sge = 1, .qp_type = IBV_QPT_DRIVER,
@@ -196,7 +196,7 @@ START_TEST(newer_callers)
 }
 END_TEST
 
-START_TEST(only_what_was_asked_for)
+START_TEST(qp_has_requested_operations_only)
 {
 	struct ibv_qp_init_attr_ex attr = { .comp_mask = PD };
 	struct se_dv_qp_attr dv = { 0 };
@@ -272,7 +272,7 @@ static const struct {
 	{ "too short", NULL, { 0 }, { 0 }, 0, 8, EINVAL },
 };
 
-START_TEST(completion_queues)
+START_TEST(invalid_cq_is_rejected)
 {
 	struct ibv_cq_init_attr_ex attr = cq_rows[_i].attr;
 	struct {
@@ -299,7 +299,7 @@ START_TEST(completion_queues)
 }
 END_TEST
 
-START_TEST(readers_as_asked)
+START_TEST(cq_has_requested_readers_only)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 16, .wc_flags = IBV_WC_EX_WITH_SRC_QP,
@@ -348,7 +348,7 @@ static const struct {
 	{ "empty", "write", LOCAL, 0, EINVAL },
 };
 
-START_TEST(regions)
+START_TEST(invalid_region_is_rejected)
 {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -370,7 +370,7 @@ START_TEST(regions)
 }
 END_TEST
 
-START_TEST(address_handles)
+START_TEST(invalid_address_handle_is_rejected)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 2 };
 	struct ibv_context *ctx = rig_context(0);
@@ -389,7 +389,7 @@ int sq_depth(struct ibv_context *ctx, void *attr, uint32_t inlen)
 int rq_depth(struct ibv_context *ctx, void *attr, uint32_t inlen)
 	__asm__("efadv_get_max_rq_depth");
 
-START_TEST(depths)
+START_TEST(depth_query_returns_limits)
 {
 	static const struct {
 		struct se_dv_sq_depth ask;
@@ -436,14 +436,15 @@ Suite *suite_rules(void)
 	Suite *suite = suite_create("rules");
 	TCase *tc = tcase_create("rules");
 
-	tcase_add_loop_test(tc, queue_pairs, 0, COUNT(qp_rows));
-	tcase_add_test(tc, newer_callers);
-	tcase_add_test(tc, only_what_was_asked_for);
-	tcase_add_loop_test(tc, completion_queues, 0, COUNT(cq_rows));
-	tcase_add_test(tc, readers_as_asked);
-	tcase_add_loop_test(tc, regions, 0, COUNT(mr_rows));
-	tcase_add_test(tc, address_handles);
-	tcase_add_test(tc, depths);
+	tcase_add_loop_test(tc, invalid_queue_pair_is_rejected, 0,
+			    COUNT(qp_rows));
+	tcase_add_test(tc, longer_structure_with_zeros_is_accepted);
+	tcase_add_test(tc, qp_has_requested_operations_only);
+	tcase_add_loop_test(tc, invalid_cq_is_rejected, 0, COUNT(cq_rows));
+	tcase_add_test(tc, cq_has_requested_readers_only);
+	tcase_add_loop_test(tc, invalid_region_is_rejected, 0, COUNT(mr_rows));
+	tcase_add_test(tc, invalid_address_handle_is_rejected);
+	tcase_add_test(tc, depth_query_returns_limits);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -58,7 +58,7 @@ static const struct {
 	  .err = EINVAL },
 };
 
-START_TEST(states)
+START_TEST(invalid_state_change_is_rejected)
 {
 	struct ibv_qp_attr attr = step_rows[_i].attr;
 	struct ibv_qp_init_attr init;
@@ -136,7 +136,7 @@ static int send_old(struct ibv_qp *qp, struct rig_node *node,
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-START_TEST(work_requests)
+START_TEST(invalid_work_request_is_rejected)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.sq_sig_all = wr_rows[_i].sig_all,
@@ -175,7 +175,7 @@ END_TEST
  * As in the device, completions have neither an opcode for reads nor the length
  * of sends.
  */
-START_TEST(completions_of_reads)
+START_TEST(completion_of_read_has_no_opcode)
 {
 	struct rig_node a, b;
 	struct ibv_wc old;
@@ -201,7 +201,7 @@ START_TEST(completions_of_reads)
 END_TEST
 
 /* Each completion of a destroyed QP makes one poll return an error. */
-START_TEST(stale_completions)
+START_TEST(completion_of_destroyed_qp_fails_once)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
 	struct rig_node a, b;
@@ -233,10 +233,12 @@ Suite *suite_work_rules(void)
 	Suite *suite = suite_create("work_rules");
 	TCase *tc = tcase_create("work_rules");
 
-	tcase_add_loop_test(tc, states, 0, COUNT(step_rows));
-	tcase_add_loop_test(tc, work_requests, 0, COUNT(wr_rows));
-	tcase_add_test(tc, completions_of_reads);
-	tcase_add_test(tc, stale_completions);
+	tcase_add_loop_test(tc, invalid_state_change_is_rejected, 0,
+			    COUNT(step_rows));
+	tcase_add_loop_test(tc, invalid_work_request_is_rejected, 0,
+			    COUNT(wr_rows));
+	tcase_add_test(tc, completion_of_read_has_no_opcode);
+	tcase_add_test(tc, completion_of_destroyed_qp_fails_once);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -47,7 +47,7 @@ START_TEST(message_arrives)
 }
 END_TEST
 
-START_TEST(immediate_and_inline)
+START_TEST(immediate_and_inline_data_arrive)
 {
 	struct rig_node a, b;
 	struct rig_wc wc;
@@ -165,7 +165,7 @@ static void wrong_send(struct rig_node *a, struct rig_node *b, enum wrong wrong)
 	a->mr = good;
 }
 
-START_TEST(wrong_sends_end)
+START_TEST(invalid_send_fails)
 {
 	struct rig_node a, b;
 	struct rig_wc wc;
@@ -271,7 +271,7 @@ static void *sender_run(void *arg)
  * Two threads, each with its QP, send to the same third QP: all messages
  * arrive.
  */
-START_TEST(threads)
+START_TEST(threads_send_to_one_qp)
 {
 	struct rig_node a[2], b;
 	struct sender sender[2];
@@ -313,13 +313,13 @@ Suite *suite_srd(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, message_arrives, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, immediate_and_inline, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, immediate_and_inline_data_arrive, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, qp_sends_to_itself, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, unknown_sender_has_gid, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, wrong_sends_end, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, invalid_send_fails, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, rnr_retries_until_ready, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, error_state_flushes, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, threads, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, threads_send_to_one_qp, 0, RIG_WIRES);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

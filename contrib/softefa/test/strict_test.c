@@ -10,7 +10,7 @@
 #include "softefa.h"
 #include "rig.h"
 
-START_TEST(error_state_takes_nothing)
+START_TEST(qp_in_error_rejects_requests)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct rig_node a;
@@ -31,7 +31,7 @@ END_TEST
  * RDMA requests may have one scatter element and no inline data, sends as many
  * elements as configured.
  */
-START_TEST(elements_are_counted)
+START_TEST(excess_elements_are_rejected)
 {
 	struct ibv_sge sge[2] = { { 0 } };
 	struct ibv_qp_ex *ex;
@@ -67,7 +67,7 @@ START_TEST(elements_are_counted)
 END_TEST
 
 /* The objects of a request must belong to one protection domain. */
-START_TEST(domains_are_kept_apart)
+START_TEST(other_protection_domain_is_rejected)
 {
 	struct rig_node a, b;
 	struct ibv_mr *other, *own;
@@ -116,7 +116,7 @@ END_TEST
  * RDMA requires an address handle of the initiator at the target; messages do
  * not.
  */
-START_TEST(rdma_wants_a_known_peer)
+START_TEST(rdma_requires_address_handle)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ,
 		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM };
@@ -153,7 +153,7 @@ START_TEST(rdma_wants_a_known_peer)
 END_TEST
 
 /* A completion for which the CQ has no entry is lost, and counted. */
-START_TEST(overruns_lose)
+START_TEST(overrun_loses_completion)
 {
 	struct rig_node a, b;
 	struct rig_wc wc;
@@ -188,7 +188,7 @@ END_TEST
  * The GID depends on the host, since the inode of a network namespace also
  * exists on other hosts.
  */
-START_TEST(host_is_in_the_gid)
+START_TEST(gid_depends_on_host)
 {
 	struct rig_node a;
 	struct stat st;
@@ -207,12 +207,13 @@ Suite *suite_strict(void)
 	Suite *suite = suite_create("strict");
 	TCase *tc = tcase_create("strict");
 
-	tcase_add_test(tc, error_state_takes_nothing);
-	tcase_add_test(tc, elements_are_counted);
-	tcase_add_loop_test(tc, domains_are_kept_apart, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, rdma_wants_a_known_peer, 0, RIG_WIRES);
-	tcase_add_test(tc, overruns_lose);
-	tcase_add_test(tc, host_is_in_the_gid);
+	tcase_add_test(tc, qp_in_error_rejects_requests);
+	tcase_add_test(tc, excess_elements_are_rejected);
+	tcase_add_loop_test(tc, other_protection_domain_is_rejected, 0,
+			    RIG_WIRES);
+	tcase_add_loop_test(tc, rdma_requires_address_handle, 0, RIG_WIRES);
+	tcase_add_test(tc, overrun_loses_completion);
+	tcase_add_test(tc, gid_depends_on_host);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

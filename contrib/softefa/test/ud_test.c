@@ -64,7 +64,7 @@ enum dropped { NO_RECEIVE, SHORT_RECEIVE, WRONG_QKEY, DROPPED };
  * A datagram that cannot be delivered is dropped; its send completes
  * successfully.
  */
-START_TEST(datagrams_are_dropped)
+START_TEST(undeliverable_datagram_is_dropped)
 {
 	struct rig_node a, b;
 	struct rig_wc wc;
@@ -108,7 +108,7 @@ END_TEST
 #define MANY 200
 
 /* A lost datagram is not retransmitted; all others arrive. */
-START_TEST(datagrams_are_lost)
+START_TEST(lost_datagram_is_not_repeated)
 {
 	struct rig_node a, b;
 	struct rig_wc wc;
@@ -137,7 +137,7 @@ START_TEST(datagrams_are_lost)
 END_TEST
 
 /* A datagram to a destroyed QP is dropped; its send completes successfully. */
-START_TEST(nobody_is_there)
+START_TEST(datagram_to_destroyed_qp_is_dropped)
 {
 	struct rig_node a, b;
 	struct rig_to to;
@@ -158,9 +158,11 @@ Suite *suite_ud(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, datagrams_arrive, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, datagrams_are_dropped, 0, DROPPED * RIG_WIRES);
-	tcase_add_loop_test(tc, datagrams_are_lost, 0, RIG_WIRES);
-	tcase_add_loop_test(tc, nobody_is_there, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, undeliverable_datagram_is_dropped, 0,
+			    DROPPED * RIG_WIRES);
+	tcase_add_loop_test(tc, lost_datagram_is_not_repeated, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, datagram_to_destroyed_qp_is_dropped, 0,
+			    RIG_WIRES);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -381,14 +381,14 @@ static void setup(void)
 
 UNIT_LONG_CASE("deaths", setup, rig_close_all, 3600);
 
-UNIT_LOOP(killed, 0, PLANS * TALK_ROLES)
+UNIT_LOOP(killed_process_leaves_survivor_working, 0, PLANS * TALK_ROLES)
 {
 	deaths_sweep(_i, SIGKILL, "killed");
 }
 
 UNIT_LONG_CASE("stops", setup, rig_close_all, 3600);
 
-UNIT_LOOP(stopped, 0, (PLANS - 1) * TALK_ROLES)
+UNIT_LOOP(stopped_process_has_not_failed, 0, (PLANS - 1) * TALK_ROLES)
 {
 	deaths_sweep(_i, SIGSTOP, "stopped");
 }

@@ -172,12 +172,12 @@ static void meet_addresses(void)
 
 UNIT_LONG_CASE("meet", NULL, NULL, 3600 * 12);
 
-UNIT_TEST(datagrams)
+UNIT_TEST(changed_datagrams_leave_port_working)
 {
 	fuzz_rounds("datagrams", meet_datagrams);
 }
 
-UNIT_TEST(addresses)
+UNIT_TEST(changed_addresses_leave_port_working)
 {
 	fuzz_rounds("addresses", meet_addresses);
 }

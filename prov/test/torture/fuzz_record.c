@@ -82,7 +82,7 @@ static void record_round(void)
 
 UNIT_LONG_CASE("record", NULL, NULL, 3600 * 12);
 
-UNIT_TEST(records)
+UNIT_TEST(changed_records_are_rejected)
 {
 	fuzz_rounds("records", record_round);
 }

@@ -360,12 +360,12 @@ static void shared_round(void)
 
 UNIT_LONG_CASE("fuzz", NULL, rig_close_all, 3600 * 12);
 
-UNIT_TEST(bad_ones_memory)
+UNIT_TEST(changes_of_bad_peer_leave_good_peer_working)
 {
 	fuzz_rounds("shared memory of one peer", shared_round);
 }
 
-UNIT_TEST(all_memory)
+UNIT_TEST(changes_of_all_memory_do_not_crash)
 {
 	all = true;
 	fuzz_rounds("shared memory, all of it", shared_round);
