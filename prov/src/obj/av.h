@@ -39,8 +39,8 @@ struct duo_ep;
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	DUO_ROUTE_UNDECIDED,	/* no send and no record yet, or the process has
-				 * exited */
+	DUO_ROUTE_UNDECIDED,	/* no message sent, and no record found yet, or
+				 * the process has exited */
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
 };

@@ -55,8 +55,8 @@ struct duo_cq {
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
-	bool asleep;	/* a thread may sleep on the CQ: a new entry must wake
-			 * it */
+	bool asleep;	/* a thread may sleep on the CQ; a new entry must wake
+			 * that thread */
 	struct duo_ring ring;
 	struct duo_sink sink;		/* array of the running read, which gets
 					 * new entries first */
@@ -70,7 +70,7 @@ struct duo_cq {
 				 * poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
 	uint32_t ring_left;	/* number of reads that only read the ring,
-				 * until one polls */
+				 * before a read polls */
 	uint32_t ring_every;	/* reads of the ring per poll, see
 				 * duo_cq_ring_poll() */
 	uint64_t ring_ms; /* time of the last poll in a read of the ring, ms */
@@ -193,9 +193,9 @@ void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /*
- * Renews the core poll budget, because the core may soon have entries: the next
- * DUO_CORE_POLL_BUDGET polls poll the core. Any thread may call this, with or
- * without the domain's lock.
+ * Renews the core poll budget, because the core may soon have entries. The next
+ * DUO_CORE_POLL_BUDGET polls then poll the core. Any thread may call this, with
+ * or without the domain's lock.
  */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)

@@ -47,8 +47,9 @@ struct duo_domain {
 	bool per_net;	/* endpoints in two network namespaces may have the same
 			 * address */
 	LIST_HEAD(, duo_av) avs;
-	uint32_t held;	/* number of unresolved messages and of unused parts of
-			 * multi-receive buffers that are ready to be posted */
+	uint32_t held;	/* number of unresolved messages, of remainders in
+			 * multi.ready, and of planned scans of the registry
+			 * (av/map.c) */
 	uint32_t lazy;	/* number of deferred receives */
 	uint32_t waits;	/* number of deferred receives that are not to be posted
 			 * at the next poll */

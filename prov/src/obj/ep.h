@@ -75,8 +75,8 @@ struct duo_ep_lazy {
 struct duo_ep_multi {
 	uint32_t open;	/* number of buffers that further messages can match */
 	struct duo_rx_list buffers; /* all buffers that are not released yet */
-	struct duo_rx_list ready;	/* unused parts of buffers, to be posted
-					 * at the next poll */
+	struct duo_rx_list ready;	/* remainders to be posted at the next
+					 * poll */
 	size_t min_room;		/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
@@ -106,7 +106,7 @@ struct duo_ep_tx {
 /* Capabilities and options of the endpoint. */
 struct duo_ep_opts {
 	bool wants_local;	/* the application uses messages, or RMA that
-				 * near executes: a local side is opened */
+				 * near executes, so a local side is opened */
 	bool messages;		/* FI_MSG or FI_TAGGED was requested; false:
 				 * only RMA and atomics */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */

@@ -38,8 +38,8 @@ struct duo_traits {
 	 */
 	bool peer_names;
 	/*
-	 * The core carries no data: operations that the local transport rejects
-	 * fail, and receives are not posted to the core.
+	 * The core carries no data. So operations that the local transport
+	 * rejects fail, and receives are not posted to the core.
 	 */
 	bool carries_nothing;
 	/*
@@ -48,11 +48,11 @@ struct duo_traits {
 	 */
 	bool polled_match;
 	/*
-	 * fi_cancel() of an untagged receive that names its source crashes:
+	 * fi_cancel() of an untagged receive that names its source crashes in
 	 * util_srx.c of libfabric 2.0 to 2.6.
 	 */
 	bool cannot_cancel;
-	/* The completion of a peek has no source: util_srx.c of libfabric. */
+	/* A peek's completion by util_srx.c of libfabric has no source. */
 	bool peek_no_source;
 	/*
 	 * The target's CPU, not a network card, executes the core's atomics. So

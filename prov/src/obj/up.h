@@ -31,24 +31,18 @@ struct duo_up {
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/*
-	 * core/: returns true if the posted receive must wait until a
+	 * core/: returns true if rx must not go to the core before a
 	 * multi-receive buffer is used up.
 	 */
 	bool (*blocked)(const struct duo_rx *rx);
-	/*
-	 * core/: the core has received a message into a part of a multi-receive
-	 * buffer.
-	 */
+	/* core/: the core has received a message into the sub-receive rx. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	/*
-	 * core/: the core reports an error for a part of a multi-receive
-	 * buffer.
-	 */
+	/* core/: the core reports an error for the sub-receive rx. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 	/*
-	 * core/: the core rejects the unused part of a multi-receive buffer.
-	 * The caller has pushed the error.
+	 * core/: the core rejects the remainder rx. The caller has pushed the
+	 * error.
 	 */
 	void (*refused)(struct duo_rx *rx);
 	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
