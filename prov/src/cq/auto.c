@@ -129,8 +129,8 @@ void duo_auto_stop(struct duo_domain *domain)
  * Ends the threads of domains that are still open when the process exits or
  * libfabric unloads this module. After that, the core's state and the code of
  * these threads are removed. This module depends on libfabric, so its
- * destructors run before libfabric's. A child of fork() does nothing: it has no
- * threads, and may have inherited the mutex as taken.
+ * destructors run before libfabric's. A child of fork() does nothing, because
+ * it has no threads, and may have inherited the mutex as taken.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

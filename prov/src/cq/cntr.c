@@ -77,8 +77,7 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			continue;	/* the endpoint may be bound once for
-					 * each flag */
+			continue;	/* polled before, for another binding */
 		ep = bind->ep;
 		if (ep->rx_cq)
 			duo_cq_progress(ep->rx_cq);
@@ -270,8 +269,8 @@ free_cntr:
 }
 
 /*
- * Binds the counter to the core's endpoint, for all operations but receives:
- * the core would count recalled receives as errors.
+ * Binds the counter to the core's endpoint, for all operations but receives,
+ * because the core would count recalled receives as errors.
  */
 static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 {

@@ -134,9 +134,9 @@ static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 }
 
 /*
- * True if the thread must not sleep, or must wake: the counter has changed to a
- * value that the thread waits for, or an endpoint has deferred receives, which
- * only a poll posts.
+ * True if the thread must not sleep, or must wake, because the counter has
+ * changed to a value that the thread waits for, or because an endpoint has
+ * deferred receives, which only a poll posts.
  */
 static bool duo_cntr_due(struct duo_cntr *cntr,
 			 const struct duo_cntr_sleeper *sleeper)

@@ -129,8 +129,8 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (domain->waits && !cq->look_in--)
-		duo_cq_take_turns(cq);	/* before local messages match these
-					 * receives */
+		duo_cq_take_turns(cq);	/* before local messages match the
+					 * deferred receives */
 	if (domain->held)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;

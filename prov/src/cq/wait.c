@@ -177,9 +177,10 @@ static bool duo_cq_due(struct duo_cq *cq)
 
 /*
  * Prepares the sleep of threads. Returns 0 if new events will wake the threads
- * that sleep on the CQ; -FI_EAGAIN: the CQ has entries to read. In that case
- * the descriptor stays ready, or becomes ready, because the caller may read
- * only some of the entries while other threads sleep on the descriptor.
+ * that sleep on the CQ, or -FI_EAGAIN if the CQ has entries to read. In the
+ * second case the descriptor stays ready, or becomes ready, because the caller
+ * may read only some of the entries while other threads sleep on the
+ * descriptor.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
