@@ -110,7 +110,7 @@ void duo_arrival_identify(struct duo_ep *ep)
 /*
  * Starts to receive the unresolved message msg into the buffers of the receive
  * rx, which must be in no queue. Releases rx, because the transport refers to
- * the entry msg only. Returns false if there is no memory: rx has then ended in
+ * the entry msg only. Returns false if there is no memory. rx has then ended in
  * an error, and msg is still unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)

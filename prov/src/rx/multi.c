@@ -200,7 +200,7 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
 			return true;
 	}
-	/* blocked receives must be on the core before later ones */
+	/* the core must get blocked receives before later receives */
 	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
 		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
 			return true;

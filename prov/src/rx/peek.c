@@ -17,7 +17,8 @@
  */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
-	const struct duo_recv nowhere = { /* no buffers: nothing is copied */
+	const struct duo_recv nowhere = { /* no buffers, so that nothing is
+					   * copied */
 		.kind = rx->kind,
 		.want = { .addr = rx->addr, .tag = rx->tag },
 		.context = context,

@@ -49,8 +49,8 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if the receive only has to be queued: the core never gets it, and no
- * message waits. The caller must hold the lock.
+ * True if the receive only has to be queued, because the core never gets it and
+ * no message waits for a receive. The caller must hold the lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
