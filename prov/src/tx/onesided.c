@@ -134,9 +134,9 @@ static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 }
 
 /*
- * True if the error is reported in a completion instead of the call's result:
- * for invalid local memory, and for a rejection by the target if there is no
- * core to try next.
+ * True if the error is reported in a completion instead of the call's result.
+ * Such errors are invalid local memory, and a rejection by the target if there
+ * is no core to try next.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {

@@ -4,12 +4,12 @@
 /*
  * RMA and atomics. Each call of libfabric describes its operation as a struct
  * near_rma_args. duo_onesided_any() passes the operation to near, or returns
- * DUO_TO_CORE: the caller must then call the core. Keys, memory addresses and
- * descriptors are those of the core. near finds regions by the core's keys, and
- * uses descriptors of device memory only: "device" in an operation's buffers
- * has the application's descriptors until duo_onesided_any() translates them.
- * Calls of the core take no lock, because the application observes the core's
- * threading level.
+ * DUO_TO_CORE, after which the caller must call the core. Keys, memory
+ * addresses and descriptors are those of the core. near finds regions by the
+ * core's keys, and uses descriptors of device memory only. "device" in an
+ * operation's buffers has the application's descriptors until
+ * duo_onesided_any() translates them. Calls of the core take no lock, because
+ * the application observes the core's threading level.
  *
  * Cost: a small write, read or fetch-and-add is written to the peer's ring by
  * inline code of some 280 instructions. Other operations take one or two more
@@ -27,7 +27,7 @@
 #include "transport/near/near_ep.h"
 #include "tx/send.h"
 
-/* Result of the functions below: the caller must call the core. */
+/* Result of functions below, after which the caller must call the core. */
 #define DUO_TO_CORE 1
 /*
  * Value of near_rma_args.verb for an operation on several remote buffers, which
