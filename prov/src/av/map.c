@@ -26,7 +26,7 @@
 #define DUO_MAP_CONFIRMED 1u	/* in duo_map.id: the peer was confirmed */
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
-#define DUO_MAP_COMPLETE 1 /* map->scanned if no later scan can find more */
+#define DUO_MAP_COMPLETE 1 /* in map->scanned: no later scan can find more */
 
 static void duo_map_free(struct duo_map *map)
 {
