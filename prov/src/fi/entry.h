@@ -29,12 +29,13 @@ struct duo_param {
 	const char *name;
 	enum fi_param_type type;
 	/*
-	 * a member of duo_params: int, size_t, or char * for a copy; it keeps
-	 * its default if the parameter is not set
+	 * address of a member of duo_params: int, size_t, or char * for a copy
+	 * of the text. The member keeps its default if the parameter is not
+	 * set.
 	 */
 	void *value;
 	void (*read)(const struct duo_param *param); /* reads the value; NULL:
-						      * by type */
+						      * "type" decides how */
 	const char *help;
 };
 

@@ -135,7 +135,8 @@ static void duo_info_restrict_messages(struct fi_info *info)
 		info->caps |= FI_MULTI_RECV;
 	domain->cq_data_size = duo_min(domain->cq_data_size,
 				       local->cq_data_size);
-	domain->data_progress = FI_PROGRESS_MANUAL; /* near and shm have it */
+	domain->data_progress = FI_PROGRESS_MANUAL; /* near and shm have manual
+						     * progress */
 
 	tx->caps &= DUO_TX_CAPS;
 	tx->msg_order &= DUO_ORDER;
@@ -423,7 +424,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
-	if (hints->rx_attr)	/* not requested from the core */
+	if (hints->rx_attr)	/* the core's info lacks FI_MULTI_RECV */
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;
 	if (hints->domain_attr &&

@@ -211,7 +211,7 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 
 static bool duo_local_permitted(const struct duo_ep *ep)
 {
-	if (ep->opts.in_order)	/* duo_ep_set_in_order() has logged it */
+	if (ep->opts.in_order)	/* logged by duo_ep_set_in_order() */
 		return false;
 	if (!ep->opts.local_permitted) {
 		DUO_INFO(EP_CTRL, "ep %p: FI_OPT_SHARED_MEMORY_PERMITTED is "

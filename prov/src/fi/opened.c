@@ -155,9 +155,9 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 }
 
 /*
- * Returns the oldest domain for an info if the hints contain no domain; NULL:
- * none. Because the hints do not choose the domain, its mr_mode must be the
- * info's.
+ * Returns the oldest domain for an info, if the hints contain no domain; NULL:
+ * none. The domain's mr_mode must be the info's, because the application has
+ * not chosen the domain.
  */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
