@@ -27,8 +27,8 @@
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
 
 /*
- * Part of the initializer of each error entry of ofi_duo: sets the source, or
- * FI_ADDR_NOTAVAIL, because 0 would be a valid address.
+ * Part of the initializer of each error entry of ofi_duo: sets the source. If
+ * there is none, src is FI_ADDR_NOTAVAIL, because 0 is a valid address.
  */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)

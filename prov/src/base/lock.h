@@ -42,8 +42,8 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 void duo_lock_wait(struct duo_lock *lock);
 /*
  * duo_lock_wake() wakes a waiting thread after duo_lock_give().
- * duo_unlock_last() is duo_unlock(). Both return ret, so that a function of the
- * data path can call them as its tail call.
+ * duo_unlock_last() does the same as duo_unlock(). Both return ret, so that a
+ * function of the data path can call them as its tail call.
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);

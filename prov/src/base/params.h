@@ -16,10 +16,10 @@
 #include "transport/transport.h"
 
 struct duo_params {
-	const char *core;	/* name of the core of all fabrics; NULL: each
-				 * fabric's provider name has it */
-	bool hook;	/* this module is the hook: infos are the core's,
-			 * unchanged */
+	const char *core;	/* name of the core of all fabrics; NULL: a
+				 * fabric's provider name names its core */
+	bool hook;	/* true: this module is the hook, and its infos are the
+			 * core's */
 	bool local_on;		/* false: the core carries all messages */
 	enum duo_transport_kind local;	/* kind of the local transport */
 	int stats;	/* 1: print statistics when an endpoint closes */
@@ -46,7 +46,7 @@ struct duo_params {
 	int cma; /* 1: use single copy between processes (process_vm_readv()) */
 	/*
 	 * 1: peers may read this process's memory although Yama's ptrace_scope
-	 * forbids it; 0: that restriction stays
+	 * forbids it; 0: they may not
 	 */
 	int ptracer;
 	/*

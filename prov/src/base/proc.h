@@ -11,8 +11,8 @@
 
 /*
  * Stores the start time of the process pid in *start, in ticks since boot. A
- * pid and its start time identify a process for ever. Returns 0; -ESRCH: no
- * such process, or a zombie; or another -errno.
+ * pid and its start time identify a process for ever. Returns 0, -ESRCH if pid
+ * is a zombie or no process, or another -errno.
  */
 int duo_proc_start(pid_t pid, uint64_t *start);
 
