@@ -123,7 +123,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 		duo_lazy_retire(rx);
 }
 
-/* Handles the next error of the core's CQ. Returns 1; 0: there is no error. */
+/* Handles the next error of the core's CQ. Returns 1, or 0 without an error. */
 int duo_cq_core_err(struct duo_cq *cq)
 {
 	struct fi_cq_err_entry entry = { 0 };

@@ -21,8 +21,8 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * The traits of a provider. whole: of the stack of this name; else of each
- * stack that contains the name.
+ * The traits of a provider. whole: name is a whole stack of providers.
+ * Otherwise the traits hold for each stack that contains name.
  */
 static const struct duo_traits_row {
 	const char *name;
@@ -65,9 +65,9 @@ bool duo_traits_allowed(const char *core)
 
 /*
  * Adds FI_REMOTE_COMM for efa, which otherwise uses a shared-memory path of its
- * own. Adds FI_ORDER_SAS for efa: if neither order nor tags are requested, efa
- * receives directly into posted buffers and cannot cancel a receive, which
- * ofi_duo needs.
+ * own. Adds FI_ORDER_SAS for efa, because ofi_duo must cancel receives. Without
+ * order and tags efa receives directly into posted buffers, and cannot cancel a
+ * receive.
  */
 void duo_traits_ask(struct fi_info *core)
 {
@@ -116,8 +116,8 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 }
 
 /*
- * Replaces each gda[] function, because their first argument is a fid of
- * ofi_duo. Returns -FI_EOPNOTSUPP.
+ * Replaces each gda[] function, because efa's would take a fid of ofi_duo for
+ * its own. Returns -FI_EOPNOTSUPP.
  */
 static int duo_efa_refuse(struct fid *fid)
 {
