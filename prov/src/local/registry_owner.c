@@ -5,10 +5,10 @@
  * Finds or creates the user's directory in the base, which has the directories
  * of all users.
  *
- * A user has another name and number in each user namespace. So the names of
- * directories are random, and the user's directory is the one that the user
- * owns according to the kernel. Another user can neither occupy the name of
- * that directory nor forge such a directory.
+ * A user may have another name and number in another user namespace. So the
+ * names of directories are random, and the user's directory is the one that the
+ * user owns according to the kernel. Another user can neither occupy the name
+ * of that directory nor forge such a directory.
  *
  * All processes of a user must use the same directory, while other users create
  * and remove theirs. A new directory is "in the making": it has the sticky bit,
@@ -169,8 +169,8 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 
 /*
  * Makes the directory "name" ready, or removes it. The caller must hold the
- * lock of its descriptor fd. Returns 0 or an error; -FI_EPERM: the directory is
- * not private, because the file system has no owners or modes.
+ * lock of the directory by its descriptor fd. Returns 0 or an error; -FI_EPERM:
+ * the directory is not private, because the file system has no owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
