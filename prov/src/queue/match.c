@@ -36,9 +36,9 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 }
 
 /*
- * Turns on an index without entries. The buckets need no initialization if the
- * index was on before: all entries were removed before it was turned off.
- * Returns false if there is no memory.
+ * Turns on an index without entries. If the index was on before, the buckets
+ * need no initialization, because all entries were removed before it was turned
+ * off. Returns false if there is no memory.
  */
 static bool duo_index_start(struct duo_index *index)
 {

@@ -252,11 +252,11 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first error to *entry. The error's err_data is copied to the
- * caller's entry->err_data if the caller has set entry->err_data_size, see
- * fi_cq_readerr(3), else to "data", which must have DUO_ERR_DATA_MAX bytes.
- * Returns the path of the error; -1: ofi_duo's own error; -2: there is no
- * error.
+ * Moves the first error to *entry. Copies its err_data to the caller's
+ * entry->err_data if the caller has set entry->err_data_size, see
+ * fi_cq_readerr(3). Otherwise copies it to "data", which must have
+ * DUO_ERR_DATA_MAX bytes. Returns the path of the error; -1: ofi_duo's own
+ * error; -2: there is no error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -70,8 +70,7 @@ struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	bool ended; /* received, but not reported: earlier messages come
-		     * first */
+	bool ended; /* received, to be reported after earlier messages */
 	int err;		/* result, valid if "ended" */
 };
 
@@ -134,8 +133,8 @@ struct duo_rx {
 	uint64_t tag;	/* tag of the receive or of the local message */
 	union {
 		uint64_t ignore;
-		void *bounce;	/* bounced: temporary buffer for the message;
-				 * the receive is not posted any more */
+		void *bounce;	/* if bounced is set: buffer for the message of
+				 * a receive that is not posted any more */
 	};
 	union {
 		struct {
@@ -147,8 +146,8 @@ struct duo_rx {
 			bool hold : 1;	/* new local message: becomes unresolved
 					 * instead of unexpected */
 			bool bounced : 1;
-			uint8_t count;	/* number of buffers; > 1: they are in
-					 * rx->more */
+			uint8_t count;	/* number of buffers; more than one are
+					 * in rx->more */
 			bool multi;	/* true for a sub-receive of a
 					 * multi-receive buffer */
 		};

@@ -35,7 +35,7 @@ enum duo_rx_state {
 	DUO_RX_RETIRED,		/* completed receive that the core may report
 				 * once more; not reused yet */
 	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer, see multi.h */
-	DUO_RX_READY,		/* unused part of a multi-receive buffer, not
+	DUO_RX_READY,		/* remainder of a multi-receive buffer, not
 				 * posted yet */
 	DUO_RX_MORE,	/* second entry, with the buffers of a receive that has
 			 * more than one */
