@@ -256,8 +256,8 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 /*
  * Inserts a peer into shm's AV. See connect() in struct duo_transport. Rejects
  * endpoints of this process, because fi_close() of shm's AV reads the regions
- * of all peers: shm 2.5 and newer then computes addresses from NULL if this
- * process has closed the region.
+ * of all peers. If this process has closed the region, shm 2.5 and newer then
+ * computes addresses from NULL.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

@@ -108,7 +108,7 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 
 /*
  * Stores a message as unexpected or, if "hold", as unresolved. Returns
- * -FI_ENOENT for shm, or -FI_ENOMEM.
+ * -FI_ENOENT, after which shm queues the message, or -FI_ENOMEM.
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
@@ -133,8 +133,7 @@ DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	rx->peer.count = 0;
 	duo_shm_describe(rx, attr);
 	*entry = &rx->peer;
-	return -FI_ENOENT; /* tells shm to queue the message, because no receive
-			    * matches */
+	return -FI_ENOENT;
 }
 
 DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
@@ -265,7 +264,7 @@ int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 
 static int duo_shm_srx_close(struct fid *fid)
 {
-	return 0;	/* the context is freed with the endpoint */
+	return 0;	/* peer_srx is part of struct duo_ep */
 }
 
 static struct fi_ops duo_shm_srx_fi_ops = {
