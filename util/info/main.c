@@ -86,8 +86,8 @@ static void info_print(int ranks, bool json, bool table)
 }
 
 /*
- * Reads a number from LOW to HIGH; *end is the text behind it. Prints an error
- * and returns -1 if the number is invalid.
+ * Reads a number from LOW to HIGH. Sets *end to the text behind the number.
+ * Prints an error and returns -1 if the number is invalid.
  */
 static long info_number(const char *what, char *text, long low, long high,
 			char **end)

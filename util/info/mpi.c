@@ -47,7 +47,7 @@ static void mpi_provider(const struct mpi_job *job,
 		"FI_PROVIDER", "OMPI_MCA_mtl_ofi_provider_include",
 		"OMPI_MCA_opal_common_ofi_provider_include",
 	};
-	/* the last one is for libfabric 1.17 */
+	/* tcp;ofi_rxm is for libfabric 1.17 */
 	static const char *const usual[] = { "efa", "tcp", "tcp;ofi_rxm" };
 	const char *end = info_is_hooked() ? "" : ";ofi_duo";
 	char offered[MPI_WORD_MAX];

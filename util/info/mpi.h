@@ -69,8 +69,8 @@ struct mpi_ep {
 	struct fid_ep *ep;
 	struct fi_ops_duo *ops;
 	fi_addr_t *addrs;		/* fi_addr by rank */
-	struct mpi_message *messages;	/* by rank: one message from it, then
-					 * one to it */
+	struct mpi_message *messages;	/* one from each rank, then one to each
+					 * rank */
 };
 
 /* Opens the endpoint. Returns 0, or -1 with a text in ERROR. */
