@@ -30,14 +30,15 @@ enum fi_duo_path {
 };
 
 /*
- * The reason why an address has its path. "Record": the file by which ofi_duo
- * finds an endpoint on the same host.
+ * The reason why an address has its path. A comment begins with the path, if it
+ * is decided. "Record": the file by which ofi_duo finds an endpoint on the same
+ * host.
  */
 enum fi_duo_reason {
 	FI_DUO_OK, /* local: the peer has a record, and its process exists */
 	/*
-	 * no message was sent to the address; local if its record appears
-	 * before the first send, else core
+	 * no message was sent to the address yet; the first send takes the
+	 * local path if it finds a record, else the core
 	 */
 	FI_DUO_UNDECIDED,
 	FI_DUO_NOT_REGISTERED,	/* core: the address had no record at the first
