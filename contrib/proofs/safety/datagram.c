@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A datagram of the fd exchange, with any bytes and descriptors, from any user:
+ * no access is out of bounds, and each descriptor is closed once, or has one
+ * owner. Descriptors are taken only from this user's datagrams that have the
+ * stated number of them.
+ *
+ * C: near/link/fdx.c near_fdx_read near_fdx_msg_read near_fdx_msg_fault
+ * C: near/link/fdx.c near_fdx_msg_good near_fdx_msg_foreign near_fdx_take
+ * C: near/link/fdx.c near_fdx_monitor near_fdx_msg_fd near_answer
+ * C: near/link/fdx_socket.c near_fdx_msg_drop
+ * CBMC: --unwind 6 --object-bits 10
+ * EDIT near/link/fdx.c: s/NEAR_FDX_BURST 64/NEAR_FDX_BURST 1/
+ * EDIT near/link/fdx_socket.c: s/near_fdx_(send|next|msg_from)\(/socket_\1(/g
+ * MUTANT count-unchecked near/link/fdx.c: s/fdx->count != msg->fds \|\| msg->fds < NEAR_FD_TABLE/0/
+ * MUTANT index-unchecked near/link/fdx.c: s/i < msg->fds \? msg->fd\[i\] : -1/msg->fd[i]/
+ * MUTANT descriptor-kept near/link/fdx.c: s/msg->fd\[i\] = -1;/;/
+ * MUTANT owned-replaced near/link/fdx.c: s/ && peer->fd\[i\] < 0\)/)/
+ * MUTANT user-unchecked near/link/fdx.c: s/ \|\| !near_fdx_msg_same_user\(msg\)/ || 0/
+ * MUTANT kind-unchecked near/link/fdx.c: s/msg->fdx.kind >= NEAR_FDX_KINDS/0/
+ */
+
+#include "hostile.h"
+#include "near/link/fdx_socket.c"
+#include "near/link/fdx.c"
+
+#define FIRST 100	/* the descriptors are FIRST, FIRST + 1 and so on */
+#define OLD 200		/* and those that the peer has already */
+#define MINE 1000	/* this user */
+
+static struct near_port port;
+static struct near_peer peer;
+static struct near_fdx_msg sent;
+static bool closed[NEAR_FD_KINDS];
+
+bool near_fdx_next(const struct near_port *of, struct near_fdx_msg *msg)
+{
+	uint32_t i;
+
+	*msg = any(struct near_fdx_msg);
+	assume(msg->fds <= NEAR_FD_KINDS);
+	for (i = 0; i < NEAR_FD_KINDS; i++)
+		msg->fd[i] = i < msg->fds ? (int)(FIRST + i) : any(int);
+	sent = *msg;
+	return true;
+}
+
+int close(int fd)
+{
+	if (fd >= FIRST && fd < FIRST + NEAR_FD_KINDS) {
+		check(!closed[fd - FIRST]);
+		closed[fd - FIRST] = true;
+	} else {
+		check(0);
+	}
+	return 0;
+}
+
+uid_t geteuid(void)
+{
+	return MINE;
+}
+
+int fstat(int fd, struct stat *st)
+{
+	*st = any(struct stat);
+	return any(bool) ? 0 : hostile_fails();
+}
+
+bool duo_proc_user_known(void)
+{
+	return true;
+}
+
+bool duo_proc_is_pidfd(int fd)
+{
+	return any(bool);
+}
+
+int near_addr_check(const struct near_port *of, const struct near_addr *addr)
+{
+	return any(bool) ? 0 : -EINVAL;
+}
+
+int near_segment_check_file(int fd, size_t *size)
+{
+	return any(bool) ? 0 : -ENOENT;
+}
+
+struct near_peer *near_peer_find(struct near_port *of,
+				 const struct near_addr *addr)
+{
+	return any(bool) ? &peer : NULL;
+}
+
+int near_peer_get(struct near_port *of, const struct near_addr *addr,
+		  struct near_peer **peer_out)
+{
+	if (any(bool))
+		return -ENOMEM;
+	*peer_out = &peer;
+	return 0;
+}
+
+void near_peer_put(struct near_port *of, struct near_peer *put)
+{
+}
+
+void near_peer_expect(struct near_port *of, struct near_peer *from,
+		      bool expected)
+{
+}
+
+int near_epoll_add(struct near_port *of, int fd, void *ptr)
+{
+	return any(bool) ? 0 : -ENOMEM;
+}
+
+int near_fdx_send(struct near_port *of, const struct near_addr *to,
+		  enum near_fdx_kind kind)
+{
+	check(kind < NEAR_FDX_KINDS);
+	return any(bool) ? 0 : -EAGAIN;
+}
+
+bool near_fdx_msg_from(const struct near_port *of,
+		       const struct near_fdx_msg *msg, uint64_t nonce)
+{
+	return any(bool);
+}
+
+void near_log(const struct near_port *of, int level, const char *format, ...)
+{
+}
+
+int main(void)
+{
+	bool had[NEAR_FD_KINDS];
+	int i, j, owners;
+
+	peer.state = any(enum near_peer_state);
+	peer.dying = any(bool);
+	peer.by_start = any(bool);
+	peer.pidfd = any(bool) ? -1 : OLD;
+	port.denied_fdx = any(bool);
+	port.addr.nonce = any(uint64_t);
+	for (i = 0; i < NEAR_FD_KINDS; i++) {
+		had[i] = any(bool);
+		peer.fd[i] = had[i] ? OLD + 1 + i : -1;
+	}
+	near_fdx_read(&port);
+	for (i = 0; i < NEAR_FD_KINDS; i++) {
+		owners = i < (int)sent.fds && closed[i];
+		for (j = 0; j < NEAR_FD_KINDS; j++)
+			owners += peer.fd[j] == FIRST + i;
+		owners += peer.pidfd == FIRST + i;
+		check(owners == (i < (int)sent.fds));
+		check(!had[i] || peer.fd[i] == OLD + 1 + i);
+		check(peer.fd[i] < FIRST || peer.fd[i] >= OLD ||
+		      (sent.known && sent.cred.uid == MINE &&
+		       sent.fdx.count == sent.fds &&
+		       sent.fdx.kind < NEAR_FDX_DENIED));
+	}
+	return 0;
+}
