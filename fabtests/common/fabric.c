@@ -309,6 +309,16 @@ static void ft_self(struct ft_ep *e)
 	self->addr = FI_ADDR_NOTAVAIL;
 }
 
+static void ft_bind_eq(struct ft_ep *e)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
+
+	if (!e->cfg.eq)
+		return;
+	FT_OK(fi_eq_open(e->fabric, &attr, &e->eq, NULL));
+	FT_OK(fi_ep_bind(e->ep, &e->eq->fid, 0));
+}
+
 void ft_open(struct ft_ep *e, const struct ft_cfg *cfg)
 {
 	static const struct ft_cfg common;
@@ -322,6 +332,7 @@ void ft_open(struct ft_ep *e, const struct ft_cfg *cfg)
 	FT_OK(fi_endpoint(e->domain, e->info, &e->ep, NULL));
 	FT_OK(fi_ep_bind(e->ep, &e->av->fid, 0));
 	ft_bind_cqs(e);
+	ft_bind_eq(e);
 	if (!e->cfg.bind_late)
 		ft_open_cntrs(e);
 	FT_OK(fi_enable(e->ep));
@@ -368,6 +379,8 @@ void ft_close_fids(struct ft_ep *e)
 		;
 	ft.eps[i] = ft.eps[--ft.neps];
 	FT_OK(fi_close(&e->ep->fid));
+	if (e->eq)
+		FT_OK(fi_close(&e->eq->fid));
 	if (e->cfg.counters) {
 		FT_OK(fi_close(&e->tx_cntr->fid));
 		FT_OK(fi_close(&e->rx_cntr->fid));

@@ -81,6 +81,7 @@ struct ft_op {
 	fi_addr_t src;
 	/* source of an error entry; libfabric 2.0 and later */
 	fi_addr_t err_src;
+	bool repeats;	/* its error may be reported several times */
 	bool uncounted;	/* a peek or discard: not counted as a receive */
 	/*
 	 * called for each completion; if set, only an error ends the operation
@@ -114,6 +115,7 @@ struct ft_cfg {
 	bool counters; /* open one counter for sends and one for receives */
 	bool bind_late;		/* bind the counters after fi_enable() */
 	bool no_cqs;		/* no CQs: counters with this wait_obj only */
+	bool eq;		/* bind an event queue, which is not read */
 	bool raw;		/* the test itself reads the CQs */
 	bool plain;		/* with -p ofi_duo: open the core without it */
 	void (*hints)(struct fi_info *hints);	/* changes the hints */
@@ -134,6 +136,7 @@ struct ft_ep {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
+	struct fid_eq *eq;
 	struct fid_cq *txcq;
 	struct fid_cq *rxcq;
 	struct fid_cntr *tx_cntr;

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Random deaths of members of a running job. Members exchange messages with any
+ * source and directed ones, RMA and atomics, all verified. A random one gets
+ * SIGKILL at a random moment. Within a second of CPU time, each survivor on its
+ * host has an end of all operations with it: success, or FI_ECONNRESET, whose
+ * entry names the dead member. The traffic of the others continues, and a new
+ * member joins. In the end no message is missing, and no memory, descriptor or
+ * file of a dead member is left. -x chooses members and moments.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/child.h"
+#include "job.h"
+
+#define JOB_MOMENT_US 20000
+#define JOB_SWEEPS 2		/* endpoints until no file may be left */
+
+static struct job *job;
+static struct ft_child child[JOB_MAX];
+static int host_of[JOB_MAX];
+static char registry[] = "/dev/shm/job_deaths.XXXXXX";
+
+static bool job_here(int member)
+{
+	return host_of[member] == ft.opts.rank;
+}
+
+static void job_fork(int member, int host)
+{
+	host_of[member] = host;
+	if (!job_here(member))
+		return;
+	ft_fork(&child[member]);
+	if (child[member].pid)
+		return;
+	ft_rand_seed(100 + member);
+	job_member(job, member, host);
+}
+
+/* Fails if a member has exited that was not killed. */
+static void job_check(void)
+{
+	int m, status;
+
+	for (m = 0; m < JOB_MAX; m++) {
+		if (!child[m].pid || job->fate[m] == JOB_DEAD ||
+		    job->entered[m] == JOB_CLOSED)
+			continue;
+		FT_CHECK(!waitpid(child[m].pid, &status, WNOHANG),
+			 "member %d has ended, status 0x%x", m, status);
+	}
+}
+
+/* Waits until all living members of this host have a number in at[]. */
+static void job_wait(const atomic_int *at, int count, int number)
+{
+	int m;
+
+	for (m = 0; m < count; m++) {
+		while (job_here(m) && job->fate[m] == JOB_ALIVE &&
+		       atomic_load(&at[m]) < number) {
+			job_check();
+			usleep(500);
+		}
+	}
+	ft_barrier();
+}
+
+/* Makes members from job->count on known to all. */
+static void job_publish(int count)
+{
+	struct job_about all[FT_MAX_RANKS];
+	int m;
+
+	for (m = job->count; m < count; m++) {
+		ft_allgather(&job->about[m], sizeof(*all), all);
+		job->about[m] = all[host_of[m]];
+	}
+	atomic_store(&job->count, count);
+	ft_barrier();
+}
+
+/* Kills a random member at a random moment, and starts a new one. */
+static void job_death(int round)
+{
+	int victim, next = job->count;
+	unsigned int moment = ft_rand(JOB_MOMENT_US);
+
+	do
+		victim = ft_rand(next);
+	while (job->fate[victim] != JOB_ALIVE);
+	atomic_store(&job->fate[victim], JOB_DOOMED);
+	ft_barrier();
+	if (job_here(victim)) {
+		usleep(moment);
+		ft_end_child(&child[victim]);
+	}
+	ft_barrier();
+	atomic_store(&job->fate[victim], JOB_DEAD);
+	job_fork(next, host_of[victim]);
+	job_wait(job->entered, next + 1, JOB_OPEN);
+	job_publish(next + 1);
+	atomic_store(&job->round, round + 1);
+	job_wait(job->rounds, next + 1, round + 1);
+}
+
+/* Lets all members enter a step, and waits for them. */
+static void job_enter(enum job_step step)
+{
+	struct job_row all[FT_MAX_RANKS];
+	int m;
+
+	atomic_store(&job->step, step);
+	job_wait(job->entered, job->count, step);
+	for (m = 0; step == JOB_STOPPED && m < job->count; m++) {
+		ft_allgather(&job->row[m], sizeof(*all), all);
+		job->row[m] = all[host_of[m]];
+	}
+}
+
+static void job_end(void)
+{
+	int m, status;
+
+	for (m = 0; m < job->count; m++) {
+		if (!job_here(m) || job->fate[m] == JOB_DEAD)
+			continue;
+		FT_CHECK(waitpid(child[m].pid, &status, 0) == child[m].pid &&
+			 WIFEXITED(status) && !WEXITSTATUS(status),
+			 "member %d has ended with status 0x%x", m, status);
+	}
+}
+
+/*
+ * Returns the number of files in the registry. Makes its last sweep seem long
+ * ago, by the access time of the user's directory.
+ */
+static int job_registered(void)
+{
+	const struct timespec times[2] = {
+		{ .tv_sec = 1 }, { .tv_nsec = UTIME_OMIT },
+	};
+	DIR *dir = opendir(registry);
+	struct dirent *entry;
+	int count = 0;
+
+	FT_CHECK(dir, "%s: %s", registry, strerror(errno));
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		count++;
+		utimensat(dirfd(dir), entry->d_name, times, 0);
+	}
+	closedir(dir);
+	return count;
+}
+
+/* An endpoint that opens removes the records of dead processes. */
+static void job_sweep(void)
+{
+	struct ft_child one;
+	struct ft_ep e;
+	int i;
+
+	for (i = 0; job_registered(); i++) {
+		FT_CHECK(i < JOB_SWEEPS, "a file is left in %s", registry);
+		ft_fork(&one);
+		if (!one.pid) {
+			ft_open(&e, NULL);
+			ft_close_fids(&e);
+			_exit(0);
+		}
+		waitpid(one.pid, NULL, 0);
+		ft_end_child(&one);
+	}
+	FT_CHECK(!rmdir(registry), "%s: %s", registry, strerror(errno));
+}
+
+static void job_run(void)
+{
+	int rounds = ft.opts.quick ? 2 : 4, i;
+
+	job = mmap(NULL, sizeof(*job), PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	FT_CHECK(job != MAP_FAILED, "mmap: %s", strerror(errno));
+	FT_CHECK(mkdtemp(registry), "mkdtemp: %s", strerror(errno));
+	setenv("FI_OFI_DUO_REGISTRY_DIR", registry, 1);
+	ft.phase = "start";
+	for (i = 0; i < JOB_MEMBERS; i++)
+		job_fork(i, i % ft.opts.nranks);
+	job_wait(job->entered, JOB_MEMBERS, JOB_OPEN);
+	job_publish(JOB_MEMBERS);
+	atomic_store(&job->round, 1);
+	job_wait(job->rounds, JOB_MEMBERS, 1);
+	ft.phase = "deaths";
+	for (i = 1; i <= rounds; i++)
+		job_death(i);
+	ft.phase = "the end";
+	job_enter(JOB_STOPPED);
+	job_enter(JOB_CHECKED);
+	job_enter(JOB_CLOSED);
+	job_end();
+	job_sweep();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ft_spec spec = {
+		.name = "job_deaths", .nranks = 1, .min_ranks = 1,
+		.run = job_run,
+	};
+
+	return ft_main(argc, argv, &spec);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* A member of the job of job_deaths.c, and its traffic with each other one. */
+
+#include <sched.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
+#include "job.h"
+
+#define JOB_POSTED 6		/* receives from any source */
+#define JOB_AHEAD 6		/* messages sent more than received, at most */
+#define JOB_EACH 6		/* of each kind with each member, in a round */
+#define JOB_ONESIDED 2		/* writes, reads and additions likewise */
+#define JOB_LIMIT_NS 1000000000u	/* CPU time of this process */
+
+/* An operation that may be pending, and its buffer. */
+struct job_act {
+	struct ft_op op;
+	struct ft_buf buf;
+	bool busy;
+};
+
+/* Steps of one-sided operations with a member. */
+enum { JOB_WRITE, JOB_READ, JOB_ADD, JOB_VERBS };
+
+struct job_peer {
+	fi_addr_t addr;
+	bool over;		/* it has died, and nothing with it is pending */
+	uint64_t dead_ns;	/* CPU time when its death was known; 0: alive */
+	struct job_act tx[JOB_KINDS], in, verb[JOB_VERBS];
+	int at;			/* verb to start or pending */
+	uint64_t was;		/* result of the addition */
+	unsigned int seed, len;	/* of the data in its cell */
+	uint32_t got[JOB_KINDS], onesided;
+	uint32_t old_got[JOB_KINDS], old_onesided;	/* before the round */
+};
+
+static struct job *job;
+static int self, round_now, known;
+static struct ft_ep e;
+static struct job_peer peers[JOB_MAX];
+static struct job_act any[JOB_POSTED];
+static struct job_cell *cells;
+static struct fid_mr *mr;
+static bool stopping;
+
+static bool job_local(int p)
+{
+	return job->about[p].host == job->about[self].host;
+}
+
+/* An operation with a member may fail only after the member was doomed. */
+static void job_check_error(int p, const struct ft_op *op)
+{
+	/* members close at different times */
+	if (job->step == JOB_CLOSED)
+		return;
+	FT_CHECK(job->fate[p] != JOB_ALIVE, "an operation with member %d, "
+		 "which lives: %d (%s)", p, op->err, fi_strerror(op->err));
+	if (!job_local(p))
+		return;		/* the core's error */
+	FT_CHECK(op->err == FI_ECONNRESET, "an operation with member %d, "
+		 "which has died: %d (%s)", p, op->err, fi_strerror(op->err));
+	FT_CHECK(FI_MAJOR_VERSION < 2 || op->err_src == peers[p].addr,
+		 "the error of an operation with member %d names %lu", p,
+		 (unsigned long)op->err_src);
+}
+
+/*
+ * Returns the member that an operation was for. A receive from any source fails
+ * if its message came from a member that died before it was all copied. The
+ * core does not report which member that was.
+ */
+static int job_other(int p, const struct ft_op *op)
+{
+	bool near = op->err == FI_ECONNRESET;
+	int i;
+
+	for (i = 0; p == self && FI_MAJOR_VERSION >= 2 && i < known; i++)
+		if (near ? peers[i].addr == op->err_src :
+			   !job_local(i) && job->fate[i] != JOB_ALIVE)
+			return i;
+	return p;
+}
+
+/*
+ * True once if the operation has ended. *ok: with success. One with a remote
+ * member that failed stays busy, since efa may report its error again.
+ */
+static bool job_ended(int p, struct job_act *act, bool *ok)
+{
+	if (!act->busy || !atomic_load(&act->op.done))
+		return false;
+	*ok = !act->op.err;
+	if (!*ok)
+		job_check_error(job_other(p, &act->op), &act->op);
+	act->busy = !*ok && !job_local(p);
+	return !act->busy;
+}
+
+static void job_reset(int p, struct job_act *act)
+{
+	ft_op_reset(&act->op);
+	act->op.repeats = p == self ? ft.opts.nranks > 1 : !job_local(p);
+}
+
+/* Handles the result of a call that starts an operation. */
+static bool job_started(int p, struct job_act *act, ssize_t ret)
+{
+	act->busy = !ret;
+	FT_CHECK(!ret || ret == -FI_EAGAIN || job->fate[p] != JOB_ALIVE,
+		 "a call for member %d, which lives: %zd (%s)", p, ret,
+		 fi_strerror((int)-ret));
+	FT_CHECK(!ret || ret == -FI_EAGAIN || ret == -FI_ECONNRESET ||
+		 !job_local(p), "a call for member %d, which has died: "
+		 "%zd (%s)", p, ret, fi_strerror((int)-ret));
+	return !ret;
+}
+
+static void job_act_open(struct job_act *act)
+{
+	ft_buf_alloc(&e, &act->buf, JOB_LEN);
+}
+
+/* The memory stays, since operations may be pending. */
+static void job_act_close(struct job_act *act)
+{
+	if (act->buf.mr)
+		fi_close(&act->buf.mr->fid);
+}
+
+static void job_acts(struct job_peer *peer, void (*call)(struct job_act *act))
+{
+	int i;
+
+	call(&peer->in);
+	for (i = 0; i < JOB_KINDS; i++)
+		call(&peer->tx[i]);
+	for (i = 0; i < JOB_VERBS; i++)
+		call(&peer->verb[i]);
+}
+
+static struct ft_xfer job_xfer(const struct job_act *act, int kind,
+			       fi_addr_t addr)
+{
+	return (struct ft_xfer) {
+		.buf = act->buf.ptr, .len = JOB_LEN, .desc = act->buf.desc,
+		.tag = kind + 1, .tagged = true, .addr = addr,
+	};
+}
+
+static void job_receive(int p, struct job_act *act, int kind)
+{
+	struct ft_xfer x = job_xfer(act, kind, kind == JOB_ANY ?
+				    FI_ADDR_UNSPEC : peers[p].addr);
+
+	job_reset(p, act);
+	job_started(p, act, ft_rx_try(&e, FT_RX_RECV, &x, &act->op));
+}
+
+static void job_got(const struct job_act *act, int kind)
+{
+	int from = job_verify(act->buf.ptr, act->op.len, self, kind);
+
+	FT_CHECK(job_seq(act->buf.ptr) == peers[from].got[kind],
+		 "message %u of member %d, kind %d, not %u",
+		 job_seq(act->buf.ptr), from, kind, peers[from].got[kind]);
+	peers[from].got[kind]++;
+}
+
+static void job_step_any(void)
+{
+	bool ok;
+	int i;
+
+	/* in the order of posting, in which messages of a source arrive */
+	for (i = 0; i < JOB_POSTED; i++) {
+		static int next;
+		struct job_act *act = &any[next];
+
+		if (act->busy && !job_ended(self, act, &ok))
+			return;
+		if (act->op.done && !act->op.err)
+			job_got(act, JOB_ANY);
+		job_receive(self, act, JOB_ANY);
+		if (!act->busy)
+			return;
+		next = (next + 1) % JOB_POSTED;
+	}
+}
+
+static void job_step_directed(int p)
+{
+	struct job_act *in = &peers[p].in;
+	bool ok;
+
+	if (job_ended(p, in, &ok) && ok)
+		job_got(in, JOB_DIRECTED);
+	if (!in->busy && job->fate[p] != JOB_DEAD)
+		job_receive(p, in, JOB_DIRECTED);
+}
+
+static void job_step_send(int p, int kind)
+{
+	uint32_t *sent = &job->row[self].sent[p][kind];
+	struct job_act *act = &peers[p].tx[kind];
+	struct ft_xfer x = job_xfer(act, kind, 0);
+	bool ok;
+
+	job_ended(p, act, &ok);
+	if (act->busy || stopping || job->fate[p] == JOB_DEAD ||
+	    *sent >= peers[p].got[kind] + JOB_AHEAD)
+		return;
+	x.len = job_fill(act->buf.ptr, self, p, kind, *sent);
+	job_reset(p, act);
+	if (job_started(p, act, ft_tx_try(&e, FT_TX_SEND, peers[p].addr, &x,
+					  &act->op)))
+		(*sent)++;
+}
+
+/* Starts the next one-sided operation on this member's cell at p. */
+static ssize_t job_verb(int p, struct job_act *act)
+{
+	static const uint64_t one = 1;
+	struct job_peer *peer = &peers[p];
+	const struct job_about *to = &job->about[p];
+	uint64_t cell = to->base + self * sizeof(*cells);
+	uint64_t data = cell + offsetof(struct job_cell, data);
+	uint64_t *add = (uint64_t *)act->buf.ptr;
+
+	switch (peer->at) {
+	case JOB_WRITE:
+		peer->seed = ft_rand(1 << 20);
+		peer->len = job_len(self, JOB_ANY, peer->seed);
+		ft_fill(act->buf.ptr, peer->len, peer->seed);
+		return fi_write(e.ep, act->buf.ptr, peer->len, act->buf.desc,
+				peer->addr, data, to->key, &act->op);
+	case JOB_READ:
+		return fi_read(e.ep, act->buf.ptr, peer->len, act->buf.desc,
+			       peer->addr, data, to->key, &act->op);
+	default:
+		*add = one;
+		return fi_fetch_atomic(e.ep, add, 1, act->buf.desc, add + 1,
+				       act->buf.desc, peer->addr, cell,
+				       to->key, FI_UINT64, FI_SUM, &act->op);
+	}
+}
+
+/* Checks the result of one that has succeeded. */
+static void job_verb_ended(int p, const struct job_act *act)
+{
+	const uint64_t *was = (const uint64_t *)act->buf.ptr + 1;
+	struct job_peer *peer = &peers[p];
+
+	if (peer->at == JOB_READ)
+		ft_verify(act->buf.ptr, peer->len, peer->seed, "a read");
+	if (peer->at == JOB_ADD) {
+		FT_CHECK(*was == job->row[self].added[p], "member %d had "
+			 "%lu additions, not %u", p, (unsigned long)*was,
+			 job->row[self].added[p]);
+		job->row[self].added[p]++;
+		peer->onesided++;
+	}
+	peer->at = (peer->at + 1) % JOB_VERBS;
+}
+
+static void job_step_onesided(int p)
+{
+	struct job_act *act = &peers[p].verb[peers[p].at];
+	bool ok;
+
+	if (job_ended(p, act, &ok) && ok) {
+		job_verb_ended(p, act);
+		act = &peers[p].verb[peers[p].at];
+	}
+	if (act->busy || stopping || job->fate[p] == JOB_DEAD)
+		return;
+	job_reset(p, act);
+	job_started(p, act, job_verb(p, act));
+}
+
+static bool job_busy(const struct job_peer *peer, bool receives)
+{
+	return peer->tx[0].busy || peer->tx[1].busy ||
+	       peer->verb[peer->at].busy || (receives && peer->in.busy);
+}
+
+/*
+ * Handles the death of a local member: all operations with it end, and a
+ * further send fails.
+ */
+static void job_step_dead(int p)
+{
+	struct job_peer *peer = &peers[p];
+	static struct job_act last;
+	struct ft_xfer x = { .tagged = true, .tag = 9 };
+	ssize_t ret;
+
+	FT_CHECK(job_cpu_ns() - peer->dead_ns < JOB_LIMIT_NS, "a second after "
+		 "the end of member %d: sends %d %d, receive %d, one-sided "
+		 "operation %d (%d)", p, peer->tx[0].busy, peer->tx[1].busy,
+		 peer->in.busy, peer->verb[peer->at].busy, peer->at);
+	if (job_busy(peer, true))
+		return;
+	ret = ft_tx_try(&e, FT_TX_INJECT, peer->addr, &x, &last.op);
+	FT_CHECK(!ret || ret == -FI_EAGAIN || ret == -FI_ECONNRESET,
+		 "a send to member %d, which has died: %zd", p, ret);
+	/* 0: its end was not detected yet */
+	peer->over = ret == -FI_ECONNRESET;
+}
+
+static void job_step_peer(int p)
+{
+	struct job_peer *peer = &peers[p];
+	int kind;
+
+	if (peer->over)
+		return;
+	if (!peer->dead_ns && job->fate[p] == JOB_DEAD)
+		peer->dead_ns = job_cpu_ns();
+	for (kind = 0; kind < JOB_KINDS; kind++)
+		job_step_send(p, kind);
+	job_step_directed(p);
+	job_step_onesided(p);
+	if (peer->dead_ns && job_local(p))
+		job_step_dead(p);
+	else
+		peer->over = peer->dead_ns;
+}
+
+/* Inserts the address of a new member. */
+static void job_meet(int p)
+{
+	enum fi_duo_reason reason;
+	enum fi_duo_path path = FI_DUO_LOCAL;
+
+	FT_CHECK(fi_av_insert(e.av, job->about[p].name, 1, &peers[p].addr, 0,
+			      NULL) == 1, "insert");
+	if (e.ops && job->fate[p] == JOB_ALIVE)
+		FT_OK(e.ops->path(e.ep, peers[p].addr, &path, &reason));
+	FT_CHECK(!job_local(p) || path == FI_DUO_LOCAL || p == self ||
+		 job->fate[p] != JOB_ALIVE, "member %d is not local", p);
+	peers[p].over = p == self || job->fate[p] == JOB_DEAD;
+	job_acts(&peers[p], job_act_open);
+}
+
+/* True if there was traffic of all kinds with p in this round. */
+static bool job_has_talked(int p)
+{
+	const struct job_peer *peer = &peers[p];
+
+	if (job->fate[p] != JOB_ALIVE)
+		return peer->over || job->fate[p] == JOB_DOOMED;
+	return p == self ||
+	       (peer->got[0] >= JOB_EACH + peer->old_got[0] &&
+		peer->got[1] >= JOB_EACH + peer->old_got[1] &&
+		peer->onesided >= JOB_ONESIDED + peer->old_onesided);
+}
+
+static void job_round(void)
+{
+	int now = atomic_load(&job->round), p;
+
+	while (known < atomic_load(&job->count))
+		job_meet(known++);
+	for (p = 0; now != round_now && p < known; p++) {
+		memcpy(peers[p].old_got, peers[p].got, sizeof(peers[p].got));
+		peers[p].old_onesided = peers[p].onesided;
+	}
+	round_now = now;
+	for (p = 0; p < known && job_has_talked(p); p++)
+		;
+	if (p == known && known && now)
+		atomic_store(&job->rounds[self], now);
+}
+
+static void job_steps(void)
+{
+	int p;
+
+	if (!ft_progress(&e))
+		sched_yield();
+	job_round();
+	job_step_any();
+	for (p = 0; p < known; p++)
+		job_step_peer(p);
+}
+
+/* Continues until all have entered the step; done: this member may. */
+static void job_enter(enum job_step step, bool (*done)(void))
+{
+	while (!done || !done())
+		job_steps();
+	atomic_store(&job->entered[self], step);
+	while (atomic_load(&job->step) <= (int)step)
+		job_steps();
+}
+
+static bool job_has_stopped(void)
+{
+	int p;
+
+	for (p = 0; p < known; p++)
+		if (!peers[p].over && job_busy(&peers[p], false))
+			return false;
+	return true;
+}
+
+static bool job_has_all(void)
+{
+	int p, kind;
+
+	for (p = 0; p < known; p++)
+		for (kind = 0; kind < JOB_KINDS; kind++)
+			if (!peers[p].over && peers[p].got[kind] !=
+			    job->row[p].sent[self][kind])
+				return false;
+	return true;
+}
+
+/* Checks the additions of members that live. */
+static void job_check_cells(void)
+{
+	int p;
+
+	for (p = 0; p < known; p++)
+		FT_CHECK(peers[p].over || cells[p].count ==
+			 job->row[p].added[self], "%lu additions of member %d, "
+			 "not %u", (unsigned long)cells[p].count, p,
+			 job->row[p].added[self]);
+}
+
+/* Returns the number of living members on this host. */
+static int job_locals(void)
+{
+	int p, count = 0;
+
+	for (p = 0; p < known; p++)
+		count += job->fate[p] == JOB_ALIVE && job_local(p);
+	return count;
+}
+
+static void job_open(int host)
+{
+	static const struct ft_cfg cfg = {
+		.caps = FI_DIRECTED_RECV | FI_RMA | FI_ATOMIC,
+		.eq = true,	/* else efa aborts when a remote peer dies */
+	};
+	struct job_about *about = &job->about[self];
+	int i;
+
+	ft_open(&e, &cfg);
+	cells = aligned_alloc(4096, JOB_MAX * sizeof(*cells));
+	FT_CHECK(cells, "no memory");
+	memset(cells, 0, JOB_MAX * sizeof(*cells));
+	FT_OK(fi_mr_reg(e.domain, cells, JOB_MAX * sizeof(*cells),
+			FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 17, 0, &mr,
+			NULL));
+	memcpy(about->name, e.self.name, sizeof(about->name));
+	about->key = fi_mr_key(mr);
+	about->base = e.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ?
+		      (uintptr_t)cells : 0;
+	about->host = host;
+	for (i = 0; i < JOB_POSTED; i++)
+		job_act_open(&any[i]);
+}
+
+static void job_close(void)
+{
+	int i;
+
+	fi_close(&mr->fid);
+	for (i = 0; i < JOB_POSTED; i++)
+		job_act_close(&any[i]);
+	for (i = 0; i < known; i++)
+		job_acts(&peers[i], job_act_close);
+	ft_close_fids(&e);
+}
+
+void job_member(struct job *shared, int me, int host)
+{
+	job = shared;
+	self = me;
+	ft.phase = "a member";
+	ft.opts.rank = me;
+	job_open(host);
+	atomic_store(&job->entered[self], JOB_OPEN);
+	while (atomic_load(&job->step) < JOB_STOPPED)
+		job_steps();
+	stopping = true;
+	job_enter(JOB_STOPPED, job_has_stopped);
+	job_enter(JOB_CHECKED, job_has_all);
+	job_check_cells();
+	job_check_leaks(job_locals());
+	job_close();
+	atomic_store(&job->entered[self], JOB_CLOSED);
+	exit(FT_PASS);
+}
