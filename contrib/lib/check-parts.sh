@@ -353,8 +353,9 @@ part_hook()
 {
 	local test
 	local -a only=()
-	for test in any_source atomics cntr ep_life match_model own_fids promised \
-		rdm_tagged_pingpong rma threads transfers wait; do
+	for test in any_source atomics cntr ep_life match_model own_fids \
+		peer_death promised rdm_tagged_pingpong rma threads transfers \
+		wait; do
 		only+=(--only "$test/local")
 	done
 	for test in plain_send plain_recv wrap_send wrap_recv noshm_send; do
@@ -364,7 +365,7 @@ part_hook()
 		only+=(--only "$test/kinds")
 	done
 	only+=(--only promised/remote --only transfers/remote --only auto_progress)
-	fabtests --hook --core tcp "${only[@]}"
+	fabtests --hook --core tcp "${only[@]}" --only order/local
 	fabtests --hook --core efa --wire shm "${only[@]}"
 	fabtests --hook --core efa --wire udp --only transfers/remote
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-pingpong" hook
