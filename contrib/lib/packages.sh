@@ -19,7 +19,7 @@ efa_installed()
 # Debian root gets all packages except tools for packaging and debugging.
 packages_for="build run ${OFI_DUO_PACKAGES:-}"
 efa_installed || packages_for+=" fabric"
-packages_for_root="build fabric run check bench ${OFI_DUO_PACKAGES:-}"
+packages_for_root="build fabric run check proofs bench ${OFI_DUO_PACKAGES:-}"
 
 # packages_list HEADING...: prints the packages below these headings
 packages_list()
