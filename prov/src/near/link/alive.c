@@ -176,8 +176,8 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 /*
  * Makes draining peers gone whose messages are all delivered. Handles the
- * doorbell first: a peer may have rung the doorbell and then exited, and its
- * last messages are in a new or an idle ring.
+ * doorbell first, because a peer may have rung the doorbell and then exited, so
+ * that its last messages are in a new or an idle ring.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -295,7 +295,7 @@ static bool near_segment_named(const struct near_peer *peer)
 
 /*
  * True if a peer to which this port has no ring has closed its port. Keeps a
- * descriptor of the peer's segment, to read the mark of a closed port there.
+ * descriptor of the peer's segment, to read near_segment.closed there.
  *
  * An address exists only after its segment, and is never used again. So if the
  * descriptor number in the address belongs to another file or segment, the port

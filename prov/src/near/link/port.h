@@ -348,9 +348,8 @@ void near_fdx_read(struct near_port *port);
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
 void near_fd_drop_all(struct near_peer *peer);
 /*
- * True if the peer has closed its port, by the mark in the peer's segment.
- * False also if peer->fd[NEAR_FD_SEGMENT] is -1, so that the mark cannot be
- * read.
+ * True if near_segment.closed is set in the peer's segment. False also if
+ * peer->fd[NEAR_FD_SEGMENT] is -1, so that the segment cannot be read.
  */
 bool near_fd_closed(const struct near_peer *peer);
 /*

@@ -42,8 +42,8 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 int near_full(struct near_port *port, struct near_peer *peer);
 /*
  * Continues a resize, also one that the receiver has requested. Ticks call it
- * for each connected peer: a sender that sends nothing would not load the
- * request.
+ * for each connected peer, because a sender that sends nothing would not load
+ * the request.
  */
 void near_resize_check(struct near_port *port, struct near_peer *peer);
 /*

@@ -302,7 +302,7 @@ static near_inline bool near_tx_told(const struct near_tx *tx)
 
 /*
  * True if the next slot is published. Stores the slot, and its word in *word.
- * The caller must not load the word again: a hostile sender may change it.
+ * The caller must not load the word again, as a hostile sender may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)

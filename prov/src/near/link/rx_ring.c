@@ -147,8 +147,8 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
 	/*
-	 * The descriptor of near_unmet_closed() is not necessary any more: if
-	 * the sender closes its port, it closes this claim.
+	 * The descriptor of near_unmet_closed() is not necessary any more,
+	 * because a sender that closes its port closes this claim.
 	 */
 	if (!ring->peer->ask && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
@@ -326,8 +326,8 @@ void near_port_doorbells(struct near_port *port)
 	uint32_t word;
 
 	/*
-	 * Clears the words' bits before the rings' bits: if a sender sets a
-	 * ring's bit in between, it sets the word's bit again afterwards.
+	 * Clear bell_words before bell[]. Then a sender that sets a ring's bit
+	 * in between sets the word's bit again afterwards.
 	 */
 	words = __atomic_exchange_n(&segment->bell_words, 0, __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {

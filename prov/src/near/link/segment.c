@@ -61,9 +61,8 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 }
 
 /*
- * Sets the file's size. Tests the limit of file sizes first (-EFBIG): a file
- * beyond this limit would make the kernel send SIGXFSZ, which kills the
- * process.
+ * Sets the file's size. Tests the limit of file sizes first (-EFBIG), because
+ * beyond this limit the kernel sends SIGXFSZ, which kills the process.
  */
 static int near_segment_resize(int fd, size_t size)
 {

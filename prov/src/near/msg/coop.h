@@ -99,8 +99,8 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * Ends the round, for the receiver: the sender takes no further steps. Returns
- * the number of steps that the sender has taken.
+ * Ends the round, for the receiver, so that the sender takes no further steps.
+ * Returns the number of steps that the sender has taken.
  */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {

@@ -174,8 +174,8 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	void *cookie = op->cookie;
 
 	/*
-	 * Request a larger ring now: the receiver has just sent an ACK, so it
-	 * polls and handles the request soon.
+	 * Request a larger ring now, because the receiver has just sent an ACK:
+	 * it polls, and so handles the request soon.
 	 */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);

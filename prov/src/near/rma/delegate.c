@@ -13,7 +13,7 @@
  * `doing`. At least one of the two sees the other's store. The membarrier is
  * the barrier of both sides, so the target pays only for a plain store and a
  * load. The number of an operation is its position among the delegated
- * operations of the ring: both sides count them. Proof:
+ * operations of the ring, which both sides count. Proof:
  * docs/near/memory-ordering.md.
  *
  * Backoff: after a revocation, some of the next operations are not delegated.

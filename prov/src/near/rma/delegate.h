@@ -114,7 +114,7 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);
 /*
  * Counts the operation in a slot as finished. Must be called after the reply
- * was posted: the store may take long, because the initiator's CPU may own the
+ * was posted, because the store takes long if the initiator's CPU owns the
  * cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,

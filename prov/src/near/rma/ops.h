@@ -40,9 +40,9 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
 /*
- * direct.c. True if the target must be notified of a single copy: the operation
- * has remote CQ data, or the target requires events of all operations of this
- * kind.
+ * direct.c. True if the target must be notified of a single copy, because the
+ * operation has remote CQ data, or the target requires events of all operations
+ * of this kind.
  */
 bool near_rma_told(const struct near_rma_op *op);
 

@@ -13,8 +13,8 @@
  *   part of its region into the chunk and replies; the initiator copies the
  *   chunk into its buffers.
  *
- * Copies of a device are asynchronous: polls test whether a copy has ended. So
- * several chunks can be in use at the same time. Chunks are filled, posted and
+ * Copies of a device are asynchronous, and polls test whether a copy has ended.
+ * So several chunks can be in use at once. Chunks are filled, posted and
  * answered in the order of the operations. Messages and operations of other
  * kinds wait until all staged operations have their replies. See
  * docs/near/rma.md, *Device memory*.
