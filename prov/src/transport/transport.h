@@ -131,7 +131,7 @@ struct duo_transport {
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
 	/*
 	 * Monitors the peer's process. If the process fails, receives that name
-	 * it end with an error. NULL: the transport does not detect failures.
+	 * the peer end with an error. NULL: the transport detects no failures.
 	 */
 	void (*watch)(struct duo_ep *ep, fi_addr_t local);
 	/*

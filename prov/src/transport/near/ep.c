@@ -199,9 +199,9 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns a free peer index. Indexes are used in turn, so
- * that an index is not reused soon: a thread that sends to an index that was
- * just freed should find no peer there, not another peer.
+ * near_sink.peer_up(): assigns a free peer index. Indexes are used in turn,
+ * because a thread that sends to an index that was just freed should find no
+ * peer there, not another peer.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {

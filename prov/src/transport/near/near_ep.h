@@ -42,7 +42,7 @@ struct duo_near {
 	struct duo_blocks blocks;
 	/*
 	 * Pending sub-receives (parts of multi-receive buffers), in the order
-	 * in which those of one peer must complete.
+	 * in which the sub-receives of one peer must complete.
 	 */
 	struct duo_rx_list frags;
 	bool onesided;			/* near_rma_open() has succeeded */

@@ -75,7 +75,7 @@ static void duo_near_begin(struct duo_rx *rx)
 
 /*
  * Ends a receive. Sub-receives of one peer complete in the order of the
- * multi-receive buffer, so a sub-receive that has ended waits for all earlier.
+ * multi-receive buffer, so an ended sub-receive waits for all before it.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {

@@ -186,7 +186,7 @@ duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
  * Receives the next message of a ring, if the message is inline, and writes its
  * completion at `at`. Returns the place of the next completion; NULL: nothing
  * was done. Calls no function. The caller guarantees that duo_cq.attention is
- * 0: there are no unresolved messages, and the endpoint is not being closed.
+ * 0, so that there are no unresolved messages, and no fi_close is in progress.
  */
 static near_inline void *duo_near_take_first(struct duo_ep *ep,
 					     struct near_rx_ring *ring,
