@@ -47,8 +47,9 @@ static struct info_names info_read_names(const struct info_fabric *fabric,
 }
 
 /*
- * One of the checks: aws-ofi-nccl and NVSHMEM use only providers with the name
- * "efa". With FI_PROVIDER="efa;ofi_duo" libfabric returns no such provider.
+ * Checks the caller's FI_PROVIDER, because aws-ofi-nccl and NVSHMEM use only
+ * providers with the name "efa". With FI_PROVIDER="efa;ofi_duo" libfabric
+ * returns no such provider.
  */
 void info_check_filter(const struct info_fabric *fabric, const char *offered)
 {

@@ -258,8 +258,8 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 /*
  * Removes the peer index from an address, because its process has failed or
  * cannot be reached. An address of the core may belong to another process
- * later, so its path becomes undecided. An address that is the local
- * transport's name never does, so its path becomes the core's.
+ * later, so its path becomes undecided. A name of the local transport never
+ * belongs to another process, so its path becomes the core's.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)

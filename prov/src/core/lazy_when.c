@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The times at which deferred receives are posted to the core:
+ * The times at which deferred receives are posted to the core, see
  * docs/matching.md. Each receive on the core costs a post and, if a local
- * message then matches it, a recall: some microseconds. While there is local
- * traffic, at most two receives are posted in each defer_us, and one after each
- * message of the core.
+ * message then matches it, a recall, together some microseconds. While there is
+ * local traffic, at most two receives are posted in each defer_us, and one
+ * after each message of the core.
  */
 
 #include "base/clock.h"

@@ -41,7 +41,7 @@ struct duo_param {
 
 struct fi_provider *fi_prov_ini(void);
 
-/* Defines and reads these parameters, and those that all modules have. */
+/* Defines and reads params[], and the parameters that all modules have. */
 void duo_params_load(const struct duo_param *params, size_t count);
 /* duo_param.read of numbers: raises values below 1 to 1. */
 void duo_param_read_positive(const struct duo_param *param);

@@ -145,8 +145,8 @@ static bool duo_hook_wanted(void)
 }
 
 /*
- * Returns a provider without getinfo, which makes it a hook for libfabric. Its
- * parameters are those of ofi_duo.
+ * Returns a provider without getinfo, which libfabric takes for a hook. The
+ * hook has the parameters of ofi_duo.
  */
 struct fi_provider *fi_prov_ini(void)
 {

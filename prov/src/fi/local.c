@@ -153,9 +153,10 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Starts with the directory's lock held together with other processes. Takes
- * that lock before the domain's. If a stopped process does not release the
- * directory's lock, starts without the lock. Returns 0 or a negative error.
+ * Opens the local side with the directory's lock held together with other
+ * processes. Takes that lock before the domain's. If a stopped process does not
+ * release the directory's lock, opens without it. Returns 0 or a negative
+ * error.
  */
 static int duo_local_open_together(struct duo_ep *ep)
 {
@@ -172,8 +173,8 @@ static int duo_local_open_together(struct duo_ep *ep)
 }
 
 /*
- * Starts with the directory's lock held alone, after a sweep. Stores the number
- * of live endpoints in *live. Returns 0 or a negative error.
+ * Opens the local side with the directory's lock held alone, after a sweep.
+ * Stores the number of live endpoints in *live. Returns 0 or a negative error.
  */
 static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 {

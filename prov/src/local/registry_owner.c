@@ -52,7 +52,10 @@ struct duo_base {
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* The user's directories with the lowest names, one of each state; "": none. */
+/*
+ * The directories of the user with the lowest names, one ready and one in the
+ * making; "": none.
+ */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];

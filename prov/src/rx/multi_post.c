@@ -224,7 +224,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 		}
 	}
 	if (duo_recv_final(owner))
-		return -FI_ENOENT; /* the core never returns such a receive */
+		return -FI_ENOENT; /* such a receive cannot be recalled */
 	duo_multi_cancel_owner(owner);	/* the error follows the completion by
 					 * the core */
 	return 0;

@@ -32,7 +32,7 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/* Passes rx to shm. The context is rx, and shm's completions return it. */
+/* Passes rx to shm, as the context that shm's completions return. */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
