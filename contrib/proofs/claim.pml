@@ -18,14 +18,14 @@
  * C: link/alive.c near_peer_drained near_peer_end near_port_reap near_peer_ended
  * C: link/port.c near_close
  *
- * WITH TWO: two rings, and one of the senders may be killed; otherwise one ring, which
+ * WITH TWO: two rings, and one of the senders may be killed. Without it: one ring, which
  * the second sender finds claimed, or free again, and both may be killed.
  * WITH NO_MEMORY: a sender that has claimed gets no memory, and releases the claim.
  * MUTANT TAKES_PLAIN: a ring is claimed by a load and a store
  * MUTANT NO_PID: a claim has no pid, as in another pid namespace
  * MUTANT NO_TICK: the port does not check claims without an rx ring
  * MUTANT OPEN_EARLY: the claim is opened before the address is stored
- * MUTANT OPEN_RELAXED: the same by the order of stores
+ * MUTANT OPEN_RELAXED: as OPEN_EARLY, because the two stores are reordered
  * MUTANT NO_CLEAR: a ring is not cleared at its end
  * MUTANT FREE_FIRST: the claim is freed before the ring is cleared
  * MUTANT NO_DRAIN: an rx ring ends without delivery of its slots

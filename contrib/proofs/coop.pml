@@ -8,7 +8,7 @@
  * at any step; a read may fail, which ends the round.
  *
  * Asserted: one of the two copies each step, before the receive completes; the sender
- * writes into no buffer after that. A receiver that waits for a live sender for ever is an
+ * writes into no buffer after that. A receiver that waits for a live sender forever is an
  * invalid end state.
  *
  * C: msg/coop.h near_coop_begin near_coop_take near_coop_end near_coop_wrote

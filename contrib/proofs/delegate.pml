@@ -27,7 +27,7 @@
  * MUTANT NO_BACK CLOSES: the target does not reset doing
  * MUTANT NO_DOING_LOOK: the initiator does not load doing
  * MUTANT DONE_EARLY: the target counts an operation before it executes it
- * MUTANT DONE_RELAXED: the same by the order of stores
+ * MUTANT DONE_RELAXED: as DONE_EARLY, because the two stores are reordered
  * MUTANT OVER_EARLY: the initiator stores OVER before it executes the operation
  * MUTANT NO_OPEN: a revoked operation that the initiator has not executed stays BUSY
  * MUTANT BUSY_STAYS DIES: the target waits for a failed initiator's BUSY

@@ -17,7 +17,7 @@
  * C: link/alive.c near_peer_drained near_port_reap
  *
  * WITH TWO: two producers, one word of the doorbell.
- * WITH YET: the producer's process is registered while it runs.
+ * WITH YET: the producer's process registers for membarrier while it runs.
  * WITH FENCE: membarrier is not permitted, and the producers fence.
  * WITH FAILS: membarrier fails in some calls.
  * MUTANT NO_BARRIER: the consumer only fences

@@ -4,7 +4,7 @@
 /*
  * Laps of a ring: 4 slots, 8 lines of data, messages of 0 or 3 lines. Heads are
  * published every second slot, and every second line (a quarter). There are 2 lap
- * numbers, in the C 65,536.
+ * numbers; the C code has 65,536.
  *
  * Asserted: messages arrive in order, each once, with the written contents; both ends
  * compute the same position of a message's data. A producer that waits for space for ever
@@ -16,7 +16,7 @@
  *
  * WITH SIZES: messages of 1 line, too.
  * MUTANT PUBLISH_FIRST: the slot is published before its data are written
- * MUTANT WORD_RELAXED: the same by the order of stores
+ * MUTANT WORD_RELAXED: as PUBLISH_FIRST, because the two stores are reordered
  * MUTANT NO_LAP: the lap is not counted
  * MUTANT NO_SLOT_CHECK: the producer does not check that a slot is free
  * MUTANT NO_DATA_CHECK: the producer does not check that lines are free
