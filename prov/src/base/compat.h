@@ -17,13 +17,15 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
-#include <rdma/fi_ext.h>
 #include <rdma/fi_tagged.h>
 #if __has_include(<rdma/fi_ext_efa.h>)	/* exists only if efa was built */
 #include <rdma/fi_ext_efa.h>
 #endif
 
 #include "base/caller.h"
+#if DUO_HEADERS(1, 18)	/* that of 1.17 has types of fi_peer(3), see below */
+#include <rdma/fi_ext.h>
+#endif
 
 #define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS, which exists since
 					 * 2.2 */
