@@ -292,8 +292,10 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 }
 
 /*
- * Frees blocks of producers that were killed before they claimed a slot. In an
- * empty ring a live producer owns a block for a moment only.
+ * Frees blocks whose producer was killed after it had allocated the block and
+ * before it published a slot. Only an empty ring is searched, because then no
+ * slot refers to a block: an owned block belongs to a dead producer, or to a
+ * live one that is about to claim a slot. Blocks of live producers are kept.
  */
 static void se_shm_tidy(struct se_qp *qp)
 {

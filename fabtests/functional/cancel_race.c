@@ -7,8 +7,10 @@
  * after it.
  *
  * In one trial the cancel is before the message, and in one after it. In all
- * other trials it races with the message: the more cancels have come first, the
- * longer rank 0 waits before the next cancel, so that both results occur.
+ * other trials it races with the message. Rank 0 waits a random time before the
+ * cancel. The maximum of that time grows by a quarter after each trial that the
+ * cancel won, and shrinks by a quarter after each that the message won, so that
+ * both results occur.
  */
 
 #include "common/ft.h"

@@ -53,6 +53,11 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	duo_unlock(&ep->domain->lock);
 	if (reason == FI_DUO_DEAD)
 		return -FI_ECONNRESET;
-	/* another thread may have found a new process at the address */
+	/*
+	 * The reason may no longer be FI_DUO_DEAD, because another thread has
+	 * meanwhile found a new process at the address. Then the caller can
+	 * repeat the send: -FI_EAGAIN. If the core carries nothing, the address
+	 * has no path.
+	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

@@ -230,11 +230,12 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 /*
  * Prepares the sleep of a thread. Returns 0, or -FI_EAGAIN if there are events.
  *
- * Store buffering, with duo_cntr_rouse(), for sends over the core, which change
- * counts without the lock: this thread stores sleeper->asleep, then loads the
- * counts. The fence keeps these plain loads after the store, which a seq_cst
- * store alone does not on AArch64. Its partner is the fence in
- * duo_cntr_rouse().
+ * Sends over the core change counts without the lock, so this is a
+ * store-buffering pattern. This thread stores sleeper->asleep, then loads the
+ * counts. A sender changes a count, then loads sleeper->asleep
+ * (duo_cntr_rouse()). Each needs a fence between, or both could miss the store
+ * of the other. A seq_cst store alone does not order the later plain loads on
+ * AArch64.
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)

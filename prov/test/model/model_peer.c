@@ -76,8 +76,9 @@ void model_open_peers(void)
 }
 
 /*
- * Insert a source between its messages. Sends poll shm, so they may queue some
- * messages of the source without resolving the earlier ones.
+ * Insert a source into the AV after some of its messages have arrived and
+ * before others do. The sends around it poll shm. Such a poll may queue later
+ * messages of the source while its earlier ones are still unresolved.
  */
 void model_act_insert(void)
 {

@@ -129,8 +129,9 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Keeps the descriptors in msg. A peer that has sent a request gets a reply,
- * and is kept, because it will attach to a ring of this port.
+ * Moves the descriptors of msg to the peer. If msg is a request, sends a reply
+ * and takes a reference to the peer (near_peer_expect()), because the peer will
+ * attach to a ring of this port.
  */
 static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 			  struct near_fdx_msg *msg)

@@ -234,9 +234,10 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 }
 
 /*
- * True if messages and RMA to this peer are in the requested order. Without a
- * region table of the peer the core executes RMA, and does not wait for
- * messages that are pending in near.
+ * True if messages and RMA to this peer are in the requested order: none is
+ * requested, or this endpoint has neither RMA nor atomics (near->onesided is
+ * false), or the peer has a region table. Without that table the core executes
+ * the RMA, and does not wait for messages that are pending in near.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)

@@ -57,11 +57,13 @@ int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);
 /*
- * Set, list or unlist a region that the core has registered. A region that
- * peers may access is listed in the domain's table. If a region is not listed,
- * the core executes operations on the region. Setting and listing return an
- * error only if the core carries nothing. All three functions take the domain's
- * lock.
+ * duo_near_region_set() fills in mr->region from a registration by the core,
+ * and lists it. duo_near_region_list() adds mr->region to the domain's region
+ * table, if peers may access the region. duo_near_region_unlist() removes
+ * mr->region from the table. The core executes operations on regions that are
+ * not in the table, such as those with several segments. The first two
+ * functions return an error only if the core carries nothing. The caller must
+ * not hold the domain's lock.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);

@@ -136,8 +136,9 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 
 	/*
 	 * Unresolved messages (held) are matched before this message. During
-	 * fi_close no message is matched, because fi_close may still fail, and
-	 * then all messages are matched in order.
+	 * fi_close no message is matched, and messages are queued instead. If
+	 * fi_close fails, the endpoint continues, and the queued messages are
+	 * matched in their order.
 	 */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
