@@ -11,8 +11,9 @@
 # --prefix DIR      default: /opt/ofi_duo; ordinary users need one of their own
 # --minimal         provider modules and ofi_duo-select only: no programs,
 #                   manual pages, modulefile, nor files below /etc
-# --libfabric FILE  for this libfabric (a library, its directory or prefix),
-#                   which the loader gets, by a file in /etc/ld.so.conf.d
+# --libfabric FILE  select the modules for this libfabric (a library, its
+#                   directory or prefix), and configure the loader to use
+#                   this libfabric, by a file in /etc/ld.so.conf.d
 # --verify          do not install: check the installed files, and test them
 #
 # PREFIX/uninstall.sh removes all of it.

@@ -12,7 +12,8 @@ if [ -z "${FI_PROVIDER_PATH:-}" ]; then
 	if [ -e @prefix@/lib/ofi_duo/libfabric.so ]; then
 		FI_PROVIDER_PATH=@prefix@/lib/ofi_duo/selected:@prefix@/lib/ofi_duo/own
 	else
-		# libfabric was replaced, and ofi_duo-select has not run since.
+		# libfabric was replaced, and ofi_duo-select has not run since,
+		# so the selected modules may be for another libfabric.
 		FI_PROVIDER_PATH=$(@prefix@/bin/ofi_duo-select --print 2>/dev/null) ||
 			FI_PROVIDER_PATH=
 	fi

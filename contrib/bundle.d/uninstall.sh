@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 #
 # uninstall.sh [--prefix DIR]: removes the files that install.sh has installed in
-# DIR (default: the directory of this script, otherwise /opt/ofi_duo).
+# DIR (default: the directory of this script if ofi_duo is there, otherwise
+# /opt/ofi_duo).
 
 set -eu
 

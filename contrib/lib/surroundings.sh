@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154,SC2034 # duo_src: common.sh; short, table: torture
 #
-# Two ranks exchange messages where something is missing or small. Each ends well, with
-# the messages on one path, or with an error; none hangs or crashes. Rows of a table:
-# where, and which path the messages took.
+# Two ranks exchange messages where a resource is missing or scarce. Both ranks must
+# end, with the messages on an expected path or with an error; none may hang or crash.
+# The result is a table. A row has the surroundings, the path of the messages, and the
+# first warning.
 
 surround_program=rdm_tagged_pingpong
 surround_rows=''
@@ -37,9 +38,10 @@ surround_only_core()
 		! grep -a '^FAILED: ' "$1" | grep -aqv 'sends used the core path'
 }
 
-# surround_row WHERE EXPECTED LOG STATUS: prints a row of the table, and PASS or
-# FAIL. EXPECTED: a pattern of paths. An error counts as a path if the log has
-# its cause.
+# surround_row WHERE EXPECTED LOG STATUS: adds a row to the table, and prints
+# PASS or FAIL, or only SKIP. EXPECTED: a pattern of paths. A failure of the
+# program is the path "error", or "core" if the use of the core was its only
+# reason.
 surround_row()
 {
 	local where=$1 expected=$2 log=$3 status=$4 path warning
@@ -68,7 +70,7 @@ surround_row()
 }
 
 # surround WHERE EXPECTED COMMAND...: runs COMMAND, which runs both ranks, and
-# prints its row.
+# calls surround_row for its result.
 surround()
 {
 	local where=$1 expected=$2 log status=0
@@ -153,7 +155,8 @@ surround_pair()
 	exit $((one > other ? one : other))
 }
 
-# All combinations of namespaces, with a common /dev/shm and with separate ones.
+# Runs the ranks in all combinations of namespaces, with a common /dev/shm and
+# with separate ones.
 surround_namespaces()
 {
 	local host shm user pid ipc expected

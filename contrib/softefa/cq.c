@@ -18,9 +18,9 @@ bool se_cq_empty(struct se_cq *cq)
 }
 
 /*
- * Reports the first overrun on stderr. Neither the device nor the kernel's
- * driver reports it: the completion is lost, and its work request counts as
- * outstanding forever.
+ * Reports the first overrun on stderr, because neither the device nor the
+ * kernel's driver reports any: the completion is lost, and its work request
+ * counts as outstanding forever.
  */
 static void se_cq_overrun(struct se_cq *cq)
 {
@@ -68,9 +68,10 @@ static void se_cq_tidy(struct se_cq *cq)
 }
 
 /*
- * Drives the QPs of this CQ at each call, without a lock of the process. Drives
- * those of other CQs at every SE_DRIVE_POLLS-th call only, because on the udp
- * wire each QP costs a system call.
+ * Drives the QPs of this CQ at each call, without se_qps_lock, which all
+ * threads of the process share. Drives those of other CQs at every
+ * SE_DRIVE_POLLS-th call only, because on the udp wire each QP costs a system
+ * call.
  */
 static void se_cq_progress(struct se_cq *cq)
 {

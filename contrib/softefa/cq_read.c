@@ -100,8 +100,9 @@ static struct se_cq *se_cq_of_dv(struct efadv_cq *dv)
 }
 
 /*
- * Returns the sender's GID, as the device does for senders without an address
- * handle only.
+ * Stores the sender's GID in *sgid, and returns 0. As on the device, only
+ * completions from senders without an address handle have the GID; for others
+ * returns -ENOENT.
  */
 static int se_read_sgid(struct efadv_cq *dv, union ibv_gid *sgid)
 {

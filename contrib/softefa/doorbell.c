@@ -28,7 +28,10 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (!wanted)
 		return 0;
 	se_doorbell_path(bell->path, sizeof(bell->path), ring_path);
-	/* left by a process that has exited: the ring is new */
+	/*
+	 * The ring is new, so a FIFO of this name is left from a process that
+	 * has exited.
+	 */
 	unlink(bell->path);
 	if (mkfifo(bell->path, 0600))
 		return errno;
@@ -67,7 +70,10 @@ void se_doorbell_clear(struct se_doorbell *bell)
 
 void se_doorbell_self(struct se_doorbell *bell)
 {
-	/* If the FIFO is full, its descriptor is readable anyway. */
+	/*
+	 * The write may fail: if the FIFO is full, its descriptor is readable
+	 * without it.
+	 */
 	if (bell->fd >= 0 && write(bell->fd, "", 1) < 0)
 		return;
 }

@@ -111,8 +111,10 @@ struct in_addr se_netid_gid_addr(const union ibv_gid *gid)
 }
 
 /*
- * Ranks PCI devices for SOFTEFA_PCI's default: hwloc keeps network and storage
- * controllers and leaves out bridges.
+ * Returns the rank of a PCI device. By default the EFA devices get the PCI
+ * addresses with the lowest ranks. Network and storage controllers come first
+ * and bridges behind other devices, because hwloc's topology has the former and
+ * not the latter. Devices that cannot be read come last.
  */
 static int se_netid_pci_rank(const char *pci)
 {

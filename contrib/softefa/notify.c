@@ -112,7 +112,7 @@ void se_notify_fire(struct se_notify *notify)
 		return;
 	if (atomic_exchange(&notify->armed, false) &&
 	    write(notify->event_fd, &one, sizeof(one)) < 0)
-		return; /* counter at its maximum: readable */
+		return; /* at its maximum the eventfd is readable anyway */
 }
 
 static void se_notify_timer(struct se_notify *notify, bool on)
@@ -126,9 +126,10 @@ static void se_notify_timer(struct se_notify *notify, bool on)
 
 /*
  * Starts the timer if the CQ is armed and an operation is outstanding: its
- * packet may have been lost, rejected or delayed. Store buffering: the caller
- * has stored qp->work, and this function loads armed; se_notify_arm() stores
- * armed and then loads work.
+ * packet may have been lost, rejected or delayed. Store buffering with
+ * se_notify_arm(): the caller has stored qp->work, and this function loads
+ * armed; se_notify_arm() stores armed and then loads qp->work. With a fence
+ * between store and load in each, at least one of the two starts the timer.
  */
 static void se_notify_tick(struct se_notify *notify)
 {

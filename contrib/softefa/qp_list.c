@@ -6,9 +6,10 @@
  * a poll of any CQ drives all QPs: a process that waits for completions of one
  * endpoint still acknowledges the messages of the others.
  *
- * Threads that drive the QPs hold the lock for reading, and only ever try to
- * take it. Adding or removing a QP takes it for writing. It prefers writers, so
- * that threads that poll all the time do not block ibv_destroy_qp().
+ * Threads that drive the QPs take se_qps_lock for reading, and drive no QP if
+ * the lock is not free. se_qps_add() and se_qps_remove() take the lock for
+ * writing. The lock prefers writers, so that threads that poll without pause do
+ * not block ibv_destroy_qp().
  */
 #include "softefa.h"
 

@@ -5,12 +5,15 @@
  * The ring of a queue pair in shared memory. Any process may produce, the owner
  * consumes. This part has no files and can be tested alone.
  *
- * The state of a slot at position pos is in its seq: pos, it is free; claimed,
- * with the producer's id; pos + 1, published; pos + slots, released, which is
- * free for the next lap. Positions are claimed without gaps. A producer stores
- * claim and id at once, so that the owner can identify a producer that was
- * killed. Payloads that do not fit a slot are in a block, which has the
- * producer's id, too.
+ * slot->seq has the state of the slot at position pos:
+ * - pos: free;
+ * - SE_CLAIMED, the low bits of pos and the producer's id: claimed;
+ * - pos + 1: published;
+ * - pos + slots: released, and free for the next lap.
+ * Positions are claimed without gaps. A producer stores its claim and its id in
+ * one store, so that the owner can identify a producer that was killed. A
+ * payload that does not fit in a slot is in a block, which has the producer's
+ * id, too.
  */
 #ifndef SOFTEFA_RING_H
 #define SOFTEFA_RING_H
@@ -36,7 +39,8 @@ struct se_ring_slot {
 _Static_assert(sizeof(struct se_ring_slot) == 256, "whole cache lines");
 
 /*
- * The producer's id, in a cache line with data that the producer writes anyway.
+ * A payload that does not fit in a slot. The producer's id is in a cache line
+ * that the producer writes anyway.
  */
 struct se_ring_block {
 	_Atomic uint32_t owner; /* 0: free */
@@ -121,8 +125,9 @@ void se_ring_release(struct se_ring *ring, uint64_t tail, bool block);
 uint32_t se_ring_claimant(struct se_ring *ring, uint64_t tail);
 
 /*
- * Returns the first block from index on that has an owner; SE_RING_NO_BLOCK:
- * none. The ring must be empty.
+ * Returns the first block from index on that has an owner, and the producer's
+ * id in *owner; SE_RING_NO_BLOCK: none. The ring must be empty, because
+ * published packets have blocks, too.
  */
 uint32_t se_ring_owned_block(struct se_ring *ring, uint32_t index,
 			     uint32_t *owner);

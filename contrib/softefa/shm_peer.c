@@ -76,8 +76,9 @@ bool se_shm_id_alive(uint32_t id)
 }
 
 /*
- * Returns whether the peer's QP exists. ibv_destroy_qp() marks the ring as
- * dead; a killed process holds no lock.
+ * Returns SE_REMOTE_BAD_DEST_QPN if the peer's QP does not exist: the ring is
+ * marked as dead, as by ibv_destroy_qp(), or no process holds the lock of the
+ * ring's file, as after the peer was killed. Otherwise returns SE_OK.
  */
 enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow)
 {

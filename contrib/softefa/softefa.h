@@ -6,13 +6,14 @@
  * libfabric calls. Every exported symbol is one of libibverbs or libefa.
  *
  * Lock order, outermost first:
- *   cq->poll_lock   held from start_poll to end_poll; guards the list of QPs
- *   se_qps_lock     the list of all QPs; within other locks only tried
+ *   cq->poll_lock   held from start_poll to end_poll; guards the CQ's QPs
+ *   se_qps_lock     guards the list of all QPs; a thread with another lock only
+ *                   tries to take it
  *   qp->sq_lock     held from wr_start to wr_complete; guards the session
- *   qp->lock        the transport: flows, operations, wire
- *   dev->lock       address handle table, counts, queue pair numbers
- *   cq->push_lock   writers of the completion ring
- * qp->rq_lock guards posting receives only and is a leaf.
+ *   qp->lock        guards the transport: flows, operations, wire
+ *   dev->lock       guards address handles, counts, queue pair numbers
+ *   cq->push_lock   serializes writers of the completion ring
+ * qp->rq_lock serializes posts of receives; its holder takes no other lock.
  */
 #ifndef SOFTEFA_H
 #define SOFTEFA_H

@@ -231,8 +231,9 @@ void se_ack_later(struct se_qp *qp, struct se_flow *flow);
 void se_srd_tidy(struct se_qp *qp);
 void se_flow_reap_some(struct se_qp *qp);
 /*
- * Frees flows to make space for a new one. Returns false if it did not try,
- * because it would take too much time. often: tries in any case.
+ * Checks all flows, and frees those of failed peers, to make space for a new
+ * flow. Returns false if it has checked none, because frequent checks would
+ * take too much time. often: checks in any case.
  */
 bool se_flow_reap_all(struct se_qp *qp, bool often);
 void se_flow_free(struct se_qp *qp, struct se_flow *flow);

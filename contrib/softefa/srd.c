@@ -306,7 +306,7 @@ void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
 	qp->wire->tx(qp, flow, &pkt, NULL, 0, &cookie);
 }
 
-/* Returns false if the peer has failed; in this case it has failed the flow. */
+/* If the peer has failed, fails the flow and returns false. */
 static bool se_flow_check_alive(struct se_qp *qp, struct se_flow *flow,
 				uint64_t now)
 {

@@ -9,7 +9,7 @@
 #define SE_MS 1000000ull
 /* longest time that ibv_destroy_qp() drains */
 #define SE_DRAIN_NS (500 * SE_MS)
-/* silence after which a lossy wire needs no more answers */
+/* time without duplicates after which peers need no more ACKs, ns */
 #define SE_LINGER_NS (40 * SE_MS)
 
 static void se_rq_flush(struct se_qp *qp)

@@ -7,8 +7,10 @@
  * The target keeps a response until all its packets are acknowledged, or until
  * its flow fails, for example after SOFTEFA_TIMEOUT_MS of silence of an
  * initiator that does not poll. Then the target has no record of the read, but
- * still acknowledges other packets, so an initiator sends a request for each
- * read that waits. The caller of each function holds qp->lock.
+ * still acknowledges other packets, so the read would wait forever. Therefore
+ * the initiator sends READ_ASK for each read that waits. If the target has no
+ * response to it, the reply is READ_GONE, and the read fails. The caller of
+ * each function holds qp->lock.
  */
 #include <string.h>
 

@@ -100,7 +100,8 @@ static int se_ring_map(struct se_shm_qp *sq)
 	}
 	/*
 	 * Opens the file a second time for the mapping. A forked child inherits
-	 * the mapping, and through sq->fd it would also keep the file's lock.
+	 * the mapping; a mapping of sq->fd would keep the file locked after
+	 * this process has exited.
 	 */
 	fd = open(sq->path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -212,7 +213,8 @@ static int se_shm_tx(struct se_qp *qp, struct se_flow *flow,
 	/*
 	 * Store buffering: this thread has stored the slot and then loads
 	 * armed, se_shm_arm() stores armed and then loads the slot. Each of the
-	 * two has a full fence in between.
+	 * two has a full fence in between, so at least one of them rings the
+	 * doorbell.
 	 */
 	if (se_doorbell_used(&peer->bell)) {
 		atomic_thread_fence(memory_order_seq_cst);
@@ -228,8 +230,9 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 	struct se_shm_qp *sq = qp->wire_qp;
 	struct se_ring *ring = sq->ring;
 	/*
-	 * Without qp->lock the loaded value may be stale. In this case another
-	 * thread is consuming packets now.
+	 * Without qp->lock the value may be stale, if another thread is
+	 * consuming packets now. A slot that was consumed at this position does
+	 * not count as free, so the result is then true.
 	 */
 	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
@@ -321,8 +324,9 @@ static bool se_shm_unread(struct se_qp *qp, struct se_flow *flow,
 	if (!peer)
 		return false;
 	/*
-	 * The order of the two loads matters: the ACK of a packet below
-	 * "answered" is in this ring, or was already read.
+	 * Loads answered before the state of this QP's ring. The peer stores
+	 * answered after it has sent the ACKs. So the ACK of a packet below
+	 * answered is in this QP's ring, or was already read.
 	 */
 	return atomic_load_explicit(&peer->ring->answered,
 				    memory_order_acquire) <= cookie ||

@@ -3,9 +3,9 @@
 
 /*
  * The UDP wire: one socket per QP. Its IPv4 address is in the GID, its port is
- * the QPN. If a port is closed, the kernel of the peer's host answers the next
- * packet, which so detects a failed process. A failed host is detected only by
- * its silence.
+ * the QPN. If the peer's process has failed, its port is closed, and the kernel
+ * of its host answers the next packet with an ICMP error, by which the sender
+ * detects the failure. The failure of a host is detected by its silence only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,8 +47,9 @@ static int se_udp_socket(struct in_addr addr, uint32_t *port)
 	if (fd < 0)
 		return -1;
 	/*
-	 * SO_RCVBUFFORCE may exceed the system's limit, but requires
-	 * CAP_NET_ADMIN.
+	 * The FORCE options may exceed the system's limits, but require
+	 * CAP_NET_ADMIN. If they fail, the other options set the size, up to
+	 * the limit.
 	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));

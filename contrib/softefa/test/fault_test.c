@@ -72,7 +72,10 @@ static int numbered_run(struct rig_node *a, struct rig_node *b)
 		late += numbered_take(b, seen, &got);
 		if (!polled)
 			continue;
-		/* When a message has completed, b has its completion. */
+		/*
+		 * a has a completion of the message, so b must have received
+		 * the message: numbered_take() has read b's completion.
+		 */
 		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 		ck_assert_msg(seen[wc.wr_id >> 16],
 			      "%lu completed, not delivered", wc.wr_id >> 16);
@@ -130,7 +133,8 @@ START_TEST(faulty_wire_delivers_exactly_once)
 	ck_assert_msg(!a_stats.rnr == !fault_cases[row].not_ready,
 		      "%s: rnr %lu", fault_cases[row].name, a_stats.rnr);
 	/*
-	 * This wire loses no packet; each delay affects a window of messages.
+	 * Each packet is delayed by 200 us, and at most SE_WINDOW packets are
+	 * delayed at the same time. So this is the shortest possible time.
 	 */
 	if (!strcmp(fault_cases[row].name, "delay"))
 		ck_assert_uint_ge(rig_now_ms() - start,

@@ -92,7 +92,7 @@ START_TEST(blocks_are_bounded)
 }
 END_TEST
 
-/* The first free position is found whatever value the hint in "head" has. */
+/* The first free position is found with any value of the hint in "head". */
 START_TEST(head_is_a_hint)
 {
 	struct se_ring *ring = ring_new();
@@ -264,8 +264,9 @@ static void hold_slot(const struct rig_target *target, int out)
 }
 
 /*
- * a has received a message of the process that has the claimed slot; b sends a
- * message behind that slot.
+ * b sends a message. Its slot in a's ring is behind the slot that another
+ * process has claimed. a receives the message that this process has sent before
+ * its claim.
  */
 static void send_behind(struct rig_node *a, struct rig_node *b)
 {

@@ -66,8 +66,8 @@ START_TEST(immediate_and_inline_data_arrive)
 	ck_assert_uint_eq(wc.imm, 0xabcd);
 	ck_assert_uint_eq(wc.flags, IBV_WC_WITH_IMM);
 	/*
-	 * b has no address handle for the sender, so its completion has the GID
-	 * instead.
+	 * a and b have one GID, and all handles to a GID have the same number.
+	 * So b's completion has the number of a's handle for b.
 	 */
 	ck_assert_uint_eq(wc.slid, ((struct se_ah *)to.ah)->ahn);
 	rig_close(&a);
@@ -297,7 +297,10 @@ START_TEST(threads_send_to_one_qp)
 		got++;
 	}
 	for (i = 0; i < 2; i++) {
-		/* The last poll has sent the last acknowledgment. */
+		/*
+		 * b's last poll has sent the last ACK, so the thread ends
+		 * without further polls of b.
+		 */
 		ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
 		rig_close(&a[i]);
 	}
