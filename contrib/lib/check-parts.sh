@@ -6,11 +6,15 @@
 # "SKIP: name (reason)" among its other output; contrib/check counts them. Run
 # in the platform; sourced after common.sh, platform.sh and build.sh.
 
-# Name of a part, its time limit in seconds, and when it runs: "first"; in one
-# of the two lanes; "last", because automake of other releases writes into the
-# source tree; "all": with --all only. The lanes take the parts in this order:
-# beside asan, which takes a CPU for minutes, those whose processes mostly wait;
-# then those that mostly compute. A part that makes a tarball holds dist.lock.
+# Name of a part, its time limit in seconds, and when it runs:
+# - first: before the lanes, one after the other;
+# - lanes: in one of the two lanes, which take the next part when one has ended;
+# - last: after the lanes, because automake of other releases writes into the
+#   source tree;
+# - all: with --all only.
+# asan takes a CPU for minutes. So the parts behind it in the list are first
+# those whose processes mostly wait, then those that mostly compute. A part that
+# makes a tarball holds dist.lock.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		600	first
@@ -457,7 +461,8 @@ asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 asan_efa=(--but users --but user_pods --but tight --but room_64k --but room_1m
 	--but room_64m --but noshm_send --but plain_send)
 
-# Programs without sanitizers (shells, mpirun) load the device, which has them.
+# Runs tests with ASan and UBSan. Programs without sanitizers (shells, mpirun)
+# load the device, which has them, so the order of libraries is not verified.
 # Leaks are detected in the unit tests only, which run no foreign code.
 part_asan()
 {

@@ -12,7 +12,8 @@ platform_oldest=${OFI_DUO_OLDEST:-2.0}
 . "$duo_src/contrib/lib/packages.sh"
 . "$duo_src/contrib/lib/root.sh"
 
-# The EFA installer's libfabric has precedence over the system's, as in
+# True if the libfabric of this machine is new enough. Adds the EFA installer's
+# libfabric to PKG_CONFIG_PATH; it has precedence over the system's, as in
 # configure.
 platform_libfabric_here()
 {

@@ -74,8 +74,9 @@ void se_mr_unpin(struct se_mr_entry *entry)
 }
 
 /*
- * True if the first and the last byte are mapped. For the others the kernel
- * would return EFAULT when it pins the pages.
+ * True if the first and the last byte are mapped, as the registration of a
+ * region requires. The kernel would pin all pages between, and return EFAULT if
+ * one is not mapped; this function does not check these.
  */
 static bool se_mr_mapped(const char *addr, size_t len)
 {

@@ -286,7 +286,7 @@ static enum se_status se_take_read(struct se_qp *qp, struct se_flow *flow,
 				  IBV_ACCESS_REMOTE_READ);
 		if (!entry)
 			return SE_REMOTE_BAD_ADDRESS;
-		se_mr_unpin(entry); /* each response packet pins it */
+		se_mr_unpin(entry); /* each response packet pins the region */
 	}
 	op = qp->free_resp;
 	if (!op)
@@ -362,7 +362,7 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 		if (pkt->seq >= SE_WINDOW) {
 			/*
 			 * This QP has freed the flow, because the peer seemed
-			 * to have failed.
+			 * to have failed. The NAK fails the flow of the peer.
 			 */
 			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
 			return;

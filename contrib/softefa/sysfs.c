@@ -112,8 +112,9 @@ static void se_remove_tree(const char *path)
 }
 
 /*
- * Removes the file or tree if its owner has exited, so that it is not locked.
- * Returns true if it was removed, or if it is no file of softefa.
+ * Removes the file or tree if it is not locked, because its owner has exited.
+ * Returns false if its owner still has the lock, and true otherwise, also if
+ * the file is not one of softefa.
  */
 static bool se_sweep_entry(const char *name)
 {

@@ -74,8 +74,8 @@ START_TEST(flows_of_exited_peers_are_freed)
 		ck_assert_uint_eq(wc.wr_id, (uint64_t)i);
 		rig_crew_end(&crew[i], 1);
 		/*
-		 * On the UDP wire a failure is found when a packet is sent to
-		 * the closed port.
+		 * On the UDP wire a failure is detected by the reply to a
+		 * packet for the closed port, so send one now.
 		 */
 		if (_i == RIG_UDP) {
 			pthread_mutex_lock(&qp->lock);
@@ -188,7 +188,7 @@ START_TEST(nak_waits_for_space)
 
 	rig_wire(RIG_SHM);
 	rig_env("SOFTEFA_SLOTS", "64");
-	/* all 64 packets are in the ring at the same time */
+	/* no packet is delayed, so all 64 fill the ring at the same time */
 	rig_env("SOFTEFA_REORDER", "0");
 	rig_open(&a, NULL);
 	rig_open(&b, NULL);

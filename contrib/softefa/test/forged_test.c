@@ -106,8 +106,8 @@ START_TEST(forged_packets_are_ignored)
 	ck_assert_uint_eq(flow->peer_epoch, epoch);
 	exchange(&a, &b);
 	/*
-	 * Sent from a with the secret: the flow fails. So the packets above
-	 * were harmful.
+	 * Sent from a's socket with the secret: the flow fails. So the packets
+	 * above were ignored for their socket or secret only.
 	 */
 	forged = forge(&a, &b);
 	put(socket_fd(&a), &b, &forged);

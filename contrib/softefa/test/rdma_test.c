@@ -155,10 +155,7 @@ START_TEST(invalid_rdma_is_rejected)
 			      "%s: vendor_err %u", refusal_cases[i].name,
 			      wc.vendor_err);
 	}
-	/*
-	 * A deregistered region's key is invalid for the next region with its
-	 * index.
-	 */
+	/* The key of a deregistered region is invalid. */
 	key = only_read->rkey;
 	ibv_dereg_mr(only_read);
 	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0, 8, key,

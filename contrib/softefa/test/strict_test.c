@@ -185,8 +185,8 @@ START_TEST(overrun_loses_completion)
 END_TEST
 
 /*
- * The GID depends on the host, since the inode of a network namespace also
- * exists on other hosts.
+ * The GID depends on the host, too, because network namespaces of two hosts may
+ * have the same inode number.
  */
 START_TEST(gid_depends_on_host)
 {
