@@ -307,11 +307,14 @@ static void se_shm_tidy(struct se_qp *qp)
 
 	for (;; index++) {
 		index = se_ring_owned_block(sq->ring, index, &owner);
-		if (index == SE_RING_NO_BLOCK ||
-		    se_ring_state(sq->ring, sq->tail) != SE_RING_FREE)
+		if (index == SE_RING_NO_BLOCK)
 			return;
-		if (!se_shm_id_alive(owner))
-			se_ring_free_block(sq->ring, index);
+		if (se_shm_id_alive(owner))
+			continue;
+		/* checked after the death: no slot is published after this */
+		if (se_ring_state(sq->ring, sq->tail) != SE_RING_FREE)
+			return;
+		se_ring_free_block(sq->ring, index);
 	}
 }
 
