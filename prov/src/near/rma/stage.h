@@ -68,6 +68,22 @@ struct near_staging {
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
 };
 
+/* stage.c: the initiator */
+/*
+ * Returns the state of staged operations of a peer, which is created if
+ * necessary; NULL: no memory.
+ */
+struct near_staging *near_staging(struct near_port *port,
+				  struct near_rma_peer *at);
+/* Maps the stage with this index in a table's file. Returns 0 or -errno. */
+int near_stage_map(struct near_stage *stage, int fd, int index);
+/*
+ * Copies host memory (device is NULL) to or from a stage; or starts a copy of
+ * device memory and stores the handle for near_device.done() in *copy.
+ */
+int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
+		    void *device, void *to, const void *from, size_t len,
+		    void **copy);
 /*
  * Begins an operation on device memory, at either end. Returns 0 or an error,
  * as near_rma().
@@ -88,18 +104,20 @@ void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
 /*
- * Begins to execute a request, at the target. Nonzero: the slot is not
- * consumed, because its contents are invalid or cannot be handled now.
+ * Waits until all copies from and to chunks have ended, and unmaps the chunks.
+ * peer_lives: the peer may still use the stage.
+ */
+void near_stage_close(struct near_rma_peer *at, bool peer_lives);
+
+/* stage_serve.c: the target */
+/*
+ * Begins to execute a request. Nonzero: the slot is not consumed, because its
+ * contents are invalid or cannot be handled now.
  */
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /* Sends the reply to a request whose copy has ended. False: not sent yet. */
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply);
-/*
- * Waits until all copies from and to chunks have ended, and unmaps the chunks.
- * peer_lives: the peer may still use the stage.
- */
-void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 
 #endif /* NEAR_RMA_STAGE_H */
