@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation computes a new value from the old value, and stores the new
- * value in a loop of compare-and-exchange on integers of the element's size.
- * The exchange compares bits, because a comparison of values would never
- * succeed for NaN, and the loop would not end.
+ * Each operation stores its new value in a loop of compare-and-exchange on
+ * integers of the element's size: compared as values, NaN would never match.
  */
 
 #include <complex.h>
@@ -61,10 +59,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/*
- * Cases of near_next_*() for operations of all types. Each list below is for
- * operations of some types.
- */
+/* Cases of near_next_*() for all types; each list below is for some types. */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
@@ -99,9 +94,8 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
 /*
- * Defines a function that returns the new value of an element.
- * NEAR_ATOMIC_WRITE, NEAR_ATOMIC_READ and NEAR_CSWAP are the same for all
- * types, so NEAR_DEFINE_APPLY() handles these operations.
+ * Defines a function that returns the new value of an element. Writes, reads
+ * and NEAR_CSWAP are the same for all types: see NEAR_DEFINE_APPLY().
  */
 #define NEAR_DEFINE_NEXT(name, ctype, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\
@@ -114,10 +108,7 @@ static ctype near_next_##name(unsigned int op, ctype old,		\
 	}								\
 }
 
-/*
- * Defines near_apply_*(), which is near_atomic_apply() for one type of
- * elements. ctype: type of the values; bits: integer type of the same size.
- */
+/* near_atomic_apply() for elements of ctype; bits: integer of the same size. */
 #define NEAR_DEFINE_APPLY(name, ctype, bits)				\
 static void near_apply_##name(unsigned int op, void *target,		\
 			      const uint8_t *from, const uint8_t *with,	\

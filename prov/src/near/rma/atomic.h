@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomic operations on memory of this process, by lock-free instructions of the
- * CPU. Other providers use the same instructions, libfabric's emulation for
- * example, so operations of near and of these providers are atomic to each
- * other. The functions have no state.
+ * Atomic operations by lock-free instructions of the CPU. They are atomic to
+ * those of all providers that use these instructions, as libfabric's emulation
+ * does.
  */
 #ifndef NEAR_RMA_ATOMIC_H
 #define NEAR_RMA_ATOMIC_H
@@ -17,10 +16,9 @@ bool near_op_compares(unsigned int op);
 /* True if the operation is defined for this type. */
 bool near_atomic_valid(unsigned int op, unsigned int type);
 /*
- * Applies a valid operation to count elements at target, which must be aligned
- * to the size of its elements. Stores the old values in result unless it is
- * NULL. Reads operand except for NEAR_ATOMIC_READ, and compare only for
- * operations that compare.
+ * Applies a valid operation to count elements at target, which must be aligned.
+ * Stores the old values in result unless it is NULL. Reads operand except for
+ * NEAR_ATOMIC_READ, and compare only for operations that compare.
  */
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,

@@ -2,21 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delegated operations. A target that polls executes a small read or write
- * faster than the initiator, which needs a system call. But a target that does
- * not poll executes no operation. So after a timeout the initiator revokes
- * delegated operations and executes them itself.
+ * Delegated operations: the target executes a small operation if it polls in
+ * time; otherwise the initiator revokes and executes it. See docs/near/rma.md.
  *
- * Store buffering decides which of the two executes an operation. The target
- * stores the operation's number in near_ctl.doing, then loads the slot again.
- * The initiator marks the slot as revoked, executes a membarrier, then loads
- * `doing`. At least one of the two sees the other's store. The membarrier is
- * the barrier of both sides, so the target pays only for a plain store and a
- * load. The number of an operation is its position among the delegated
- * operations of the ring, which both sides count. Proof:
- * docs/near/memory-ordering.md.
- *
- * Backoff: after a revocation, some of the next operations are not delegated.
+ * Store buffering decides between both: the target stores the operation's
+ * number in near_ctl.doing and loads the slot again; the initiator stores the
+ * slot, calls membarrier (the barrier of both sides), and loads `doing`. An
+ * operation's number is its position among the delegated operations of the
+ * ring, which both sides count. Proof: docs/near/memory-ordering.md.
  */
 
 #include <errno.h>
@@ -43,10 +36,9 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * A write that was executed has no reply, because near_ctl.done completes the
- * write at the initiator. This count includes rejected operations, too. So from
- * the first rejected operation (near_ctl.refused) on, the count completes no
- * operation, and each operation has a reply.
+ * near_ctl.done completes a write without a reply. Rejected operations count,
+ * too: from the first rejection (near_ctl.refused) on, all operations have
+ * replies.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)
@@ -61,10 +53,7 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 	return reply->verb == NEAR_WRITE && !ring->refused;
 }
 
-/*
- * Sets the number of operations that are not delegated next. This number
- * doubles with each revocation.
- */
+/* Sets the number of operations not delegated next: doubled each time. */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP
@@ -73,10 +62,7 @@ static void near_deleg_lost(struct near_rma_peer *at)
 		at->next_skip = 2 * at->skip;
 }
 
-/*
- * True if the operation is short enough, that is, if copied operands fit into
- * near_rma_op, results into near_rma_reply, and the request into a fragment.
- */
+/* True if operands, results and request fit into the fields for them. */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
 {
@@ -89,10 +75,9 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated. While operations of another kind
- * are pending, no operation is delegated, because delegated operations are
- * revoked together and in order, and must not overtake other operations. Counts
- * down the backoff.
+ * True if the operation should be delegated; counts down the backoff. False
+ * while operations of another kind are pending: a revocation must not overtake
+ * them.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -140,10 +125,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/*
-	 * Do not wait for space in the ring: no operation is pending, so no
-	 * reply would show that the ring has space again.
-	 */
+	/* do not wait for ring space: no reply would show that it is free */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_lost(at);
 		return -EPERM;
@@ -151,10 +133,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 	return ret;
 }
 
-/*
- * Returns the number of the last operation that the target has begun to
- * execute.
- */
+/* Returns the number of the last operation that the target has started. */
 static uint64_t near_deleg_at(const struct near_rma_peer *at)
 {
 	return __atomic_load_n(&at->peer->tx.ctl->doing, __ATOMIC_ACQUIRE);
@@ -172,10 +151,8 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 }
 
 /*
- * Changes the state `from` to `to` in the slots of all delegated operations
- * that are still in the ring. Does not change slots of finished operations,
- * which may have been reused. If the target clears a slot for a resize at the
- * same time, the compare-and-swap fails.
+ * Changes the state in the slots of all unfinished delegated operations. The
+ * compare-and-swap fails if the target clears a slot for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -199,10 +176,9 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * Marks all delegated operations as revoked. After the membarrier the target
- * starts no delegated operation. But it may still execute operation number
- * near_deleg_at(), or be about to find this operation revoked. False: the
- * membarrier has failed; the caller must reopen the operations.
+ * Marks all delegated operations as revoked. Then the target starts none, but
+ * may still execute near_deleg_at(). False: no membarrier, the caller must
+ * reopen all.
  */
 static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 {
@@ -210,10 +186,7 @@ static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/*
- * Executes and ends a revoked operation. False: single copy is not possible
- * now, and the operation remains revoked.
- */
+/* Executes and ends a revoked operation. False: single copy is not possible. */
 static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_op *op)
 {
@@ -234,9 +207,8 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * If the target must report this operation, it does so when it consumes
-	 * the slot. No reply shows that the slot was consumed, so
-	 * near_tx_taken() must count the slot as a message.
+	 * The target reports this operation when it consumes the slot, without
+	 * a reply: near_tx_taken() must count the slot as a message.
 	 */
 	if (!ret && near_rma_told(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -245,9 +217,8 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Revokes all delegated operations and executes them in order, unless the
- * target has started one of them. Returns the number executed. If a revocation
- * executes none, the next revocation is at least NEAR_DELEG_PAUSE later.
+ * Revokes and executes all delegated operations, unless the target has started
+ * one of them. Returns the number executed; after 0 the next try is delayed.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -274,10 +245,8 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Waits until the target has executed the operation that it has started,
- * usually for the time of a copy. Stores the number of the operation in *doing.
- * False: the operation was not executed within NEAR_DELEG_LEAVE; a signal may
- * have stopped the target.
+ * Waits until the target has executed the operation *doing that it has started.
+ * False: not within NEAR_DELEG_LEAVE, as a signal may have stopped the target.
  */
 static bool near_deleg_wait(const struct near_rma_peer *at, uint64_t *doing)
 {
@@ -315,10 +284,7 @@ void near_delegs_stop(struct near_port *port, struct near_rma_peer *at)
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
 }
 
-/*
- * True if the target's count, done, completes this operation without a reply.
- * This is a write that was not rejected. Counterpart of near_deleg_counts().
- */
+/* True if the target's count completes op: the pair of near_deleg_counts(). */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
 {
@@ -329,10 +295,7 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(refused && op->number >= refused);
 }
 
-/*
- * Completes delegated operations in order, up to the first that the target's
- * count does not complete. Returns the number of operations completed.
- */
+/* Completes operations in order by the target's count; returns their number. */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -407,10 +370,7 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->watched = done;
 	n = near_delegs_count(port, at, done);
-	/*
-	 * The next poll must continue if the sink has no space, or if the first
-	 * operation is a read.
-	 */
+	/* poll again: the sink is full, or the first operation is a read */
 	if (at->delegs && near_deleg_of(at->delegated.next)->number <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Delegated operations: small reads and writes that the target executes if it
- * polls in time. Otherwise the initiator revokes and executes them. See
- * delegate.c. The functions of the fast paths are inline. The start of an
- * operation costs the target one store and one load.
- */
+/* Delegated operations: see delegate.c. The target pays a store and a load. */
 #ifndef NEAR_RMA_DELEGATE_H
 #define NEAR_RMA_DELEGATE_H
 
 #include "near/link/barrier.h"
 #include "near/rma/state.h"
 
-/*
- * State of a delegated operation, in the flags of the operation's slot. Only
- * the initiator changes the state, also after it has published the slot.
- */
+/* State of a delegated operation, in its slot. The initiator changes it. */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
 	/* the target may execute it, or the initiator revoke it */
@@ -35,10 +27,7 @@ static inline enum near_deleg near_deleg_state(uint64_t word)
 	return word >> NEAR_WORD_FLAGS & NEAR_DELEG_MASK;
 }
 
-/*
- * Registers an operation that was just posted in `slot` as the next delegated
- * operation.
- */
+/* Registers the operation that was just posted in `slot`. */
 static near_inline void near_deleg_made(struct near_port *port,
 					struct near_rma_peer *at,
 					struct near_rma_op *op,
@@ -55,10 +44,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 		near_rma_wake(port, at);
 		return;
 	}
-	/*
-	 * There is no other work, so the next polls have nothing to continue,
-	 * because a write waits for the poll word, and a read for a reply.
-	 */
+	/* no polls needed: writes wait for the poll word, reads for a reply */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -66,10 +52,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 		near_rma_watch(port, at);
 }
 
-/*
- * Delegates an operation. Returns 0; -EPERM: the operation cannot or should not
- * be delegated; or an error of near_rma().
- */
+/* Returns 0; -EPERM: op is not to be delegated; or an error of near_rma(). */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
 /* Removes an operation that ends from the list of delegated operations. */
@@ -85,37 +68,28 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 }
 
 /*
- * Completes operations that the target has executed. At a tick, revokes the
- * remaining operations if they have waited too long. Returns the number of
- * operations completed.
+ * Completes operations that the target has executed; at a tick, revokes others
+ * that have waited too long. Returns the number of operations completed.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
-/*
- * If the poll word has changed, completes operations of the peer that has
- * changed it. Returns the number of operations completed.
- */
+/* Completes operations if the poll word has changed; returns their number. */
 int near_delegs_advanced(struct near_port *port);
 /*
- * Completes all writes that a failed target has counted as executed, even if an
- * earlier read has no reply. False: the sink has no space; call again.
+ * Completes all writes that a failed target has executed. False: the sink has
+ * no space; call again.
  */
 bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * Executes the operations that the target has not started, because the port
- * closes. If the sink has no space for the completion of an operation, done()
- * is not called.
+ * Executes the operations that the target has not started, for a port that
+ * closes. Does not call done() for an operation if the sink has no space.
  */
 void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
-/*
- * True if no reply to the operation is necessary, because near_deleg_done()
- * reports its end.
- */
+/* True if near_deleg_done() reports the operation's end, without a reply. */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);
 /*
- * Counts the operation in a slot as finished. Must be called after the reply
- * was posted, because the store takes long if the initiator's CPU owns the
- * cache line.
+ * Counts the operation in a slot as finished. Call it after the reply is
+ * posted: the store takes long if the initiator's CPU owns the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -127,15 +101,12 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 
 /*
  * Starts the operation in a slot, at the target. Returns 0: the caller must
- * execute the operation, and nothing may fail before that; -EAGAIN: the slot
- * must stay in the ring; NEAR_DELEG_SKIPPED or NEAR_DELEG_ANSWERED: do not
- * execute the operation.
+ * execute it, and nothing may fail before; -EAGAIN: the slot must stay in the
+ * ring; NEAR_DELEG_SKIPPED or NEAR_DELEG_ANSWERED: the caller must not execute
+ * it.
  *
- * Store buffering: the target stores `doing`, then loads the slot; the
- * initiator stores the slot, then loads `doing`, in near_delegs_hold() and
- * near_deleg_at(). The initiator's membarrier is the barrier of both sides. So
- * a compiler barrier suffices here, once this process is registered for
- * membarrier.
+ * Store buffering with near_delegs_hold() and near_deleg_at(), whose membarrier
+ * is the barrier of both sides: a compiler barrier suffices here.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Single copies: the initiator reads or writes the target's memory by
- * process_vm_readv() or process_vm_writev(), after it has found the region in
- * the target's table. The target takes no part. If the target requires an
- * event, the initiator notifies the target by a slot after the copy.
+ * Single copies by process_vm_readv() or process_vm_writev(), without the
+ * target. A slot notifies the target after the copy if it requires an event.
  */
 
 #include <errno.h>
@@ -111,19 +109,13 @@ static void near_rma_tell_peer(struct near_port *port,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/*
-	 * No reply will show that the target has consumed this slot. So publish
-	 * the slot as a message, which near_tx_taken() counts.
-	 */
+	/* no reply shows when this slot is consumed: count it as a message */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
-/*
- * Nothing may fail after the last byte was copied, so the slot that notifies
- * the target is allocated first.
- */
+/* Allocates the target's slot first: nothing may fail after the copy. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -2,14 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of near_rma() for small operations. It serves operations with one
- * local buffer that fits into a slot, on the region that was looked up last,
- * while the region table has not changed since. No pending operation may
- * interfere, and a slot must be free.
- *
- * The arguments go from registers to the slot. near_rma_op gets only the data
- * that are necessary to end or to revoke the operation. If verb is a constant,
- * the compiler removes the code of the other verbs.
+ * Fast path of near_rma(): one local buffer that fits into a slot, the region
+ * that was looked up last, an unchanged region table, a free slot, and no
+ * pending operation that interferes. near_rma_op gets only what its end or a
+ * revocation needs. With a constant verb, the compiler removes the code of
+ * other verbs.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -22,10 +19,7 @@ static near_inline bool near_rma_delegated(enum near_verb verb)
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
-/*
- * True if the arguments permit the fast path: one buffer that fits into a slot,
- * no remote CQ data, no flag that requests order.
- */
+/* True if args fit the fast path: one short buffer, no CQ data, no order. */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
 	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_ASK) ||
@@ -38,9 +32,9 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if no pending operation forbids the fast path. delegated: the new
- * operation will be delegated. Then only delegated operations may be pending,
- * because all of them are revoked together, in order.
+ * True if no pending operation forbids the fast path. delegated: of the new
+ * operation, which tolerates only delegated ones, revoked together and in
+ * order.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
@@ -113,7 +107,7 @@ static near_inline void near_small_keep(struct near_rma_op *op,
 	op->queued = op->delegated = false;
 }
 
-/* Writes and publishes the request of a fast path operation. */
+/* Posts the request of a fast path operation. */
 static near_inline void near_small_post(struct near_port *port,
 					struct near_peer *peer,
 					const struct near_rma_op *op,
@@ -142,8 +136,8 @@ static near_inline void near_small_post(struct near_port *port,
 }
 
 /*
- * Starts an operation for which near_rma_is_small() is true. True: done()
- * reports the end. False: nothing was done, use the slow path.
+ * Starts an operation for which near_rma_is_small() is true. False: nothing was
+ * done, use the slow path.
  */
 static near_inline bool near_rma_small(struct near_port *port,
 				       struct near_peer *peer,

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The initiator: issues the operations to a peer in the order of the calls. If
- * an operation must wait, it waits in the peer's queue, and all later
- * operations behind it. Messages to the peer wait, too, because NEAR_GATE_QUEUE
- * of the ring is closed (near_tx_gate()).
+ * The initiator issues operations to a peer in order. If one must wait, all
+ * later ones wait in the queue behind it; messages wait at NEAR_GATE_QUEUE.
  */
 
 #include <errno.h>
@@ -52,10 +50,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	free(op->copy);
 }
 
-/*
- * True if the operands fit into the slot, and the operation is one part without
- * remote CQ data.
- */
+/* True if op is one part without CQ data, and its operands fit the slot. */
 static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 			    unsigned int operands)
 {
@@ -120,7 +115,6 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 	return 0;
 }
 
-/* Returns the length of the next part in bytes. */
 static size_t near_rma_part_len(const struct near_rma_op *op)
 {
 	size_t left = op->args.len - op->sent;
@@ -166,10 +160,7 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/*
- * True if the target executes op, because single copy cannot serve op, or op
- * must follow messages.
- */
+/* True if the target must execute op: no single copy, or op is ordered. */
 static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
@@ -177,8 +168,8 @@ static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
 }
 
 /*
- * Posts requests. 0: all parts are posted, and op has left the queue. A read
- * with NEAR_RMA_HOLD stays in the queue until it has ended.
+ * Posts requests. 0: all are posted, and op has left the queue. A read with
+ * NEAR_RMA_HOLD stays in the queue until it has ended.
  */
 static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
 {

@@ -11,16 +11,12 @@
 /* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * Posts a request for the next len bytes of an operation; a read has one
- * request for all bytes. flags: for near_slot.word. Returns 0 or -EAGAIN: the
- * ring has no space.
+ * Posts a request for the next len bytes; a read has one request for all bytes.
+ * flags: for near_slot.word. Returns 0; -EAGAIN: no space in the ring.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
-/*
- * Allocates an operation, with copies of the arguments that must outlive the
- * call; NULL: no memory.
- */
+/* Allocates an operation with copies of its arguments; NULL: no memory. */
 struct near_rma_op *near_rma_op(struct near_port *port,
 				struct near_rma_peer *at,
 				const struct near_rma_args *args);
@@ -40,17 +36,15 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
 /*
- * direct.c. True if the target must be notified of a single copy, because the
- * operation has remote CQ data, or the target requires events of all operations
- * of this kind.
+ * direct.c. True if the target must be notified of a single copy: it requires
+ * events of this kind of operation, or the operation has remote CQ data.
  */
 bool near_rma_told(const struct near_rma_op *op);
 
 /* ordered.c: the order of operations after messages */
 /*
- * Returns the producer's position in the ring to the peer: tail in the lower
- * bits, the number of resizes above it. Both are necessary, because each resize
- * sets tail to 0.
+ * Returns the producer's position in the ring to the peer: tail, and above it
+ * the number of resizes, each of which sets tail to 0.
  */
 #define NEAR_RMA_MARK_BITS 48	/* bits of the tail */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
@@ -60,8 +54,8 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Raises tx->taken after a reply, because the peer has consumed all slots up to
- * the request. mark: near_rma_mark() after the request.
+ * Raises tx->taken after a reply: the peer has consumed all slots before
+ * `mark`, near_rma_mark() after the request.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
@@ -72,41 +66,30 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 		at->peer->tx.taken = mark - ring;
 }
 
-/*
- * True if the operation must follow messages (NEAR_RMA_BEHIND), and some
- * messages may not be consumed yet.
- */
+/* True if op must follow messages of which some may not be consumed yet. */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /* True if the operation must not start yet, because of an earlier operation. */
 bool near_rma_must_wait(const struct near_rma_op *op);
 
-/*
- * issue.c: appends an operation to the queue and issues it if possible. Returns
- * 0 or -EAGAIN: no memory.
- */
+/* issue.c. Queues an operation, issues it if possible. -EAGAIN: no memory. */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool staged);
 
 /* direct.c: single copies */
 /*
- * Looks up the target address in the peer's region table, and stores it as an
- * address in the peer's process. Returns 0, or the errors of near_rma() for
- * key, range and access; -EOPNOTSUPP: the peer has no table; -ENOENT: the table
- * cannot be read.
+ * Looks up the target address; stores it as an address in the peer's process.
+ * Returns 0, or the errors of near_rma() for key, range and access;
+ * -EOPNOTSUPP: the peer has no table; -ENOENT: the table cannot be read.
  */
 int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		  uint64_t *memory);
 /*
- * Continues an operation by single copy. Returns 0: op->sent bytes are copied
- * now; -EPERM: single copy is not permitted, nothing was copied; -EAGAIN:
- * retry; or another error.
+ * Continues an operation by single copy. Returns 0: op->sent bytes are copied;
+ * -EPERM: not permitted, nothing was copied; -EAGAIN: retry; or another error.
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/*
- * near_rma_direct() with the address that near_rma_look() has stored in
- * *memory.
- */
+/* near_rma_direct() with the address that near_rma_look() has stored. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
 /* True if single copy can serve the operation as far as known. */
@@ -124,16 +107,15 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
 		  struct near_rma_reply *reply);
 /*
- * Sends a reply with len bytes of data, at offset reply->offset of the result.
- * False: the ring has no space.
+ * Sends a reply with len bytes of the result, from reply->offset on. False: the
+ * ring has no space.
  */
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
 /*
- * Reports an operation of a peer by event(), if the operation has remote CQ
- * data or this port requires events. This port, or the peer after a revocation,
- * has executed the operation.
+ * Reports a peer's executed operation by event(), if it has remote CQ data or
+ * this port requires events.
  */
 void near_rma_over(struct near_port *port, struct near_peer *peer,
 		   const struct near_rma_slot *ask);

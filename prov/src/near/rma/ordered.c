@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Order of operations after messages. A message that was sent may still be in
- * the ring. So an operation that must follow the message goes through the ring,
- * too. When the peer replies to a request, it has consumed everything before
- * that request.
+ * Order after messages: a message that was sent may still be in the ring, so an
+ * operation that must follow it goes through the ring, too. The peer's reply
+ * shows that it has consumed everything before the request.
  */
 
 #include <errno.h>
@@ -18,10 +17,7 @@ bool near_rma_behind(struct near_rma_peer *at,
 	return args->flags & NEAR_RMA_BEHIND && !near_tx_taken(&at->peer->tx);
 }
 
-/*
- * While the peer answers a read in several parts, no operation starts, because
- * it might change memory that the peer has still to read.
- */
+/* While a read in parts is pending, none starts: it might change its memory. */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {
 	const struct near_rma_peer *at = op->to;
@@ -44,10 +40,7 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
-/*
- * Sends a write of no bytes. Its reply shows that the peer has consumed
- * everything before.
- */
+/* Sends an empty write: its reply shows that everything before is consumed. */
 static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
 {
 	const struct near_rma_args args = { .verb = NEAR_WRITE };

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target of one-sided operations. It executes all atomics, and the reads
- * and writes for which the initiator cannot use single copy. It checks each
- * request against the private region table. If the first part of an operation
- * is rejected, it sends a reply with the error, and skips the further parts.
+ * The target executes all atomics, and reads and writes without single copy. It
+ * checks each request against the private region table. If it rejects a part,
+ * it replies with the error and skips the further parts.
  */
 
 #include <errno.h>
@@ -54,10 +53,7 @@ void near_rma_over(struct near_port *port, struct near_peer *peer,
 		near_rma_event(port, peer, ask, ask->verb);
 }
 
-/*
- * Looks up the target address of a request. Returns 0 or a positive errno
- * value.
- */
+/* Looks up the target address of a request. Returns 0 or an errno value > 0. */
 static int near_rma_where(const struct near_port *port,
 			  const struct near_rma_slot *ask, uint64_t addr,
 			  uint8_t **memory)
@@ -80,10 +76,7 @@ static int near_rma_where(const struct near_port *port,
 	return 0;
 }
 
-/*
- * Executes a part of an operation. True: *reply must be sent. False: no reply
- * to this part.
- */
+/* Executes a part of an operation. True: *reply must be sent. */
 static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
 			const uint8_t *data, struct near_rma_reply *reply)
 {
@@ -134,9 +127,7 @@ static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 	near_rma_over(port, at->peer, ask);
 }
 
-/*
- * Executes a request. True: *reply must be sent. False: no reply to this part.
- */
+/* Executes a request. True: *reply must be sent. */
 static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 			   const struct near_rma_slot *ask, uint64_t addr,
 			   const uint8_t *data, struct near_rma_reply *reply)
@@ -169,9 +160,8 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns the operands of a request; NULL: invalid length. Copies operands in
- * the slot to bytes, because they occupy ask->total, ask->offset and ask->data,
- * which this function then sets.
+ * Returns the operands of a request; NULL: invalid length. Copies operands from
+ * the slot to bytes and sets the fields of ask whose places they have.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *ask,
@@ -190,10 +180,7 @@ static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 	return bytes;
 }
 
-/*
- * Values of a small request. Each is loaded once, because a hostile peer may
- * change the slot.
- */
+/* Values of a small request, loaded once: a faulty peer may change the slot. */
 struct near_small_ask {
 	enum near_verb verb;
 	unsigned int op, type;
@@ -201,10 +188,7 @@ struct near_small_ask {
 	uint8_t *memory;
 };
 
-/*
- * Loads a small request. True: the fast path may execute it. Errors are left to
- * the slow path.
- */
+/* True if the fast path may execute this request; false for all errors. */
 static near_inline bool near_small_ask(struct near_port *port,
 				       const struct near_slot *slot,
 				       struct near_small_ask *ask)
@@ -269,10 +253,7 @@ static near_inline void near_small_answer(struct near_port *port,
 	near_control_send(port, peer, answer, NEAR_KIND_ANSWER, 0);
 }
 
-/*
- * Executes a request on the fast path. False: nothing was done, use the slow
- * path.
- */
+/* Executes a request on the fast path. False: nothing done, use slow path. */
 static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 			     const struct near_slot *slot, uint64_t word)
 {
@@ -414,8 +395,8 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Sends the next bytes of a read in parts, NEAR_STEP at most. If the region was
- * removed since the last part, sends a reply with an error. True: complete.
+ * Sends the next NEAR_STEP bytes of a read in parts, or an error if the region
+ * was removed meanwhile. True: complete.
  */
 static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 			     struct near_rma_reply *reply)

@@ -47,10 +47,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		if (segment->table_fd >= 0)
 			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			/*
-			 * few descriptors are left, so the target executes
-			 * operations
-			 */
+			/* few descriptors left: the target executes all */
 			close(fd);
 			fd = -1;
 		}
@@ -70,9 +67,8 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 }
 
 /*
- * If delegated operations of a peer wait for near_ctl.done, makes this count
- * the poll word. False: the poll word belongs to another peer, so polls must
- * continue these operations.
+ * Makes near_ctl.done the poll word if delegated operations wait for it. False:
+ * the poll word is another peer's, so polls must continue these operations.
  */
 static bool near_rma_watched(struct near_port *port,
 			     struct near_rma_peer *at)
@@ -167,10 +163,7 @@ static void near_rma_forget(struct near_peer *peer)
 	free(peer->rma);
 }
 
-/*
- * Executes delegated operations before the port closes, because their targets
- * may never poll again.
- */
+/* Executes delegated operations: their targets may never poll again. */
 static void near_rma_stop(struct near_port *port)
 {
 	struct near_link *link, *next;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * State of one-sided operations: of a port, of each peer, of the operations of
- * this port (the initiator), and of the replies that this port owes to peers
- * (as the target).
- */
+/* One-sided operations: state of port, peer, operations and replies. */
 #ifndef NEAR_RMA_STATE_H
 #define NEAR_RMA_STATE_H
 
@@ -48,10 +44,7 @@ struct near_rma_peer {
 	uint32_t unanswered;		/* operations begun, but not ended */
 	uint32_t expect;		/* replies that the peer still owes */
 	uint32_t owe;	/* replies that this port owes to the peer */
-	/*
-	 * id of the peer's last operation if this port has rejected the
-	 * operation and so skips its further parts; else 0
-	 */
+	/* id of the last operation if its further parts are skipped; or 0 */
 	uint64_t rejected;
 	/* as rejected, for staged operations; set when the reply is sent */
 	uint64_t failed;
@@ -62,10 +55,7 @@ struct near_rma_peer {
 	uint32_t delegs;
 	uint64_t delegated_last;	/* number of the last operation */
 	uint64_t counted;		/* near_ctl.done when last loaded */
-	/*
-	 * Time from which the first operation waits for the target, ns; 0: not
-	 * set.
-	 */
+	/* start of the first operation's wait, ns; 0: not set */
 	uint64_t delegated_ns;
 	uint32_t skip;	/* number of next operations that are not delegated */
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
@@ -84,10 +74,7 @@ struct near_rma_op {
 	struct near_link link;	/* in queue or delegated of near_rma_peer */
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* slot of a delegated operation */
-	/*
-	 * A delegated operation: its number. Others: near_rma_mark() after the
-	 * last request.
-	 */
+	/* delegated: its number; else near_rma_mark() after the last request */
 	uint64_t number;
 	size_t sent;			/* bytes requested or copied */
 	size_t answered;		/* bytes whose replies were received */
@@ -131,19 +118,14 @@ struct near_rma_reply {
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 /* Opens the peer's region table at the first call; NULL: not readable. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
-/*
- * True if the next poll need not continue any operation, because each waits for
- * a slot of the peer, for the poll word, or for the next tick.
- */
+/* True if all operations wait for a slot, the poll word or the next tick. */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
 	return near_list_empty(&at->queue) && near_list_empty(&at->replies) &&
 	       !at->due;
 }
 
-/*
- * Returns the state of a peer, which is created if necessary; NULL: no memory.
- */
+/* Returns a peer's state, created if necessary; NULL: no memory. */
 static inline struct near_rma_peer *near_rma_peer(struct near_peer *peer)
 {
 	return near_likely(peer->rma != NULL) ? peer->rma :
@@ -161,10 +143,7 @@ static inline void near_rma_wake(struct near_port *port,
 	at->working = true;
 }
 
-/*
- * Makes near_ctl.done of this peer the poll word. The first delegated operation
- * to the peer must be a write, because this count completes only writes.
- */
+/* Makes near_ctl.done the poll word. The first delegated op must be a write. */
 static inline void near_rma_watch(struct near_port *port,
 				  struct near_rma_peer *at)
 {
@@ -172,9 +151,7 @@ static inline void near_rma_watch(struct near_port *port,
 	port->rma->watched = at;
 }
 
-/*
- * Removes a peer from port->onesided_work if none of its operations is pending.
- */
+/* Removes a peer without pending operations from port->onesided_work. */
 static inline void near_rma_rest(struct near_port *port,
 				 struct near_rma_peer *at)
 {
@@ -213,10 +190,7 @@ static near_inline bool near_rma_adds(unsigned int type, unsigned int op)
 	return (type == NEAR_UINT64 || type == NEAR_INT64) && op == NEAR_SUM;
 }
 
-/*
- * Returns the number of operands that a request carries, each as long as the
- * data: 0 for reads, 2 for NEAR_COMPARE.
- */
+/* Returns a request's number of operands: 0 for reads, 2 for NEAR_COMPARE. */
 static inline unsigned int near_rma_operands(unsigned int verb,
 					     unsigned int op)
 {

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The table is a hash table with linear probing, at most half full, that
- * doubles its size when necessary. The owner changes its private table, and
- * copies each changed entry to the memfd.
+ * A hash table with linear probing, at most half full. The owner changes its
+ * private table and copies each changed entry to the memfd.
  */
 
 #include <errno.h>
@@ -125,9 +124,8 @@ void near_table_close(struct near_table *table)
 }
 
 /*
- * Begins a change, as the writer of the seqlock. The fence keeps the stores to
- * entries behind the odd generation. It pairs with the acquire fence in
- * near_table_view_find().
+ * Begins a change, as the seqlock's writer. The fence keeps stores to entries
+ * after the odd generation; it pairs with the fence in near_table_view_find().
  */
 static void near_table_begin(struct near_table *table)
 {
@@ -136,10 +134,7 @@ static void near_table_begin(struct near_table *table)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/*
- * Ends a change: the release keeps the stores to entries before the even
- * generation.
- */
+/* Ends a change: the release keeps stores to entries before the generation. */
 static void near_table_end(struct near_table *table)
 {
 	__atomic_store_n(&table->shared->generation,
@@ -172,7 +167,7 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	/* reserve first: a store to a page without memory could raise SIGBUS */
+	/* reserve first: a store to a page without memory raises SIGBUS */
 	if (near_segment_reserve(table->fd, 0,
 				 near_table_size(table->bits + 1)))
 		return -ENOMEM;
@@ -214,10 +209,7 @@ int near_table_add(struct near_table *table,
 	return 0;
 }
 
-/*
- * Removes an entry. Linear probing may have placed later entries behind the
- * places of their hashes. Moves these entries back into the gap.
- */
+/* Removes an entry, and moves entries that probing placed behind it back. */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
 	static const struct near_region_entry none;
@@ -309,10 +301,7 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 	       st.st_size >= near_table_stage(NEAR_STAGES);
 }
 
-/*
- * Copies an entry from a peer's table that may be changing. The caller must
- * discard the copy if the generation has changed.
- */
+/* Copies an entry, which the caller must discard if the generation changed. */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
 {
@@ -359,9 +348,9 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 			continue;
 		}
 		/*
-		 * The reader of the seqlock. The acquire fence keeps the loads
-		 * of the entry before the second load of the generation; it
-		 * pairs with the fence in near_table_begin().
+		 * The acquire fence keeps the loads of the entry before the
+		 * second load of the generation; it pairs with the fence in
+		 * near_table_begin().
 		 */
 		ret = near_table_view_try(view, key, entry);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions, found by their keys. The owner checks the requests of peers
- * against a table in its private memory. A copy of this table lies in a memfd
- * that peers map. Before a single copy, an initiator looks up the region in
- * this copy, which is a seqlock: its generation is odd while the owner writes.
+ * Memory regions, found by their keys. The owner checks requests against a
+ * private table. Its copy lies in a memfd that initiators map for single
+ * copies, as a seqlock: the generation is odd while the owner writes.
  *
  * The embedder serializes calls for a table with the calls for its ports.
  */
@@ -20,11 +19,7 @@
 
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
-/*
- * Stages for operations on device memory: an initiator uses one stage for each
- * peer. A stage lies behind the table in the same file, is NEAR_STAGE bytes
- * long, and consists of chunks. See stage.h.
- */
+/* Stages behind the table in its file, one for each peer in use: stage.h. */
 #define NEAR_STAGES 256
 #define NEAR_STAGE (2u << 20)
 #define NEAR_STAGE_CHUNK (256u << 10)
@@ -49,10 +44,7 @@ struct near_table {
 
 /* Returns the offset of a stage in the file of a table. */
 off_t near_table_stage(int index);
-/*
- * Allocates a stage with its memory. Returns the stage's index; -ENOSPC: all
- * stages are in use; -ENOMEM.
- */
+/* Allocates a stage. Returns its index; -ENOSPC: all are in use; -ENOMEM. */
 int near_table_stage_get(struct near_table *table);
 void near_table_stage_put(struct near_table *table, int index);
 
@@ -64,9 +56,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 /* The remaining search of near_table_find(), by linear probing. */
 const struct near_region_entry *
 near_table_find_on(const struct near_table *table, uint64_t key);
-/*
- * Returns the entry with this key, valid until the table changes; NULL: none.
- */
+/* Returns the entry, valid until the table changes; NULL: none. */
 static inline const struct near_region_entry *
 near_table_find(const struct near_table *table, uint64_t key)
 {
@@ -78,8 +68,8 @@ near_table_find(const struct near_table *table, uint64_t key)
 }
 
 /*
- * A peer's table, mapped read-only. The peer may be faulty, so values are
- * checked before use, or are used only as addresses in the peer's process.
+ * A peer's table, mapped read-only. The peer may be faulty: values are checked,
+ * or used only as addresses in the peer's process.
  */
 struct near_table_view {
 	const struct near_table_head *head;
@@ -91,10 +81,7 @@ struct near_table_view {
 	struct near_region_entry known;
 };
 
-/*
- * Maps the table of a peer. near_table_view_close() closes fd; after an error,
- * this function has closed fd.
- */
+/* Maps a peer's table. Owns fd from then on; closes it after an error. */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
@@ -107,8 +94,8 @@ bool near_table_view_has(const struct near_table_view *view, int index);
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
- * Returns the entry that was found last, if it has this key and the table has
- * not changed since; NULL: call near_table_view_find().
+ * Returns the entry found last if it has this key and the table is unchanged;
+ * NULL: call near_table_view_find().
  */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
@@ -119,9 +106,8 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 }
 
 /*
- * Checks an access to a region. Returns 0 and stores the address in the owner's
- * process. -EACCES: the region does not contain [addr, addr + len), or does not
- * grant this access.
+ * Checks an access and stores the address in the owner's process. -EACCES: not
+ * within the region, or not granted.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
