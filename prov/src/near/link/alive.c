@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peer failure detection, and sleeping. A peer's pidfd reports the exit of its
- * process. If no descriptor is free for a pidfd, near reads the start time of
- * the process that has the peer's pid, and compares it with the start time in
- * the peer's address. A process that was stopped by a signal has not failed. A
- * port that closes while its process lives on sets near_segment.closed.
+ * Peer failure detection, and sleeping. A pidfd reports the exit of a peer.
+ * Without a descriptor for it, the start time of the process with the peer's
+ * pid is compared with the peer's address. A port that closes sets
+ * near_segment.closed.
  */
 
 #include <errno.h>
@@ -31,10 +30,7 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 		-errno : 0;
 }
 
-/*
- * True if a process with the pid exists, but /proc hides its files (hidepid).
- * err: result of the attempt to read the process's start time.
- */
+/* True if /proc hides an existing process (hidepid). err: of its start time. */
 static bool near_hidden(int pidfd, int err)
 {
 	return err == -EACCES || err == -EPERM ||
@@ -48,10 +44,7 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/*
-	 * Read the start time after the pidfd was opened: if the pid was reused
-	 * before, this start time differs from the one in the address.
-	 */
+	/* after pidfd_open(): a pid reused before has another start time */
 	ret = duo_proc_start(peer->addr.pid, &start);
 	peer->ask = port->fdx >= 0 && near_hidden(fd, ret);
 	if (!ret && start != peer->addr.start)
@@ -67,10 +60,7 @@ static int near_watch_pid(struct near_port *port, struct near_peer *peer)
 	return ret;
 }
 
-/*
- * True if a process of this namespace has the peer's pid: the peer's own, or
- * one that has reused the pid.
- */
+/* True if a process of this namespace has the peer's pid, reused or not. */
 static bool near_pid_taken(const struct near_peer *peer)
 {
 	int fd = peer->far ? -ESRCH : duo_proc_pidfd(peer->addr.pid);
@@ -92,10 +82,7 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 	if (!peer->ask)
 		return ret;
 	ret = near_ask(port, peer);
-	/*
-	 * The peer has no socket. If /proc only hides the peer's process, the
-	 * peer has not failed, but cannot be connected.
-	 */
+	/* no socket: if /proc hides a live process, it cannot be connected */
 	return ret == -ESRCH && !peer->exited && near_pid_taken(peer) ?
 		-EACCES : ret;
 }
@@ -175,9 +162,8 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Makes draining peers gone whose messages are all delivered. Handles the
- * doorbell first, because a peer may have rung the doorbell and then exited, so
- * that its last messages are in a new or an idle ring.
+ * Makes draining peers gone that are drained. Handles the doorbell first: a
+ * peer may have rung it for a new or an idle ring, and then exited.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -198,10 +184,7 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-/*
- * Empties the wake pipe, which all sleeping threads share. True if the pipe had
- * a byte.
- */
+/* Empties the wake pipe of all sleeping threads. True if it had a byte. */
 static bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
@@ -236,10 +219,7 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/*
- * True if a connected peer has closed its port, or has refused this port's
- * claim.
- */
+/* True if a connected peer has closed its port or refused this port's claim. */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;
@@ -249,10 +229,7 @@ static bool near_peer_ended(const struct near_peer *peer)
 			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
 }
 
-/*
- * Returns 0: the peer's process exists, as far as known; -ESRCH: the process
- * has exited; other errors: /proc cannot be read.
- */
+/* Returns 0; -ESRCH: the process has exited; others: /proc cannot be read. */
 static int near_peer_process(const struct near_peer *peer)
 {
 	if (peer->exited)
@@ -274,10 +251,7 @@ bool near_peer_there(const struct near_peer *peer)
 	       !near_peer_process(peer);
 }
 
-/*
- * False if the peer has closed its port: the descriptor number in the peer's
- * address is free, or belongs to a file that is not near's.
- */
+/* False if the peer's descriptor is not near's any more: its port is closed. */
 static bool near_segment_named(const struct near_peer *peer)
 {
 	static const char name[] = "/memfd:near";
@@ -295,12 +269,9 @@ static bool near_segment_named(const struct near_peer *peer)
 
 /*
  * True if a peer to which this port has no ring has closed its port. Keeps a
- * descriptor of the peer's segment, to read near_segment.closed there.
- *
- * An address exists only after its segment, and is never used again. So if the
- * descriptor number in the address belongs to another file or segment, the port
- * has closed. A ring from the peer makes the descriptor unnecessary, because a
- * peer that closes its port closes the claim of that ring.
+ * descriptor of its segment, to read near_segment.closed, until a ring from the
+ * peer exists: a port that closes closes its claims. An address is never used
+ * again, so another file or segment at its descriptor shows a closed port.
  */
 static bool near_unmet_closed(struct near_peer *peer)
 {
@@ -325,10 +296,7 @@ static bool near_unmet_closed(struct near_peer *peer)
 	return closed;
 }
 
-/*
- * True if a peer has failed, but neither a pidfd nor mapped memory reports the
- * failure.
- */
+/* True if a peer failed that neither a pidfd nor mapped memory reports. */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_unmet_closed(peer))
@@ -336,14 +304,14 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
-	/* retry: no descriptor was free, or the peer had not replied */
+	/* retry: no descriptor was free, or no reply had come */
 	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
 	       near_watch(port, peer) == -ESRCH;
 }
 
 /*
- * Finds peers that have failed. all: also check peers without a pidfd, and
- * peers to which this port has no ring. These checks cost system calls.
+ * Finds failed peers. all: also those without pidfd, and those without ring, at
+ * the cost of system calls.
  */
 static void near_port_look(struct near_port *port, bool all)
 {
@@ -358,7 +326,7 @@ static void near_port_look(struct near_port *port, bool all)
 	}
 }
 
-/* Continues the resizes of all rings that this port sends through. */
+/* Continues the resizes of all rings to peers. */
 static void near_port_resizes(struct near_port *port)
 {
 	struct near_link *link;
@@ -372,8 +340,8 @@ static void near_port_resizes(struct near_port *port)
 }
 
 /*
- * Reads the socket every NEAR_FDX_MS, because a peer may wait for a reply. For
- * NEAR_ASKED_MS after a request of this port, reads the socket each ms.
+ * Reads the socket each NEAR_FDX_MS; for NEAR_ASKED_MS after a request, each
+ * ms.
  */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
@@ -385,10 +353,9 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers, if NEAR_CHECK_MS have passed since the last check.
- * Checks of rings are left to the next tick, because callers of
- * near_peer_alive() may be handling a slot, or hold a slot that is not
- * published yet.
+ * Checks for failed peers each NEAR_CHECK_MS. Leaves rings to the next tick:
+ * callers of near_peer_alive() may use a slot that is not released or
+ * published.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -407,11 +374,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Chooses the poll of the next tick: with continuous polling, the 16th from
- * now. If NEAR_CHECK_MS have passed since the last tick, the process polls
- * seldom, and would detect failures late. Then every poll has a tick. The
- * number of polls per tick doubles again after every NEAR_TICK_QUICK ticks
- * without such a pause.
+ * Chooses the next tick: NEAR_TICK_POLLS ahead. After a pause of NEAR_CHECK_MS
+ * every poll ticks, so that failures are detected in time; this number doubles
+ * after each NEAR_TICK_QUICK ticks without a pause.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -470,10 +435,9 @@ int near_wait_fd(struct near_port *port)
 }
 
 /*
- * Returns true if the port was woken: a sender has cleared near_segment.armed,
- * or this call has read a byte. Then the caller must wake all threads that
- * sleep on the port. False: the port remains armed for them. Checks that cost a
- * system call per peer run every NEAR_CHECK_MS only.
+ * True if the port was woken, by near_segment.armed or a byte: the caller must
+ * wake all its sleeping threads. False: still armed. Checks that cost a system
+ * call per peer run each NEAR_CHECK_MS.
  */
 bool near_woken(struct near_port *port)
 {

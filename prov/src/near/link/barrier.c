@@ -35,10 +35,7 @@ static void *near_barrier_register(void *none)
 	return none;
 }
 
-/*
- * Starts the thread that registers the process. The thread blocks all signals,
- * because the application's threads handle them.
- */
+/* Starts the registering thread, with all signals blocked. */
 static int near_barrier_start(void)
 {
 	sigset_t all, before;
@@ -81,10 +78,7 @@ bool near_barrier(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/*
- * Joins the thread before the module with its code is unloaded. A forked child
- * does not have the thread.
- */
+/* Joins the thread before its code is unloaded; a forked child has none. */
 __attribute__((destructor)) static void near_barrier_end(void)
 {
 	if (threaded == getpid())

@@ -15,8 +15,7 @@
 #define near_inline inline __attribute__((always_inline))
 
 /*
- * Prefetches a cache line for writing. On x86-64 without further compiler flags
- * __builtin_prefetch() would prefetch it for reading only.
+ * Prefetches for writing; on x86-64 __builtin_prefetch() does so for reading.
  */
 static inline void near_prefetch_write(const void *addr)
 {
@@ -27,10 +26,7 @@ static inline void near_prefetch_write(const void *addr)
 #endif
 }
 
-/*
- * Copies len bytes, for n <= len <= 2 n: the first n and the last n bytes,
- * which may overlap. n must be constant, so that no call of memcpy() remains.
- */
+/* Copies len bytes, n <= len <= 2 n: first n and last n. n must be constant. */
 #define NEAR_COPY_ENDS(dst, src, len, n) do {				\
 	uint8_t near_head_[n], near_tail_[n];				\
 									\
@@ -40,10 +36,7 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/*
- * Copies at most 48 bytes without a call. Tests for 8 bytes first, because most
- * messages whose latency matters have this length.
- */
+/* Copies at most 48 bytes without a call; 8 bytes, the most common, first. */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -67,10 +60,7 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 	}
 }
 
-/*
- * Copies len bytes between flat and the bytes of iov that start at offset. in:
- * from flat to iov, else from iov to flat. iov must have offset + len bytes.
- */
+/* Copies len bytes to (in) or from iov, which must have offset + len bytes. */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
 {
@@ -109,8 +99,8 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Stores in rest the part of iov that starts at offset and has len bytes, or
- * fewer if iov ends. Returns the number of elements of rest.
+ * Stores in rest the len bytes of iov from offset on, or fewer if iov ends.
+ * Returns the number of elements of rest.
  */
 static inline size_t near_iov_rest(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,

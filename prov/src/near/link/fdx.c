@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * fd exchange: handling of requests and replies, and of the descriptors in
- * them.
- */
+/* fd exchange: handles requests and replies, and the descriptors in them. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +17,8 @@
 #define NEAR_FDX_BURST 64	/* limit of datagrams per read */
 
 /*
- * True if the kernel confirms that a process of this process's user has sent
- * msg. False if the user's number is the overflow number, which stands for
- * several users.
+ * True if the kernel confirms that this user has sent msg. The overflow id
+ * stands for several users: false.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -55,9 +51,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	return NULL;
 }
 
-/*
- * Logs a rejected datagram; only the first per port, since there may be many.
- */
+/* Logs the first rejected datagram of a port. */
 static void near_fdx_msg_refuse(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
@@ -97,20 +91,14 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		peer->pidfd = fd;
 }
 
-/*
- * True if err is temporary: the receiver's queue is full, or the user has too
- * many descriptors in flight.
- */
+/* True for temporary errors: full queue, too many descriptors in flight. */
 static bool near_ask_later(int err)
 {
 	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
 	       err == ETOOMANYREFS;
 }
 
-/*
- * Replies to msg if msg is a request. A lost reply is not repeated, because the
- * peer repeats its request.
- */
+/* Replies to a request. If the reply is lost, the peer repeats its request. */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -129,9 +117,8 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Moves the descriptors of msg to the peer. If msg is a request, sends a reply
- * and takes a reference to the peer (near_peer_expect()), because the peer will
- * attach to a ring of this port.
+ * Moves the descriptors of msg to the peer. For a request, replies and takes a
+ * reference (near_peer_expect()): the peer will attach to a ring of this port.
  */
 static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 			  struct near_fdx_msg *msg)
@@ -173,10 +160,7 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	near_peer_put(port, peer);
 }
 
-/*
- * Rejects a datagram of another user. A request must have a reply, or the other
- * process would repeat the request.
- */
+/* Rejects another user's datagram; replies, or the process would ask again. */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
 {
@@ -233,10 +217,7 @@ int near_ask(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
-		/*
-		 * ECONNREFUSED: the socket's file exists, so the peer had the
-		 * socket and has closed it
-		 */
+		/* the socket has a file, but the peer has closed it */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->asked_ms, "peer %d: its connection "
 			 "socket is closed; it has exited, or is in another "
@@ -282,10 +263,9 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * While a killed process exits, the kernel has closed its descriptors already,
- * but its pid exists and its pidfd is not readable. An open port keeps all its
- * descriptors, so a missing descriptor (-ENOENT) shows that the port has closed
- * or the process exits.
+ * An open port keeps all its descriptors: -ENOENT shows that the port has
+ * closed, or that a killed process exits, whose pid exists and whose pidfd is
+ * not readable yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

@@ -2,16 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fd exchange: two ports pass their descriptors to each other over UNIX
- * datagram sockets, if /proc/PID/fd/N of the peer's process cannot be opened,
- * because the peer is in another pid namespace or this process has no
- * permission.
- *
- * A datagram carries all descriptors of the port that sends it. So one request
- * and one reply suffice: the port that receives a request also gets the
- * descriptors of the requester. One of the descriptors is a pidfd of the
- * sending process, which reports the exit of this process in every namespace.
- * fdx_socket.c has the socket, fdx.c the handling of requests and replies.
+ * fd exchange: two ports pass descriptors over UNIX datagram sockets if
+ * /proc/PID/fd/N of the peer cannot be opened: it is in another pid namespace,
+ * or permission is missing. Each datagram carries all descriptors of its port,
+ * and a pidfd of its process, so one request and one reply suffice.
  *
  * Cost: two system calls per datagram while peers connect; one read of the
  * socket every NEAR_FDX_MS, and every ms for NEAR_ASKED_MS after a request.
@@ -52,22 +46,15 @@ struct near_fdx_msg {
 };
 
 /*
- * Sends a datagram with this port's descriptors. -ECONNREFUSED: the receiver's
- * socket is closed; -ENOENT: the socket's file does not exist; -EAGAIN or
- * another temporary error: retry.
+ * Sends this port's descriptors. -ECONNREFUSED: the socket is closed; -ENOENT:
+ * it has no file; -EAGAIN or another temporary error: retry.
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
-/*
- * Receives a datagram and its descriptors, which the caller frees by
- * near_fdx_msg_drop(). False: the socket has no datagram.
- */
+/* Receives a datagram; near_fdx_msg_drop() frees it. False: none. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
-/*
- * True if msg came from the socket of the port with this nonce, to judge by the
- * socket's name.
- */
+/* True if msg came from the port with this nonce, by its socket's name. */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce);
 

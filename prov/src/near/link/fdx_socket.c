@@ -25,9 +25,8 @@ union near_rights {
 };
 
 /*
- * Stores the name of the socket of the port with this nonce; returns the name's
- * length. The name contains the number of the directory's descriptor instead of
- * the directory's path, which may be longer than a socket's name can be.
+ * Stores the name of a port's socket and returns its length. The name has the
+ * number of the directory's descriptor: a path may be too long.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -124,9 +123,7 @@ void near_fdx_close(struct near_port *port)
 	port->fdx = port->dir = -1;
 }
 
-/*
- * Removes the file `entry` if it is the socket of a port that no longer exists.
- */
+/* Removes the file `entry` if it is the socket of a port that is gone. */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
 	struct sockaddr_un name;
@@ -161,8 +158,8 @@ void near_sweep(int dir)
 }
 
 /*
- * Stores the port's descriptors in fd, in the order of near_fd_open. Returns
- * their number or -errno. The caller closes fd[NEAR_FD_PIDFD].
+ * Stores the port's descriptors, as in near_fd_open; the caller closes the
+ * pidfd. Returns their number or -errno.
  */
 static int near_fdx_fds(struct near_port *port, int *fd)
 {
@@ -191,10 +188,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 			 const int *fd)
 {
-	/*
-	 * Effective ids, because the receiver compares them with its own ids;
-	 * by default the kernel passes the real ids.
-	 */
+	/* effective ids, which the receiver compares; default: real ids */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -220,9 +214,7 @@ static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/*
-		 * this user namespace has no ids for the user: send without
-		 */
+		/* no ids for the user in this user namespace: send without */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}
@@ -285,9 +277,7 @@ bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg)
 	};
 
 	memset(msg, 0, sizeof(*msg));
-	/*
-	 * MSG_TRUNC: returns the datagram's size, even if it exceeds the buffer
-	 */
+	/* MSG_TRUNC: returns the datagram's full size */
 	msg->size = recvmsg(port->fdx, &hdr,
 			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (msg->size < 0)
@@ -307,10 +297,7 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 	}
 }
 
-/*
- * Compares the names of the sockets. In a directory no comparison is necessary,
- * because only processes of this user can create a socket there.
- */
+/* Compares socket names; a directory is proof enough, as it is this user's. */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)
 {

@@ -63,9 +63,7 @@ static bool near_group_number(const char *dir, const char *name,
 	       sscanf(text, "%" SCNu64, number) == 1;
 }
 
-/*
- * Returns the number that follows word at the start of a line; 0: no such line.
- */
+/* Returns the number after word at the start of a line; 0: none. */
 static uint64_t near_group_line(const char *text, const char *word)
 {
 	const char *at = text;
@@ -77,9 +75,7 @@ static uint64_t near_group_line(const char *text, const char *word)
 	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-/*
- * Returns the group's page cache in bytes, which the kernel frees if necessary.
- */
+/* Returns the group's page cache, bytes, which the kernel frees on demand. */
 static uint64_t near_group_cache(const char *dir,
 				 const struct near_group_names *names)
 {
@@ -103,9 +99,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/*
- * Adds a group if it has a limit. Version 1 has a huge number for "no limit".
- */
+/* Adds a group if it has a limit; in version 1, "none" is a huge number. */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -121,9 +115,8 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds the group with this path and its ancestors. In a container, /proc may
- * show paths that do not exist under the mount point. Then the mount point is
- * the container's own group, so the mount point is added, too.
+ * Adds this group and its ancestors. In a container, paths of /proc may not
+ * exist: then the mount point is the container's group.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {

@@ -2,14 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory that the control groups of this process still permit. If a group is at
- * its limit, fallocate() does not fail; instead the kernel kills a process of
- * the group. So near checks the groups before each allocation. The check is
- * best effort, because other processes may allocate memory after the check.
+ * Memory that this process's control groups still permit: beyond it,
+ * fallocate() does not fail, but the kernel kills a process. The check is best
+ * effort, as other processes may allocate after it.
  *
- * Cost: used when peers connect and rings are resized only. Reads two small
- * files per group with a limit, and a third one if the group is close to its
- * limit.
+ * Cost: only when peers connect and rings are resized. Two small files per
+ * group with a limit, and a third close to the limit.
  */
 #ifndef NEAR_LINK_GROUP_H
 #define NEAR_LINK_GROUP_H
@@ -20,15 +18,9 @@
 /* bytes that must remain after an allocation */
 #define NEAR_GROUP_SPARE (1u << 20)
 
-/*
- * True if an allocation of size bytes leaves NEAR_GROUP_SPARE bytes in each
- * group.
- */
+/* True if each group keeps NEAR_GROUP_SPARE bytes after this allocation. */
 bool near_group_has(size_t size);
-/*
- * near_group_has() for one group, that of directory dir. v2: control groups
- * version 2, else version 1.
- */
+/* near_group_has() for the group of directory dir; v2: version 2, else 1. */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 
 #endif /* NEAR_LINK_GROUP_H */

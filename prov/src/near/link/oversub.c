@@ -15,9 +15,7 @@ struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/*
- * Stores the CPUs that pid's main thread may run on; pid 0: the calling thread.
- */
+/* Stores the CPUs of pid's main thread; pid 0: of the calling thread. */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};
@@ -36,10 +34,8 @@ struct near_oversub_set {
 };
 
 /*
- * True if a process counts as confined to the CPUs of set: all CPUs that the
- * process may run on (theirs) are in the set. If theirs is not known, because
- * the process is hidden or in another pid namespace, the process counts, too,
- * since it is on the same host.
+ * True if a process may run only on CPUs of set. A process of unknown CPUs
+ * counts, too: it is on the same host.
  */
 static bool near_oversub_needs(const struct near_oversub_set *set,
 			       bool known, const struct near_cpus *theirs)
@@ -51,9 +47,9 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 }
 
 /*
- * Adds to set->processes the processes of pid[] that are confined to the CPUs
- * of set. pid[] must be sorted. joined: NULL, or a set of CPUs. If a process
- * may run on one of these CPUs, adds all CPUs of this process to joined.
+ * Counts in set->processes the members of pid[] (sorted) confined to its CPUs.
+ * Adds to joined, unless NULL, all CPUs of processes that may run on one of
+ * joined.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,
@@ -101,7 +97,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 		return true;
 	if (count + others < near_cpus_count(&ours.cpus))
 		return false;
-	/* if count is 0, pid may be NULL, which qsort() does not accept */
+	/* qsort() does not accept a NULL pid */
 	if (count)
 		qsort(pid, count, sizeof(*pid), near_pid_order);
 	all.cpus = ours.cpus;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The peers of a port, and the rings through which the port sends. A ring to a
- * peer is in the peer's segment.
- */
+/* The peers of a port, and the rings to them, in their segments. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,8 +49,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
 		/*
-		 * A pid of another namespace names no process here, so
-		 * process_vm_readv() cannot be used.
+		 * processes of other pid namespaces have no pid for single copy
 		 */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
@@ -111,10 +107,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * A connected peer is not freed when its last reference is dropped, but when
- * the peer is gone. The reason is order: if the embedder inserts the peer's
- * address again, messages must go through the same ring, behind earlier
- * messages there.
+ * A connected peer without references stays until it is gone: if its address is
+ * inserted again, messages must go through the same ring, in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -161,11 +155,9 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe, descriptor number fd of the peer's process; -1:
- * failed. Opens the pipe for reading as well, because a write to a pipe without
- * readers, after the peer's exit, would raise SIGPIPE. After the open, checks
- * that the peer's process and port still exist, because otherwise another
- * process may have reused pid and descriptor number.
+ * Opens the peer's wake pipe, descriptor fd of its process; -1: failed. Opens
+ * it for reading, too, so that a write after the peer's exit raises no SIGPIPE.
+ * Then checks that the peer still exists: pid and descriptor might be reused.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -180,10 +172,7 @@ static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 	return ours;
 }
 
-/*
- * Writes a byte to the peer's wake pipe. False: the pipe cannot be opened, for
- * example because too many files are open.
- */
+/* Writes a byte to the peer's wake pipe. False: the pipe cannot be opened. */
 static bool near_wake(struct near_peer *peer)
 {
 	int fd = peer->wake_fd;
@@ -203,17 +192,15 @@ static bool near_wake(struct near_peer *peer)
 }
 
 /*
- * Store buffering: this sender sets the doorbell bits, then loads `armed`;
- * near_arm() stores `armed`, then loads the doorbell. All accesses here are
- * full barriers, and near_arm() executes one, so at least one of the two sees
- * the other's store: the receiver does not sleep, or this sender wakes the
- * receiver.
+ * Store buffering: the sender sets doorbell bits, then loads `armed`;
+ * near_arm() stores `armed`, then loads the doorbell. Accesses here are full
+ * barriers, as is one in near_arm(): the receiver does not sleep, or this
+ * sender wakes it.
  *
- * `armed` is the number of a sleep. The sender clears `armed` only after it has
- * written the byte. So if the sender is killed before its write, the next
- * sender writes a byte. The sender clears `armed` only if the number has not
- * changed, because a sender that was stopped after its write must not clear the
- * number of a later sleep.
+ * `armed` is the number of a sleep. The sender clears it after the write, so
+ * that after a kill before the write the next sender writes; and only if
+ * unchanged, so that a sender stopped after the write does not clear a later
+ * sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -230,19 +217,15 @@ void near_doorbell_ring(struct near_peer *peer)
 }
 
 /*
- * Takes a free claim of the segment with descriptor fd and stores the claim's
- * index. pid: of this process, so that the receiver can detect the exit of the
- * process; 0: the receiver is in another pid namespace. -ENOSPC: no claim is
+ * Takes a free claim of the segment and stores its index. pid: of this process,
+ * for the receiver to detect its exit; 0: other pid namespace. -ENOSPC: none is
  * free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/*
-	 * Pages of claims before the first hole of the file have memory; others
-	 * must be reserved before the first access.
-	 */
+	/* pages before the file's first hole have memory; reserve others */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -266,10 +249,7 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 	return -ENOSPC;
 }
 
-/*
- * Computes the place of a new ring: of the size that the receiver advertises,
- * or of one page if the advertised size is not valid for this index.
- */
+/* Computes a new ring's place: the advertised size if valid, else one page. */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
@@ -282,8 +262,8 @@ static void near_connect_place(const struct near_segment *segment,
 }
 
 /*
- * Takes a claim in the segment with descriptor fd, allocates and maps its ring,
- * and opens the claim. growing: near_segment.growing, checked.
+ * Takes a claim, allocates and maps its ring, and opens the claim. growing:
+ * near_segment.growing, checked.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
@@ -350,10 +330,9 @@ static const char *near_connect_remedy(int err)
 }
 
 /*
- * Handles the error of an attempt to connect to a peer; logs the first such
- * error. Returns -EAGAIN for a lack of memory, files or rings, which may end;
- * -ECONNRESET: the peer has failed; -EHOSTUNREACH: the peer cannot be sent to
- * from now on.
+ * Handles an error of an attempt to connect; logs the first. Returns -EAGAIN:
+ * lack of memory, files or rings; -ECONNRESET: the peer has failed;
+ * -EHOSTUNREACH: the peer cannot be sent to from now on.
  */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
@@ -383,16 +362,10 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
-/*
- * Returns a descriptor of the peer's segment; -EAGAIN: the descriptor was
- * requested from the peer, retry; or another error.
- */
+/* Returns a descriptor of the peer's segment; -EAGAIN: requested, retry. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
-	/*
-	 * Monitor the process before the segment is opened, so that a process
-	 * that has reused the pid is detected.
-	 */
+	/* monitor first, to detect a process that has reused the pid */
 	int fd, ret = near_watch(port, peer);
 
 	if (ret)
@@ -404,16 +377,13 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->ask = true;
 	ret = near_ask(port, peer);
-	/*
-	 * -ESRCH: the peer has no socket. If a monitored peer has not exited,
-	 * the peer is alive, so return the error from /proc.
-	 */
+	/* no socket, but the monitored peer is alive: the error is /proc's */
 	return ret == -ESRCH && !peer->exited && near_watched(peer) ? fd : ret;
 }
 
 /*
- * Returns -EAGAIN while a reply of the peer may still come. Logs a warning and
- * returns -ETIMEDOUT once the wait has taken timeout_ms.
+ * Returns -EAGAIN while a reply may still come; logs a warning and returns
+ * -ETIMEDOUT after timeout_ms.
  */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {

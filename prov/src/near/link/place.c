@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Sizes and places of rings in a segment. The rings follow each other. Each has
- * address space for its largest size, and memory for its present size only.
- */
+/* Rings follow each other, each with address space for its largest size. */
 
 #include <stddef.h>
 #include <unistd.h>
@@ -84,10 +81,7 @@ uint32_t near_tier_most(uint32_t growing, uint32_t index)
 	return index < growing ? NEAR_TIERS - 1 : near_tier_least();
 }
 
-/*
- * Returns the offset in the file at which ring `index` begins: the end of the
- * rings before it.
- */
+/* Returns the offset of ring `index`: the end of the rings before it. */
 static size_t near_rings_end(uint32_t growing, uint32_t index)
 {
 	size_t large = near_tier_size(NEAR_TIERS - 1);

@@ -31,10 +31,7 @@ int near_pool_grow(struct near_pool *pool)
 
 	if (first >= pool->limit)
 		return -EAGAIN;
-	/*
-	 * The array of chunks is full if the number of chunks is 0 or a power
-	 * of two. Then double the array.
-	 */
+	/* 0 or a power of two: the array is full, so double it */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *
 				sizeof(*chunk));

@@ -2,12 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Pool of objects of one size, which never move. If all objects are in use, the
- * pool allocates a chunk of new objects. near_pool_fini() frees all chunks.
+ * Pool of objects of one size, which never move; grows by chunks.
  *
- * An id names one use of an object: the object's index and a count of its uses.
- * After near_pool_put() the id finds nothing, so it is safe to look up an id
- * that a peer has sent, however old.
+ * An id names one use of an object: its index and a count of uses. After
+ * near_pool_put() it finds nothing, so ids from peers are safe to look up.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H
@@ -45,10 +43,7 @@ static inline bool near_pool_ready(const struct near_pool *pool)
 	return pool->free;
 }
 
-/*
- * Returns an object; NULL: the pool is at its limit, or out of memory. Only the
- * object's near_pooled is initialized.
- */
+/* Returns an object with near_pooled initialized; NULL: limit, or no memory. */
 static inline void *near_pool_get(struct near_pool *pool)
 {
 	struct near_pooled *obj = pool->free;
@@ -96,10 +91,7 @@ static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
 	return obj && obj->use == id >> 32 && obj->use & 1 ? obj : NULL;
 }
 
-/*
- * Returns the next object in use; NULL: no more. *at is the state of the loop:
- * 0 before the first call.
- */
+/* Returns the next object in use; NULL: no more. *at must start as 0. */
 static inline void *near_pool_next(const struct near_pool *pool, uint32_t *at)
 {
 	struct near_pooled *obj;

@@ -60,10 +60,7 @@ static int near_port_name(struct near_port *port)
 		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
 		ret = duo_proc_start(addr->pid, &addr->start);
-	/*
-	 * Without /proc, or if /proc does not show this process, near could not
-	 * detect peer failures.
-	 */
+	/* without its own /proc entry, near could not detect peer failures */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
 
@@ -148,9 +145,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * With Yama's ptrace_scope 1, a process must permit single copies by
-	 * its peers. This call permits all processes of the user to access this
-	 * process's memory, also by a debugger.
+	 * Yama's ptrace_scope 1: permits single copies by peers, but also
+	 * debuggers of all processes of the user.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -169,9 +165,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Closes a port. Peers that sent messages to this port, or received messages
- * from it, detect their closed claims. Other peers that monitor this port load
- * near_segment.closed at their next check.
+ * Closes a port. Connected peers detect their closed claims; others that
+ * monitor the port load near_segment.closed.
  */
 void near_close(struct near_port *port)
 {
@@ -191,10 +186,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/*
-	 * Stored last: a peer that loads 1 frees this port's ring for another
-	 * sender, so this port must not write to its claims any more.
-	 */
+	/* last, since a peer that loads 1 gives this port's claim away */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Ports, their peers and rx rings; for the files of near. Embedders include
- * near.h instead.
- *
- * "The socket" is that of the fd exchange (link/fdx.h). "A tick" is the part of
- * a poll that reads the clock and does periodic work: near_port_tick().
- */
+/* Ports, their peers and rx rings, for near only. Embedders include near.h. */
 #ifndef NEAR_LINK_PORT_H
 #define NEAR_LINK_PORT_H
 
@@ -42,13 +36,13 @@ enum near_fd_open {
 };
 
 /*
- * A remote port. refs counts references: one of the embedder (near_peer_get()),
- * one for each rx ring and each pending operation, and one while `expected` is
- * set. Without references the peer is freed, unless this port has a ring to it.
+ * A remote port. References: the embedder's, one for each rx ring and
+ * operation, and one while `expected`. Without any, it is freed unless this
+ * port has a ring to it.
  */
 struct near_peer {
 	struct near_tx tx;
-	/* embedder's pointer; beside tx, because each message loads both */
+	/* embedder's pointer; beside tx, as messages load both */
 	void *user;
 	enum near_peer_state state;
 	bool dying;	/* draining: gone once no rx ring has a message */
@@ -61,26 +55,17 @@ struct near_peer {
 	bool told;		/* a connection error was logged; log no more */
 	struct near_segment *segment;
 	int pidfd;		/* -1: none */
-	/*
-	 * The peer has failed because its process has exited, is exiting, or
-	 * has closed the port.
-	 */
+	/* exited, exiting, or its port is closed */
 	bool exited;
 	bool by_start;	/* no pidfd: monitored by the process's start time */
 	bool far;		/* in another pid namespace */
 	bool ask;		/* the peer's descriptors must be requested */
 	bool refused;		/* the peer has rejected a request */
 	bool expected;		/* near_peer_expect(): has a reference */
-	/*
-	 * Descriptors from the fd exchange; or NEAR_FD_SEGMENT, opened by
-	 * near_unmet_closed(). -1: none.
-	 */
+	/* from the fd exchange or near_unmet_closed(); -1: none */
 	int fd[NEAR_FD_KINDS];
 	uint64_t asked_ms;	/* last request to the peer, ms; 0: none */
-	/*
-	 * Time at which near_connect() began to wait for the peer's reply, ms;
-	 * 0: no wait.
-	 */
+	/* start of near_connect()'s wait for a reply, ms; 0: no wait */
 	uint64_t waits_ms;
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	uint32_t refs;
@@ -117,25 +102,19 @@ struct near_rx_ring {
 	bool refused;		/* near_ctl.refused is set */
 };
 
-/*
- * Functions of the message layer for the lower layer link/; see msg/control.c.
- */
+/* The message layer's functions for link/: see msg/control.c. */
 struct near_messages {
-	/* Ends all operations with a peer that is gone, with the error err. */
+	/* Ends all operations with a gone peer, with err. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
-	/*
-	 * Called before a port closes. Waits until no peer writes to a buffer
-	 * of this process any more.
-	 */
+	/* Before a close: waits until no peer writes to buffers here. */
 	void (*stop)(struct near_port *port);
 	/* Frees the memory of all operations. */
 	void (*close)(struct near_port *port);
 };
 
 /*
- * Functions of the layer of one-sided operations (rma/), for the lower layers.
- * request() and answered() handle slots of the kinds NEAR_KIND_RMA and
- * NEAR_KIND_ANSWER. If the result is not 0, the slot is not consumed.
+ * The one-sided layer's functions for lower layers. request() and answered()
+ * handle slots NEAR_KIND_RMA and _ANSWER; nonzero: the slot is not consumed.
  */
 struct near_onesided {
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
@@ -143,30 +122,20 @@ struct near_onesided {
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
-	 * Continues all pending work. Returns 0 if there was no progress. Polls
-	 * call it while port->onesided_work is not empty. Sets *waits to false
-	 * if the next poll must continue some work. Otherwise all work waits
-	 * for a slot from the peer, the poll word, or the next tick.
+	 * Continues all work; 0: no progress. Called while port->onesided_work
+	 * is not empty. Sets *waits to false if the next poll must continue;
+	 * else all work waits for a slot, the poll word or a tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
-	/*
-	 * Completes the operations that the peer has counted in the poll word.
-	 * Polls call it in place of work() while port->work is NEAR_WORK_WAITS.
-	 */
+	/* completes what the poll word counts, while NEAR_WORK_WAITS */
 	int (*advanced)(struct near_port *port);
-	/*
-	 * Completes operations that a draining peer has executed. False: the
-	 * sink has no space; call again.
-	 */
+	/* Completes what a draining peer has executed. False: sink full. */
 	bool (*drained)(struct near_port *port, struct near_peer *peer);
-	/* Ends all operations with the peer, with the error err. */
+	/* Ends all operations with the peer, with err. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
-	/* Frees the layer's state of a peer. */
+	/* Frees the state of a peer. */
 	void (*forget)(struct near_peer *peer);
-	/*
-	 * Executes delegated operations before the port closes. The peers still
-	 * exist.
-	 */
+	/* Executes delegated operations before a close; peers still exist. */
 	void (*stop)(struct near_port *port);
 	void (*close)(struct near_port *port);
 };
@@ -184,11 +153,7 @@ struct near_port {
 	const struct near_peer *run;
 	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
-	/*
-	 * The poll word, which a peer changes, and the word's last value. Polls
-	 * need not continue work that waits for the word while both are equal.
-	 * Without a poll word, watch points to watched.
-	 */
+	/* poll word; equals watched: no work. None: points to watched */
 	const uint64_t *watch;
 	uint64_t watched;
 	struct near_link sending;
@@ -212,7 +177,7 @@ struct near_port {
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* Last large or fan-out send: buffer, receiver, value of polls. */
+	/* last large or fan-out send: buffer, receiver, polls */
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
@@ -264,16 +229,12 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 	       __atomic_load_n(port->watch, __ATOMIC_RELAXED) != port->watched;
 }
 
-/*
- * alive.c: wakes the threads that sleep on the port, by a byte in the wake
- * pipe.
- */
+/* alive.c: wakes the threads that sleep on the port. */
 void near_port_wake(struct near_port *port);
 
 /*
- * Records new work for polls and wakes sleeping threads. Must be called after
- * each addition of work, because threads sleep if near_arm() has found no work.
- * work: NEAR_WORK_*, or 0 if ticks do the work.
+ * Must be called after each addition of work: records it for polls, and wakes
+ * threads. work: NEAR_WORK_*; 0: ticks do it.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -282,10 +243,7 @@ static near_inline void near_port_added(struct near_port *port, uint8_t work)
 		near_port_wake(port);
 }
 
-/*
- * Appends an operation to port->sending, port->receiving or
- * port->onesided_work.
- */
+/* Appends an operation to one of the port's lists of work. */
 static inline void near_port_work(struct near_port *port,
 				  struct near_link *list,
 				  struct near_link *link)
@@ -310,36 +268,29 @@ static near_inline void near_peer_unhold(struct near_port *port,
 		near_peer_put(port, peer);
 }
 
-/* peer.c */
 /*
- * Opens the peer's segment and attaches to a ring. Returns 0; -EAGAIN: poll and
- * retry; -ECONNRESET: the peer has failed; -EHOSTUNREACH: the peer cannot be
- * sent to.
+ * peer.c: attaches to a ring of the peer. Returns 0; -EAGAIN: poll and retry;
+ * -ECONNRESET: the peer has failed; -EHOSTUNREACH: it cannot be sent to.
  */
 int near_connect(struct near_port *port, struct near_peer *peer);
 /* Closes this port's claim at the peer and unmaps the peer's segment. */
 void near_disconnect(struct near_port *port, struct near_peer *peer);
 /* Frees a peer that is in no list of the port any more. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
-/*
- * Sets this port's bits in the peer's doorbell, and wakes the peer's sleeping
- * threads.
- */
+/* Sets this port's bits in the peer's doorbell; wakes its sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * If expected, takes a reference that keeps the peer; else drops the reference.
- * Two kinds of peers are kept: a peer that has sent a request, because it will
- * attach to a ring; and a peer that has attached to a ring, but must reply to a
- * request before this port can open the ring.
+ * Takes (expected) or drops a reference to a peer that has sent a request, as
+ * it will attach to a ring; or that has attached, but has still to reply to a
+ * request.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
 
-/* fdx.c */
 /*
- * Requests the peer's descriptors, every 100 ms at most. Returns -EAGAIN: wait
- * for the reply; -ESRCH: the peer's socket is closed; -EACCES: the peer has
- * rejected a request; -EHOSTUNREACH: this port has no socket.
+ * fdx.c: requests the peer's descriptors, each 100 ms at most. Returns -EAGAIN:
+ * wait for the reply; -ESRCH: its socket is closed; -EACCES: it has rejected a
+ * request; -EHOSTUNREACH: this port has no socket.
  */
 int near_ask(struct near_port *port, struct near_peer *peer);
 /* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
@@ -347,59 +298,43 @@ void near_fdx_read(struct near_port *port);
 /* Close peer->fd[which], or all of peer->fd[]. */
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
 void near_fd_drop_all(struct near_peer *peer);
-/*
- * True if near_segment.closed is set in the peer's segment. False also if
- * peer->fd[NEAR_FD_SEGMENT] is -1, so that the segment cannot be read.
- */
+/* True if near_segment.closed is set; false also if it cannot be read. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens a file of the peer. If peer->fd[which] is not -1, opens the file of
- * this descriptor. Otherwise opens, through /proc, the file with descriptor
- * number theirs in the peer's process. Returns a descriptor or -errno.
+ * Opens the file of peer->fd[which], or, if -1, that of descriptor theirs in
+ * the peer's process, by /proc. Returns a descriptor or -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if fd shows that the peer's port has closed or that its process is
- * exiting. Then the caller must make the peer draining. fd: result of
- * near_peer_open() for a descriptor that an open port keeps open.
+ * True if fd, from near_peer_open() for what an open port keeps open, shows
+ * that the peer is closed or exiting: the caller must make it draining.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
 /* fdx_socket.c: closes the socket and removes the socket's name. */
 void near_fdx_close(struct near_port *port);
 
-/* rx_ring.c */
-/* Handles and clears all bits of the port's doorbell. */
+/* rx_ring.c: handles and clears all bits of the port's doorbell. */
 void near_port_doorbells(struct near_port *port);
-/* Makes rings idle in which two consecutive sweeps have found no message. */
+/* Makes rings idle that had no message in two consecutive sweeps. */
 void near_port_sweep(struct near_port *port);
 /*
- * Marks an open claim as refused, because this port cannot reply to the sender.
- * Then the sender's calls fail instead of waiting for a reply. The ring remains
- * the sender's until the sender closes the claim. False: the claim is not open.
+ * Marks an open claim as refused: this port cannot reply, so the sender's calls
+ * shall fail. The sender still owns the ring. False: the claim is not open.
  */
 bool near_ring_refuse(struct near_port *port, uint32_t index);
-/* Frees the rx ring, and the ring in the segment for another sender. */
+/* Frees the rx ring, and its ring for another sender. */
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
-/*
- * Frees the rx ring and the mapping of the ring, but not the ring in the
- * segment.
- */
+/* Frees the rx ring and its mapping, but not the ring in the segment. */
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
-/*
- * Makes a ring active: every poll polls the ring, and its sender rings no
- * doorbell.
- */
+/* Makes a ring active: polled by every poll, without doorbell. */
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
-/*
- * Handles claims without an rx ring. Their senders may have been killed before
- * they could ring the doorbell.
- */
+/* Handles claims of senders that were killed before they rang the doorbell. */
 void near_rings_look(struct near_port *port);
 /*
- * Logs an invalid value in a ring, stops polling the ring, and makes the ring's
- * sender draining. what: name of the value.
+ * Logs the invalid value `what`, stops polling the ring, and makes the ring's
+ * sender draining.
  */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
@@ -412,21 +347,16 @@ static inline bool near_watched(const struct near_peer *peer)
 	return peer->pidfd >= 0 || peer->by_start;
 }
 /*
- * Starts monitoring the peer's process. Returns 0; -EAGAIN: a pidfd was
- * requested from the peer, retry; -ESRCH: the process has exited; -EACCES: the
- * peer has rejected the request.
+ * Monitors the peer's process. Returns 0; -EAGAIN: a pidfd was requested,
+ * retry; -ESRCH: exited; -EACCES: the peer has rejected the request.
  */
 int near_watch(struct near_port *port, struct near_peer *peer);
 void near_unwatch(struct near_port *port, struct near_peer *peer);
-/*
- * Makes a peer draining. A later tick makes the peer gone, when all messages of
- * the peer are delivered.
- */
+/* Makes a peer draining; a later tick makes it gone when drained. */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
- * True if the peer's pid may be used for a single copy, because the process
- * existed at the last check. This check was at most NEAR_CHECK_MS ago, and no
- * pid is reused so soon.
+ * True if the pid may be used for a single copy: the last check, at most
+ * NEAR_CHECK_MS ago, has found the process, and no pid is reused so soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* True if the peer's process has exited. Cost: one or two system calls. */
@@ -434,22 +364,20 @@ bool near_peer_left(const struct near_peer *peer);
 /* True if process and port of the peer exist. The peer must be connected. */
 bool near_peer_there(const struct near_peer *peer);
 /*
- * Does periodic work of a poll: sweeps, checks of peers and rings, the socket.
+ * Does periodic work of polls: sweeps, checks of peers and rings, the socket.
  */
 void near_port_tick(struct near_port *port);
 
-/* port.c */
 /*
- * Executes a full barrier in this thread and, by membarrier, a full barrier at
- * some point of every running thread of the registered processes. Threads of
- * other processes execute fences themselves: NEAR_FENCE_*. False: membarrier
- * has failed, so the caller must assume that no thread has executed a barrier.
+ * port.c: executes a full barrier in this thread and, by membarrier, in all
+ * running threads of registered processes; others execute fences
+ * (NEAR_FENCE_*). False: failed; assume that no thread had a barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Opens a port for near_open(), which then initializes the message layer. */
+/* Opens a port for near_open(), which initializes the message layer. */
 int near_port_open(struct near_port **port, const struct near_attr *attr,
 		   const struct near_messages *messages);
 

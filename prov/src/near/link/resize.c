@@ -19,10 +19,7 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/*
- * Publishes RESIZE, the last slot of the old ring, if a slot is free. Otherwise
- * the next near_resize_step() tries again.
- */
+/* Publishes RESIZE if a slot is free; else near_resize_step() retries. */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -38,10 +35,7 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/*
- * Records the receiver's reply. Multiplies the backoff by 4 if the receiver has
- * not granted the request.
- */
+/* Records the receiver's reply; if not granted, the backoff grows fourfold. */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;
@@ -58,8 +52,8 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles the receiver's reply in near_ctl.size, if there is one. The load
- * pairs with the release in near_rx_ring_resize(): message passing.
+ * Handles a reply in near_ctl.size. Message passing: the load pairs with the
+ * release in near_rx_ring_resize().
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
@@ -102,10 +96,7 @@ static void near_resize_step(struct near_port *port, struct near_peer *peer)
 		near_resize_answer(port, peer);
 }
 
-/*
- * Starts a resize if the ring was found full often enough and can become
- * larger.
- */
+/* Starts a resize if the ring was full often enough and can become larger. */
 static void near_resize_ask(struct near_port *port, struct near_peer *peer,
 			    uint32_t more)
 {
@@ -128,10 +119,7 @@ void near_resize_check(struct near_port *port, struct near_peer *peer)
 	near_resize_step(port, peer);
 }
 
-/*
- * True if the slots or the data ring are full; false if the ring only appears
- * full, because a gate is closed. Senders call near_full() in both cases.
- */
+/* True if slots or data ring are full, not just a gate closed. */
 static bool near_tx_full(const struct near_tx *tx)
 {
 	return !tx->gated ||

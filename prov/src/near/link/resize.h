@@ -2,12 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Resize: the sender's side. A sender requests a larger ring if its ring was
- * full several times, or too small for a message. It publishes RESIZE as the
- * last slot of the ring, and waits. The receiver first consumes all earlier
- * slots. At RESIZE the receiver restarts the ring in place, with a size within
- * its budget (link/ring_budget.h), and stores the reply in near_ctl.size. The
- * receiver may also request a resize, by near_ctl.resize.
+ * Resize, the sender's side: RESIZE is the last slot of the old ring. When the
+ * receiver consumes it, it restarts the ring with a size of its budget
+ * (link/ring_budget.h) and replies in near_ctl.size. The receiver requests a
+ * resize by near_ctl.resize. See docs/near/protocol.md.
  */
 #ifndef NEAR_LINK_RESIZE_H
 #define NEAR_LINK_RESIZE_H
@@ -35,21 +33,13 @@ struct near_resize {
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*
- * Handles a full ring, for a sender. If the ring was full several times,
- * requests a larger ring. Returns -EAGAIN: poll and retry; or -ECONNRESET: the
- * peer has failed.
+ * Handles a full ring; requests a larger one if this happens often. Returns
+ * -EAGAIN: poll and retry; -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/*
- * Continues a resize, also one that the receiver has requested. Ticks call it
- * for each connected peer, because a sender that sends nothing would not load
- * the request.
- */
+/* Continues a resize; ticks call it, to find the receiver's request. */
 void near_resize_check(struct near_port *port, struct near_peer *peer);
-/*
- * Requests a ring whose data ring holds len bytes, after a message of this
- * length had to be sent by rendezvous.
- */
+/* Requests a data ring for len bytes, after a rendezvous for its lack. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

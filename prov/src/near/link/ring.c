@@ -73,9 +73,9 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Clears the slots, because an old word could have the number of the first lap.
- * The caller has still to release the RESIZE slot, the last slot of the old
- * ring. So the new ring starts one slot back, at the last slot of lap 0.
+ * Clears the slots: an old word might have the number of the first lap. Starts
+ * one slot back, at the end of lap 0, because the caller still releases the
+ * RESIZE slot.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

@@ -2,19 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A ring carries slots from one sender (the producer) to one receiver (the
- * consumer), in the receiver's segment: slots of one cache line, and a data
- * ring for longer messages.
+ * A ring from one sender (producer) to one receiver (consumer), in the
+ * receiver's segment: slots of one cache line, and a data ring for longer
+ * messages.
  *
- * Each end has its private counters. The two ends share two things, both by
- * message passing (release, acquire): the lap number in each slot tells the
- * consumer that the slot is new; the heads, which the consumer publishes every
- * quarter of a ring, tell the producer how much space is free. See
+ * Message passing (release, acquire): the lap number in a slot shows that it is
+ * new; the heads, published each quarter of a ring, show free space. See
  * docs/near/memory-ordering.md.
  *
- * Cost: the producer stores one cache line per message, the consumer loads it;
- * there is no atomic read-modify-write. Locks: none, because each end belongs
- * to one port.
+ * Cost: one cache line stored and loaded per message, no atomic
+ * read-modify-write. Locks: none, each end belongs to one port.
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -34,29 +31,17 @@ enum near_fence {
 	NEAR_FENCE_ALWAYS,
 };
 
-/*
- * The producer's end. Counters of slots and of data bytes start at 0 with the
- * ring and after each resize, and never wrap.
- */
+/* The producer's end. A resize resets the counters, which never wrap. */
 struct near_tx {
 	/* NULL: not connected; no slot is free */
 	struct near_slot *slots;
 	uint64_t tail;
 	uint64_t head;	/* near_ctl.head when last loaded; see near_tx_gate() */
-	/*
-	 * Number of slots known to be consumed. May exceed near_ctl.head, see
-	 * near_tx_taken().
-	 */
+	/* slots known to be consumed; may exceed head: near_tx_taken() */
 	uint64_t taken;
-	/*
-	 * Value of tail after the last message. Valid only while quiet equals
-	 * tail, that is, while the last slot is not a message.
-	 */
+	/* tail after the last message; valid only while quiet equals tail */
 	uint64_t messages;
-	/*
-	 * Value of tail after the last slot that was not a message, but an ACK
-	 * for example.
-	 */
+	/* tail after the last slot that was no message, as an ACK */
 	uint64_t quiet;
 	uint32_t mask;
 	uint16_t lap;
@@ -91,57 +76,43 @@ struct near_rx {
 };
 
 /*
- * Returns the longest message, in bytes, that a data ring of this size always
- * accepts once everything before has been consumed: 3/8 of the size. Such a
- * message may need twice its length, because the space before the end of the
- * data ring may be too short and is then skipped. A further quarter of the data
- * ring may be consumed, but not yet published.
+ * Returns the longest message that a consumed data ring always accepts: 3/8 of
+ * its size. It may need twice its length, as it does not wrap, and a quarter of
+ * the ring may be consumed, but not yet published.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
 	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 }
 
-/*
- * Initialize the producer's or the consumer's end of a ring. All slots must be
- * zero, because the first lap has the number 1.
- */
+/* Initialize an end of a ring whose slots are all zero: laps start at 1. */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/*
- * Executes a full fence. Sets tx->fence to NEAR_FENCE_NONE if this process has
- * been registered for membarrier in the meantime.
- */
+/* Executes a full fence; clears tx->fence once this process is registered. */
 void near_tx_fence(struct near_tx *tx);
 
 /*
- * Restart an end after a resize, at slot 0 and lap 1, when the ring is empty.
- * The consumer restarts first, while it handles the RESIZE slot. The producer
- * restarts after the consumer's reply, and keeps its gates.
+ * Restart an end of an empty ring after a resize, at slot 0 and lap 1: the
+ * consumer at the RESIZE slot, then the producer, which keeps its gates, after
+ * the reply.
  */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
-/*
- * near_tx.gated: the gates. While one is closed, the ring appears full, though
- * slots may be free.
- */
+/* near_tx.gated: gates. While one is closed, the ring appears full. */
 #define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() ignores this gate */
 #define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
 #define NEAR_GATE_DYING 4u	/* for ever: the peer has failed */
 
 /*
- * True if a slot is free and no gate is closed. Loads the consumer's head if no
- * gate is closed. If the receiver requests a resize, closes NEAR_GATE_RESIZE.
+ * True if a slot is free and no gate closed; loads head, and closes
+ * NEAR_GATE_RESIZE if the receiver requests a resize.
  */
 bool near_tx_reload(struct near_tx *tx);
-/*
- * Returns the next slot even if NEAR_GATE_QUEUE is closed; NULL: the ring is
- * full, or another gate is closed.
- */
+/* Returns the next slot even past NEAR_GATE_QUEUE; NULL: full or gated. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
 /* Initializes an end without a ring: no slot is ever free. */
@@ -150,10 +121,7 @@ static inline void near_tx_none(struct near_tx *tx)
 	*tx = (struct near_tx) { .head = 1 };
 }
 
-/*
- * Returns the next slot; NULL: the ring is full, or a gate is closed. An
- * impossible head of a hostile consumer counts as full.
- */
+/* Returns the next slot; NULL: full (or an impossible head) or gated. */
 static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 {
 	if (near_unlikely(tx->tail - tx->head > tx->mask) &&
@@ -163,10 +131,8 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 }
 
 /*
- * Closes a gate, so that near_tx_slot() returns NULL. The fast paths test only
- * tx->head. So this function sets tx->head back by a whole ring, which makes
- * the ring appear full. While a gate is closed, near_tx_reload() does not load
- * the consumer's head.
+ * Closes a gate. Fast paths test only tx->head, so head is set back by a whole
+ * ring, and near_tx_reload() does not load the consumer's head.
  */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
@@ -174,20 +140,16 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 	tx->gated |= why;
 }
 
-/*
- * Opens a gate. If no other gate is closed, the next near_tx_slot() loads the
- * consumer's head.
- */
+/* Opens a gate; after the last one, the next near_tx_slot() loads head. */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
 }
 
 /*
- * True if the consumer is known to have consumed all messages sent so far;
- * other slots, such as ACKs, do not count. The consumer publishes its head only
- * every quarter of a ring. A caller that learns of consumed slots earlier, from
- * a reply, sets tx->taken to their number.
+ * True if all messages sent are known to be consumed; other slots do not count.
+ * The head is published only each quarter of a ring: replies raise tx->taken
+ * earlier.
  */
 static inline bool near_tx_taken(struct near_tx *tx)
 {
@@ -208,11 +170,9 @@ static near_inline uint32_t near_lines(size_t len)
 }
 
 /*
- * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none
- * is free now. Stores the new dtail in *end; nothing is allocated until the
- * caller sets tx->dtail to it. If the bytes do not fit before the end of the
- * data ring, they go to its start. near_rx_data() computes the same place from
- * the lengths.
+ * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
+ * *end: the new dtail, for the caller to set. Bytes that do not fit before the
+ * ring's end go to its start; near_rx_data() computes the same.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -238,14 +198,11 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 	return tx->data + at;
 }
 
-/*
- * Publishes a slot: stores word, which has kind, flags, length and data, with
- * the lap number. The caller has written the other fields of the slot.
- */
+/* Publishes a slot: stores word and lap number after all its other fields. */
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* load before the store below, which may change *tx for the compiler */
+	/* loaded before the store, which may change *tx for the compiler */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -256,9 +213,7 @@ static near_inline void near_tx_publish(struct near_tx *tx,
 		tx->lap++;
 }
 
-/*
- * Publishes a slot that is not a message, so that near_tx_taken() ignores it.
- */
+/* Publishes a slot that is not a message: near_tx_taken() ignores it. */
 static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 					      struct near_slot *slot,
 					      uint64_t word)
@@ -270,15 +225,12 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 }
 
 /*
- * True if the producer must ring the doorbell because the ring is idle. The
- * caller has just published a slot.
+ * True if the producer must ring the doorbell after the slot just published.
  *
- * Store buffering: the producer stores the slot, then loads the need-doorbell
- * flag; the consumer stores the flag, then loads the slot. Each end must have a
- * full barrier between its accesses, or both could miss the other's store. The
- * consumer's membarrier in near_arm() and near_rx_rings_deactivate() is the
- * barrier of both ends. If tx->fence is set, the producer executes a fence here
- * instead.
+ * Store buffering: the producer stores the slot, then loads the flag; the
+ * consumer stores the flag, then loads the slot. Its membarrier in near_arm()
+ * and near_rx_rings_deactivate() is the barrier of both; with tx->fence, a
+ * fence here.
  */
 static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
@@ -289,10 +241,7 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
-/*
- * True if the slot just published requires neither a fence nor the doorbell. If
- * not, the caller must call near_tell() before it returns.
- */
+/* True if the slot needs no fence and no doorbell; else call near_tell(). */
 static near_inline bool near_tx_told(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -301,8 +250,8 @@ static near_inline bool near_tx_told(const struct near_tx *tx)
 }
 
 /*
- * True if the next slot is published. Stores the slot, and its word in *word.
- * The caller must not load the word again, as a hostile sender may change it.
+ * True if the next slot is published; stores it and its word, which the caller
+ * must not load again: a hostile sender may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
@@ -321,10 +270,7 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 	return near_rx_ready(rx, &slot, word) ? slot : NULL;
 }
 
-/*
- * Returns the data of the current slot, len bytes in the data ring; NULL: len
- * is invalid. The caller must consume the data of all slots in order.
- */
+/* Returns the current slot's data; NULL: invalid len. Call it in slot order. */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
 	uint32_t at = (uint32_t)(rx->dhead - rx->dbase), need;
@@ -341,8 +287,8 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Releases the current slot, which has no data. In the common case, one test
- * suffices, because the last slot of a lap is also the last slot of a quarter.
+ * Releases the current slot, without data. One test: the last slot of a lap is
+ * also the last of a quarter.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -359,10 +305,8 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_AHEAD 8		/* limit of the prefetch distance, slots */
 
 /*
- * Prefetches the slot n slots ahead, after n messages in a row: more messages
- * are then likely, and their slots are in the cache of the sender's CPU. If the
- * sender has not written the slot yet, the prefetch takes its cache line from
- * the sender. This occurs only at the end of such a run of messages.
+ * Prefetches slot n after n messages in a row: more are likely, in the sender's
+ * cache. At the end of a run this takes a line from the sender.
  */
 static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 {
@@ -372,10 +316,7 @@ static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 		__builtin_prefetch(&rx->slots[(rx->head + ahead) & rx->mask]);
 }
 
-/*
- * Releases the current slot and its data. The caller has called near_rx_data(),
- * or has set rx->dnext to rx->dhead if the slot has no data.
- */
+/* Releases the slot and its data: rx->dnext, from near_rx_data() or dhead. */
 static near_inline void near_rx_release(struct near_rx *rx)
 {
 	near_rx_release_slot(rx);

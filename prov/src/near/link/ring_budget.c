@@ -50,8 +50,8 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns the least index below which this number of rings is free. New senders
- * take the first free ring, so their rings are below this index.
+ * Returns the least index below which this number of rings is free: new senders
+ * take the first free ring.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -63,9 +63,8 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * A port learns of a new sender only after the sender has allocated its ring.
- * So the advertised size must leave memory for all expected senders, even if
- * all take this size before the port can reduce it.
+ * The port learns of senders after they have allocated rings: all expected
+ * senders must find memory at the advertised size.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -94,10 +93,7 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 	near_budget_advertise(port);
 }
 
-/*
- * True if the sender is idle: no message for half a second. A pause between two
- * messages of an active sender is shorter.
- */
+/* True after half a second without a message: more than a pause. */
 static bool near_rx_ring_idle(const struct near_rx_ring *ring)
 {
 	return ring->idle_checks >= NEAR_BUDGET_IDLE &&
@@ -118,10 +114,7 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/*
- * Returns the smallest size class whose data ring accepts an eager message of
- * len bytes; NEAR_TIERS: no class does.
- */
+/* Returns the least class for eager messages of len bytes; NEAR_TIERS: none. */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();
@@ -134,9 +127,8 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class, from the even share down to `least`, for
- * which the budget has memory. If the even share is below `least`, only `least`
- * is tried. If there is no memory, returns the ring's present class.
+ * Returns the largest class, from the even share down to `least` (but at least
+ * `least`), for which memory is left; the present class if there is none.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -152,8 +144,8 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 }
 
 /*
- * Returns the size class after a shrink: the least class if the sender is idle,
- * else the even share; at most the present class.
+ * Returns the class after a shrink: the least if idle, else the even share; at
+ * most the present one.
  */
 static uint32_t near_budget_less(const struct near_budget *budget,
 				 struct near_rx_ring *ring)
@@ -166,9 +158,8 @@ static uint32_t near_budget_less(const struct near_budget *budget,
 }
 
 /*
- * Returns the size class of a resize. If the receiver has requested a shrink,
- * the ring shrinks, even if the sender wants a larger ring. If the sender's
- * request cannot be granted, sets ring->starved.
+ * Returns the class of a resize. A requested shrink goes before the sender's
+ * wish. If a wish cannot be granted, sets ring->starved.
  */
 static uint32_t near_budget_grant(struct near_port *port,
 				  struct near_rx_ring *ring, uint32_t more)
@@ -186,10 +177,7 @@ static uint32_t near_budget_grant(struct near_port *port,
 	return tier;
 }
 
-/*
- * Counts the periodic checks of a ring since its last message. A sender that
- * has become idle is not starved any more.
- */
+/* Counts checks since the last message. An idle sender is not starved. */
 static void near_rx_ring_look(struct near_rx_ring *ring)
 {
 	if (ring->seen != ring->rx.head)
@@ -209,9 +197,8 @@ static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 }
 
 /*
- * Requests a resize of a ring that is larger than class keep, or that is
- * starved and can grow with the free pages. Returns the pages that then remain
- * free.
+ * Requests a resize of a ring above class keep, or of a starved one that fits
+ * into the free pages. Returns the pages that remain free.
  */
 static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 				     uint32_t free)
@@ -229,9 +216,9 @@ static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 }
 
 /*
- * If enough pages are free for all starved rings, no ring shrinks. Otherwise
- * the rings of idle senders shrink to the least class. If also a ring below the
- * even share is starved, rings above the even share shrink to the even share.
+ * No ring shrinks while all starved rings find free pages. Otherwise idle rings
+ * shrink to the least class; if one below the even share starves, larger rings
+ * shrink to it.
  */
 void near_budget_check(struct near_port *port)
 {
@@ -265,10 +252,7 @@ void near_budget_check(struct near_port *port)
 	}
 }
 
-/*
- * Allocates or frees the pages between the ring's class and class tier. False:
- * no memory.
- */
+/* Allocates or frees pages up to class tier. False: no memory. */
 static bool near_rx_ring_remap(struct near_port *port,
 			       const struct near_rx_ring *ring, uint32_t tier)
 {
@@ -302,10 +286,7 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
 	__atomic_store_n(&ctl->resize, 0, __ATOMIC_RELAXED);
-	/*
-	 * Message passing: pairs with the acquire in near_resize_answer(), so
-	 * that the sender finds slots of zeros.
-	 */
+	/* message passing, with near_resize_answer(): slots are zero */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);

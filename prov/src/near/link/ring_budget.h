@@ -2,18 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ring budget: a port divides its ring memory among its senders. Every ring has
- * at least one page.
- *
- * - A new sender takes the advertised size. The port computes this size from
- *   the number of its peers, so that memory remains for further senders.
- * - A sender whose ring is too small requests a resize. The port grants the
- *   even share of the budget, or one size class more while memory is free.
- * - If there is no memory for a request, the next periodic check requests that
- *   other senders shrink their rings: rings above the even share to the even
- *   share, rings of idle senders to one page.
- *
- * See docs/near/design.md, *Ring sizes*.
+ * Ring budget: divides a port's ring memory among its senders; each has at
+ * least a page. New senders take the advertised size, which leaves memory for
+ * more. A resize grants the even share, or one class more while memory is free.
+ * If memory lacks, idle rings and rings above the even share shrink. See
+ * docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -35,31 +28,20 @@ struct near_budget {
 /* Initializes a budget of this many bytes of ring memory. */
 void near_budget_init(struct near_budget *budget, size_t bytes);
 
-/*
- * Adds more (1 or -1) to the number of peers, unless addr is the port's own
- * address.
- */
+/* Adds more (1 or -1) to the number of peers, unless addr is the port's own. */
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
-/*
- * Computes the advertised size and stores it in the segment. Must be called
- * after each change of the budget.
- */
+/* Stores the advertised size; to be called after each change of the budget. */
 void near_budget_advertise(struct near_port *port);
 /* Counts an rx ring of its present size. more: 1: opened; -1: closed. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
-/*
- * Balances ring sizes; called every NEAR_CHECK_MS. If a sender's request was
- * not granted, requests that other senders shrink their rings. Once enough
- * pages are free, requests that the first sender resizes its ring.
- */
+/* Balances ring sizes, each NEAR_CHECK_MS: requests shrinks, then a resize. */
 void near_budget_check(struct near_port *port);
 
 /*
- * Resizes a ring, at its RESIZE slot, and stores the reply. more: value of
- * near_slot.resize.more, not validated.
+ * Resizes a ring at its RESIZE slot, and replies. more: unchecked, of the slot.
  */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Active and idle rings of a receiver. Every poll reads the next slot of each
- * active ring. No poll reads an idle ring. Its need-doorbell flag is set, so
- * its sender rings the port's doorbell after it has published a slot. A new
- * sender rings the doorbell, too.
+ * Every poll reads the next slot of each active ring. No poll reads idle rings:
+ * their need-doorbell flags are set. New senders ring the doorbell, too.
  */
 
 #include <errno.h>
@@ -29,10 +27,7 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 	port->active[port->active_count++] = ring;
 }
 
-/*
- * Removes a ring from the active rings. The caller has set the need-doorbell
- * flag of the ring.
- */
+/* Removes a ring from the active ones; its need-doorbell flag is set. */
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
 {
@@ -63,10 +58,9 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Stores the peer that has taken a claim, by the address in the claim. The
- * address is copied before the check, because the sender could change it later.
- * -EAGAIN: the sender's descriptors were requested; the peer is kept until the
- * reply. -EINVAL or -EHOSTUNREACH: the claim must be rejected.
+ * Stores the peer of a claim, by its address there, copied before the check.
+ * -EAGAIN: descriptors were requested, the peer is kept until the reply;
+ * -EINVAL or -EHOSTUNREACH: reject the claim.
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -81,20 +75,14 @@ static int near_rx_ring_peer(struct near_port *port,
 	ret = near_peer_get(port, &who, &peer);
 	if (ret)
 		return ret;
-	/*
-	 * If this port has requested the sender's descriptors, the reply may be
-	 * in the socket already.
-	 */
+	/* the reply may be in the socket already */
 	if (peer->ask && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_watch(port, peer);
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/*
-		 * The sender has exited after it opened the claim. near still
-		 * delivers the sender's messages.
-		 */
+		/* exited after it opened the claim: deliver its messages */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}
@@ -117,8 +105,8 @@ bool near_ring_refuse(struct near_port *port, uint32_t index)
 }
 
 /*
- * Opens the rx ring of a claim whose state is OPEN or CLOSED. Returns 0;
- * -EINVAL or -EHOSTUNREACH: the claim must be rejected; other errors: retry.
+ * Opens the rx ring of an OPEN or CLOSED claim. Returns 0; -EINVAL or
+ * -EHOSTUNREACH: reject the claim; others: retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -146,10 +134,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->index = index;
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
-	/*
-	 * The descriptor of near_unmet_closed() is not necessary any more,
-	 * because a sender that closes its port closes this claim.
-	 */
+	/* near_unmet_closed() does not need it: a close closes this claim */
 	if (!ring->peer->ask && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
@@ -182,9 +167,8 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim. With err -EHOSTUNREACH, marks the claim as refused; the
- * sender keeps the ring until it closes the claim. Otherwise, or if the claim
- * is already closed, frees the ring at once.
+ * Rejects a claim: with -EHOSTUNREACH, refuses it until the sender closes it;
+ * else, or if it is closed already, frees the ring.
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
@@ -232,9 +216,8 @@ static void near_ring_again(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a claim that the sender has closed. If the peer has not failed yet,
- * makes the peer draining. If the peer is gone already, frees the ring and
- * discards the messages in it.
+ * Handles a closed claim: makes the peer draining; if it is gone, frees the
+ * ring and discards its messages.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -245,10 +228,7 @@ static void near_rx_ring_closed(struct near_port *port,
 		near_peer_fail(port, ring->peer);
 }
 
-/*
- * Handles a doorbell bit: of a new sender, of an idle ring with a new slot, or
- * of a claim that was closed.
- */
+/* Handles a doorbell bit: a new sender, a new slot, or a closed claim. */
 static void near_ring_rang(struct near_port *port, uint32_t index)
 {
 	struct near_claim *claim = &port->segment->claim[index];
@@ -264,27 +244,20 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/*
-			 * out of memory or descriptors, or a reply is pending
-			 */
+			/* no memory, no descriptors, or a pending reply */
 			near_ring_again(port, index);
 			return;
 		}
 	}
 	near_rx_ring_activate(port, port->ring[index]);
-	/*
-	 * No other code handles rings of a gone peer. So if the peer's process
-	 * was killed before it could close this claim, free the ring here.
-	 */
+	/* the peer was killed before it closed its claim */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
 	     near_peer_left(port->ring[index]->peer)))
 		near_rx_ring_closed(port, port->ring[index]);
 }
 
-/*
- * True if a process of this pid namespace has taken the claim and then exited.
- */
+/* True if a process of this pid namespace took the claim, then exited. */
 static bool near_claim_dead(uint32_t state)
 {
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
@@ -294,10 +267,8 @@ static bool near_claim_dead(uint32_t state)
 }
 
 /*
- * A sender that is killed between taking a claim and ringing the doorbell
- * leaves a ring that no doorbell reports. Senders take the first free claim, so
- * such a claim lies among the claims in use, or on the same page of claims.
- * Later pages have no memory yet.
+ * Finds claims of senders killed before they rang. Senders take the first free
+ * claim, so these are on the pages in use; later pages have no memory yet.
  */
 void near_rings_look(struct near_port *port)
 {
@@ -325,10 +296,7 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/*
-	 * Clear bell_words before bell[]. Then a sender that sets a ring's bit
-	 * in between sets the word's bit again afterwards.
-	 */
+	/* before bell[], so that a bit set meanwhile sets the word again */
 	words = __atomic_exchange_n(&segment->bell_words, 0, __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
 		word = __builtin_ctzll(words);
@@ -340,15 +308,12 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes rings idle: the `count` rings whose need-doorbell flag
- * near_port_sweep() has just set, except rings that have a new slot.
+ * Makes `count` rings idle whose need-doorbell flags near_port_sweep() has just
+ * set, except those with a new slot.
  *
  * Store buffering: the sender stores a slot, then loads the flag
- * (near_tx_need_doorbell()); this port has stored the flag, and now loads the
- * slot. The membarrier here is the barrier of both sides. A sender that loads
- * the flag after the barrier sees the flag and rings the doorbell. A sender
- * that loaded the flag earlier had stored its slot before, and this port sees
- * the slot.
+ * (near_tx_need_doorbell()); this port stores the flag, then loads the slot.
+ * The membarrier is the barrier of both.
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -392,16 +357,13 @@ void near_port_sweep(struct near_port *port)
 }
 
 /*
- * Store buffering, twice. This port stores the need-doorbell flags and `armed`,
- * executes a membarrier, then loads the doorbell and the next slots.
+ * Store buffering, twice: this port stores need-doorbell flags and `armed`,
+ * executes a membarrier, then loads doorbell and slots.
  *
- * - A sender stores a slot, then loads the flag: the membarrier is the barrier
- *   of both sides.
- * - near_doorbell_ring() stores doorbell bits, then loads `armed`, with a full
- *   barrier of its own in between.
+ * - A sender stores a slot, then loads the flag; the membarrier serves both.
+ * - near_doorbell_ring() stores bits, then loads `armed`, with its own barrier.
  *
- * If near_arm() fails, flags and `armed` stay set. This costs one doorbell per
- * flag, and one byte in the wake pipe.
+ * After a failure, flags and `armed` stay set: a doorbell and a byte too many.
  */
 int near_arm(struct near_port *port)
 {

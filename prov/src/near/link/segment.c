@@ -17,10 +17,9 @@
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
- * Maps span bytes and makes the first size bytes accessible. After mlockall(),
- * mmap() would allocate all memory that it makes accessible, also of rings that
- * no sender uses; mprotect() does not. So the mapping starts without access
- * rights.
+ * Maps span bytes, of which the first size are accessible. Starts without
+ * access rights: after mlockall(), mmap() would allocate all, mprotect() does
+ * not.
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -60,10 +59,7 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-/*
- * Sets the file's size. Tests the limit of file sizes first (-EFBIG), because
- * beyond this limit the kernel sends SIGXFSZ, which kills the process.
- */
+/* Sets the file's size. Returns -EFBIG at the limit, which raises SIGXFSZ. */
 static int near_segment_resize(int fd, size_t size)
 {
 	struct rlimit limit;

@@ -2,12 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The segment of a port: a memfd. The file has no name in a file system, is not
- * limited by the size of /dev/shm, and is freed when the last process that maps
- * it exits. Other processes of the same user open it as /proc/PID/fd/N. The
- * file is sealed against shrinking, because access to mapped memory beyond the
- * end of a file raises SIGBUS. Its memory is allocated in parts: each sender
- * allocates the memory of its ring.
+ * The segment of a port: a memfd, which needs no name and no space in /dev/shm,
+ * and is freed with its last mapping. Sealed against shrinking, which would
+ * raise SIGBUS. Each sender allocates the memory of its ring.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
@@ -15,52 +12,40 @@
 #include "near/link/shm.h"
 
 /*
- * Creates a segment and maps its head, up to the rings. growing: number of
- * rings that can be larger than a page; fence: the owner has no membarrier.
- * Returns the descriptor or -errno.
+ * Creates a segment and maps its head. growing: number of rings that can exceed
+ * a page; fence: the owner has no membarrier. Returns the descriptor or -errno.
  */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
 
 /*
- * Creates a sealed memfd of this size, with memory for its first bytes only.
- * Returns a descriptor; -EFBIG: beyond the limit of file sizes; or -errno.
+ * Creates a sealed memfd, with memory for its first bytes only. Returns a
+ * descriptor; -EFBIG: beyond the limit of file sizes; or -errno.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
-/*
- * Frees memory of the file, in whole pages of the system. The freed part then
- * reads as zeros.
- */
+/* Frees whole system pages of the file, which then read as zeros. */
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory of the file. Without this call, the first access to a
- * missing page could kill the process, if the system does not overcommit
- * memory. Returns 0 or -ENOMEM: the system or a control group has no memory
- * left (link/group.h).
+ * Allocates memory of the file: without it, access to a missing page might kill
+ * the process. Returns 0; -ENOMEM: system or control group (link/group.h) has
+ * none.
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
- * Maps the head of the segment with descriptor fd, and stores the number of
- * growing rings. nonce: of the expected port. -ENOENT: no segment of this port;
- * -ENOTSUP: the page size of the segment differs from the system's. Closes fd
- * after an error.
+ * Maps a segment's head and stores its number of growing rings. -ENOENT: not of
+ * the port with this nonce; -ENOTSUP: other page size. Closes fd after an
+ * error.
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
-/*
- * Returns 0 and stores the size if the file cannot shrink, so that access to a
- * mapping is safe. -ENOENT: the file can shrink, or is too small for a segment.
- */
+/* Stores the file's size. -ENOENT: too small, or it can shrink. */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
-/*
- * Maps a ring with the address space of its largest size (place->span). The
- * caller has allocated memory for place->size bytes; only these are accessible.
- */
+/* Maps a ring's span; place->size bytes, which have memory, are accessible. */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
 /* Makes the first size bytes of a mapped ring accessible. */
 int near_ring_extend(void *ring, size_t size);

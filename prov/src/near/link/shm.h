@@ -2,11 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Layout of the shared memory. Each port owns one segment, and all its senders
- * write to it. So a value that is loaded from here must be checked before it is
- * used as an index, a length or a pointer. A ring is in the segment of its
- * receiver (the consumer); its sender is the producer. docs/near/design.md has
- * a picture of the layout.
+ * Layout of a port's segment, in which all its senders write: check each value
+ * before its use as index, length or pointer. Picture: docs/near/design.md.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -22,9 +19,8 @@
 #define NEAR_SENDERS 4096
 
 /*
- * Kinds of slots. In the comments, sender and receiver are the two ends of a
- * large message. The kinds that the receiver sends travel in the ring from the
- * receiver to the sender.
+ * Kinds of slots. Sender and receiver are those of a large message; the
+ * receiver's kinds go through the ring back to the sender.
  */
 enum near_kind {
 	NEAR_KIND_INLINE,	/* a message, with the payload in the slot */
@@ -42,12 +38,9 @@ enum near_kind {
 };
 
 /*
- * Positions of the fields of near_slot.word. Bits 0 to 15 are the number of the
- * producer's lap through the ring. A slot is new if it has the lap number that
- * the consumer expects, so slots need not be cleared after use.
- * The producer stores the word last, by release. Kind and flags have 4 bits
- * each; the length is that of an inline message; data is the lower half of the
- * remote CQ data.
+ * Fields of near_slot.word, stored last, by release. Bits 0 to 15: lap number,
+ * new if as expected; 4 bits kind, 4 bits flags; length of an inline message;
+ * lower half of the remote CQ data.
  */
 #define NEAR_WORD_KIND 16
 #define NEAR_WORD_FLAGS 20
@@ -95,9 +88,8 @@ struct near_slot {
 		} coop;
 		struct {
 			/*
-			 * reason: length of a message that did not fit, bytes;
-			 * 1: the ring was full; 0: the receiver has requested
-			 * the resize
+			 * length that did not fit, bytes; 1: ring full; 0:
+			 * receiver's request
 			 */
 			uint32_t more;
 		} resize;
@@ -133,54 +125,30 @@ struct near_slot {
 
 static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
-/*
- * Control data at the start of each ring; the slots and the data ring follow.
- * Each group below is one cache line. The consumer writes all fields except
- * claims and wrote.
- */
+/* Starts each ring; a line per group. The consumer's, but claims and wrote. */
 struct near_ctl {
-	/*
-	 * A line that the producer loads seldom, mainly if the ring seems full.
-	 * head and dhead count consumed slots and bytes of the data ring.
-	 */
+	/* consumed slots, data bytes; loaded when the ring seems full */
 	uint64_t head;
 	uint64_t dhead;
 	uint32_t resize;	/* 1: the producer is requested to resize */
 	uint32_t size;		/* reply to RESIZE: NEAR_SIZE_* */
-	/*
-	 * number of the last delegated operation that the consumer has begun to
-	 * execute
-	 */
+	/* last delegated operation that the consumer has started */
 	uint64_t doing;
-	/*
-	 * Loaded by the producer after each slot. 1: this ring is idle, so the
-	 * producer must ring the doorbell.
-	 */
+	/* 1: idle, ring the doorbell; loaded after each slot */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
-	/* Cooperative copy: steps that each end has taken, see msg/coop.h. */
+	/* cooperative copy: steps taken by each end, see msg/coop.h */
 	uint64_t claims __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;		/* steps written by the producer, see coop.h */
-	/*
-	 * Numbers of two delegated operations: the last that the consumer has
-	 * finished (executed, rejected or skipped), and the first that it has
-	 * rejected (0: none).
-	 */
+	/* delegated operations: last finished; first rejected, or 0 */
 	uint64_t done;
 	uint64_t refused;
-	/*
-	 * Number of large messages that were announced in this ring and still
-	 * wait for a receive. The producer uses this number only to choose a
-	 * copy scheme, so any value is safe.
-	 */
+	/* large messages of this ring that wait for a receive; a hint */
 	uint32_t waiting;
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
 
-/*
- * near_ctl.size: the new size class in the lower 8 bits, the number of resizes
- * of the ring above them.
- */
+/* near_ctl.size: size class in 8 bits, number of resizes above. */
 #define NEAR_SIZE_RESIZES 8
 #define NEAR_SIZE_TIER 0xffu
 
@@ -192,10 +160,7 @@ enum near_claim_state {
 	NEAR_CLAIM_REFUSED,	/* the receiver cannot reply to the sender */
 };
 
-/*
- * The upper bits of near_claim.state in the state TAKEN: the sender's pid; 0:
- * the sender is in another pid namespace.
- */
+/* near_claim.state, TAKEN: the pid in the upper bits; 0: other namespace. */
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
@@ -226,10 +191,7 @@ struct near_segment {
 	uint32_t growing;	/* rings that can be larger than a page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */
-	/*
-	 * Doorbell of two levels: bit i of bell[w] is set if ring 64 w + i has
-	 * news; bit w of bell_words is set if bell[w] is not 0.
-	 */
+	/* bell_words: bit w: bell[w] is not 0; bell[w]: bit i: ring 64 w + i */
 	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;	/* number of the current sleep; 0: no thread sleeps */
 	int32_t wake_fd; /* descriptor number of the wake pipe; -1: none */
@@ -241,26 +203,22 @@ struct near_segment {
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
 /*
- * near_segment.adv: the size class that new senders take, in the lower 8 bits.
- * This class is for rings below the index in the upper bits; further rings get
- * one page.
+ * near_segment.adv: size class in 8 bits; index of the first ring of one page.
  */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu
 
 /*
- * Returns the system's page size in bytes (4, 16 or 64 KiB). Memory is mapped,
- * allocated and freed in this unit. near_page_assume() sets another size, for
- * tests.
+ * Returns the system's page size, the unit of mappings, bytes.
+ * near_page_assume() sets another for tests.
  */
 size_t near_page_size(void);
 void near_page_assume(size_t bytes);
 
 /*
- * Ring size classes ("tiers"), in whole pages. The first near_segment.growing
- * rings have address space for the largest class; the others always have one
- * page. If several classes fit into one page of the system, only the largest of
- * them is used: the least class.
+ * Ring size classes ("tiers"). The first near_segment.growing rings have
+ * address space for all; others have one page. The least class fills a page of
+ * the system.
  */
 #define NEAR_TIERS 8
 
@@ -268,10 +226,7 @@ void near_page_assume(size_t bytes);
 uint32_t near_tier_least(void);
 /* Returns the size of a class in pages. tier must be below NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
-/*
- * Returns the largest class of at most this many pages, or the least class if
- * none is that small.
- */
+/* Returns the largest class of at most this many pages, or the least class. */
 uint32_t near_tier_fit(size_t pages);
 
 /* Returns the largest class that the ring with this index can have. */
@@ -290,17 +245,11 @@ struct near_place {
 	uint32_t tier;
 };
 
-/*
- * Computes the place of a ring of class tier. index must be below NEAR_SENDERS.
- * False: this ring cannot have this class.
- */
+/* Computes a ring's place; index < NEAR_SENDERS. False: not of this class. */
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
-/*
- * Returns an upper bound of the memory, in bytes, that a port with this ring
- * budget and this number of senders uses.
- */
+/* Returns an upper bound of a port's memory, bytes, with this many senders. */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */
