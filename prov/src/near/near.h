@@ -2,15 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * near: a transport for messages, RMA and atomics between processes of one host
- * and one user, over shared memory. near does not depend on libfabric. The
- * embedder's callbacks (struct near_sink) match messages with receives, and
- * queue messages. docs/near/design.md has the memory layout and the protocols.
+ * near: messages, RMA and atomics between processes of one host and one user,
+ * over shared memory, without libfabric. The embedder's callbacks (struct
+ * near_sink) match and queue messages. Protocols: docs/near/design.md.
  *
  * The embedder must serialize all calls for a port. near calls the sink within
- * near_poll() only. Errors are negative errno values. The functions of the data
- * path, near_send() and near_poll() for example, are inline: embedders include
- * this file and rma/inline.h.
+ * near_poll() only. Errors are negative errno values. The data path is inline:
+ * embedders include this file and rma/inline.h.
  */
 #ifndef NEAR_H
 #define NEAR_H
@@ -35,9 +33,7 @@
 
 #define NEAR_MAGIC 0x7261656eu	/* "near": the first bytes of each address */
 
-/*
- * Address of a port. Embedders treat it as opaque bytes; memcmp() compares it.
- */
+/* Address of a port: opaque bytes, compared by memcmp(). */
 struct near_addr {
 	uint32_t magic;
 	uint32_t layout;
@@ -56,10 +52,7 @@ struct near_addr {
 struct near_port;
 struct near_peer;
 
-/*
- * A rendezvous message, which remains in the sender's memory until the receiver
- * has copied it.
- */
+/* A rendezvous message, in the sender's memory until it is copied. */
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
 	uint64_t addr;	/* address in the sender; 0: request fragments */
@@ -75,31 +68,22 @@ struct near_msg {
 };
 
 struct near_sink {
-	/*
-	 * True if the sink has space for one more event. If not, near delivers
-	 * nothing and tries again in the next poll.
-	 */
+	/* True if the sink has space for an event; else near retries later. */
 	bool (*room)(void *ctx);
 	/*
-	 * Delivers a message. The payload is valid until arrived() returns.
-	 * -EAGAIN: not accepted. Then near keeps this message and all later
-	 * messages of the same sender, and delivers them again in later polls.
+	 * Delivers a message, with a payload valid until the return. -EAGAIN:
+	 * near keeps this and later messages of the sender, and delivers them
+	 * again.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
 	/* Ends a near_recv(). err is 0 or a positive errno value. */
 	void (*received)(void *ctx, void *cookie, int err);
-	/*
-	 * Ends a near_send_large() with a cookie. err is 0 or a positive errno
-	 * value.
-	 */
+	/* Ends a near_send_large() with a cookie. err: 0 or errno. */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/* A peer was created, by near_peer_get() or for a new sender. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
-	/*
-	 * The peer failed or closed; its messages were delivered, its
-	 * operations have ended.
-	 */
+	/* It failed or closed; its messages and operations have ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
 	/* The last reference was dropped; near frees the peer now. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
@@ -115,10 +99,7 @@ struct near_attr {
 	bool no_cma;		/* never use single copy */
 	/* Keep Yama's ptrace restriction, which may deny peers single copy. */
 	bool no_ptracer;
-	/*
-	 * Timeout of a peer's reply in the fd exchange, ms after the first
-	 * send. Later sends to the peer fail. 0: no timeout.
-	 */
+	/* timeout of a reply in the fd exchange, ms; 0: none */
 	uint32_t timeout_ms;
 };
 
@@ -126,9 +107,8 @@ struct near_attr {
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
  * Opens the port's socket for the fd exchange, for peers that cannot open this
- * process's descriptors in /proc, for example in another pid namespace. dir:
- * directory for the socket, which the peers share; -1: an abstract name, which
- * exists in this network namespace only.
+ * process's descriptors in /proc. dir: directory shared with the peers; -1: an
+ * abstract name, within this network namespace.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes the sockets of closed ports from a directory. */
@@ -141,26 +121,22 @@ void near_close(struct near_port *port);
 /* Stores the address of a port. */
 void near_address(const struct near_port *port, struct near_addr *addr);
 /*
- * Checks an address. Returns 0; -EINVAL: not valid; -EHOSTUNREACH: of another
- * host, or of another pid namespace while this port has no socket.
+ * Checks an address. Returns 0; -EINVAL; -EHOSTUNREACH: of another host, or of
+ * another pid namespace while this port has no socket.
  */
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
 /*
- * Stores the peer with this address in *peer, and takes a reference for
- * near_peer_put(). Creates the peer if necessary. The first send opens the
- * peer's segment. A peer that was sent to remains until it has failed or
- * closed, even without references.
+ * Stores the peer with this address, created if necessary, and takes a
+ * reference for near_peer_put(). The first send connects it. A connected peer
+ * remains until it has failed or closed, even without references.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
 /* Returns the peer with this address, without a reference; NULL: none. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/*
- * Monitors the peer from now on. Without this call near monitors a peer from
- * the first message in either direction.
- */
+/* Monitors the peer from now on, not only from the first message on. */
 void near_peer_watch(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* Starts the fd exchange early if the peer requires one. */
@@ -169,10 +145,7 @@ void near_peer_ahead(struct near_port *port, struct near_peer *peer);
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is monitored and has not failed. */
 bool near_peer_lives(const struct near_peer *peer);
-/*
- * True if the peer has failed because its process has exited or has closed the
- * port. False: only the connection has ended, or the peer has not failed.
- */
+/* True if the peer has failed because its process or port is gone. */
 bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring to the peer, or waits for the peer's reply. */
 bool near_peer_rings(const struct near_peer *peer);
@@ -180,10 +153,9 @@ bool near_peer_rings(const struct near_peer *peer);
 void near_peer_set_user(struct near_peer *peer, void *user);
 
 /*
- * Buffers of a message for near_send_large(). If copy is set, near reads them
- * only during the call; otherwise until the operation ends. If cookie is NULL,
- * near does not call sent(). owned: NULL, or memory from malloc() that is the
- * only buffer, which near then frees.
+ * Buffers of a message for near_send_large(), read only during the call if copy
+ * is set, else until the end. cookie NULL: no call of sent(). owned: NULL, or
+ * memory from malloc() that is the only buffer, which near then frees.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -195,43 +167,38 @@ struct near_large {
 
 /*
  * Sends a message of any length. Returns 0: sent() reports the end; -EAGAIN:
- * poll and retry; or another error of near_send(). After an error the buffers,
- * and owned, still belong to the caller.
+ * poll and retry; or another error of near_send(), after which the caller still
+ * owns all buffers.
  */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Receives a rendezvous message of len bytes into iov, which may be shorter.
- * received() reports the end. count 0: discards the message. -EAGAIN: poll and
- * retry.
+ * Receives len bytes of a rendezvous message into iov, which may be shorter
+ * (count 0: discard). received() reports the end. -EAGAIN: poll and retry.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * Copies a rendezvous message into one buffer of at least len bytes, during the
- * call. True: complete; received() is not called. False: not copied; call
- * near_recv() with the same rndv. rndv->addr may then be 0, so that near_recv()
- * requests fragments.
+ * Copies a rendezvous message into one buffer during the call. True: complete,
+ * without received(). False: call near_recv() with the same rndv, whose addr
+ * may have become 0 to request fragments.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if the CPUs of this thread are oversubscribed by processes that
- * communicate with each other. If false, a waiting thread should not call
- * sched_yield(), which would give the CPU to an unrelated process for
- * milliseconds.
+ * True if the CPUs of this thread are oversubscribed by communicating
+ * processes. If not, sched_yield() would give the CPU to an unrelated process
+ * for milliseconds.
  *
- * Compares the number of CPUs in a set with the number of processes that may
- * run on no other CPUs. The set is first this thread's affinity mask, then the
- * union of this mask and all masks of peers that overlap with it. pid:
- * processes of the peers; duplicates, this process, and 0 (no pid here) are
- * allowed; the call sorts the array. others: number of further processes, which
- * count in both comparisons. Cost: up to two system calls per process; none per
- * process if there are enough CPUs for all.
+ * Compares the CPUs in a set with the processes that may run on no others:
+ * first for this thread's mask, then for the union with all peers' masks that
+ * overlap. pid: of the peers, 0 if unknown, is sorted; others: number of
+ * further processes, counted in both. Cost: up to two system calls per process,
+ * none if there are CPUs enough.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
@@ -242,31 +209,29 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
 }
 
 /*
- * Calls near_oversub() for this process and the port's peers. endpoints: number
- * of endpoints on this host, 0: unknown; each endpoint that is not a peer
- * counts as one process more.
+ * near_oversub() for this process and the port's peers. endpoints: number on
+ * this host, of which those that are no peers count as one process each; 0:
+ * unknown.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
 /*
- * Sleeping: near_wait_fd() returns a descriptor, or -errno. After near_arm()
- * has returned 0, this descriptor becomes readable when a slot arrives, a peer
- * fails, or a call of another thread adds work for polls. -EAGAIN: there is
- * work now, so poll instead.
+ * Sleeping: the descriptor of near_wait_fd() (or -errno) becomes readable,
+ * after near_arm() has returned 0, when a slot arrives, a peer fails, or
+ * another thread adds work. -EAGAIN: there is work now, so poll.
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
- * Ends a sleep; each thread must call it before its next near_arm(). True: the
- * descriptor is not armed any more; the caller must wake the other threads that
- * sleep on it. False: the descriptor remains armed for these threads.
+ * Ends a sleep; each thread calls it before its next near_arm(). True: not
+ * armed any more, wake the other threads that sleep on the descriptor. False:
+ * still armed for them.
  */
 bool near_woken(struct near_port *port);
 
 /*
- * Memory regions, found by their keys; see rma/table.h. A table belongs to the
- * embedder and may serve several ports. The embedder serializes calls for the
- * table and for these ports, and closes the table after the ports.
+ * Memory regions by key: see rma/table.h. The embedder owns a table, serializes
+ * it with its ports, and closes it after them.
  */
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
@@ -296,9 +261,8 @@ int near_table_add(struct near_table *table,
 void near_table_remove(struct near_table *table, uint64_t key);
 
 /*
- * One-sided operations: RMA and atomics of this process on memory of peers, and
- * of peers on memory of this process. near_rma_open() enables them for a port.
- * Protocol: docs/near/rma.md.
+ * One-sided operations (RMA and atomics) in both directions, enabled by
+ * near_rma_open(). Protocol: docs/near/rma.md.
  */
 /* The same values as in enum fi_datatype and enum fi_op. */
 enum near_type {
@@ -364,10 +328,7 @@ enum near_verb {
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
-	/*
-	 * Handle of each buffer for near_device. NULL, or an element NULL: host
-	 * memory.
-	 */
+	/* handle of each buffer for near_device; or NULL: host memory */
 	void *const *device;
 };
 
@@ -399,8 +360,8 @@ struct near_rma_event {
 };
 
 /*
- * The embedder's driver for copies between host and device memory. device:
- * handle from near_rma_bufs or near_region_entry.
+ * The embedder's copies of device memory. device: handle from near_rma_bufs or
+ * near_region_entry.
  */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
@@ -420,23 +381,19 @@ struct near_rma_sink {
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
 	/*
-	 * Reports a peer's operation that has data, or whose kind
-	 * near_rma_tell() has requested.
+	 * Reports a peer's operation with data, or requested by
+	 * near_rma_tell().
 	 */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
 
 /*
- * Enables one-sided operations of a port until near_close(). Must be called
- * once, before near_address(): the address then has NEAR_ADDR_RMA. Returns 0 or
- * -ENOMEM.
+ * Enables one-sided operations, once, before near_address(), which then has
+ * NEAR_ADDR_RMA. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
-/*
- * Requests that event() reports each read or write of a peer, also without
- * data.
- */
+/* Requests event() for each read or write of a peer, also without data. */
 void near_rma_tell(struct near_port *port, bool reads, bool writes);
 
 /*
@@ -471,15 +428,9 @@ uint64_t near_rma_staged(const struct near_port *port);
 
 /* True if operations of this port on the peer's memory are pending. */
 bool near_rma_busy(const struct near_peer *peer);
-/*
- * True if operations or large messages to the peer are pending, for which an
- * operation with NEAR_RMA_FENCE would wait.
- */
+/* True if an operation with NEAR_RMA_FENCE would wait. */
 bool near_rma_fenced(const struct near_peer *peer);
-/*
- * Returns 0 if the peer has consumed all messages and executed all operations
- * of this port. -EAGAIN: not yet; poll and retry.
- */
+/* Returns 0; -EAGAIN: the peer has not consumed or executed all, so poll. */
 int near_rma_quiet(struct near_port *port, struct near_peer *peer);
 
 #endif /* NEAR_H */

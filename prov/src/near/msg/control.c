@@ -67,10 +67,7 @@ static int near_control_resize(struct near_port *port,
 	return 0;
 }
 
-/*
- * Handles a slot that is not a message. Nonzero: the slot is not consumed,
- * because its contents are invalid or cannot be handled now.
- */
+/* Handles a slot that is no message. Nonzero: the slot was not consumed. */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
 {
@@ -100,9 +97,8 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Continues the operations in a list, the oldest first, until *budget bytes are
- * copied or the sink has no space. Returns the number of operations that left
- * the list.
+ * Continues operations, the oldest first, until *budget bytes are copied or the
+ * sink has no space. Returns the number of operations that left the list.
  */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,
@@ -121,11 +117,7 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 	return n;
 }
 
-/*
- * The oldest operation of each list comes first, so that later operations do
- * not delay it. If all work waits, checks only the poll word, until the next
- * tick.
- */
+/* The oldest operation of a list comes first: later ones must not delay it. */
 int near_work(struct near_port *port)
 {
 	size_t sending = NEAR_STEP;

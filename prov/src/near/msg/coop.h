@@ -2,15 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: sender and receiver of a large message copy parts of it at
- * the same time. The message is divided into steps. The receiver takes steps
- * from the first on, and reads each from the sender's memory. The sender takes
- * steps from the last on, and writes each into the receiver's memory. The copy
- * ends when all steps are taken, so a busy end leaves steps to the other end.
+ * Cooperative copy: both ends of a large message copy steps of it at the same
+ * time. The receiver reads steps from the first on, the sender writes steps
+ * from the last on, until all are taken: a busy end leaves more steps to the
+ * other end.
  *
- * near_ctl.claims counts the steps that each end has taken. The word is used
- * for one message of the ring at a time. Each copy has a number, its round,
- * which starts at 1; 0 in near_ctl.claims: no copy.
+ * near_ctl.claims counts the steps that each end has taken, of one message of
+ * the ring at a time. Each copy has a round, a number from 1 on; 0: no copy.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -25,20 +23,13 @@
 #define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
 #define NEAR_COOP_STEPS 0xffffu	/* limit of steps of a message */
 
-/*
- * near_ctl.claims, bits: round 32 | steps taken by the sender 16 | steps taken
- * by the receiver 16
- */
-/*
- * near_ctl.wrote, bits: round 32 | a step failed 1 | steps written by the
- * sender 16
- */
+/* near_ctl.claims: round 32 bits | sender's steps 16 | receiver's steps 16 */
+/* near_ctl.wrote: round 32 bits | a step failed 1 | steps written 16 */
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the size of a step in bytes: half of the message, in whole pages,
- * NEAR_COOP_PART at most. A step is one system call, which costs as much as a
- * copy of some KiB. 0: the message is empty or too long.
+ * Returns the size of a step in bytes: half of the message, in whole pages, at
+ * most NEAR_COOP_PART. 0: the message is empty or too long.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
@@ -69,18 +60,14 @@ static inline uint32_t near_coop_high(uint64_t word)
 static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
-	/*
-	 * Message passing: the receiver publishes the COOP slot after these
-	 * stores, and the sender loads the two words only after this slot.
-	 */
+	/* message passing: the COOP slot publishes both words */
 	__atomic_store_n(&ctl->claims, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);
 }
 
 /*
- * Takes the next step for one end of the copy. Returns the number of steps that
- * this end had taken before; -1: all steps are taken, or the round has ended.
- * The compare-and-swap gives each step to one end only.
+ * Takes the next step for one end. Returns the number of steps that this end
+ * had taken before; -1: all steps are taken, or the round has ended.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -98,10 +85,7 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/*
- * Ends the round, for the receiver, so that the sender takes no further steps.
- * Returns the number of steps that the sender has taken.
- */
+/* Ends the round, at the receiver. Returns the number of the sender's steps. */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	return near_coop_high(
@@ -109,9 +93,8 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 }
 
 /*
- * Stores the number of steps that the sender has written. failed: the sender
- * could not write the last step that it took. Message passing: pairs with
- * near_coop_over().
+ * Stores the number of steps written. failed: the last step taken was not
+ * written. Message passing: pairs with near_coop_over().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)
@@ -121,10 +104,9 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender has ended all steps that it took; for the receiver, after
- * near_coop_end() has returned `claimed`. Stores the number of steps that the
- * sender has written in *steps; the receiver must read the other steps. Message
- * passing: pairs with near_coop_wrote().
+ * True if the sender has ended all steps that it took; `claimed`: the result of
+ * near_coop_end(). Stores in *steps the number written: the receiver reads the
+ * rest. Message passing: pairs with near_coop_wrote().
  */
 static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
 				  uint32_t claimed, uint32_t *steps)

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path as inline functions: near_send() and near_poll(). If a caller
- * passes a constant sink, the compiler inlines the functions of the sink. Then
- * a message is copied from the ring into its buffer without a call.
+ * The data path: near_send() and near_poll(). With a constant sink, its
+ * functions are inlined, and a message goes from the ring to its buffer without
+ * a call.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -19,10 +19,7 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 /* Continues pending operations. Returns 0 if there was no progress. */
 int near_work(struct near_port *port);
-/*
- * Rings the doorbell if the slot just published requires it. Returns 0, the
- * result of the send that ends with this call.
- */
+/* Rings the doorbell if required. Returns 0, the result of the send it ends. */
 ssize_t near_tell(struct near_peer *peer);
 /* msg/large_tx.c */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
@@ -38,9 +35,9 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the next slot for writing if the last send was to the same peer,
- * because then a further send is likely. After a single send the prefetch would
- * take the slot's cache line from the receiver, which polls the slot.
+ * Prefetches the next slot if the last send was to the same peer. After a
+ * single send, this would take the cache line from the receiver that polls the
+ * slot.
  */
 static near_inline void near_slot_ahead(struct near_port *port,
 					const struct near_peer *peer)
@@ -52,10 +49,7 @@ static near_inline void near_slot_ahead(struct near_port *port,
 	port->run = peer;
 }
 
-/*
- * Rings the doorbell if the slot just published requires it, and prefetches the
- * next slot.
- */
+/* Rings the doorbell if required, and prefetches the next slot. */
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
@@ -64,10 +58,7 @@ static near_inline void near_sent(struct near_port *port,
 	near_slot_ahead(port, peer);
 }
 
-/*
- * Prefetches, for writing, the next len bytes of the data ring, 1 KiB at most,
- * because a further message of this length is likely.
- */
+/* Prefetches up to 1 KiB of the data ring, for a message like the last one. */
 static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
@@ -90,9 +81,9 @@ static near_inline void near_send_inline(struct near_tx *tx,
 }
 
 /*
- * Fast path: sends an inline message if a slot is free as far as tx->head
- * shows. True: sent; the caller must return near_send_end(). False: nothing was
- * done; call near_send(). Calls no function, so that msg can stay in registers.
+ * Sends an inline message if tx->head shows a free slot; calls no function, so
+ * that msg stays in registers. True: return near_send_end(). False: use
+ * near_send().
  */
 static near_inline bool near_send_short(struct near_port *port,
 					struct near_peer *peer,
@@ -108,18 +99,15 @@ static near_inline bool near_send_short(struct near_port *port,
 	return true;
 }
 
-/*
- * Ends near_send_short(): rings the doorbell if necessary, by a tail call.
- * Returns 0.
- */
+/* Ends near_send_short(): rings the doorbell by a tail call. Returns 0. */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
 	return near_likely(near_tx_told(&peer->tx)) ? 0 : near_tell(peer);
 }
 
 /*
- * Sends a message that fits into the peer's ring. Returns 0: sent, the payload
- * may be reused; NEAR_LARGE: call near_send_large(); -EAGAIN: poll and retry;
+ * Sends a message that fits into the ring. Returns 0: the payload may be
+ * reused; NEAR_LARGE: call near_send_large(); -EAGAIN: poll and retry;
  * -ECONNRESET: the peer has failed; -EHOSTUNREACH: the peer cannot be sent to.
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
@@ -163,10 +151,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/*
- * Sets the fields that have the same place in all kinds of slots: tag, data,
- * flags. The caller sets the other fields of msg.
- */
+/* Sets the fields that all kinds of slots have: tag, data, flags. */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
 					    uint64_t word)
@@ -177,8 +162,8 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 }
 
 /*
- * Delivers an inline message and releases its slot. False: the slot remains,
- * because the sink has not accepted the message, or the length is invalid.
+ * Delivers an inline message. False: the slot remains, because the sink has not
+ * accepted it, or its length is invalid.
  */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
@@ -223,10 +208,7 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.addr = slot->rts.addr;
 }
 
-/*
- * Adds more (1 or -1) to near_ctl.waiting, the number of large messages that
- * wait for a receive.
- */
+/* Adds more (1 or -1) to near_ctl.waiting. */
 static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 {
 	struct near_ctl *ctl = ring->rx.ctl;
@@ -235,10 +217,7 @@ static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 			 __ATOMIC_RELAXED);
 }
 
-/*
- * Handles a slot that is not an inline message. True: handled and released.
- * False: the slot remains in the ring.
- */
+/* Handles a slot that is no inline message. False: the slot remains. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -273,10 +252,7 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
-/*
- * Handles one slot. True: handled and released. False: the slot remains in the
- * ring.
- */
+/* Handles a slot. False: the slot remains in the ring. */
 static near_inline bool near_rx_ring_one(struct near_port *port,
 					 struct near_rx_ring *ring,
 					 const struct near_slot *slot,
@@ -290,8 +266,8 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 }
 
 /*
- * Handles slots of a ring, NEAR_BURST at most, while the sink has space. slot:
- * the first slot, with its word. Returns the number of slots released.
+ * Handles at most NEAR_BURST slots while the sink has space. slot: the first,
+ * with its word. Returns the number of slots released.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -310,10 +286,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 	return n;
 }
 
-/*
- * Returns the first element of port->active, from `at` on, whose ring has a
- * published slot; NULL: none.
- */
+/* Returns the next active ring, from `at` on, with a new slot; NULL: none. */
 static near_inline struct near_rx_ring *const *
 near_look(const struct near_port *port, struct near_rx_ring *const *at)
 {
@@ -328,9 +301,9 @@ near_look(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if the next poll would only poll the active rings. Then a caller may
- * call near_look() instead of near_poll(), up to near_polls_left() times, and
- * must report the number of these calls to near_passed().
+ * True if the next poll would only poll the active rings: near_look() may
+ * replace up to near_polls_left() polls. The caller reports their number to
+ * near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -344,10 +317,7 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 	return port->tick_at - 1 - port->polls;
 }
 
-/*
- * Counts polls that near_look() has replaced, except the poll that has the next
- * tick, so that near_poll() executes this poll.
- */
+/* Counts polls that near_look() has replaced, except the one with a tick. */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);
@@ -356,9 +326,9 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers messages while the sink has space, continues pending operations, and
- * does the periodic work if this poll has a tick. Returns a count of slots
- * consumed and operations that made progress.
+ * Delivers messages while the sink has space, continues operations, and
+ * executes a tick if it is due. Returns a count of slots consumed and
+ * operations continued.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

@@ -2,19 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages, which do not fit into a ring: the rendezvous protocol. The
- * sender announces the message (RTS). Once its receive is posted, the receiver
- * chooses how to copy:
+ * Rendezvous: the sender announces a large message (RTS). Once its receive is
+ * posted, the receiver chooses, and at the end acknowledges (ACK):
  *
- * - Single copy: the receiver reads the message from the sender's memory.
- * - Cooperative copy, for long messages: the receiver requests (COOP) that the
- *   sender writes a part of the message while the receiver reads the other
- *   part; msg/coop.h.
- * - Fragments, if the receiver cannot read the sender's memory: the receiver
- *   requests (CTS) that the sender sends the message through the data ring.
+ * - Single copy: the receiver reads the sender's memory.
+ * - Cooperative copy, for long messages (COOP): see msg/coop.h.
+ * - Fragments through the data ring (CTS), if the receiver cannot read the
+ *   sender's memory.
  *
- * The receiver acknowledges the complete message (ACK). Each end copies in its
- * polls, a limited number of bytes per poll.
+ * Each poll copies a limited number of bytes.
  */
 #ifndef NEAR_PROTO_LARGE_H
 #define NEAR_PROTO_LARGE_H
@@ -45,10 +41,7 @@ struct near_tx_op {
 	size_t done;
 	/* id of the receiver's operation, after a CTS */
 	uint64_t answer;
-	/*
-	 * After a COOP: address of the receiver's buffer, bytes requested,
-	 * number of the copy, bytes of a step, steps.
-	 */
+	/* of a COOP: the receiver's buffer, bytes, round, step size, steps */
 	uint64_t there;
 	size_t shared;
 	uint32_t round;
@@ -62,10 +55,7 @@ struct near_tx_op {
 	void *cookie;
 };
 
-/*
- * State of a receive. In all states but NEAR_RX_FRAGS the operation is in
- * port->receiving, or in peer->waiting.
- */
+/* In port->receiving or peer->waiting, except NEAR_RX_FRAGS. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
 	NEAR_RX_COOP_PENDING,	/* must send COOP, or waits in peer->waiting */
@@ -99,8 +89,8 @@ struct near_rx_op {
 };
 
 /*
- * Returns the largest fragment in bytes: an eighth of the data ring, so that
- * the receiver can copy a fragment while the sender writes the next.
+ * Returns the largest fragment, bytes: an eighth of the data ring, so that the
+ * receiver copies one while the sender writes the next.
  */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
@@ -119,16 +109,13 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/*
- * The slow path of near_control_slot(): loads the head, connects to the peer.
- */
+/* The slow path of near_control_slot(). */
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
 /*
- * Returns a slot for a control message (an ACK, for example), also while
- * operations are queued. May connect to the peer. NULL: no slot is free now, or
- * the peer has failed.
+ * Returns a slot for a control message, as an ACK, past queued operations. May
+ * connect to the peer. NULL: no slot is free, or the peer has failed.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -140,10 +127,7 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-/*
- * Publishes a control message, which does not count as a message for the order
- * of operations: see near_tx_taken().
- */
+/* Publishes a control message, which near_tx_taken() does not count. */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,
@@ -155,8 +139,8 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Continue the operation with this link: copy at most *budget bytes and
- * subtract them from *budget. True: the operation has left its list.
+ * Continue an operation: copy at most *budget bytes and subtract them. True: it
+ * has left its list.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
@@ -177,20 +161,11 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 /* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/*
- * Ends the cooperative copy with a peer, if there is one, and starts the next
- * operation of peer->waiting.
- */
+/* Ends a cooperative copy, if any, and starts the next of peer->waiting. */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
-/*
- * Reads the next len bytes of a message, up to op->stop, from the sender's
- * memory. False: failed.
- */
+/* Reads the next len bytes, up to op->stop. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
-/*
- * Makes the receiver request the whole message in fragments, because a read
- * failed.
- */
+/* Makes the receiver request all in fragments, because a read failed. */
 void near_rx_pull_failed(struct near_rx_op *op);
 
 /* Handles a CTS, COOP or ACK from the peer. False: the slot is invalid. */
@@ -201,21 +176,13 @@ bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
 			  const struct near_slot *slot);
 /* Frees an operation, which must not be in port->sending, and calls sent(). */
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
-/*
- * Returns the operation of this peer that waits for fragments and has this id;
- * NULL: none.
- */
+/* Returns the operation with this id that waits for fragments; NULL: none. */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
-/*
- * Copies a fragment, the next len bytes. len must not exceed the bytes missing.
- */
+/* Copies a fragment, the next len bytes, which must not exceed the rest. */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
-/*
- * Frees an operation, which must be in no list. Calls received() if that was
- * not done before.
- */
+/* Frees an operation in no list; calls received() unless that was done. */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
 /* large_coop.c: waits until no peer writes to buffers; near_messages.stop(). */

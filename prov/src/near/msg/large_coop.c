@@ -51,10 +51,7 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/*
- * Takes and writes steps, within *budget. The receiver reads a step that
- * failed.
- */
+/* Takes and writes steps, within *budget. The receiver reads failed steps. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
@@ -97,9 +94,8 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round, because all steps are taken, or because the receiver could
- * not read a step. A faulty sender may have taken more steps than are left; the
- * excess does not count.
+ * Ends the round: all steps are taken, or a read failed. Steps that a faulty
+ * sender took beyond those left do not count.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -133,10 +129,7 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 		near_rx_coop_end(op);
 }
 
-/*
- * Ends the copy when the sender works on no step any more. Steps that the
- * sender has taken but not written are read next.
- */
+/* When the sender works on no step, ends the copy or reads unwritten steps. */
 static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 			      uint32_t wrote)
 {
@@ -170,9 +163,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender has stopped writing to the buffer, because the
- * application may reuse the buffer after the port has closed. Waits for one
- * second at most. A sender that a signal stops for longer writes later.
+ * Waits until the sender stops writing to the buffer, as the application may
+ * reuse it after the close. At most a second: a sender that was stopped may
+ * write later.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

@@ -10,8 +10,8 @@
 #include "near/msg/large.h"
 
 /*
- * True in an exchange, that is, while large messages are copied in both
- * directions. Messages to the peer that still wait for a receive do not count.
+ * True while large messages are copied in both directions; those that wait for
+ * a receive do not count.
  */
 static bool near_rx_exchange(const struct near_peer *peer)
 {
@@ -28,9 +28,8 @@ static void near_rx_begun(const struct near_peer *peer)
 }
 
 /*
- * True if a cooperative copy is faster than a single copy. False for a short
- * message, because the request would reach the sender too late. False in an
- * exchange, because the sender is busy with reading messages of this process.
+ * True if a cooperative copy is faster. Not for short messages: the request
+ * comes too late. Not in an exchange: the sender is busy with reads.
  */
 static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
 				size_t len)
@@ -95,9 +94,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Reads all len bytes at addr in the sender's memory. Returns 0 or -errno.
- * EPERM, ENOSYS and ESRCH hold for all messages of the peer. ESRCH: the process
- * has exited, or only its main thread has, after which the pid names no memory.
+ * Reads len bytes of the sender's memory. Returns 0 or -errno; EPERM, ENOSYS
+ * and ESRCH (exited, or only its main thread has) hold for all messages of the
+ * peer.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -117,11 +116,10 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Copies only if no other receive is being copied. The message may still end
- * before an earlier message that arrives in fragments. This is correct, because
- * completions of different sources have no order, and the embedder orders
- * messages of one source that share a buffer. Between the test for a free slot
- * and the ACK nothing else is sent, so the slot stays free.
+ * Copies only if no other receive is being copied. The message may end before
+ * earlier ones that arrive in fragments: the embedder orders messages of one
+ * source that share a buffer. Nothing is sent between the test for a free slot
+ * and the ACK.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -246,14 +244,13 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 	near_rx_done(port, op, 0);
 	op->state = NEAR_RX_ACK;
 	near_port_work(port, &port->receiving, &op->link);
-	/* send the ACK now, because the embedder might not poll again */
+	/* now, because the embedder might not poll again */
 	near_rx_answer(port, op);
 }
 
 /*
- * Ends access to the memory of a failed sender. False: the peer is not gone
- * yet, so the operation ends later, in near_ops_fail(). True: the operation is
- * freed.
+ * Ends access to a failed sender's memory. False: not gone yet, near_ops_fail()
+ * ends the operation. True: it is freed.
  */
 static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {

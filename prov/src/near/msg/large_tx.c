@@ -9,10 +9,7 @@
 
 #include "near/msg/large.h"
 
-/*
- * Stores the addresses of the buffers, or, with large->copy, a copy of their
- * bytes. Returns 0 or -EAGAIN: no memory.
- */
+/* Stores addresses, or a copy (large->copy). -EAGAIN: no memory. */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;
@@ -33,10 +30,9 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * True if the last large or fan-out send had the same buffer, went to another
- * peer, and no poll has come since. Then the buffer has the same message,
- * because only polls end large messages. Polls that near_look() has replaced
- * end no message, so they do not count.
+ * True if the last large or fan-out send had the same buffer and another peer,
+ * without a poll since: only polls end messages, so the buffer has the same
+ * message.
  */
 static bool near_tx_again(const struct near_port *port,
 			  const struct near_peer *peer, const void *buf)
@@ -54,13 +50,10 @@ static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 }
 
 /*
- * True if msg is part of a fan-out, and so should go through the data ring. The
- * caller guarantees that msg has at most tx.fanout_max bytes.
- *
- * Only the first receiver of a fan-out reads the sender's buffer (rendezvous).
- * If all receivers read the buffer at the same time, they would contend for the
- * locks of this process's memory. This process has the buffer in its cache and
- * can copy it fast.
+ * True if msg is part of a fan-out, and should go through the data ring. Only
+ * the first receiver of a fan-out reads the sender's memory: several at the
+ * same time would contend for the locks of its address space. msg has at most
+ * tx.fanout_max bytes.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
@@ -71,10 +64,7 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/*
- * Returns the length of msg if a larger ring could have carried it eagerly,
- * else 0.
- */
+/* Returns the length if msg were eager in a larger ring, else 0. */
 static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
@@ -86,10 +76,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/*
- * Nothing may fail once the slot is written, so the slot and the operation are
- * allocated first.
- */
+/* Allocates all before it writes the slot: nothing may fail after that. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {
@@ -173,10 +160,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/*
-	 * Request a larger ring now, because the receiver has just sent an ACK:
-	 * it polls, and so handles the request soon.
-	 */
+	/* now, because a receiver that has just sent an ACK polls */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -209,19 +193,13 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/*
-	 * A fragment counts as a message for near_tx_taken(), because
-	 * operations that must follow a message must follow its fragments, too.
-	 */
+	/* counted as a message: operations must follow fragments, too */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
 }
 
-/*
- * Sends fragments, within *budget. True: all fragments are in the ring, and the
- * ACK will end the operation.
- */
+/* Sends fragments, within *budget. True: all are sent, the ACK ends op. */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {
