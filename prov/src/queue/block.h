@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory blocks for the payload of unexpected messages; a block's size is a
- * power of two. The number of blocks is not limited, because with a limit
- * programs that MPI permits would hang. duo_block_put() keeps a block for the
- * next message. If more than "keep" bytes are in use, it frees the block
- * instead. Lock: the domain's.
+ * Memory blocks for the payload of unexpected messages, in powers of two. Their
+ * number is not limited: a limit would hang programs that MPI permits. Above
+ * "keep" bytes in use, duo_block_put() frees blocks instead of keeping them.
+ * Lock: the domain's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H

@@ -2,26 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Matching: for each endpoint and kind (untagged, tagged), a queue of the
- * posted receives in posting order, and a queue of the unexpected messages in
- * order of arrival. docs/matching.md has the rules. Pure: calls no provider and
- * takes no lock (the caller holds the domain's).
+ * Matching: for each endpoint and kind (untagged, tagged), a queue of posted
+ * receives and one of unexpected messages. Rules: docs/matching.md. Pure: calls
+ * no provider and takes no lock (the caller holds the domain's).
  *
- * A queue of up to DUO_MATCH_LINEAR entries is searched from its head. A longer
- * queue has an index: a hash table of source and tag. The hash leaves out the
- * tag bits in "mask": the bits that receives have ignored so far, at most
- * DUO_MASK_BITS. So the time to find a match does not depend on the length of
- * the queue.
- *
- * If a receive ignores bits that do not fit in the mask, the receive is in the
- * list "wild", which each search for a receive reads from its head. The search
- * for an unexpected message for such a receive reads the unexpected queue from
+ * Above DUO_MATCH_LINEAR entries, a queue has an index: a hash table of source
+ * and tag, without the tag bits in "mask", which receives have ignored so far.
+ * Receives that ignore bits outside of the mask are in the list "wild", which
+ * each search reads as well; their own searches read the unexpected queue from
  * its head.
  *
- * The first search of a long queue builds the index of posted receives. When
- * the queue becomes empty, the index is turned off. Cost: 64 KiB for each
- * index, from its first use on. If there is no memory for an index, searches
- * stay linear.
+ * The first search of a long queue builds its index, an empty queue turns it
+ * off. Cost: 64 KiB for each index; without memory for it, searches stay
+ * linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
@@ -94,15 +87,12 @@ static inline bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
- * Inserts rx directly before the receive "posted", with its place in the
- * posting order. Both must have the same source, tag and ignored bits.
+ * Inserts rx directly before "posted", with its place in the posting order.
+ * Both must have the same source, tag and ignored bits.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/*
- * Inserts rx by its order number rx->seq, which the caller has set. Cost: a
- * walk through the queue.
- */
+/* Inserts rx by rx->seq, set by the caller. Cost: a walk of the queue. */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
@@ -118,19 +108,13 @@ static inline bool duo_match_wild(const struct duo_match *match,
 	return ignore & ~match->mask;
 }
 
-/*
- * True if posting a receive with these ignored bits changes neither the mask
- * nor an index.
- */
+/* True if posting with these ignored bits changes neither mask nor index. */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
-/*
- * Appends rx, whose state must be DUO_RX_POSTED. The caller must have checked
- * duo_match_plain().
- */
+/* Appends a DUO_RX_POSTED entry, after duo_match_plain() has returned true. */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -154,10 +138,7 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/*
- * Removes rx from the posted queue. The caller sets the next state of rx. The
- * index of posted receives must be off.
- */
+/* Removes a posted rx; the caller sets its state. The index must be off. */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -173,10 +154,7 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 	duo_match_unpost_plain(match, rx);
 }
 
-/*
- * Returns the first posted receive that matches a message with this source and
- * tag; NULL: none.
- */
+/* Returns the first posted receive that matches; NULL: none. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
 /* duo_match_posted() with an inline test of the oldest posted receive. */

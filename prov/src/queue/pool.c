@@ -44,10 +44,7 @@ void duo_ranges_fini(struct duo_ranges *ranges)
 	*ranges = (struct duo_ranges) { 0 };
 }
 
-/*
- * Returns the number of entries in the range with this index. Each range has
- * twice as many as the previous one.
- */
+/* Returns the number of entries in a range: twice that of the previous one. */
 static uint32_t duo_rx_range_count(uint32_t range)
 {
 	return DUO_RX_FIRST << range;
@@ -113,8 +110,8 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 }
 
 /*
- * Maps a new range, and puts the unused entries of the previous range on the
- * free list. Returns 0 or -FI_ENOMEM.
+ * Maps a new range, and puts the unused entries of the previous one on the free
+ * list. Returns 0 or -FI_ENOMEM.
  */
 static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 {

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The address ranges of a domain's receive entries, sorted. If a range contains
- * a context that the core returns, that context is a receive entry. Lock: the
- * domain's. Cost: a lookup is a binary search, or one comparison if there is a
- * single range.
+ * The address ranges of a domain's receive entries, sorted: they show whether a
+ * context of the core is a receive entry. Lock: the domain's. Cost: a binary
+ * search, or one comparison for a single range.
  */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H
@@ -24,10 +23,7 @@ struct duo_ranges {
 	uint32_t count;
 };
 
-/*
- * Adds a range, which must not overlap with another one. Returns 0 or
- * -FI_ENOMEM.
- */
+/* Adds a range, which must not overlap with others. Returns 0 or -FI_ENOMEM. */
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
 /* Removes the range that begins at base. The range must be in the list. */
 void duo_ranges_remove(struct duo_ranges *ranges, const void *base);

@@ -2,13 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring of completions that both paths write to, and the list of errors of
- * the same CQ. Each error stores the ring's tail at the time of the error. So
- * readers get the error after all completions written before it and before all
- * written later. A full ring doubles its size. If there is no memory for a
- * larger ring, the completion is lost, and the CQ reports FI_EOVERRUN. Pure:
- * calls no provider and takes no lock (the caller holds the domain's). Cost: 56
- * bytes a slot.
+ * The ring of completions of both paths, and the list of errors of the same CQ.
+ * An error stores the ring's tail, so readers get it in order. A full ring
+ * doubles its size; without memory, the completion is lost, and the CQ reports
+ * FI_EOVERRUN. Pure: calls no provider and takes no lock (the caller holds the
+ * domain's). Cost: 56 bytes a slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -49,10 +47,7 @@ struct duo_err_list {
 	bool overrun;	/* an entry was lost because there was no memory */
 };
 
-/*
- * The array that an application has passed to fi_cq_read(3), and the part of it
- * that is already filled.
- */
+/* The array of fi_cq_read(3), from its first free entry on. */
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */
@@ -62,8 +57,8 @@ struct duo_sink {
 };
 
 /*
- * Writes an entry in a format other than TAGGED: a prefix of the entry, see
- * fi_cq(3). Returns the place of the next entry.
+ * Writes a prefix of the entry, for a format other than TAGGED, see fi_cq(3).
+ * Returns the place of the next entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
@@ -79,10 +74,9 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 }
 
 /*
- * Writes an entry to an application's array. Returns the place of the next
- * entry. Copies each field on its own, because the fields were just stored one
- * by one, and a wider load would wait until these stores have left the store
- * buffer.
+ * Writes an entry to an application's array. Returns the place of the next one.
+ * Copies field by field: a wider load would wait for the stores that just wrote
+ * the fields.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -115,10 +109,7 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/*
- * Marks "count" entries, which the caller has written to sink->buf in
- * FI_CQ_FORMAT_TAGGED, as filled.
- */
+/* Marks "count" entries as filled, which the caller wrote in format TAGGED. */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -137,10 +128,7 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 	return ring->head == ring->tail;
 }
 
-/*
- * Makes an empty ring start at slot 0, because the first slots are in the
- * cache. The list of errors must be empty, because errors store ring positions.
- */
+/* Makes an empty ring start at slot 0, in the cache; no errors allowed. */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
 	ring->head = 0;
@@ -154,18 +142,15 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 }
 
 /*
- * Makes a ring appear full, or ends that. While the ring is gated, each new
- * entry takes the slow path, which wakes threads or drops the entry.
+ * Makes a ring appear full, or ends that. While it is gated, each new entry
+ * takes the slow path, which wakes threads or drops the entry.
  */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
 	ring->limit = gated ? 0 : ring->size;
 }
 
-/*
- * Returns the next slot to write, which counts as written from now on. The ring
- * must not be full.
- */
+/* Returns the next slot, which counts as written. The ring must not be full. */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
 	return &ring->slot[ring->tail++ & (ring->size - 1)];
@@ -181,10 +166,7 @@ static inline void duo_ring_put(struct duo_ring *ring,
 	slot->src = src;
 }
 
-/*
- * Adds an entry, even to a gated ring. Returns 0, or -FI_ENOMEM if the ring is
- * full and cannot grow.
- */
+/* Adds an entry, even to a gated ring. -FI_ENOMEM: full and cannot grow. */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
@@ -197,10 +179,7 @@ static inline int duo_ring_push(struct duo_ring *ring,
 	return ret;
 }
 
-/*
- * Moves up to "count" entries to buf, in the given format, and their sources to
- * src, which may be NULL. Returns the number of entries.
- */
+/* Moves up to "count" entries, and their sources unless src is NULL. */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
 
@@ -233,10 +212,7 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/*
- * Returns the number of entries that readers get before the first error, or
- * before the end of the ring if there is no error.
- */
+/* Returns the number of entries before the first error, or in the ring. */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -252,11 +228,10 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first error to *entry. Copies its err_data to the caller's
- * entry->err_data if the caller has set entry->err_data_size, see
- * fi_cq_readerr(3). Otherwise copies it to "data", which must have
- * DUO_ERR_DATA_MAX bytes. Returns the path of the error; -1: ofi_duo's own
- * error; -2: there is no error.
+ * Moves the first error to *entry, and its err_data to entry->err_data if the
+ * caller has set err_data_size, see fi_cq_readerr(3); else to "data", of
+ * DUO_ERR_DATA_MAX bytes. Returns the error's path; -1: ofi_duo's own; -2: no
+ * error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -2,21 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry: a receive that the application has posted, or a local
- * message that has arrived before its receive. A receive with several buffers
- * has a second entry for them.
+ * A receive entry: a posted receive, or a local message that has arrived before
+ * its receive. A second entry has the buffers of a receive with several.
  *
- * Entries never move. They lie in address ranges, which the domain lists
- * (ranges.h). So the address of a context that the core returns shows whether
- * the context is an entry. Each range of an endpoint has twice the entries of
- * the previous range. The number of entries is not limited, because with a
- * limit programs that MPI permits would hang.
+ * Entries never move. They lie in ranges, which the domain lists (ranges.h) to
+ * recognize contexts of the core. Their number is not limited: a limit would
+ * hang programs that MPI permits.
  *
- * Cost: 256 bytes an entry, touched from the first use on. The first range
- * takes 4 MiB of addresses. Growing advances an index; each new range is one
- * mmap(). The core writes the first of the four cache lines of an entry. A
- * receive that a local message matches touches the last two. Lock: the
- * domain's.
+ * Cost: 256 bytes an entry, touched from the first use on; 4 MiB of addresses
+ * for the first range, and an mmap() for each range. The core writes the first
+ * of four cache lines; a local match touches the last two. Lock: the domain's.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -45,10 +40,7 @@ enum duo_rx_kind {
 	DUO_KIND_COUNT
 };
 
-/*
- * Whether a successful receive writes a completion, and in which kind of memory
- * its buffers may be.
- */
+/* Whether success writes a completion, and which memory the buffers are in. */
 enum duo_rx_wanted {
 	DUO_RX_UNWANTED,	/* no completion */
 	DUO_RX_WANTED,
@@ -82,10 +74,7 @@ struct duo_rx_buffers {
 };
 
 struct duo_rx {
-	/*
-	 * This union must come first, because the core writes to core_ctx. The
-	 * other members are used only while the core does not have the receive.
-	 */
+	/* first: core_ctx is the core's; others: not on the core */
 	union {
 		struct fi_context2 core_ctx;
 		/*
@@ -104,32 +93,27 @@ struct duo_rx {
 	union {
 		/* rx->lazy is set: in a list of deferred or blocked receives */
 		TAILQ_ENTRY(duo_rx) lazy_link;
-		TAILQ_ENTRY(duo_rx) tag_link;	/* unexpected message in the
-						 * index by tag */
+		/* unexpected: link in the index by tag */
+		TAILQ_ENTRY(duo_rx) tag_link;
 		struct iovec bounce_iov;	/* bounce buffer, for
 						 * libfabric's shm */
-		struct {	/* owner entry of a multi-receive buffer */
-			uint32_t refs;		/* number of sub-receives of the
-						 * buffer */
+		struct {	/* owner entry */
+			uint32_t refs;		/* number of sub-receives */
 			bool open; /* further messages can match the buffer */
 			bool canceled;	/* fi_cancel() was called for the
 					 * buffer */
-			bool local_only;	/* the buffer is never posted to
-						 * the core */
+			bool local_only;	/* never posted to the core */
 		};
 	};
 	union {
-		/*
-		 * link in the queue or list of the state: posted, unexpected,
-		 * held, claimed, retired
-		 */
+		/* in the queue or list of the state */
 		TAILQ_ENTRY(duo_rx) link;
 		SLIST_ENTRY(duo_rx) free_link;
 	};
 	void *context;			/* the application's context */
 	uint64_t flags;			/* flags of the operation */
-	fi_addr_t addr;	/* source: the one that the receive names, or that of
-			 * the local message */
+	/* source that the receive names, or of the local message */
+	fi_addr_t addr;
 	uint64_t tag;	/* tag of the receive or of the local message */
 	union {
 		uint64_t ignore;
@@ -143,13 +127,12 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			bool hold : 1;	/* new local message: becomes unresolved
-					 * instead of unexpected */
+			/* new message: becomes unresolved, not unexpected */
+			bool hold : 1;
 			bool bounced : 1;
-			uint8_t count;	/* number of buffers; more than one are
-					 * in rx->more */
-			bool multi;	/* true for a sub-receive of a
-					 * multi-receive buffer */
+			/* number of buffers; above 1: in rx->more */
+			uint8_t count;
+			bool multi; /* sub-receive of a multi-receive buffer */
 		};
 		uint64_t what;	/* all fields of the struct as one word */
 	};
@@ -159,13 +142,9 @@ struct duo_rx {
 	TAILQ_ENTRY(duo_rx) key_link;	/* link in an index (match.h) */
 	struct duo_ep *ep;
 	union {
-		/*
-		 * unexpected: the sender's index at the local transport;
-		 * FI_ADDR_NOTAVAIL: none
-		 */
+		/* unexpected: sender's peer index; FI_ADDR_NOTAVAIL: none */
 		fi_addr_t src_number;
-		struct duo_rx *owner;	/* sub-receive: owner entry of its
-					 * buffer */
+		struct duo_rx *owner;	/* sub-receive: owner entry */
 		struct duo_rx *more;	/* count > 1: entry with the buffers */
 	};
 } __attribute__((aligned(64)));
@@ -181,8 +160,7 @@ struct duo_rx_pool {
 	SLIST_HEAD(, duo_rx) free;
 	uint32_t live;		/* number of entries in use */
 	uint32_t capacity;	/* number of entries in all ranges */
-	struct duo_rx *next;	/* first entry that was never used; in the last
-				 * range */
+	struct duo_rx *next;	/* first entry never used, in the last range */
 	struct duo_rx *end;	/* end of the last range */
 	struct duo_ep *ep;	/* endpoint that all entries belong to */
 	struct duo_ranges *known; /* domain->rx_ranges: list of all ranges */
@@ -202,20 +180,14 @@ DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
 		      struct duo_ranges *known);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
-/*
- * Makes sure that "count" entries are free, if necessary by mapping a range.
- * Returns false if there is no memory.
- */
+/* Makes "count" entries free, by a new range if necessary. False: no memory. */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
-/*
- * Returns an entry that was never used before. NULL: no memory; a warning was
- * logged.
- */
+/* Returns an entry never used before. NULL: no memory, which was logged. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
- * Takes a second entry for the "count" buffers of rx; count must be above 1.
- * Returns the place where the caller must write the buffers. The caller must
- * have reserved an entry by duo_rx_pool_reserve().
+ * Takes a second entry for the "count" > 1 buffers of rx, which
+ * duo_rx_pool_reserve() has reserved. Returns the place where the caller must
+ * write the buffers.
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
@@ -226,10 +198,7 @@ void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
 			      offsetof(struct duo_rx, what)]
 
-/*
- * Initializes a free entry, which the caller has removed from the free list.
- * Returns the entry.
- */
+/* Initializes and returns an entry that was taken from the free list. */
 static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 					  struct duo_rx *rx)
 {
@@ -242,10 +211,7 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/*
- * Returns the value of duo_rx.what for a posted receive with one buffer and a
- * completion, which is not posted to the core.
- */
+/* Returns duo_rx.what: posted, one buffer, with completion, not on the core. */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
 	uint64_t what = 0;

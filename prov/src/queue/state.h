@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The state of a receive entry (rx.h). duo_rx_become() changes the state. With
- * assertions on, duo_rx_become() aborts the program on a change that the table
- * in state.c does not permit; docs/matching.md has the table as a diagram.
- * Cost: a store.
+ * The state of a receive entry (rx.h). With assertions, duo_rx_become() aborts
+ * on a change that the table in state.c does not permit; diagram:
+ * docs/matching.md. Cost: a store.
  */
 #ifndef DUO_STATE_H
 #define DUO_STATE_H
@@ -19,8 +18,8 @@ enum duo_rx_state {
 	DUO_RX_POSTED,		/* receive in the posted queue */
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
 	/*
-	 * receive that the core fills and completes, because the core has
-	 * matched a message to it, or because fi_cancel() cannot return it
+	 * receive that the core fills and completes: it has matched a message,
+	 * or cannot cancel it
 	 */
 	DUO_RX_CORE,
 	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
@@ -32,8 +31,8 @@ enum duo_rx_state {
 				 * fi_addr yet */
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
-	DUO_RX_RETIRED,		/* completed receive that the core may report
-				 * once more; not reused yet */
+	/* completed receive, not reused: the core may report it again */
+	DUO_RX_RETIRED,
 	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer, see multi.h */
 	DUO_RX_READY,		/* remainder of a multi-receive buffer, not
 				 * posted yet */

@@ -78,9 +78,9 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * See arrive.h. The messages found are put before the messages that are already
- * unresolved, because they arrived earlier. No posted receive matched them so
- * far, but a receive that names their source may have been posted since.
+ * Puts the messages before those already unresolved, which arrived later. No
+ * receive matched them, but one that names their source may have been posted
+ * since.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -108,10 +108,9 @@ void duo_arrival_identify(struct duo_ep *ep)
 }
 
 /*
- * Starts to receive the unresolved message msg into the buffers of the receive
- * rx, which must be in no queue. Releases rx, because the transport refers to
- * the entry msg only. Returns false if there is no memory. rx has then ended in
- * an error, and msg is still unresolved.
+ * Starts to receive the unresolved msg into the buffers of rx, which must be in
+ * no queue, and releases rx: the transport refers to msg only. False: no
+ * memory; rx has ended in an error, and msg is still unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
@@ -135,10 +134,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/*
- * Starts to receive msg into the first posted receive that matches. Returns
- * false if none matches.
- */
+/* Starts to receive msg into the first matching receive. False: none. */
 static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;

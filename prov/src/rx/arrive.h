@@ -2,14 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages and the receives that match them: functions that the local
- * transports call. For each message the transport asks for a posted receive
- * (duo_arrival_take()). If there is one, the transport fills it and reports the
- * completion. If there is none, the transport queues the message as unexpected.
- * Lock: the domain's.
+ * Local messages and the receives that match them, for local transports: for
+ * each message, a transport calls duo_arrival_take(); it fills that receive and
+ * reports its completion, or queues the message as unexpected. Lock: the
+ * domain's.
  *
- * Cost: the comparison with the oldest posted receive is inline. Recalling a
- * receive from the core takes an fi_cancel() and reads of the core's CQ.
+ * Cost: the comparison with the oldest receive is inline. A recall from the
+ * core takes an fi_cancel() and reads of the core's CQ.
  */
 #ifndef DUO_ARRIVE_H
 #define DUO_ARRIVE_H
@@ -19,10 +18,9 @@
 #include "rx/multi.h"
 
 /*
- * Returns the first posted receive that matches a message of "size" bytes, and
- * removes it from the posted queue. If the core has the receive, recalls it
- * first; a receive that the core has already matched is left out. NULL: no
- * receive matches.
+ * Removes the first posted receive that matches from the queue and returns it;
+ * NULL: none. Recalls it from the core first, and leaves out those that the
+ * core has matched.
  */
 struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				    fi_addr_t addr, uint64_t tag, size_t size);
@@ -44,10 +42,7 @@ DUO_INLINE struct duo_rx *duo_arrival_take(struct duo_ep *ep,
 	return rx;
 }
 
-/*
- * Marks a source as confirmed, by its index at the local transport, and defers
- * blocked receives.
- */
+/* Confirms a source, by its peer index, and defers blocked receives. */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 {
@@ -55,33 +50,27 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 		duo_arrival_confirm_new(ep, local);
 }
 
-/*
- * Queues a new local message as unexpected, or as unresolved if rx->hold is
- * set. Returns 0.
- */
+/* Queues a new message: unresolved if rx->hold, else unexpected. Returns 0. */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the list of its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
-/*
- * Looks up the sources of unresolved messages. Starts the receives that match,
- * and queues the other messages as unexpected.
- */
+/* Resolves sources of held messages, and receives or queues each. */
 void duo_arrival_resolve(struct duo_ep *ep);
 /* Makes unexpected messages unresolved if their source has an fi_addr now. */
 void duo_arrival_identify(struct duo_ep *ep);
 
 /*
- * Slow path of duo_arrival_done_at(): for a message that is truncated or
- * discarded, for a receive without a completion, and for a sub-receive.
+ * Slow path of duo_arrival_done_at(): truncated or discarded messages, receives
+ * without a completion, sub-receives.
  */
 void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
 void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /*
- * Completes a receive over the local transport. src is ofi_duo's fi_addr of the
- * sender. The completion is passed in registers, because a copy of a struct
- * would wait for the stores that have just filled it in.
+ * Completes a receive over the local transport. src: ofi_duo's fi_addr of the
+ * sender. Takes registers: a copy of a struct would wait for the stores that
+ * just filled it.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

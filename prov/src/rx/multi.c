@@ -58,9 +58,8 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * See multi.h. The completion of the last sub-receive also reports the release
- * of the buffer. A canceled buffer instead ends in an error, after that
- * completion.
+ * The last sub-receive also reports the release of the buffer. A canceled
+ * buffer ends in an error after that completion.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -109,9 +108,8 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 }
 
 /*
- * Cuts rx to a message of len bytes. Returns the new remainder. Returns NULL,
- * and closes the buffer, if the remaining space is too small or no entry is
- * free.
+ * Cuts rx to a message of len bytes. Returns the new remainder; NULL: closes
+ * the buffer, as the remaining space is too small or no entry is free.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -176,10 +174,7 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 	return duo_want_overlap(&wants[0], &wants[1]);
 }
 
-/*
- * True if the core may have messages for the buffer. In that case later
- * receives must not be on the core, where they could match these messages.
- */
+/* True if the core may have messages for it: keep later receives here. */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
 	const struct duo_want want = duo_rx_want(owner);
@@ -223,10 +218,9 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message matches the remainder rx. Such a message
- * arrived while the core had the buffer, and must go into the buffer before
- * later messages. The message cannot be started here, because the caller may be
- * a callback of the local transport.
+ * True if an unexpected message, which came while the core had the buffer,
+ * matches the remainder rx. It must go first, but a callback of the local
+ * transport cannot start it.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -261,8 +255,8 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	if (rest)
 		duo_multi_post_rest(rx, rest);
 	/*
-	 * read here: duo_multi_post_rest() closes the buffer if the core
-	 * rejects the remainder, and duo_multi_done() may release the owner
+	 * before duo_multi_post_rest(), which may close the buffer, and
+	 * duo_multi_done(), which may release the owner
 	 */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
@@ -271,10 +265,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		duo_lazy_flush(ep);
 }
 
-/*
- * Ends the buffer after an error of the core, because the core does not report
- * how many bytes the core has written.
- */
+/* Ends the buffer: the core does not report how many bytes it has written. */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {

@@ -2,24 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_MULTI_RECV. A multi-receive buffer has an owner entry, which is in no
- * queue of receives, and sub-receives, each an ordinary receive for one
- * message. The posted sub-receive, the remainder, has all unused space of the
- * buffer. When a message matches the remainder, the remainder is cut to the
- * size of the message. The space behind the message becomes the next
- * sub-receive, in the same place of the posted queue. So all rules for receives
- * also hold for buffers, and the core never gets FI_MULTI_RECV.
+ * FI_MULTI_RECV. A buffer has an owner entry, in no queue, and sub-receives,
+ * each for one message. The posted one, the remainder, has all unused space: a
+ * message cuts it to its size, and the space behind becomes the next remainder
+ * at the same place of the queue. So all rules for receives hold, and the core
+ * never gets FI_MULTI_RECV.
  *
- * The size of a local message is known when it matches. So the next remainder
- * is posted before the message is received. The core reports the size only
- * after it has received the message. Until that report no other message can
- * match the buffer.
+ * A local message's size is known when it matches, so the next remainder is
+ * posted first. The core reports the size after the reception; until then no
+ * other message can match.
  *
- * The owner counts its sub-receives; the last one that ends releases the
- * buffer. Lock: the domain's. docs/matching.md has the order among buffers and
- * receives.
- *
- * Cost: two entries for a buffer, and one for each message being received.
+ * The last sub-receive that ends releases the buffer. Lock: the domain's.
+ * Order: docs/matching.md. Cost: two entries for a buffer, and one for each
+ * message.
  */
 #ifndef DUO_MULTI_H
 #define DUO_MULTI_H
@@ -31,50 +26,35 @@ struct duo_recv;
 /* multi_post.c: calls of the application */
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /*
- * Cancel a buffer. duo_multi_cancel() is for a posted remainder.
- * duo_multi_cancel_context() finds a buffer that has no posted remainder, by
- * the application's context. Return as fi_cancel(3).
+ * Cancel a buffer: with a posted remainder, or by the application's context.
+ * Return as fi_cancel(3).
  */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
-/*
- * Posts the remainders in ep->multi.ready. Must not be called in a callback of
- * the local transport, because it starts receives.
- */
+/* Posts the remainders in ep->multi.ready; not in a transport's callback. */
 void duo_multi_resume(struct duo_ep *ep);
 
-/* multi.c: messages */
-/*
- * True if rx must not go to the core yet, because an earlier open multi-receive
- * buffer or an earlier blocked receive overlaps with rx.
- */
+/* multi.c: true if an earlier buffer or receive keeps rx off the core. */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
- * Removes a remainder from the posted queue for a local message of msg_size
- * bytes, and posts the next remainder. Returns false if the core has matched
- * the remainder.
+ * Removes a remainder from the queue for a local message, and posts the next
+ * remainder. False: the core has matched the remainder.
  */
 bool duo_multi_take(struct duo_rx *rx, size_t msg_size);
 /* Reports the completion of a sub-receive. The last one releases the buffer. */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);
 /*
- * Handles the core's completion of the remainder rx: cuts rx to the size of the
- * message, posts the next remainder, and reports the completion.
+ * Handles the core's completion of a remainder: cuts it to the message, posts
+ * the next, and reports the completion.
  */
 void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/*
- * Ends a sub-receive whose error has been reported. The last one releases the
- * buffer.
- */
+/* Ends a sub-receive whose error was reported. The last releases the buffer. */
 void duo_multi_end(struct duo_rx *rx);
-/*
- * Ends a buffer whose remainder rx has failed: duo_multi_close(), then
- * duo_multi_end().
- */
+/* Ends a buffer whose remainder failed: duo_multi_close(), _end(). */
 void duo_multi_abort(struct duo_rx *rx);
 
 /* Used by both files. True if "left" bytes are enough for a further message. */
@@ -84,15 +64,11 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 			     void *desc);
 /* Closes the buffer: no further message matches it. */
 void duo_multi_close(struct duo_rx *owner);
-/*
- * Reports that a closed buffer is released, or canceled, and frees its owner
- * entry. All sub-receives must have ended.
- */
+/* Reports and frees a closed or canceled buffer without sub-receives. */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts the remainder rx to the core. The core must have had the previous
- * remainder, and therefore has all receives that must precede rx. Ends the
- * buffer if the core rejects rx.
+ * Posts the remainder rx to the core, which had the previous one, and so has
+ * all receives before rx. Ends the buffer if the core rejects rx.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

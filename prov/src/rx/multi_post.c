@@ -11,11 +11,10 @@
 #include "rx/recv.h"
 
 /*
- * Starts to receive one unexpected message into the remainder rx, which must be
- * in no queue. Returns 0 if rx is the remainder after that message. Returns 1
- * if no space remains. In that case the message has taken rx's reference to the
- * buffer, and the caller must release rx. Returns -FI_ENOMEM or -FI_EAGAIN
- * without any change.
+ * Starts to receive an unexpected message into the remainder rx, in no queue.
+ * Returns 0: rx is the next remainder; 1: no space is left, the message has
+ * rx's reference to the buffer, and the caller releases rx; -FI_ENOMEM or
+ * -FI_EAGAIN without change.
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
@@ -35,7 +34,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/* set before duo_recv_start(), which may complete msg */
+	/* before duo_recv_start(), which may complete msg */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
@@ -53,10 +52,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	return last;
 }
 
-/*
- * Calls duo_multi_start() for all unexpected messages that match rx. Sets
- * *started to true if a message was started. Returns the last result.
- */
+/* duo_multi_start() for all messages that match. Returns the last result. */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
 	struct duo_match *match = &rx->ep->match[DUO_MSG];
@@ -132,9 +128,9 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * Ends a buffer whose remainder could not be posted. If no message has been
- * started into the buffer, frees it and returns ret. Otherwise returns 0, and
- * the last message releases the buffer.
+ * Ends a buffer whose remainder was not posted: frees it and returns ret, or,
+ * if a message was started, returns 0 and leaves the release to the last
+ * message.
  */
 static ssize_t duo_multi_refused(struct duo_rx *owner, bool started, int ret)
 {
@@ -187,8 +183,8 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	duo_lazy_drop(rx);
 	duo_multi_cancel_owner(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		return 0; /* the core has matched rx, and the completion of rx
-			   * ends the buffer */
+		/* the core has matched rx, whose completion ends the buffer */
+		return 0;
 	duo_multi_end(rx);
 	duo_rx_release(&ep->pool, rx);
 	if (on_core)

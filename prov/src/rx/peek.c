@@ -11,10 +11,7 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/*
- * Discards an unexpected or claimed local message. Returns 0, or the error of
- * duo_recv_start().
- */
+/* Discards an unexpected or claimed message. Returns as duo_recv_start(). */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	const struct duo_recv nowhere = { /* no buffers, so that nothing is
@@ -29,9 +26,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Completes a peek that has found the unexpected local message rx. With
- * FI_DISCARD the peek has a completion, but the message has none. Returns 0 or
- * an error.
+ * Completes a peek that has found rx. With FI_DISCARD the peek has a
+ * completion, the message none. Returns 0 or an error.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -61,9 +57,8 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek or a claim to the core, which replies in its CQ. A claim
- * includes source and tag, because tcp compares them with the claimed message.
- * Returns 0 or the core's error.
+ * Passes a peek or a claim to the core, which replies in its CQ. A claim has
+ * source and tag, because tcp compares them. Returns 0 or the core's error.
  */
 static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
 			    const struct duo_recv *recv)
@@ -109,10 +104,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * If an unexpected local message matches the peek, reports it at once, because
- * no posted receive matches an unexpected message (I2 in docs/matching.md).
- * Otherwise passes the peek to the core, after all deferred receives that
- * overlap with it.
+ * Reports a matching unexpected message at once, as no posted receive matches
+ * it (I2 in docs/matching.md). Else passes the peek to the core, after deferred
+ * receives that overlap.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {
@@ -141,10 +135,7 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 	return 0;
 }
 
-/*
- * Receives or discards the message that an earlier peek has claimed with the
- * same context, fi_tagged(3).
- */
+/* Receives or discards what a peek with this context has claimed. */
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;

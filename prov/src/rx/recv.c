@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. Each posted receive is in ofi_duo's queue, in posting order, where
- * local messages match it. This file, when.h and lazy.c decide whether the core
- * gets the receive as well, and when.
+ * Receives: each is in ofi_duo's queue, where local messages match it. This
+ * file, when.h and lazy.c decide whether and when the core gets it, too.
  */
 
 #include <string.h>
@@ -31,10 +30,7 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_STAGED;
 }
 
-/*
- * Copies several buffers into a second entry. The caller must have called
- * duo_recv_reserve().
- */
+/* Copies several buffers into a second entry, after duo_recv_reserve(). */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
 {
@@ -86,10 +82,7 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/*
- * Queues rx as blocked and returns true, if an earlier multi-receive buffer
- * blocks rx. Otherwise returns false.
- */
+/* Queues rx as blocked if an earlier multi-receive buffer requires it. */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -103,9 +96,9 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 }
 
 /*
- * Ends rx with FI_ECONNRESET, because no path can deliver a message: the core
- * carries nothing and the source is not local, or the source's process has
- * exited (duo_map_dead()). Returns 0.
+ * Ends rx with FI_ECONNRESET, as no path can deliver: the core carries nothing
+ * and the source is not local, or its process has exited (duo_map_dead()).
+ * Returns 0.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -120,8 +113,8 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core now. final: rx could not be recalled, so ofi_duo does
- * not queue rx. Returns 0, or an error after it has released rx.
+ * Posts rx to the core now. final: rx cannot be recalled, so it is not queued
+ * here. Returns 0, or an error after the release of rx.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -161,7 +154,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Posts rx to ofi_duo's queue, and to the core as "when" requires. due: the
- * core need not get rx before the next poll. Returns 0 or an error.
+ * next poll may do that. Returns 0 or an error.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -204,10 +197,7 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/*
- * Starts to receive an unexpected message that matches, or posts the receive.
- * Returns 0 or an error.
- */
+/* Receives a matching unexpected message, or posts. Returns 0 or an error. */
 static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -247,7 +237,7 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
-/* The slow path of all receive calls. The caller must hold the lock. */
+/* The slow path of all receive calls. The caller holds the lock. */
 DUO_NOINLINE ssize_t duo_recv_rare(struct duo_ep *ep,
 				   const struct duo_recv *recv)
 {
@@ -294,12 +284,10 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 }
 
 /*
- * True if the call is valid, no message waits for a receive, and the core need
- * not get the receive in this call.
- *
- * If the core matches only in polls, it may get the receive at its next poll,
- * unless a multi-receive buffer is open, there are deferred receives that are
- * not due, or the process of some address has failed.
+ * True if the call is valid, no message waits, and the core need not get the
+ * receive now. A core that matches only in polls may get it then, unless a
+ * multi-receive buffer is open, deferred receives are not due, or a process has
+ * failed.
  */
 DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       enum duo_recv_when when)
@@ -314,10 +302,7 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 		!ep->multi.open && !ep->rx.dead);
 }
 
-/*
- * Receives into one buffer. Inlined, so that the arguments are stored from
- * registers into the entry.
- */
+/* Receives into one buffer; inlined, to store arguments from registers. */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
 				struct duo_want want, void *context)

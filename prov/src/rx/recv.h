@@ -2,14 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. recv.c posts a receive to ofi_duo's queue and also to the core: at
- * once, later or never. When a local message arrives, it matches the receive
- * and completes it (arrive.h). peek.c implements FI_PEEK and FI_CLAIM, multi.h
- * FI_MULTI_RECV. Lock: the application's calls take the domain's lock; all
- * other functions must be called with the lock held.
+ * Receives. recv.c posts to ofi_duo's queue and to the core: at once, later or
+ * never. arrive.h matches local messages, peek.c has FI_PEEK and FI_CLAIM,
+ * multi.h FI_MULTI_RECV. Lock: the application's calls take the domain's; other
+ * functions need it held.
  *
- * Cost: a receive with one buffer, while no message is unexpected, fills in and
- * queues an entry. That takes some 100 instructions, without the core's post.
+ * Cost: one buffer, no unexpected message: some 100 instructions, without the
+ * core's post.
  */
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
@@ -28,8 +27,7 @@ struct duo_recv {
 	struct duo_want want;
 	void *context;
 	uint64_t flags;
-	struct duo_rx *multi;	/* owner entry of the multi-receive buffer, if
-				 * this is a sub-receive; else NULL */
+	struct duo_rx *multi;	/* sub-receive: owner entry; else NULL */
 };
 
 /* The application's calls: fi_msg(3), fi_tagged(3) and fi_cancel(3). */
@@ -49,8 +47,8 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if the receive only has to be queued, because the core never gets it and
- * no message waits for a receive. The caller must hold the lock.
+ * True if the receive need only be queued: it never goes to the core, and no
+ * message waits. The caller holds the lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
@@ -81,9 +79,8 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * The fast path: posts a receive that only a local message can satisfy. Returns
- * true with the lock held; the caller must then call duo_recv_end(). Returns
- * false if it has done nothing; the caller must then call duo_recv() or
+ * The fast path: posts a receive that only local messages match. True: the lock
+ * is held, call duo_recv_end(). False: nothing done, call duo_recv() or
  * duo_trecv().
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
@@ -114,19 +111,13 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 
 /*
  * Posts rx to ofi_duo's queue, and to the core at once, later or never. Returns
- * 0, or an error after it has released rx.
+ * 0, or an error after the release of rx.
  */
 int duo_recv_place(struct duo_rx *rx);
-/*
- * Fills in rx with the arguments "recv", except source and tag. If there are
- * several buffers, duo_recv_reserve() must have returned true.
- */
+/* Fills in rx except source and tag; before: duo_recv_reserve(). */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
-/*
- * Makes sure that there are free entries for a receive, and for its buffers if
- * there are several. Returns false if there is no memory.
- */
+/* Makes entries free for a receive and its buffers. False: no memory. */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
@@ -137,9 +128,8 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 
 /*
- * Starts to receive the local message rx, which is unexpected, unresolved or
- * claimed, into the buffers of "recv". Returns 0, or -FI_ENOMEM or -FI_EAGAIN
- * without any change.
+ * Starts to receive the local message rx (unexpected, unresolved or claimed).
+ * Returns 0, or -FI_ENOMEM or -FI_EAGAIN without change.
  */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Atomics: each call becomes one operation of near or of the core, see
- * onesided.h. A fetch-and-add of one word first tries the fast path.
- */
+/* Atomics by near or the core, see onesided.h. */
 
 #include <assert.h>
 #include <rdma/fi_atomic.h>
@@ -48,11 +45,7 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/*
- * Stores the buffers "from" in iov, with lengths in bytes. Stores at most
- * NEAR_IOV_MAX buffers; near rejects operations with more. Returns the buffers
- * for near.
- */
+/* Stores at most NEAR_IOV_MAX buffers in iov, with lengths in bytes. */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
 {
@@ -96,9 +89,8 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the descriptors of results or compare operands. If the application
- * has passed NULL, returns an array of NULL pointers, because efa reads one
- * descriptor for each buffer.
+ * Returns the descriptors; an array of NULL if the application has none,
+ * because efa reads one for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -297,10 +289,7 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 			      flags);
 }
 
-/*
- * Injects an atomic. The call of the core must be an inject call, too, because
- * fi_atomicmsg() has no flag that suppresses the completion.
- */
+/* Injects an atomic; the core has no flag of fi_atomicmsg() for that. */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,
 				 uint64_t key, enum fi_datatype datatype,

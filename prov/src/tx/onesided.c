@@ -19,10 +19,7 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest)
 	return ret ? ret : ep->tx.core ? DUO_TO_CORE : -FI_EINVAL;
 }
 
-/*
- * Warns, once for each endpoint, that later messages will not wait for an
- * operation that the core executes.
- */
+/* Warns once that later messages do not wait for operations of the core. */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
 {
@@ -39,10 +36,8 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Leaves all RMA and atomics to the core from now on, because the application
- * uses several remote buffers in one operation. Only the core can execute that
- * operation, and near would not wait for its end. The core itself keeps the
- * order.
+ * Leaves all RMA and atomics to the core from now on: one operation has several
+ * remote buffers, and near would not wait for its end.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -56,8 +51,8 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
- * True if near can execute the operation. If it is an atomic, a CPU must also
- * execute the core's atomics, so that both are atomic to each other.
+ * True if near can execute the operation. A CPU must then execute the core's
+ * atomics, too, so that both are atomic to each other.
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
@@ -90,10 +85,7 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/*
- * Returns near's flags for the operation. An atomic needs no flag for its
- * order, because the ring keeps the order of atomics.
- */
+/* Returns near's flags. The ring keeps the order of atomics. */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {
@@ -111,18 +103,15 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 
 /*
  * Decides about an operation that near has rejected with "ret". Returns
- * -FI_EAGAIN while near has earlier operations in flight that the core could
- * overtake, or while the peer may have failed. Otherwise returns DUO_TO_CORE.
+ * -FI_EAGAIN while the core could overtake near's operations, or the peer may
+ * have failed; else DUO_TO_CORE.
  */
 static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 				const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[number];
 
-	/*
-	 * no ring to the peer exists or was requested, so the core must carry
-	 * all operations, as it does for sends
-	 */
+	/* no ring to the peer: the core carries all operations, as sends */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_refuse(ep, number);
@@ -134,9 +123,8 @@ static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
 }
 
 /*
- * True if the error is reported in a completion instead of the call's result.
- * Such errors are invalid local memory, and a rejection by the target if there
- * is no core to try next.
+ * True for errors that a completion reports: invalid local memory, and a
+ * rejection by the target without a core to try next.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -146,10 +134,7 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 		 ret == -FI_EINVAL));
 }
 
-/*
- * For a core that carries nothing: returns the error of an operation that near
- * does not support. Returns 0 if near supports the operation.
- */
+/* For a core that carries nothing: returns near's error for op, or 0. */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)
 {
@@ -161,9 +146,8 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 }
 
 /*
- * Replaces the descriptors in bufs->device by near's view of device memory,
- * stored in device[]. Returns true if any buffer is device memory. Otherwise
- * sets bufs->device to NULL, and returns false.
+ * Replaces descriptors of device memory by near's view, in device[]. False: no
+ * buffer is device memory, and bufs->device is NULL.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -180,10 +164,7 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 	return any;
 }
 
-/*
- * Injects a write from device memory: copies the data to host memory first.
- * Returns as near_rma().
- */
+/* Injects a write from device memory, by a copy. Returns as near_rma(). */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
 {
@@ -198,10 +179,7 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 	return near_rma(ep->near->port, peer, &op);
 }
 
-/*
- * Passes the operation to near. Returns as near_rma(); -FI_EOPNOTSUPP for
- * atomics of device memory.
- */
+/* Passes op to near. Returns as near_rma(); -FI_EOPNOTSUPP: device atomics. */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)
 {
@@ -233,8 +211,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 	int ret = -FI_EOPNOTSUPP;
 
 	if (!peer)
-		return -FI_EAGAIN;	/* the peer failed after the route was
-					 * read */
+		return -FI_EAGAIN;	/* failed after the route was read */
 	if (ep->core.carries_nothing) {
 		ret = duo_onesided_hopeless(ep, op, quiet);
 		if (ret)

@@ -2,18 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics. Each call of libfabric describes its operation as a struct
- * near_rma_args. duo_onesided_any() passes the operation to near, or returns
- * DUO_TO_CORE, after which the caller must call the core. Keys, memory
- * addresses and descriptors are those of the core. near finds regions by the
- * core's keys, and uses descriptors of device memory only. "device" in an
- * operation's buffers has the application's descriptors until
- * duo_onesided_any() translates them. Calls of the core take no lock, because
- * the application observes the core's threading level.
+ * RMA and atomics: each call becomes a struct near_rma_args. duo_onesided_any()
+ * passes it to near, or returns DUO_TO_CORE. Keys, addresses and descriptors
+ * are the core's; near uses descriptors of device memory only, translated by
+ * duo_onesided_any(). Calls of the core take no lock: the application observes
+ * the core's threading level.
  *
- * Cost: a small write, read or fetch-and-add is written to the peer's ring by
- * inline code of some 280 instructions. Other operations take one or two more
- * calls.
+ * Cost: a small write, read or fetch-and-add: some 280 instructions inline;
+ * others: one or two more calls.
  */
 #ifndef DUO_ONESIDED_H
 #define DUO_ONESIDED_H
@@ -29,32 +25,25 @@
 
 /* Result of functions below, after which the caller must call the core. */
 #define DUO_TO_CORE 1
-/*
- * Value of near_rma_args.verb for an operation on several remote buffers, which
- * near does not support.
- */
+/* near_rma_args.verb for several remote buffers: only the core has these. */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
 extern struct fi_ops_atomic duo_atomic_ops;
 
-/*
- * Finds the core's address of *dest. Returns DUO_TO_CORE, with that address in
- * *dest, or a negative error.
- */
+/* Stores the core's address in *dest. Returns DUO_TO_CORE or an error. */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest);
 /*
- * Passes an operation to near if near can execute it. Returns 0; DUO_TO_CORE
- * with the core's address in *dest; or a negative error. flags: those of the
- * call. quiet: no completion if it succeeds. Changes *op.
+ * Passes an operation to near. Returns 0; DUO_TO_CORE with the core's address
+ * in *dest; or an error. flags: of the call. quiet: no completion on success.
+ * Changes *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * The fast path: passes an operation to near if it is small and neither a flag
- * nor an order requires more. Returns false if nothing was done. An injected
- * operation (NEAR_RMA_COPY) has no completion.
+ * The fast path: small operations without further flags or order. False:
+ * nothing was done. Injected operations (NEAR_RMA_COPY) have no completion.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,
@@ -83,10 +72,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/*
- * Must be called after an operation's call of the core, which has returned ret.
- * Counts the operation if ret is 0. Returns ret.
- */
+/* Call it after the core's call, which returned ret: counts it. Returns ret. */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {
@@ -100,9 +86,8 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the flags for a call without a flags argument that becomes a call of
- * the core with one, such as fi_writemsg(). Leaves out FI_INJECT if len is
- * above the inject size, because the core would return an error.
+ * Returns the flags of a call without such an argument, for a core's call with
+ * one. Leaves out FI_INJECT above the inject size, which the core would reject.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

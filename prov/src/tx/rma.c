@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * RMA: each call becomes one operation, which near or the core executes, see
- * onesided.h. A call with one buffer first tries the fast path.
- */
+/* RMA by near or the core, see onesided.h. */
 
 #include "tx/onesided.h"
 
@@ -57,10 +54,7 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.rma_ops, ret);
 }
 
-/*
- * Accesses one remote buffer, which has the length of msg's local buffers.
- * flags: added to the endpoint's default flags.
- */
+/* Accesses one remote buffer, as long as the local ones. flags: more flags. */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
 			   uint64_t flags)
@@ -93,10 +87,7 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/*
- * The slow path of a call with one buffer. Not inlined, so that the fast path
- * needs no stack frame.
- */
+/* The slow path for one buffer, not inlined for the fast path's frame. */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,
@@ -158,10 +149,7 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 			   NEAR_WRITE, 0, 0);
 }
 
-/*
- * The slow path of injected writes. The call of the core must be an inject
- * call, too, because fi_writemsg() has no flag that suppresses the completion.
- */
+/* The slow path of injects; fi_writemsg() has no flag for no completion. */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
 				    uint64_t raddr, uint64_t key,

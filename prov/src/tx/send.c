@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: chooses the path and passes the message to the endpoint of that path.
- * Descriptors are those of the core; a local transport gets them only to
- * recognize device memory. The application's struct fi_msg is copied, not
- * changed.
+ * Sends: chooses the path and passes the message to its endpoint. Descriptors
+ * are the core's; local transports recognize device memory by them. The
+ * application's struct fi_msg is never changed.
  */
 
 #include <rdma/fi_errno.h>
@@ -15,10 +14,7 @@
 #include "obj/ep.h"
 #include "tx/send.h"
 
-/*
- * Chooses the path anew, with the lock held on entry. On return the lock is
- * held if the path is local.
- */
+/* Chooses the path anew, with the lock held; still held on return if local. */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
 {
@@ -35,9 +31,8 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path. If the path is local, takes the domain's lock and reads the
- * route again, because another thread may have found that the peer cannot be
- * reached locally. Returns 0 or duo_route_error().
+ * Chooses the path. If local, takes the domain's lock and reads the route
+ * again, which another thread may have changed. Returns 0 or duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -56,20 +51,14 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/*
- * Adds len without a locked instruction. If two threads add at the same time,
- * one addend may be lost; the sum is a statistic.
- */
+/* Adds len without a locked instruction: races may lose an addend. */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
 			 __ATOMIC_RELAXED);
 }
 
-/*
- * Counts a send that has returned ret, and releases the lock that
- * duo_tx_begin() took. Returns ret.
- */
+/* Counts a send, which returned ret, and releases the lock. Returns ret. */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      size_t len, ssize_t ret)
 {
@@ -208,10 +197,7 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/*
- * Sends from several buffers. Returns as fi_msg(3), or -FI_EINVAL if there are
- * too many buffers or iov is NULL.
- */
+/* Sends several buffers. Returns as fi_msg(3); -FI_EINVAL: invalid buffers. */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
 	const bool flags = send.variant == DUO_SEND_FLAGS;

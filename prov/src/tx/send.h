@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends. The path to a fi_addr is one load (route.h). The endpoint of that path
- * gets the message unchanged. Lock: none over the core, the domain's over the
- * local path. RMA and atomics are in onesided.h.
- *
- * Cost: some 20 instructions more than the path's own send.
+ * Sends: the path to a fi_addr is one load (route.h). Lock: none over the core,
+ * the domain's over the local path. Cost: some 20 instructions more than the
+ * path's own send.
  */
 #ifndef DUO_SEND_H
 #define DUO_SEND_H
@@ -20,10 +18,7 @@
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
 
-/*
- * Must be called after each send, RMA operation or atomic over the core. Takes
- * no lock.
- */
+/* Call it after each operation over the core. Takes no lock. */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
 	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
@@ -43,11 +38,7 @@ ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov,
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
-/*
- * Sends one buffer on the slow path. Returns as fi_msg(3). The arguments are
- * passed in registers instead of a struct duo_send, so the caller needs no
- * stack frame.
- */
+/* Sends one buffer on the slow path, with all arguments in registers. */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
 		     uint64_t data, enum duo_send_variant variant,
@@ -65,10 +56,7 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 	return duo_route_state(word) == DUO_ROUTE_LOCAL ? word : 0;
 }
 
-/*
- * Writes a message to the peer's ring and its completion to the CQ. Returns the
- * peer, or NULL if nothing was written.
- */
+/* Writes a message to the ring, a completion to the CQ. NULL: neither. */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
 {
@@ -96,10 +84,8 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path of a send: writes a small message to the ring of a near peer if
- * the ring has a free slot. Returns the peer; the caller must then call
- * duo_send_end(). Returns NULL if nothing was done; the caller must then call
- * duo_send_one().
+ * The fast path: writes a small message to a near peer's ring. Returns the
+ * peer: call duo_send_end(). NULL: nothing was done, call duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
@@ -114,17 +100,14 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 		return NULL;
 	if (locked && near_unlikely(!duo_send_route(ep, call.dest) ||
 				    !duo_lock_try(lock)))
-		return NULL;	/* no lock is taken for the core */
+		return NULL;	/* no lock for the core */
 	peer = duo_send_put(ep, call);
 	if (locked && near_unlikely(!peer) && duo_lock_give(lock))
 		duo_lock_wake(lock, 0);
 	return peer;
 }
 
-/*
- * Ends the fast path. Consists of tail calls, so that the caller saves no
- * registers. Returns 0.
- */
+/* Ends the fast path, by tail calls that save no registers. Returns 0. */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const bool locked)
 {
