@@ -38,9 +38,8 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Never waits for the domain's lock, because a
- * thread that calls exit() might hold it, and the destructor below waits for
- * this thread.
+ * Polls until the domain stops. Only tries the domain's lock: a thread in
+ * exit() might hold it, while the destructor below waits for this thread.
  */
 static void *duo_auto_run(void *arg)
 {
@@ -70,8 +69,7 @@ static int duo_auto_create(struct duo_domain *domain)
 	sigset_t all, before;
 	int ret;
 
-	sigfillset(&all);	/* so that no signal handler of the application
-				 * runs in the thread */
+	sigfillset(&all);	/* no signal handlers of the application here */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(&domain->progress.thread, NULL, duo_auto_run,
 			     domain);
@@ -103,10 +101,7 @@ int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
 	return 0;
 }
 
-/*
- * Removes the domain from the list and ends its thread. In a child of fork()
- * there is no thread to end.
- */
+/* Removes the domain and ends its thread; a forked child has none. */
 static void duo_auto_join(struct duo_domain *domain)
 {
 	LIST_REMOVE(domain, progress.link);
@@ -126,11 +121,9 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends the threads of domains that are still open when the process exits or
- * libfabric unloads this module. After that, the core's state and the code of
- * these threads are removed. This module depends on libfabric, so its
- * destructors run before libfabric's. A child of fork() does nothing, because
- * it has no threads, and may have inherited the mutex as taken.
+ * At exit or unload, ends threads before the core's state and their code go
+ * away: this module depends on libfabric, so its destructors run first. A
+ * forked child has no threads, and may have the mutex as taken.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

@@ -2,12 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PROGRESS_AUTO, for domains of the hook only: a thread polls the endpoints
- * of the domain while the application does not. The providers ofi_duo and near
- * need no thread, because their infos have FI_PROGRESS_MANUAL.
- *
- * Cost: 100 wakeups a second for each domain, with a poll of each endpoint.
- * Lock: the domain's, during a poll.
+ * FI_PROGRESS_AUTO, for the hook's domains only: a thread polls endpoints while
+ * the application does not. Cost: 100 wakeups a second for each domain. Lock:
+ * the domain's, during a poll.
  */
 #ifndef DUO_CQ_AUTO_H
 #define DUO_CQ_AUTO_H
@@ -19,10 +16,7 @@ struct fi_info;
 
 /* True if a domain of this info must have the thread. */
 bool duo_auto_needed(const struct fi_info *info);
-/*
- * Starts the thread if duo_auto_needed(). Returns 0 or a negative error, which
- * was logged.
- */
+/* Starts the thread if duo_auto_needed(). Logs and returns an error. */
 int duo_auto_start(struct duo_domain *domain, const struct fi_info *info);
 /* Ends the thread if there is one. The domain must have no endpoints. */
 void duo_auto_stop(struct duo_domain *domain);

@@ -14,9 +14,8 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of completed operations, or of failed ones if "err", that
- * the endpoint itself has counted: receives of both paths, and sends over a
- * local transport that has no counter of its own.
+ * Returns what the endpoint itself has counted: receives of both paths, and
+ * sends over a local transport without a counter of its own.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -52,10 +51,7 @@ static void duo_cntr_ask_core(struct duo_cntr *cntr)
 	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
 }
 
-/*
- * True if this read of the counter must read the core's counter, too, which
- * polls the core. The rule is that of duo_cq_core_due().
- */
+/* True if this read must poll the core, by the rule of duo_cq_core_due(). */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -107,10 +103,7 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	return value;
 }
 
-/*
- * Adds "value" to own[err]. If "set", adds the difference between "value" and
- * the current sum, because the other addends cannot be set.
- */
+/* Adds to own[err]; "set": the difference to the present sum. */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {
@@ -269,8 +262,8 @@ free_cntr:
 }
 
 /*
- * Binds the counter to the core's endpoint, for all operations but receives,
- * because the core would count recalled receives as errors.
+ * Binds to the core's endpoint, except for receives: the core would count
+ * recalled ones as errors.
  */
 static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 {
@@ -284,10 +277,8 @@ static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. A binding to the core, or to a local
- * transport with a counter of its own, cannot be undone. So these two come
- * last, and the core comes first of the two, because the core is likelier to
- * fail. Returns 0 or a negative error.
+ * Binds on both paths. Bindings to the core or to a local transport's counter
+ * cannot be undone: they come last, the core, which is likelier to fail, first.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -304,10 +295,7 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 	return ret;
 }
 
-/*
- * Adds the endpoint's counts to the counter's own[], or subtracts them if sign
- * is -1.
- */
+/* Adds the endpoint's counts to own[], or subtracts them (sign -1). */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
 	int err;

@@ -2,14 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for counters. The same sources wake a thread as for the CQs of the
- * counter's endpoints: near's ports, and the descriptors of the core's CQs. The
- * core's counters have no descriptors. A core with manual progress counts when
- * the woken thread polls the core.
- *
- * Other threads of this process that change a count check the counters when
- * they release the domain's lock (duo_cntr_watch()). Sends over the core take
- * no lock: they call duo_cntr_rouse().
+ * Waiting for counters: the sources are those of the endpoints' CQs, near's
+ * ports and the core's CQs; the core's counters have no descriptors. Threads
+ * that change a count check counters when they release the domain's lock
+ * (duo_cntr_watch()); sends over the core, without lock, call duo_cntr_rouse().
  */
 
 #include <sched.h>
@@ -25,9 +21,8 @@
 #include "obj/forward.h"
 
 /*
- * Opens the wait objects. With FI_WAIT_UNSPEC there is a descriptor only if the
- * local transport can signal. Without a descriptor fi_cntr_wait() naps. Returns
- * 0 or a negative error.
+ * Opens the wait objects. FI_WAIT_UNSPEC: a descriptor only if the local
+ * transport can signal; else fi_cntr_wait() naps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -62,10 +57,7 @@ void duo_cntr_wait_close(struct duo_cntr *cntr)
 	duo_waiter_close(&cntr->sleeper[DUO_CNTR_FD].waiter);
 }
 
-/*
- * Adds the descriptor of the core's CQ to the counter's wait objects. Does
- * nothing if cq is NULL or has no such descriptor.
- */
+/* Adds the descriptor of the core's CQ, if cq is not NULL and has one. */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
 	int i, ret = 0;
@@ -119,10 +111,7 @@ static bool duo_cntr_signals(const struct duo_cntr *cntr,
 	return true;
 }
 
-/*
- * Posts all deferred receives of the counter's endpoints, as
- * duo_cq_before_sleep() does for a CQ. Returns 0 or -FI_EAGAIN.
- */
+/* Posts all deferred receives, as duo_cq_before_sleep(). 0 or -FI_EAGAIN. */
 static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -134,9 +123,8 @@ static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 }
 
 /*
- * True if the thread must not sleep, or must wake, because the counter has
- * changed to a value that the thread waits for, or because an endpoint has
- * deferred receives, which only a poll posts.
+ * True if the thread must not sleep: the counter has reached its value, or an
+ * endpoint has deferred receives, which only polls post.
  */
 static bool duo_cntr_due(struct duo_cntr *cntr,
 			 const struct duo_cntr_sleeper *sleeper)
@@ -154,10 +142,7 @@ static bool duo_cntr_due(struct duo_cntr *cntr,
 	return sleeper->want ? good >= sleeper->want : good != sleeper->good;
 }
 
-/*
- * Computes the attention of cntr's endpoints anew, after a change of
- * sleeper->asleep.
- */
+/* Computes attention anew after a change of sleeper->asleep. */
 static void duo_cntr_attend(struct duo_cntr *cntr)
 {
 	struct duo_cntr_bind *bind;
@@ -167,10 +152,8 @@ static void duo_cntr_attend(struct duo_cntr *cntr)
 }
 
 /*
- * The function in lock->watch. A thread that releases the domain's lock calls
- * it, because that thread may have changed a counter. Wakes the sleeping
- * threads whose counter has changed. If no thread sleeps any more, sets
- * lock->watch to NULL.
+ * lock->watch: called at the release of the domain's lock. Wakes threads whose
+ * counter has changed; without sleepers, sets lock->watch to NULL.
  */
 static void duo_cntr_watch(struct duo_lock *lock)
 {
@@ -228,14 +211,12 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 }
 
 /*
- * Prepares the sleep of a thread. Returns 0, or -FI_EAGAIN if there are events.
+ * Prepares the sleep of a thread. -FI_EAGAIN: there are events.
  *
- * Sends over the core change counts without the lock, so this is a
- * store-buffering pattern. This thread stores sleeper->asleep, then loads the
- * counts. A sender changes a count, then loads sleeper->asleep
- * (duo_cntr_rouse()). Each needs a fence between, or both could miss the store
- * of the other. A seq_cst store alone does not order the later plain loads on
- * AArch64.
+ * Store buffering, as sends over the core take no lock: this thread stores
+ * sleeper->asleep, then loads the counts; a sender changes a count, then loads
+ * it (duo_cntr_rouse()). Both need a fence: on AArch64 a seq_cst store does not
+ * order later plain loads.
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)
@@ -259,9 +240,8 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 }
 
 /*
- * Prepares the sleep of a thread. Returns 0 if any event will wake the thread,
- * -FI_EAGAIN if there are events, or -FI_ENOSYS if not all sources can wake a
- * thread. The caller must hold the lock.
+ * Prepares the sleep of a thread, with the lock. Returns 0: any event wakes it;
+ * -FI_EAGAIN: there are events; -FI_ENOSYS: a source cannot wake it.
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 				struct duo_cntr_sleeper *sleeper)
@@ -278,17 +258,14 @@ static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 	return ret ? ret : duo_cntr_arm(cntr, sleeper);
 }
 
-/*
- * Sleeps, at most until the count of successes reaches "want" or the count of
- * errors differs from "bad".
- */
+/* Sleeps until successes reach "want" or errors differ from "bad". */
 static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
 			   uint64_t want, uint64_t bad)
 {
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
 	int ret = -FI_ENOSYS;
 
-	/* several threads nap, or they would consume each other's wakeups */
+	/* several threads nap: they would consume each other's wakeups */
 	if (atomic_load(&cntr->waiting) <= 1) {
 		duo_lock(&cntr->domain->lock);
 		sleeper->want = want;
@@ -334,10 +311,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	return ret;
 }
 
-/*
- * fi_trywait() of a counter. Returns -FI_EAGAIN if the counter has changed
- * since the previous call.
- */
+/* fi_trywait(). -FI_EAGAIN: changed since the previous call. */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_FD];

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Completion queues: opening, and the slow path of reads. The fast path is in
- * read.c.
- */
+/* Completion queues: opening, slow path of reads. Fast path: read.c. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +23,9 @@
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls in a read that finds entries in the ring. Such a read needs no poll to
- * return an entry. But a program that sends or writes before each read always
- * finds an entry, and would never poll. The number of reads per poll doubles up
- * to DUO_RING_READS, and becomes 1 if DUO_RING_SLOW has passed between two
- * polls.
+ * Polls in a read that finds entries, every DUO_RING_READS-th at last: a
+ * program that sends before each read would never poll. Each read polls if
+ * DUO_RING_SLOW has passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -54,7 +49,7 @@ static inline void duo_cq_taken(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/* Releases the domain's lock and returns ret, as the tail call of a read. */
+/* Releases the domain's lock and returns ret; for tail calls. */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	struct duo_lock *lock = &cq->domain->lock;
@@ -72,10 +67,7 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 	return duo_cq_unlock(cq, count ? (ssize_t) count : -FI_EAGAIN);
 }
 
-/*
- * Reads entries of the ring. Returns their number, or -FI_EAVAIL if an error is
- * next. Releases the lock.
- */
+/* Reads the ring, releases the lock. Returns a count; -FI_EAVAIL: error. */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
 {
@@ -165,10 +157,7 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/*
- * fi_cq_strerror() for the prov_errno of the error that was read last.
- * cq->err_path is the path that reported that error.
- */
+/* fi_cq_strerror() for the error that was read last, of cq->err_path. */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {
@@ -217,9 +206,8 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ, with a wait object if cq->core_signals is set and the
- * core supports one. Otherwise clears cq->core_signals. Returns 0 or the core's
- * error.
+ * Opens the core's CQ, with a wait object if cq->core_signals; clears that if
+ * the core supports none.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
@@ -238,10 +226,7 @@ static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 	return fi_cq_open(domain, attr, core_cq, NULL);
 }
 
-/*
- * Opens the CQs of both paths. Stores the size of the core's CQ in *attr,
- * because ofi_duo's ring itself has no limit. Returns 0 or a negative error.
- */
+/* Opens both paths' CQs. *attr gets the core's size: the ring has no limit. */
 static int duo_cq_open_paths(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);

@@ -2,14 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues. progress.c polls both paths, which write completions to
- * the ring or directly to the array of the running read. cq.c and read.c read,
- * wait.c sleeps. Lock: the functions in struct fi_ops_cq take the domain's
- * lock; all other functions must be called with the lock held.
+ * Completion queues. progress.c polls both paths, which write to the ring or to
+ * the array of the running read; cq.c and read.c read, wait.c sleeps. Lock:
+ * functions in fi_ops_cq take the domain's, others need it held.
  *
- * Cost: an empty read polls shared memory. It polls the core only while the CQ
- * has a core poll budget, or while the local transport is idle, or at an
- * interval (progress.c).
+ * Cost: an empty read polls shared memory; the core only with a core poll
+ * budget, while the local transport is idle, or at an interval (progress.c).
  */
 #ifndef DUO_CQ_H
 #define DUO_CQ_H
@@ -21,17 +19,13 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
 /*
- * Opens a CQ that drops all its entries. sleeps: a thread may sleep on a
- * counter of the endpoint that uses the CQ, so the CQ needs a wait object.
- * Returns 0 or a negative error.
+ * Opens a CQ that drops its entries. sleeps: it needs a wait object, as a
+ * thread may sleep on a counter of its endpoint.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
-/*
- * cq.c: the slow path of a read. Returns as fi_cq_readfrom(3). The caller must
- * hold the lock, which duo_cq_read_all() releases.
- */
+/* cq.c: a read on the slow path, with the lock, which it releases. */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
 ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
@@ -46,8 +40,7 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 /* read.c, read_locked.c */
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked;
 
-/* progress.c */
-/* True if the CQ has a core poll budget. */
+/* progress.c: true if the CQ has a core poll budget. */
 DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 {
 	return atomic_load_explicit(&cq->core_poll_budget,
@@ -61,39 +54,24 @@ DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 }
 
 void duo_cq_progress(struct duo_cq *cq);
-/*
- * Returns the result of a read that has got no entry: -FI_EAGAIN, -FI_EAVAIL if
- * an error is next, or 0 if the caller's count was 0.
- */
+/* Returns the result without an entry: -FI_EAGAIN, -FI_EAVAIL; count 0: 0. */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /* Yields the CPU if CPUs are oversubscribed. Returns -FI_EAGAIN. */
 ssize_t duo_cq_yield(struct duo_cq *cq);
 
 /* wait.c */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
-/*
- * Adds the descriptor of the core's CQ, which must have been opened with
- * FI_WAIT_FD. Returns 0 or a negative error.
- */
+/* Adds the core's CQ, opened with FI_WAIT_FD. Returns 0 or an error. */
 int duo_cq_wait_core(struct duo_cq *cq);
-/*
- * Adds a timer if the core or the local transport has no descriptor. Returns 0
- * or a negative error.
- */
+/* Adds a timer if core or local transport have no descriptor. */
 int duo_cq_wait_timer(struct duo_cq *cq);
 struct duo_nap;
-/*
- * Sleeps in a blocking read until the CQ may have an entry. The caller must not
- * hold the lock.
- */
+/* Sleeps, without the lock, until the CQ may have an entry. */
 void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/*
- * Posts all deferred receives to the core. Returns 0, or -FI_EAGAIN if the core
- * does not accept all of them now. The caller must hold the lock.
- */
+/* Posts all deferred receives, with the lock. -FI_EAGAIN: not all accepted. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

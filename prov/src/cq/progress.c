@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Progress of a completion queue: polls the local transport and, at intervals,
- * the core. Both write completions to the ring or to the array of the running
- * read. The caller must hold the domain's lock.
+ * Progress of a CQ: polls the local transport and, at intervals, the core; both
+ * write to the ring or to the array of the running read. Needs the domain's
+ * lock.
  */
 
 #include <sched.h>
@@ -21,10 +21,9 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-#define DUO_LOCAL_IDLE 1024	/* number of polls without a local event, after
-				 * which the local transport pauses */
-#define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per poll of the local
-				 * transport in a pause */
+/* polls without a local event until the local transport pauses */
+#define DUO_LOCAL_IDLE 1024
+#define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per local poll in a pause */
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 {
@@ -34,10 +33,7 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/*
- * Matches unresolved messages, and posts deferred receives that are due. Called
- * after a poll.
- */
+/* After a poll: matches unresolved messages, posts due receives. */
 DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
 {
 	if (cq->domain->held)
@@ -53,9 +49,8 @@ DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the core. While there is a core poll budget, or
- * the local transport is idle, each poll must. Otherwise only every
- * core_poll_interval-th poll must.
+ * True if this poll must poll the core: with a core poll budget, while the
+ * local transport is idle, and every core_poll_interval-th poll.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -73,9 +68,8 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. While the local transport
- * pauses and the core is active, only every DUO_LOCAL_INTERVAL-th poll must, to
- * save time.
+ * True if this poll must poll the local transport; in a pause, while the core
+ * is active, only each DUO_LOCAL_INTERVAL-th.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -84,9 +78,9 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Counts the fast-path reads since the last full poll as polls, for the ports
- * and for the CQ. Another CQ may have polled a port in that time, but
- * duo_near_passed() never skips the poll in which the port reads its clock.
+ * Counts fast-path reads since the last full poll as polls. duo_near_passed()
+ * never skips a poll in which a port reads its clock, even if another CQ has
+ * polled it.
  */
 DUO_NOINLINE void duo_cq_settle(struct duo_cq *cq)
 {
@@ -110,10 +104,9 @@ DUO_NOINLINE void duo_cq_give(struct duo_cq *cq)
 }
 
 /*
- * Polls both paths. If cq->left is not 0, this poll comes before the next full
- * poll is due, because of deferred work or of a port's work. It then counts as
- * one of the fast-path reads. While each read must do more than poll near's
- * rings, cq->left stays 0.
+ * Polls both paths. If cq->left is not 0, deferred work or a port's work is the
+ * reason, and this counts as a fast-path read. cq->left stays 0 while each read
+ * must do more than poll near's rings.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -163,10 +156,7 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/*
- * True if CPUs were oversubscribed at the last check. Repeats the check at
- * intervals, because processes start, exit and change their CPU affinity.
- */
+/* True if CPUs were oversubscribed at the last check, repeated at intervals. */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -177,13 +167,10 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Releases the lock and yields the CPU if CPUs are oversubscribed, because the
- * sender of the next message might need this CPU. Returns -FI_EAGAIN. The
- * caller must hold no lock but the domain's. Called after many empty polls.
- *
- * If CPUs are not oversubscribed, a yield would only give unrelated processes a
- * time slice each. Without a local side there is no yield either, because the
- * core alone does not yield, and messages over the core would wait.
+ * Releases the lock, the only one held, and yields the CPU if CPUs are
+ * oversubscribed: the next sender might need it. Else it would go to unrelated
+ * processes. No yield without a local side, as the core does not yield. Returns
+ * -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

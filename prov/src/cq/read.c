@@ -2,14 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
- * not 0, a read polls only the rings of near's ports. All other reads take the
- * slow path (cq.c, progress.c). Functions that leave the fast path have the
- * same arguments as their caller, so that they are tail calls, and an empty
- * read saves no registers.
- *
- * This file is compiled twice: read_locked.c includes it for domains whose lock
- * is on.
+ * The fast path of fi_cq_read(): while duo_cq.attention is 0 and duo_cq.left is
+ * not, a read polls only the rings of near's ports. Functions that leave it
+ * have their caller's arguments, to be tail calls: an empty read saves no
+ * registers. read_locked.c includes this file for domains whose lock is on.
  */
 
 #include <rdma/fi_errno.h>
@@ -24,7 +20,7 @@
 #define DUO_NAME(name) name
 #endif
 
-/* Waits for the lock, which another thread holds; reads on the slow path. */
+/* Waits for another thread's lock; reads on the slow path. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
@@ -37,10 +33,7 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return DUO_LOCKED ? duo_lock_give_last(&cq->domain->lock, ret) : ret;
 }
 
-/*
- * Polls the active rings of a port, from the one at "at" on. Returns the number
- * of events.
- */
+/* Polls a port's active rings from "at" on. Returns the number of events. */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -57,7 +50,7 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 
 /*
  * Polls the rings of all endpoints from ep on into cq->sink, and returns the
- * result of the read. "ring" is the first ring to poll of ep; NULL: poll all.
+ * read's result. "ring": the first of ep; NULL: all.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
@@ -81,10 +74,7 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 				duo_cq_read_none(cq));
 }
 
-/*
- * Reads the ring in which a message was found. In the common case the message
- * is small, and no other ring has a message.
- */
+/* Reads the ring that has a message, usually small and the only one. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 		  struct duo_ep *ep, struct near_rx_ring *const *ring)

@@ -2,14 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for completions; cntr_wait.c is for counters. A CQ with a wait object
- * has one descriptor for all sources that can wake a thread: the descriptor of
- * the core's CQ, the descriptors of near's ports, to which peers write while a
- * port is armed, and an eventfd for other threads of this process.
- *
- * libfabric's shm and some cores cannot signal. A timer then replaces their
- * descriptors: fi_trywait(), which fi_cq(3) requires before poll(2), starts the
- * timer for wait_poll_us.
+ * Waiting for completions; counters: cntr_wait.c. A CQ's wait object has one
+ * descriptor for all sources: the core's CQ, near's ports, to which peers write
+ * while armed, and an eventfd for other threads. For sources that cannot
+ * signal, as libfabric's shm, fi_trywait() starts a timer of wait_poll_us.
  */
 
 #include <poll.h>
@@ -35,9 +31,8 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the CQ's wait object. With FI_WAIT_UNSPEC only blocking reads use it,
- * and they nap if a source cannot signal. So there is a descriptor only if the
- * local transport can signal. Returns 0 or a negative error.
+ * Opens the wait object. FI_WAIT_UNSPEC is for blocking reads only, which nap
+ * if a source cannot signal: a descriptor only if the local transport can.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -74,10 +69,7 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/*
- * fi_cq_signal(): ends a blocking read. Any thread may call it, without the
- * domain's lock.
- */
+/* Ends a blocking read; callable by any thread without lock. */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
@@ -106,9 +98,8 @@ int duo_ep_arm(struct duo_ep *ep)
 }
 
 /*
- * Ends a sleep on the endpoint's events. Wakes the other threads that sleep on
- * these events, because this thread has consumed the wakeup of the port that
- * they share.
+ * Ends a sleep. Wakes other threads on the endpoint's events: this one has
+ * consumed the port's wakeup.
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
@@ -136,10 +127,7 @@ void duo_cq_force_poll(struct duo_cq *cq)
 	duo_cq_core_active(cq);
 }
 
-/*
- * Prepares the sleep of a thread. Returns 0, -FI_EAGAIN if there are events, or
- * another error. After an error the next polls poll both paths.
- */
+/* Prepares a sleep. -FI_EAGAIN: events. Errors force polls of both paths. */
 static int duo_cq_arm(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -176,11 +164,9 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * Prepares the sleep of threads. Returns 0 if new events will wake the threads
- * that sleep on the CQ, or -FI_EAGAIN if the CQ has entries to read. In the
- * second case the descriptor stays ready, or becomes ready, because the caller
- * may read only some of the entries while other threads sleep on the
- * descriptor.
+ * Prepares the sleep of threads. Returns 0: new events wake all that sleep on
+ * the CQ; -FI_EAGAIN: there are entries, and the descriptor stays ready, as the
+ * caller may read only some while others sleep.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -216,8 +202,8 @@ void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		nap->refused = 0;
 		duo_waiter_poll(waiter, nap);
 	} else if (ret == -FI_EAGAIN && !nap->refused++) {
-		return;	/* a second -FI_EAGAIN in a row naps, because other
-			 * threads keep near busy */
+		/* nap after a second -FI_EAGAIN in a row: near is busy */
+		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {
 		sched_yield();
 	} else {
@@ -250,10 +236,7 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/*
- * fi_trywait() of one object. Passes event queues, and objects of domains that
- * the hook does not wrap, to the core.
- */
+/* fi_trywait() of one object; the core's own objects go to the core. */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)

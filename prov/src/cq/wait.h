@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Parts that waiting for completions and waiting for counters have in common:
- * wait.c.
- */
+/* What waiting for completions and for counters have in common: wait.c. */
 #ifndef DUO_CQ_WAIT_H
 #define DUO_CQ_WAIT_H
 
@@ -19,16 +16,12 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/*
- * Longest sleep, ms. It is limited because a near peer that closes its endpoint
- * does not ring the doorbell.
- */
+/* Longest sleep, ms, because a closing near peer does not ring the doorbell. */
 #define DUO_SLEEP_MS 1000
 
 /*
- * A blocking call polls for DUO_SPIN_NS, then sleeps until its wait object is
- * signaled. If a source of events cannot signal, the call instead sleeps for
- * DUO_NAP_NS between polls: it naps.
+ * A blocking call polls for DUO_SPIN_NS, then sleeps. If a source cannot
+ * signal, it naps: DUO_NAP_NS between polls.
  */
 #define DUO_SPIN_NS 50000	/* ns */
 #define DUO_NAP_NS 50000	/* ns */
@@ -37,8 +30,7 @@ struct duo_nap {
 	uint64_t start, waited;	/* start of the blocking call, and time since
 				 * its start; ns */
 	int timeout;		/* ms; negative: no timeout */
-	int refused;		/* number of attempts to sleep in a row that
-				 * returned -FI_EAGAIN */
+	int refused; /* failed attempts to sleep (-FI_EAGAIN) in a row */
 };
 
 static inline struct duo_nap duo_nap_begin(int timeout)
@@ -59,10 +51,7 @@ static inline bool duo_nap_due(const struct duo_nap *nap)
 	return nap->waited >= DUO_SPIN_NS;
 }
 
-/*
- * Returns the time left, ms, rounded up, because with 0 ms the last part of a
- * millisecond would be polled without a sleep.
- */
+/* Returns the time left, ms, rounded up so that the last ms sleeps, too. */
 static inline int duo_nap_left_ms(const struct duo_nap *nap)
 {
 	return nap->timeout - (int) (nap->waited / 1000000);
@@ -75,18 +64,13 @@ static inline void duo_nap(void)
 	nanosleep(&nap, NULL);
 }
 
-/*
- * True if the local transport can wake a sleeping thread, or if there is no
- * local transport.
- */
+/* True if the local transport can wake a thread, or there is none. */
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
- * duo_ep_arm() must be called before a sleep on events of the endpoint, and
- * duo_ep_woken() after it, with the lock held. duo_cq_arm_core() does the same
- * as duo_ep_arm() for the core's CQ. Both arm functions return 0, or -FI_EAGAIN
- * if there are events to process. The caller must then call
- * duo_cq_force_poll(), so that the next polls poll both paths.
+ * Arm the endpoint's events, or the core's CQ, before a sleep (duo_ep_woken()
+ * after it), with the lock held. Return 0; -FI_EAGAIN: events, and the caller
+ * must call duo_cq_force_poll().
  */
 int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);

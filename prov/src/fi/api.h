@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls of libfabric: one file for each class of objects, and fi_getinfo().
- * Calls that open and close objects do so on both paths; all other calls go to
- * the core. local.c opens the local side of an endpoint.
+ * libfabric's calls: one file for each class of objects, and fi_getinfo().
+ * Objects are opened and closed on both paths; other calls go to the core.
+ * local.c opens an endpoint's local side.
  *
- * Cost: on the control path; only the functions of calls*.c are called for each
- * message. Lock: a call takes the domain's lock if it accesses data of the data
- * path. local.c takes the lock of the registry's directory before the domain's.
+ * Cost: control path, except calls*.c. Lock: a call takes the domain's lock if
+ * it accesses data of the data path. local.c takes the lock of the registry's
+ * directory before the domain's.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -26,10 +26,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
-/*
- * True if an endpoint of ofi_duo provides all that the core's info promises.
- * Otherwise logs the attribute that it does not provide.
- */
+/* True if ofi_duo keeps what the core's info promises; else logs why not. */
 bool duo_info_kept(const struct fi_info *info);
 /* True if messages may be in device memory. */
 bool duo_info_device(const struct fi_info *info);
@@ -47,9 +44,8 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
- * Opens a fabric over the core's fabric "core", which the application has
- * opened and which the new fabric now owns. ops: the operations of the new
- * fabric. Returns 0 or -FI_ENOMEM.
+ * Opens a fabric over "core", which the application has opened and the new
+ * fabric owns. ops: the new fabric's. Returns 0 or -FI_ENOMEM.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
@@ -62,10 +58,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked;
 
-/*
- * calls_prefix.c: if the info has FI_MSG_PREFIX, replaces the tables that
- * duo_ep_calls() has set
- */
+/* calls_prefix.c: replaces the tables of duo_ep_calls() for FI_MSG_PREFIX. */
 void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
 /* ops.c */
@@ -90,13 +83,12 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 /*
  * local.c: if the core's addresses are names of the local transport, opens the
  * transport and makes its name the endpoint's address. duo_ep_close_local()
- * undoes this. Returns 0 or a negative error.
+ * undoes this.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side. Takes the domain's lock. Returns 0 or a negative error.
- * If the core can carry the messages, logs a warning instead of an error and
- * returns 0.
+ * Opens the local side under the domain's lock. If this fails and the core can
+ * carry messages, logs a warning and returns 0.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 void duo_ep_close_local(struct duo_ep *ep);

@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages. A call with one buffer first tries an inline fast
- * path; the slow paths are tx/send.c and rx/recv.c.
- *
- * This file is compiled twice: calls_locked.c includes it for domains whose
- * lock is on.
+ * The calls for messages: an inline fast path for one buffer; the slow paths
+ * are tx/send.c and rx/recv.c. calls_locked.c includes this file for domains
+ * whose lock is on.
  */
 
 #include "fi/api.h"

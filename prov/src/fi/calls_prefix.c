@@ -2,12 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages of an endpoint with FI_MSG_PREFIX. Each skips the
- * prefix in the application's first buffer and calls the same function of the
- * table without prefix, so neither near nor the core gets a prefix. Each
- * returns -FI_EINVAL if the first buffer is shorter than the prefix.
- *
- * Cost: one more call; for several buffers also a copy of their list.
+ * The calls for messages with FI_MSG_PREFIX. Each skips the prefix and calls
+ * the function of the table without prefix; -FI_EINVAL if the first buffer is
+ * shorter. Cost: one more call; for several buffers also a copy of their list.
  */
 
 #include <rdma/fi_errno.h>
@@ -23,10 +20,9 @@ struct duo_skipped {
 };
 
 /*
- * Copies a list of buffers without the prefix. If the first of several buffers
- * contains only the prefix, leaves that buffer out. A call without buffers,
- * such as a peek, has no prefix. Returns false if the first buffer is too
- * short.
+ * Copies a list of buffers without the prefix, and without a buffer of only the
+ * prefix. No buffers, as in a peek, have no prefix. False: the first buffer is
+ * too short.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)
@@ -49,9 +45,7 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/*
- * Defines a call with one buffer. Among its parameters must be "buf" and "len".
- */
+/* Defines a call with one buffer, whose parameters include "buf" and "len". */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \

@@ -52,10 +52,7 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	/*
-	 * only event queues are the core's own objects; the core must not get
-	 * objects of ofi_duo
-	 */
+	/* only event queues are the core's; it must not get ofi_duo's */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
@@ -114,9 +111,8 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 }
 
 /*
- * True if endpoints in two network namespaces of one host may have the same
- * address. This holds for IP addresses, and is assumed for unknown formats.
- * Such endpoints do not connect across network namespaces.
+ * True if endpoints in two network namespaces of a host may have the same
+ * address: IP, or unknown. They do not connect across namespaces.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -148,10 +144,9 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the local transport can carry messages of device memory. It must
- * support every kind of device memory that the process uses, because all
- * messages to a peer must take one path to keep their order. Over a core that
- * carries nothing there is only one path.
+ * True if the local transport supports all device memory that the process uses:
+ * all messages to a peer take one path. A core that carries nothing leaves only
+ * one.
  */
 static bool duo_domain_may_stage(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -194,10 +189,7 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	domain->device = device;
 }
 
-/*
- * Stores the fields that opened.c compares with an info. Returns 0 or
- * -FI_ENOMEM.
- */
+/* Stores the fields for opened.c. Returns 0 or -FI_ENOMEM. */
 static int duo_domain_describe(struct duo_domain *domain,
 			       const struct fi_info *info)
 {

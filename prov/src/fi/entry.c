@@ -28,10 +28,7 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/*
- * Reads a number. If the variable is set to other text, logs a warning. Returns
- * false, with *value unchanged, if there is no number.
- */
+/* Reads a number; false, with *value unchanged, if there is none. */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;
@@ -59,10 +56,7 @@ void duo_param_read_positive(const struct duo_param *param)
 		*value = DUO_PARAM_MAX;
 }
 
-/*
- * Rounds "polls" up to a power of 2, and returns the result minus 1. Returns
- * UINT32_MAX if polls is 0.
- */
+/* Rounds up to a power of 2, and subtracts 1. UINT32_MAX if polls is 0. */
 static uint32_t duo_param_mask(size_t polls)
 {
 	uint32_t mask = polls ? 0 : UINT32_MAX;

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Common functions of the entry files. A module consists of all other objects
- * and one entry file, which has the only exported symbol. entry_duo.c: the
- * fabric's provider name selects the core. entry_hook.c: the application itself
- * opens the core's fabric. entry_near.c: the core carries nothing. All other
- * symbols are hidden, so two modules in a process share nothing.
+ * Common functions of the entry files. A module has one entry file:
+ * entry_duo.c, the fabric's provider name selects the core; entry_hook.c, the
+ * application opens the core's fabric; entry_near.c, the core carries nothing.
+ * It exports one symbol, so modules in a process share nothing.
  *
  * Cost: once, when libfabric loads the module. No lock.
  */
@@ -29,9 +28,8 @@ struct duo_param {
 	const char *name;
 	enum fi_param_type type;
 	/*
-	 * address of a member of duo_params: int, size_t, or char * for a copy
-	 * of the text. The member keeps its default if the parameter is not
-	 * set.
+	 * member of duo_params: int, size_t, or char * for a copy of the text;
+	 * default if the parameter is not set
 	 */
 	void *value;
 	void (*read)(const struct duo_param *param); /* reads the value; NULL:
@@ -46,16 +44,13 @@ void duo_params_load(const struct duo_param *params, size_t count);
 /* duo_param.read of numbers: raises values below 1 to 1. */
 void duo_param_read_positive(const struct duo_param *param);
 
-/*
- * True if the running libfabric has the same public structures as the one that
- * the module was built for. Otherwise logs a warning.
- */
+/* True if libfabric's public structures are those of the build; else warns. */
 bool duo_entry_version_ok(void);
 /* Sets the functions of the provider, and returns the provider. */
 struct fi_provider *duo_entry(void);
 /*
- * Reads the parameters and returns the provider of a module whose cores are
- * providers of libfabric. NULL: the running libfabric is not supported.
+ * Reads the parameters and returns the provider, for cores that are providers
+ * of libfabric. NULL: this libfabric is not supported.
  */
 struct fi_provider *duo_entry_core(void);
 

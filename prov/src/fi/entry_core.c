@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Modules whose cores are providers of libfabric: parameters, and the check of
- * libfabric's version.
- */
+/* Modules over providers of libfabric: parameters, and the version's check. */
 
 #include <string.h>
 
@@ -74,9 +71,8 @@ static const struct duo_param duo_param_table[] = {
 };
 
 /*
- * True if the running libfabric is supported. With libfabric's shm it must be
- * the version that the module was built for, because the structures of
- * fi_peer(3) differ between minor versions.
+ * True if this libfabric is supported. With libfabric's shm it must be that of
+ * the build: structures of fi_peer(3) differ between minor versions.
  */
 static bool duo_version_ok(void)
 {

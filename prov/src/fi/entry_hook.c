@@ -3,11 +3,10 @@
 
 /*
  * The module of the hook. With FI_HOOK=duo, libfabric passes each fabric that
- * the application opens to the hook. The application gets the core's infos,
- * names and addresses, but objects of ofi_duo, from the fabric on. If near
- * cannot provide all that an info promises, a domain of that info, and all
- * objects in it, are the core's. Passive endpoints and event queues are always
- * the core's. docs/hook.md has the attributes.
+ * is opened to the hook. The application keeps the core's infos, names and
+ * addresses, and gets ofi_duo's objects. If near cannot provide what an info
+ * promises, its domain and all objects in it are the core's, as passive
+ * endpoints and event queues always are. See docs/hook.md.
  */
 
 #include "config.h"
@@ -30,16 +29,12 @@
 static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
-/*
- * True while this thread is in a call of the core. Objects that the core opens
- * in that call are not wrapped.
- */
+/* True in a call of the core: objects that it opens are not wrapped. */
 static __thread bool duo_hook_inside;
 
 /*
- * Opens a domain of ofi_duo. If that domain has no local transport, for example
- * because near cannot copy its device memory, closes it and opens a domain of
- * the core instead.
+ * Opens a domain of ofi_duo; without a local transport, as for device memory
+ * that near cannot copy, a domain of the core.
  */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
@@ -72,7 +67,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Opens a domain of the core, because only another provider passes flags. */
+/* Opens a domain of the core: only other providers pass flags. */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
@@ -115,9 +110,8 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * Wraps a fabric that the application has opened. attr contains only the core's
- * fabric; context is the core's struct fi_provider. If the result is an error,
- * the application gets the core's fabric.
+ * Wraps the core's fabric, which is all of attr; context: its struct
+ * fi_provider. After an error, the application gets the core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,
 			   struct fid_fabric **fabric, void *context)
@@ -132,10 +126,7 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/*
- * True if FI_HOOK contains the hook's name. Otherwise the hook defines no
- * parameters.
- */
+/* True if FI_HOOK contains the hook's name; else it defines no parameters. */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;
@@ -144,10 +135,7 @@ static bool duo_hook_wanted(void)
 	       strstr(hooks, DUO_HOOK);
 }
 
-/*
- * Returns a provider without getinfo, which libfabric takes for a hook. The
- * hook has the parameters of ofi_duo.
- */
+/* Returns a provider without getinfo, which libfabric takes for a hook. */
 struct fi_provider *fi_prov_ini(void)
 {
 	struct fi_provider *hook = duo_hook_wanted() ? duo_entry_core() : NULL;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Endpoints, except data transfer. The core's endpoint exists from
- * fi_endpoint() to fi_close(), the local side from fi_enable() on (local.c).
- */
+/* Endpoints: the core's part from fi_endpoint() to fi_close(), see local.c. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +34,8 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 }
 
 /*
- * Binds a CQ to the core's endpoint. Leaves out FI_SELECTIVE_COMPLETION for
- * receives, because the core must report the end of every receive.
+ * Binds a CQ to the core's endpoint, without FI_SELECTIVE_COMPLETION for
+ * receives: the core must report each receive.
  */
 static int duo_core_bind_cq(struct duo_ep *ep, struct duo_cq *cq,
 			    uint64_t flags)
@@ -78,10 +75,7 @@ static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 	duo_unlock(&ep->domain->lock);
 }
 
-/*
- * Binds a CQ. Returns -FI_EINVAL if a CQ is already bound, or cq is of another
- * domain.
- */
+/* Binds a CQ. -FI_EINVAL: already bound, or of another domain. */
 static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
 	int ret;
@@ -119,9 +113,8 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Opens a hidden CQ for sends or receives if the application has bound none.
- * Both paths need CQs, but the application may use counters, or may only send
- * or only receive.
+ * Opens a hidden CQ for sends or receives without a CQ: both paths need one,
+ * but the application may use counters, or one direction only.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -303,10 +296,9 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Closes an endpoint. Entries in the core's CQ may refer to its receives, so
- * these entries are read before the receives are freed. While ep->closing is
- * set, no message is matched. So no receive is posted to, or recalled from, a
- * closed endpoint of the core.
+ * Closes an endpoint. Reads the core's CQ before it frees the receives to which
+ * entries refer. While ep->closing is set, no message matches, so the closed
+ * endpoint of the core is not called.
  */
 static int duo_ep_close(struct fid *fid)
 {

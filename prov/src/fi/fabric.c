@@ -126,10 +126,7 @@ int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 	return 0;
 }
 
-/*
- * Opens a fabric that ofi_duo does not wrap: all its objects are the core's.
- * Returns 0 or a negative error.
- */
+/* Opens a fabric that ofi_duo does not wrap. Returns 0 or an error. */
 static int duo_fabric_open_direct(const struct fi_fabric_attr *attr,
 				  struct fid_fabric **fabric_fid,
 				  void *context)

@@ -32,10 +32,7 @@ static enum fi_ep_type duo_hints_type(const struct fi_info *hints)
 		       hints->ep_attr->type : FI_EP_RDM;
 }
 
-/*
- * Sets the provider name in the hints to the core, and the endpoint type to
- * FI_EP_RDM. Returns 0 or -FI_ENOMEM.
- */
+/* Sets the core's name and FI_EP_RDM in the hints. Returns 0 or -FI_ENOMEM. */
 static int duo_hints_name(struct fi_info *hints, const char *core)
 {
 	if (!hints->fabric_attr)
@@ -50,10 +47,7 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 	return hints->fabric_attr->prov_name ? 0 : -FI_ENOMEM;
 }
 
-/*
- * Returns the core's infos for these hints, which contain the core's name;
- * NULL: none.
- */
+/* Returns the core's infos for hints with its name; NULL: none. */
 static struct fi_info *duo_ask_core(const struct duo_query *query,
 				    const struct fi_info *hints)
 {
@@ -90,8 +84,8 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 }
 
 /*
- * Removes the name of the core if the module has only one core, because
- * libfabric sets the module's own name in its place.
+ * Removes the core's name if the module has only one core: libfabric sets the
+ * module's name there.
  */
 static void duo_info_conceal(struct fi_info *info)
 {
@@ -101,10 +95,7 @@ static void duo_info_conceal(struct fi_info *info)
 	info->fabric_attr->prov_name = NULL;
 }
 
-/*
- * Appends the infos in the list that ofi_duo can use at *tail, and frees the
- * others. Returns the new tail.
- */
+/* Appends usable infos at *tail, frees the others. Returns the new tail. */
 static struct fi_info **duo_select(struct fi_info *list,
 				   const struct duo_query *query,
 				   const char *core, bool direct,
@@ -153,9 +144,8 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 }
 
 /*
- * Appends infos of fabrics that ofi_duo does not wrap (duo_traits_direct()).
- * Their fids in the hints are the core's own and stay unchanged. If the hints
- * contain a fid of ofi_duo, appends nothing.
+ * Appends infos of fabrics that ofi_duo does not wrap (duo_traits_direct()),
+ * with the core's own fids; nothing if the hints contain a fid of ofi_duo.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -178,11 +168,9 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * Returns the names of the requested stacks of providers, separated by commas.
- * They are from the hints, else from FI_PROVIDER, else the core of the fabric
- * in the hints, else from the parameter "cores". Sets *named to true if they
- * are from the hints or FI_PROVIDER. The caller must free the string. NULL: no
- * memory.
+ * Returns the requested stacks of providers, separated by commas, which the
+ * caller frees: of the hints, FI_PROVIDER, the fabric in the hints, or the
+ * parameter "cores". *named: of one of the first two. NULL: no memory.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -201,10 +189,7 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 					     duo_params.cores);
 }
 
-/*
- * Returns the core of a stack; NULL: the stack is not one of this module.
- * named: as in duo_wanted(). The caller must free the string.
- */
+/* Returns the core of a stack, to be freed; NULL: not of this module. */
 static char *duo_wanted_core(const char *stack, bool named)
 {
 	if (!named)
@@ -215,10 +200,7 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/*
- * Appends the infos of one core. Appends infos of fabrics that are not wrapped
- * only if the core has no other infos. Returns the new tail.
- */
+/* Appends a core's infos; those not wrapped only if it has no others. */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)
@@ -228,10 +210,7 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	if (query->opened.fabric &&
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
-	/*
-	 * efa ignores the name of the fabric in the hints, and libfabric
-	 * filters infos by this name only at the end
-	 */
+	/* efa ignores the fabric name, and libfabric filters at the end */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
 	return end == tail ? duo_getinfo_direct(query, core, tail) : end;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Translation between ofi_duo's fi_info and the core's, and the limits that
- * hold for both paths. Pure: calls no provider.
- */
+/* Translation of fi_info, to and from the core's. Pure: calls no provider. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,9 +32,8 @@
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the core's name in a provider name: "tcp;ofi_rxm" for
- * "tcp;ofi_rxm;ofi_duo". The caller must free it. NULL: the name does not end
- * in ";ofi_duo" or names no core, or there is no memory.
+ * Returns the core's name, "tcp;ofi_rxm" for "tcp;ofi_rxm;ofi_duo", for the
+ * caller to free. NULL: no core, or no memory.
  */
 char *duo_core_name(const char *prov_name)
 {
@@ -62,10 +58,7 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/*
- * Removes FI_MSG_PREFIX from an info, because neither path gets the prefix
- * (calls_prefix.c).
- */
+/* Removes FI_MSG_PREFIX: neither path gets the prefix (calls_prefix.c). */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -78,10 +71,9 @@ static void duo_info_unprefix(struct fi_info *info)
 }
 
 /*
- * Returns the info for the core that corresponds to an info of ofi_duo; NULL:
- * no memory. The new info lacks ofi_duo's fids. It also lacks FI_LOCAL_COMM and
- * FI_MULTI_RECV, because ofi_duo itself carries local messages, and posts
- * single receives to the core.
+ * Returns the core's info for one of ofi_duo; NULL: no memory. It lacks
+ * ofi_duo's fids, FI_LOCAL_COMM and FI_MULTI_RECV: ofi_duo carries local
+ * messages and posts single receives.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -169,9 +161,8 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts an info of the core to the attributes that ofi_duo supports. If the
- * info has neither FI_MSG nor FI_TAGGED, the core's limits, orders and progress
- * stay. Returns 0; -FI_ENODATA: ofi_duo cannot use the info.
+ * Restricts an info to what ofi_duo supports; without FI_MSG and FI_TAGGED, the
+ * core's limits, orders and progress stay. Returns 0; -FI_ENODATA: unusable.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -182,10 +173,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/*
-	 * FI_REMOTE_COMM only if the core has it, because over the loopback
-	 * device no core reaches another host
-	 */
+	/* FI_REMOTE_COMM only if the core has it, unlike over loopback */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -197,10 +185,7 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
-/*
- * Fields that duo_info_restrict() lowers, and for which ofi_duo has no
- * substitute.
- */
+/* Fields that duo_info_restrict() lowers without a substitute. */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -216,9 +201,8 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities that cores report for each domain. They matter only to
- * applications that make the corresponding calls, which ofi_duo rejects. So
- * ofi_duo can serve a domain without them.
+ * Capabilities of domains that only matter to calls that ofi_duo rejects: it
+ * can serve a domain without them.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
@@ -231,10 +215,7 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/*
- * True if ofi_duo supports all of an info. ours: a copy of the info, which this
- * function restricts.
- */
+/* True if ofi_duo supports all of an info. ours: a copy, to be restricted. */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -320,10 +301,7 @@ bool duo_info_device(const struct fi_info *info)
 	return info->caps & FI_HMEM;
 }
 
-/*
- * Removes FI_HMEM from an info unless the hints request it, because domains
- * with FI_HMEM have no fast path (duo_ep_attend()).
- */
+/* Removes FI_HMEM unless requested, because it disables fast paths. */
 static void duo_info_unask_device(struct fi_info *info,
 				  const struct fi_info *hints)
 {
@@ -351,10 +329,7 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 			hints->rx_attr->msg_order : 0);
 }
 
-/*
- * True if messages and RMA keep their order, because near keeps it or because
- * there is only one path.
- */
+/* True if messages and RMA keep their order, as near or the only path does. */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =
@@ -368,10 +343,9 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Removes orders between messages and RMA, and FI_FENCE, unless the hints
- * request them, because they cost time on the local path, or disable that path.
- * If near keeps these orders and the hints request no order at all, the orders
- * stay, as in an info of another provider.
+ * Removes orders between messages and RMA, and FI_FENCE, unless requested: they
+ * slow or disable the local path. If near keeps them and the hints request no
+ * order, they stay, as in other providers.
  */
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)
@@ -410,9 +384,9 @@ static const struct duo_hint duo_info_fields[] = {
 };
 
 /*
- * Checks that an info still satisfies the hints after its restriction. Returns
- * 0 or -FI_ENODATA. Sets the AV type and threading level to those that the
- * hints request, because ofi_duo supports all of them.
+ * Checks that an info satisfies the hints after its restriction: 0 or
+ * -FI_ENODATA. Sets the AV type and threading level of the hints, all of which
+ * are supported.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {

@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The local side of an endpoint. fi_enable() opens all of it and then publishes
- * it in the registry. If a step fails, the core carries all messages.
+ * An endpoint's local side: fi_enable() opens it, then publishes it in the
+ * registry. If a step fails, the core carries all messages.
  *
- * Several processes may start at the same time. If space is lacking, or the
- * name of the record is in use, a process starts once more, with the
- * directory's lock held alone and after a sweep. If duo_transport.alone is set,
- * each start is made that way.
+ * Processes may start at the same time. If space is lacking, or the record's
+ * name is in use, a process starts again with the directory's lock alone, after
+ * a sweep; always so if duo_transport.alone is set.
  */
 
 #include <errno.h>
@@ -42,8 +41,8 @@ static int duo_local_reserve(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side. Writes a record unless the endpoint's address is the
- * transport's name. Returns 0, or an error after undoing all steps.
+ * Opens the local side, with a record unless its address is the transport's
+ * name. Undoes all steps after an error.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
@@ -122,10 +121,7 @@ static const char *duo_local_remedy(int ret)
 	}
 }
 
-/*
- * Logs why there is no local side. live: number of this user's other live
- * endpoints; 0: not counted.
- */
+/* Logs why there is no local side. live: other endpoints; 0: not counted. */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
 	const struct duo_transport *peer = ep->domain->peer;
@@ -153,9 +149,8 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side with the directory's lock held together with other
- * processes. Takes that lock before the domain's. If a stopped process does not
- * release the directory's lock, opens without it. Returns 0 or a negative
+ * Opens the local side with the directory's lock shared, taken before the
+ * domain's; without it if a stopped process holds it. Returns 0 or a negative
  * error.
  */
 static int duo_local_open_together(struct duo_ep *ep)
@@ -172,10 +167,7 @@ static int duo_local_open_together(struct duo_ep *ep)
 	return ret;
 }
 
-/*
- * Opens the local side with the directory's lock held alone, after a sweep.
- * Stores the number of live endpoints in *live. Returns 0 or a negative error.
- */
+/* Opens the local side with the directory's lock alone, after a sweep. */
 static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 {
 	int ret, lock;
@@ -189,10 +181,7 @@ static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 	return ret;
 }
 
-/*
- * True if the local side keeps the order of messages and RMA that the
- * application requested. Otherwise logs a warning.
- */
+/* True if the local side keeps the order that was requested; else warns. */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions. Each is registered with the core. Device memory is prepared
- * for copies (device/device.h). near's region table lists the region under the
- * core's key, for RMA of local peers (transport/near/onesided.h). Key and
- * descriptor are the core's, so descriptors are passed to the core unchanged.
- * The fid is ofi_duo's, because the region is bound to endpoints of ofi_duo.
+ * Memory regions, registered with the core, with its key and descriptor. Device
+ * memory is prepared for copies (device/device.h). near's region table lists
+ * them for RMA of local peers (transport/near/onesided.h). The fid is
+ * ofi_duo's, to be bound to its endpoints.
  */
 
 #include <stdlib.h>
@@ -50,9 +49,8 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter for remote accesses. Only the core's counter counts remote
- * accesses. So from now on the core must carry all accesses to the region.
- * Returns 0 or a negative error.
+ * Binds a counter for remote accesses. Only the core's counts them, so from now
+ * on the core carries all accesses to the region.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)
@@ -67,17 +65,13 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 		duo_lock(&cntr->domain->lock);
 		cntr->of_region = true;
 		duo_unlock(&cntr->domain->lock);
-		duo_cntr_wake(cntr);	/* threads that sleep on the counter
-					 * must nap from now on */
+		duo_cntr_wake(cntr); /* sleeping threads must nap from now on */
 		mr->region.access = 0;
 	}
 	return ret;
 }
 
-/*
- * fi_mr_bind(): binds to an endpoint (FI_MR_ENDPOINT), or to a counter of
- * remote accesses.
- */
+/* Binds to an endpoint (FI_MR_ENDPOINT), or to a counter of remote accesses. */
 static int duo_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct duo_mr *mr = duo_mr_of(fid);

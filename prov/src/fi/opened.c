@@ -90,10 +90,7 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
 			opened->domain->path_domain[FI_DUO_CORE];
 }
 
-/*
- * True if the info belongs to this fabric. A module that has only one core
- * leaves the provider name out of its infos.
- */
+/* True if the info is this fabric's. Its provider name may be missing. */
 static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 				 const struct fi_fabric_attr *attr)
 {
@@ -103,10 +100,7 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/*
- * True if a domain with the threading level "has" satisfies an info with the
- * level "needs".
- */
+/* True if the threading level "has" satisfies "needs". */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -119,10 +113,9 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 }
 
 /*
- * True if an endpoint of this info can be opened in the domain. If the core's
- * info contains the domain, the core has added the capabilities of the info to
- * the domain. FI_HMEM is the exception: it must have been requested when the
- * domain was opened, because the local transport was chosen without it.
+ * True if an endpoint of this info can be opened in the domain. A core that
+ * returns its domain in the info has added capabilities, but FI_HMEM: the local
+ * transport was chosen without it.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -139,10 +132,7 @@ static bool duo_opened_is_domain(const struct duo_domain *domain,
 	       !(domain->mr_mode & ~attr->mr_mode);
 }
 
-/*
- * Returns the oldest fabric that the info belongs to, which is the last one in
- * the list; NULL: none.
- */
+/* Returns the oldest fabric of the info, the last in the list; NULL: none. */
 static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 {
 	struct duo_fabric *fabric, *first = NULL;
@@ -155,9 +145,8 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 }
 
 /*
- * Returns the oldest domain for an info, if the hints contain no domain; NULL:
- * none. The domain's mr_mode must be the info's, because the application has
- * not chosen the domain.
+ * Returns the oldest domain for an info, if the hints have none; NULL: none.
+ * Its mr_mode must be the info's: the application has not chosen the domain.
  */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,

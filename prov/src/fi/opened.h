@@ -2,12 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The open fabrics and domains of this process. fi_getinfo() translates between
- * fids of ofi_duo, which the application has, and those of the core:
- * fi_fabric(3) and fi_domain(3) let hints and infos contain fids.
- *
- * Cost: on the control path, a walk through the lists. Lock: a mutex of its
- * own; no other lock is taken while it is held.
+ * The open fabrics and domains, for fi_getinfo(): hints and infos may contain
+ * fids, which it translates. Cost: a walk through the lists. Lock: a mutex,
+ * held without other locks.
  */
 #ifndef DUO_OPENED_H
 #define DUO_OPENED_H
@@ -30,10 +27,7 @@ void duo_opened_domain(struct duo_domain *domain);
 void duo_closed_fabric(struct duo_fabric *fabric);
 void duo_closed_domain(struct duo_domain *domain);
 
-/*
- * Returns the open objects with fids in the hints. Compares addresses only, so
- * it never reads a fid that is not ofi_duo's.
- */
+/* Returns the open objects in the hints, without access to foreign fids. */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
 /* True if all fids in the hints are ofi_duo's. Otherwise logs a message. */
 bool duo_opened_ours(const struct duo_opened *opened);
@@ -42,9 +36,8 @@ bool duo_opened_ours(const struct duo_opened *opened);
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Replaces the core's fids in an info by fids of ofi_duo, or by NULL if no open
- * object fits. Returns false if the info does not belong to the objects in the
- * hints.
+ * Replaces the core's fids in an info by ofi_duo's, or NULL. False: the info is
+ * not of the objects in the hints.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

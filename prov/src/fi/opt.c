@@ -12,10 +12,7 @@
 
 #define DUO_MIN_MULTI_RECV 64	/* used if the core has no default; bytes */
 
-/*
- * Sets the default flags of receives. The core does not get FI_MULTI_RECV,
- * because ofi_duo posts single receives to it (rx/multi.c).
- */
+/* Sets receives' default flags, for the core without FI_MULTI_RECV. */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
 	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
@@ -33,10 +30,7 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 	return ret;
 }
 
-/*
- * FI_SETOPSFLAG. Transmit flags can be changed only before fi_enable(), which
- * passes them to the local transport. Returns 0 or a negative error.
- */
+/* FI_SETOPSFLAG. fi_enable() passes transmit flags on: no change after it. */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
 	uint64_t core_flags = *flags & ~FI_MULTI_RECV;
@@ -58,10 +52,7 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 	return 0;
 }
 
-/*
- * Sets the options of a new endpoint. The core's FI_OPT_MIN_MULTI_RECV is the
- * default, although the core itself never uses it.
- */
+/* Sets a new endpoint's options; FI_OPT_MIN_MULTI_RECV is the core's. */
 void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
 	size_t len = sizeof(ep->multi.min_room);
@@ -131,9 +122,8 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * FI_OPT_CUDA_API_PERMITTED. The core must accept the value as well. In ofi_duo
- * only near calls CUDA, for messages of device memory. Returns 0 or a negative
- * error.
+ * FI_OPT_CUDA_API_PERMITTED, which the core must accept, too. In ofi_duo only
+ * near calls CUDA, for device memory.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
@@ -158,9 +148,8 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 }
 
 /*
- * Requests that blocks of 128 bytes arrive in order. near may copy in any
- * order, so the endpoint will have no local side. Returns 0 or a negative
- * error.
+ * Requests blocks of 128 bytes in order: near may copy in any order, so there
+ * will be no local side.
  */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The operations of rdma/fi_duo.h, and the statistics that are printed when an
- * endpoint closes.
- */
+/* The operations of rdma/fi_duo.h; statistics at an endpoint's close. */
 
 #include <inttypes.h>
 #include <stdio.h>
