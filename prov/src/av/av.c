@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors: inserts and removes addresses in the core's AVs (av_core.c)
- * and in the maps of endpoints with a local side (map.c). All AVs of the core
- * are of type FI_AV_TABLE, in which a fi_addr is an index. An application with
- * FI_AV_MAP must treat the fi_addr as opaque.
+ * Address vectors: inserts into the core's AVs (av_core.c) and the maps of
+ * local sides (map.c). The core's AVs are of type FI_AV_TABLE; with FI_AV_MAP a
+ * fi_addr is opaque anyway.
  */
 
 #include <stdlib.h>
@@ -31,10 +30,7 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_REMOVE(ep, av_link);
 }
 
-/*
- * Returns the array for the results of an insert: addr, or a new array if addr
- * is NULL. The caller must free *own. Returns NULL if there is no memory.
- */
+/* Returns addr, or a new array *own to be freed; NULL: no memory. */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
 {
@@ -51,8 +47,7 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 
 /*
  * Completes an insert into the lead, which has returned "ret". Returns the
- * result of the application's call: the number of addresses inserted, or an
- * error.
+ * number of addresses inserted, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)

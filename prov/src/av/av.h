@@ -2,19 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors, and which of their addresses are local. av.c has the
- * application's calls. av_core.c maintains the core's AVs that belong to one AV
- * of ofi_duo. map.h has the local addresses of an endpoint, route.h the choice
- * of a path. docs/address-vectors.md has the rules.
+ * Address vectors, and which addresses are local. av.c has the application's
+ * calls, av_core.c the core's AVs, map.h an endpoint's local addresses, route.h
+ * the choice of a path. Rules: docs/address-vectors.md.
  *
- * Cost: one load for each send (route.h). Each inserted address is looked up in
- * the registry; a call with many addresses reads the directory once
- * (registry.h). Memory for each fi_addr in use: 16 bytes and the bytes of its
- * address, 12 bytes for each endpoint, and 13 bytes for each endpoint with a
- * local side, which takes 32 KiB for peer indexes as well. Lock: the
- * application's calls take the domain's lock, all other functions must be
- * called with the lock held. Only senders read the route words without the
- * lock.
+ * Cost: one load per send (route.h); a registry lookup per inserted address.
+ * Memory per fi_addr: 16 bytes and its address, 12 bytes per endpoint, 13 more
+ * and 32 KiB in all per local side. Lock: the application's calls take the
+ * domain's, others need it held; senders read route words without it.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -32,9 +27,8 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 
 /*
- * All functions below must be called with the domain's lock held.
- * duo_av_add_ep() adds an endpoint that has a record and a map, and looks up
- * all addresses.
+ * All below need the domain's lock. duo_av_add_ep() adds an endpoint with
+ * record and map, and looks up all addresses.
  */
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
@@ -43,24 +37,17 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
 void *duo_av_reserve(size_t bytes);
 int duo_core_av_open(struct duo_av *av, void *context);
 int duo_core_av_close(struct duo_core_av *core);
-/*
- * Binds an AV of the core to the endpoint: the lead if it is unused, else a new
- * AV. Returns 0 or a negative error.
- */
+/* Binds the lead to the endpoint if unused, else a new AV of the core. */
 int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
-/*
- * Inserts all addresses into the endpoint's AV of the core. Must be called when
- * the core's endpoint is enabled. Returns 0 or a negative error.
- */
+/* Inserts all addresses into ep's AV of the core, at the core's fi_enable(). */
 int duo_core_av_fill(struct duo_ep *ep);
-/* Must be called after the core's endpoint was closed. */
+/* After the close of the core's endpoint. */
 void duo_core_av_unbind(struct duo_ep *ep);
 /*
- * Inserts addresses, which the lead has already accepted, into the other AVs of
- * the core. addr[]: the lead's fi_addr, which the function replaces by
- * ofi_duo's. bytes: the addresses themselves; NULL: not available. If an AV
- * rejects an address, the address is removed from all AVs, and err[i] is set to
- * the error unless err is NULL. Returns the number of rejected addresses.
+ * Inserts addresses that the lead has accepted into the core's other AVs.
+ * addr[]: in: the lead's fi_addr, out: ofi_duo's. bytes: the addresses, or
+ * NULL. A rejected address is removed from all; err[i] gets the error, unless
+ * err is NULL. Returns the number rejected.
  */
 size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 			 const void *bytes, size_t count, int *err);

@@ -2,18 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core's AVs that belong to one AV of ofi_duo. Each endpoint has an AV of
- * the core to itself, because efa of libfabric 2.0 and 2.1 can bind an AV to
- * only one endpoint, once. All AVs in the list av->cores have the same
- * addresses. An address is inserted into the first AV, the lead. The other AVs
- * get the bytes that the lead returns for the address.
+ * The core's AVs of one AV of ofi_duo: one for each endpoint, because efa of
+ * libfabric 2.0 and 2.1 can bind an AV only once. All have the same addresses:
+ * the first, the lead, gets an address; others get the bytes that the lead
+ * returns for it.
  *
- * The AVs may have different fi_addr for one address, because efa also assigns
- * fi_addr to unknown senders and reuses those of removed addresses. The route
- * word contains the core's fi_addr minus ofi_duo's, so a send translates
- * without cost. core->fi_addr[] translates the source of a message back.
- *
- * Lock: the caller must hold the domain's.
+ * Their fi_addr may differ, because efa assigns some to unknown senders and
+ * reuses others. The route word has the difference to ofi_duo's;
+ * core->fi_addr[] translates back. Lock: the domain's.
  */
 
 #include <inttypes.h>
@@ -52,10 +48,7 @@ static void duo_core_av_free(struct duo_core_av *core)
 	free(core);
 }
 
-/*
- * Opens an AV of the core, without addresses and in no list, as *opened.
- * Returns 0 or a negative error.
- */
+/* Opens an empty AV of the core, in no list. Returns 0 or an error. */
 static int duo_core_av_open_one(struct duo_av *av, void *context,
 				struct duo_core_av **opened)
 {
@@ -113,9 +106,8 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 }
 
 /*
- * Removes addr from the AV, if the AV has it. The offset stays in the route
- * word, because a posted receive may name addr, and must not come to name
- * another address of the core.
+ * Removes addr from the AV. The offset stays in the route word: a posted
+ * receive with addr must not name another address.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -137,10 +129,7 @@ static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			 fi_strerror(-ret));
 }
 
-/*
- * Inserts one address into an AV other than the lead. Returns 0 or a negative
- * error.
- */
+/* Inserts one address into an AV other than the lead. */
 static int duo_core_av_copy(struct duo_core_av *core,
 			    const struct duo_av_addr *from, fi_addr_t addr)
 {
@@ -162,10 +151,7 @@ static int duo_core_av_copy(struct duo_core_av *core,
 	return 0;
 }
 
-/*
- * Returns ofi_duo's fi_addr for a new address: core_addr if it is free, else
- * the lowest fi_addr that is free.
- */
+/* Returns ofi_duo's fi_addr: core_addr if free, else the lowest free one. */
 static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 				    fi_addr_t core_addr)
 {
@@ -179,10 +165,9 @@ static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 }
 
 /*
- * Stores the bytes of an address: those that the lead returns for core_addr,
- * else "bytes" from the insert. ofi_rxd, for example, returns no bytes before
- * the first message. If there are neither, only the lead has the address.
- * Returns 0 or -FI_ENOMEM.
+ * Stores the bytes that the lead returns for core_addr, else those of the
+ * insert: ofi_rxd returns none before the first message. Without either, only
+ * the lead has the address. Returns 0 or -FI_ENOMEM.
  */
 static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
 			    fi_addr_t core_addr, const void *bytes)
@@ -216,9 +201,8 @@ void duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 }
 
 /*
- * Stores a new address, which the lead has as core_addr, under ofi_duo's addr,
- * and inserts it into all other AVs. If one AV rejects the address, removes the
- * address from all. Returns 0 or a negative error.
+ * Stores the lead's core_addr under ofi_duo's addr, and inserts it into all
+ * other AVs; removes it from all if one rejects it. Returns 0 or an error.
  */
 static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 			   fi_addr_t addr, const void *bytes)
@@ -240,10 +224,7 @@ static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 	return 0;
 }
 
-/*
- * Replaces *addr, the lead's fi_addr of an inserted address, by ofi_duo's
- * fi_addr. Returns 0 or a negative error.
- */
+/* Replaces *addr, the lead's fi_addr, by ofi_duo's. Returns 0 or an error. */
 static int duo_core_av_take(struct duo_av *av, fi_addr_t *addr,
 			    const void *bytes)
 {
@@ -326,9 +307,8 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 }
 
 /*
- * Adds an AV that has all addresses to av->cores. Closes the lead if no
- * endpoint is bound to it, because efa inserts addresses for the endpoint of
- * the AV.
+ * Adds an AV with all addresses to av->cores. Closes an unbound lead: efa
+ * inserts addresses for an AV's endpoint.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {
@@ -339,10 +319,7 @@ static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 		duo_core_av_discard(av, lead);
 }
 
-/*
- * Inserts all addresses into an AV of the core. If the AV rejects an address,
- * removes all others from the AV. Returns 0 or the error.
- */
+/* Inserts all addresses into an AV of the core; none after an error. */
 static int duo_core_av_copy_all(struct duo_av *av, struct duo_core_av *core)
 {
 	fi_addr_t addr;

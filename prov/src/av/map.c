@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: looks up addresses in the registry, connects peers to
- * get their index at the local transport, and sets routes and sources. Lock:
- * the caller must hold the domain's.
+ * An endpoint's map: looks up addresses in the registry, connects peers for
+ * their peer index, sets routes and sources. Lock: the domain's, held by the
+ * caller.
  */
 
 #include <inttypes.h>
@@ -94,10 +94,7 @@ static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 	return FI_ADDR_UNSPEC;
 }
 
-/*
- * If addr is the source of messages from the peer "number", makes another
- * address of that peer the source.
- */
+/* Replaces addr as the source of a peer's messages by another address. */
 static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
 			     fi_addr_t number)
 {
@@ -113,10 +110,7 @@ void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
 		ep->domain->peer->watch(ep, duo_route_number(word));
 }
 
-/*
- * Warns that the peer at addr accepts no RMA, which the requested order needs.
- * Warns once for each endpoint, because many peers may have this reason.
- */
+/* Warns, once per endpoint, that the peer's lack of RMA breaks the order. */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (ep->map->no_order)
@@ -132,9 +126,8 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Sets the peer index and the route of an address, and makes the address the
- * source of the peer's messages if the peer has no other address. If reason is
- * not FI_DUO_OK, the route is the core's.
+ * Sets peer index and route of an address, and makes it the peer's source if
+ * that has none. reason not FI_DUO_OK: the core's route.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 			 enum fi_duo_reason reason)
@@ -171,8 +164,8 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 }
 
 /*
- * Finds the local transport's name of the process that has this address.
- * Returns FI_DUO_OK, or the reason why there is no name.
+ * Finds an address's name at the local transport. Returns FI_DUO_OK or a
+ * reason.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *index,
@@ -208,10 +201,9 @@ static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local, the address gets a peer index,
- * becomes the source of earlier messages of that process, and gets a local
- * route unless its path was already decided. Returns FI_DUO_OK, or the reason
- * why the address is not local.
+ * Looks up an address. If local, it gets a peer index, becomes the source of
+ * earlier messages, and has a local route unless its path was decided. Returns
+ * FI_DUO_OK or why not.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -256,10 +248,9 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the peer index from an address, because its process has failed or
- * cannot be reached. An address of the core may belong to another process
- * later, so its path becomes undecided. A name of the local transport never
- * belongs to another process, so its path becomes the core's.
+ * Removes the peer index of a failed or unreachable process. A core's address,
+ * which another process may get, becomes undecided; a name of the local
+ * transport becomes the core's.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -339,9 +330,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the index of the first address to look up. Processes that start
- * together insert the same addresses. Each process begins with a different one,
- * so that they do not contend for the records.
+ * Returns the index of the first address to look up, different in each process:
+ * they start together, with the same addresses.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -382,9 +372,8 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * True if the address still belongs to the process that it is mapped to. A
- * later process gets the address only after the previous one has ended. The
- * transport's lives() is then false.
+ * True if the address still is of the process that it is mapped to: another
+ * gets it only after its end, when lives() is false.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -395,10 +384,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * See map.h. Called when the endpoint starts, and after a message from a source
- * without a fi_addr. That source may have been published since the last scan,
- * or may have got the address of a failed process. Paths that have been chosen
- * for sends do not change.
+ * At the endpoint's start, and after a message without a known source, which
+ * may have been published since, or have the address of a failed process.
+ * Decided paths do not change.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -421,10 +409,7 @@ void duo_map_scan(struct duo_ep *ep)
 	duo_map_plan(ep);
 }
 
-/*
- * Removes an address from the map. The peer keeps its index, by which the local
- * transport finds the sender of messages that are still queued.
- */
+/* Removes an address. The peer keeps its index, for queued messages. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);

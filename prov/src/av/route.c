@@ -15,8 +15,8 @@ int duo_ep_early(struct duo_ep *ep)
 
 /*
  * Chooses the path at the first send to an address. Returns a route without an
- * endpoint if the address is invalid, if its process has exited, or if the
- * endpoint is not enabled.
+ * endpoint if the address is invalid, its process has exited, or the endpoint
+ * is not enabled.
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -54,10 +54,8 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	if (reason == FI_DUO_DEAD)
 		return -FI_ECONNRESET;
 	/*
-	 * The reason may no longer be FI_DUO_DEAD, because another thread has
-	 * meanwhile found a new process at the address. Then the caller can
-	 * repeat the send: -FI_EAGAIN. If the core carries nothing, the address
-	 * has no path.
+	 * no longer FI_DUO_DEAD: another thread has found a new process, so the
+	 * caller may repeat the send; a core that carries nothing has no path
 	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The only place where senders choose the path: translates a fi_addr to an
- * endpoint and an address for that endpoint. Cost: one array load; the first
- * send to an address also looks the address up in the registry.
+ * The only choice of paths for sends: from fi_addr to an endpoint and its
+ * address. Cost: one load; the first send to an address also a registry lookup.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -36,10 +35,7 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 	return (enum duo_route_state) (word & 3);
 }
 
-/*
- * True if the local transport has an index for the address. The path may still
- * be the core's.
- */
+/* True if the address has a peer index; its path may be the core's. */
 static inline bool duo_route_mapped(uint64_t word)
 {
 	return word >> DUO_ROUTE_NUMBER_SHIFT;
@@ -65,10 +61,7 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 	       DUO_ROUTE_NUMBER_BITS;
 }
 
-/*
- * Returns the bits of a route word that contain the core's fi_addr minus
- * ofi_duo's; all other bits are 0.
- */
+/* Returns the bits with the core's fi_addr minus ofi_duo's. */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
 	return word << DUO_ROUTE_NUMBER_BITS >>
@@ -109,10 +102,7 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
-/*
- * Logs a warning about a data transfer call before fi_enable(), once for each
- * endpoint. Returns -FI_EOPBADSTATE.
- */
+/* Warns once per endpoint of a transfer before fi_enable(): -FI_EOPBADSTATE. */
 int duo_ep_early(struct duo_ep *ep);
 
 static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
@@ -134,10 +124,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/*
- * True if the route "to", which the caller has read without the lock, is still
- * valid and local. The caller must hold the lock.
- */
+/* True if a route read without the lock, now held, is still local. */
 static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 				   const struct duo_route *to)
 {
@@ -148,9 +135,8 @@ static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Finds the core's address for RMA or an atomic over the core. Does not choose
- * a path. Returns 0; -FI_EINVAL: the address is not in the AV; -FI_EOPBADSTATE:
- * the endpoint is not enabled.
+ * Finds the core's address for RMA or an atomic, without choice of a path.
+ * Returns 0; -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: not enabled.
  */
 static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr,
 				     fi_addr_t *core_addr)

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posting and recalling deferred receives. A recall relies on fi_cancel() being
- * synchronous on every supported core. So after fi_cancel(), ofi_duo reads the
- * core's CQ until it is empty. If the canceled entry was in the CQ, ofi_duo may
- * match the receive. If not, the core has matched the receive. docs/matching.md
- * has the proof. The caller must hold the domain's lock.
+ * Posting and recalling deferred receives. fi_cancel() is synchronous on every
+ * supported core: after it, ofi_duo reads the core's CQ until it is empty. With
+ * the canceled entry, ofi_duo may match the receive; otherwise the core has
+ * matched it. Proof: docs/matching.md. Needs the domain's lock.
  */
 
 #include <assert.h>
@@ -18,8 +17,7 @@
 #include "core/when.h"
 #include "obj/up.h"
 
-#define DUO_LAZY_MAX 64		/* bound of ep->lazy.limit, as a multiple of
-				 * defer_polls */
+#define DUO_LAZY_MAX 64 /* bound of lazy.limit, in units of defer_polls */
 
 /* duo_lazy_post() without the renewal of the core poll budget (obj/cq.h). */
 DUO_INLINE int duo_lazy_give(struct duo_rx *rx)
@@ -82,10 +80,7 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 }
 
-/*
- * See lazy.h. rx->seq is the posting order of the receives of one kind, so only
- * receives of the same kind are compared.
- */
+/* rx->seq orders receives of one kind, so only these are compared. */
 void duo_lazy_insert(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -131,10 +126,7 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/*
- * Completes rx with an error, because the call that posted rx has already
- * returned 0.
- */
+/* Completes rx with an error: its call has already returned 0. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	struct duo_ep *ep = rx->ep;
@@ -155,9 +147,9 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first deferred receive, or removes it from the list if it must not
- * go to the core. Does not renew the core poll budget. Returns 0, or -FI_EAGAIN
- * if the core accepts no receive now.
+ * Posts the first deferred receive, or removes it if it must not go to the
+ * core. Does not renew the core poll budget. -FI_EAGAIN: the core accepts no
+ * receive now.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -187,9 +179,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives, oldest first, until *count is 0 or the core rejects
- * one. "count" points to one of the counters in ep->lazy. Returns 0 or
- * -FI_EAGAIN.
+ * Posts deferred receives, oldest first, until *count, a counter in ep->lazy,
+ * is 0. -FI_EAGAIN: the core accepts no receive now.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -251,9 +242,8 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Posts the whole list if one of its receives overlaps with *want, because the
- * core must have that receive first. Must be called before a receive or a peek
- * for *want goes to the core. Returns 0 or -FI_EAGAIN.
+ * Before a receive or peek for *want goes to the core: posts the whole list if
+ * one of its receives overlaps, which must go first. Returns 0 or -FI_EAGAIN.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
@@ -261,10 +251,7 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
 }
 
-/*
- * Doubles the number of polls for which receives are deferred. Called after a
- * recall, which shows that local messages match the receives.
- */
+/* After a recall, which shows that local messages match: doubles lazy.limit. */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
@@ -273,17 +260,14 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 		ep->lazy.turn_us = ep->rx_cq->look_us;
 }
 
-/*
- * See lazy.h. If the result is false, either the core's completion of rx has
- * been read, and has released rx, or that completion is still to come.
- */
+/* False: the core's completion has released rx, or is still to come. */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* the result of fi_cancel() does not show which side matched rx */
+	/* the result does not show which side has matched rx */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -317,9 +301,8 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls and defers the receives that were posted after "seq", beginning with
- * the last. If an earlier receive were recalled first, the core could put its
- * message into a later receive that is still on the core.
+ * Recalls and defers receives posted after "seq", the last first: otherwise the
+ * core could put the message of an earlier one into a later one.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

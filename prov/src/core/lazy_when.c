@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The times at which deferred receives are posted to the core, see
- * docs/matching.md. Each receive on the core costs a post and, if a local
- * message then matches it, a recall, together some microseconds. While there is
- * local traffic, at most two receives are posted in each defer_us, and one
- * after each message of the core.
+ * When deferred receives are posted, see docs/matching.md. A post and the
+ * recall if a local message matches cost some microseconds. During local
+ * traffic, at most two are posted in each defer_us, and one after each message
+ * of the core.
  */
 
 #include "base/clock.h"
@@ -19,9 +18,8 @@
 #define DUO_LOOK_MAX 64		/* most polls between two reads of the clock */
 
 /*
- * Reads the clock, and sets the number of polls until the next read. After two
- * slow reads in a row (cq->slow), duo_ep_flush_lazy() posts without regard to
- * lazy.limit.
+ * Reads the clock and sets the number of polls until the next read. After two
+ * slow reads (cq->slow), duo_ep_flush_lazy() ignores lazy.limit.
  */
 static void duo_cq_look_at_clock(struct duo_cq *cq)
 {
@@ -47,12 +45,11 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging. Local messages may match receives as fast as the application posts new
- * ones. The local transport is then never idle, and lazy.limit never reached.
- * Therefore the oldest receive is posted every defer_us, and the whole list
- * after defer_us multiplied by its length. The core is polled immediately
- * afterwards, because the poll of the local transport comes next, and its
- * messages may recall the receives.
+ * Aging: while local messages match receives as fast as they are posted, the
+ * local transport is never idle, and lazy.limit is never reached. So the oldest
+ * receive is posted every defer_us, and the whole list after defer_us times its
+ * length. Then the core is polled, before local messages can recall the
+ * receives.
  */
 static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
 {
@@ -80,9 +77,8 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 }
 
 /*
- * True if the endpoint has receives that only aging posts. duo_ep_flush_lazy()
- * posts due receives in each poll, and all receives if the local transport is
- * idle.
+ * True if the endpoint has receives that only aging posts: not due, and the
+ * local transport is not idle.
  */
 static bool duo_ep_wants_turn(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -111,9 +107,8 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives of all endpoints of the CQ, even of those that only
- * send with it, because a send may complete only after its peer has sent a
- * message, which a deferred receive of this endpoint must match.
+ * Posts for all endpoints of the CQ, even those that only send with it: a send
+ * may end only after a message of the peer for which a deferred receive waits.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Fabrics, event queues, domains and memory regions of the core that carries
- * nothing; see none.h.
- */
+/* The core that carries nothing: fabrics, event queues, domains, regions. */
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -57,9 +54,7 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/*
- * fi_ep_bind(3) and fi_av_bind(3). Only endpoints check which object is bound.
- */
+/* Only endpoints check what is bound. */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -72,10 +67,7 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/*
- * fi_control(3). FI_GETWAIT of a CQ returns -1: no descriptor, because no
- * completion ever wakes a thread.
- */
+/* FI_GETWAIT of a CQ returns -1: no completion ever wakes a thread. */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
@@ -118,11 +110,7 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 	       domain->mr_mode & FI_MR_PROV_KEY;
 }
 
-/*
- * Registers a region; fi/mr.c makes no other registration call. This core's
- * region is only a key, because near's region table has the memory of the
- * regions that peers may access.
- */
+/* Registers a key only: near's region table has the memory. */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {
@@ -217,10 +205,7 @@ static struct fi_ops_eq duo_none_eq_ops = {
 	.strerror = duo_none_eq_strerror,
 };
 
-/*
- * Opens an event queue, which never gets an event, for applications that
- * require one.
- */
+/* Opens an event queue without events, for applications that require one. */
 static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 			    struct fid_eq **eq_fid, void *context)
 {

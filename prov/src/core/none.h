@@ -2,16 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A core that carries no data, for the provider near: the local transport
- * executes all operations. The objects of this core open, bind and close as
- * those of any core. Its AV assigns a number to each of near's addresses, its
- * domain chooses keys, and the first fi_setname(3) sets the name of an
- * endpoint. Its completion queues are always empty. Its endpoints have no data
- * calls, see carries_nothing in obj/traits.h. Calls that no upper layer makes
- * are NULL.
+ * A core that carries no data, for the provider near. Its objects open, bind
+ * and close as any core's; its AV numbers near's addresses, its domain chooses
+ * keys, fi_setname(3) names an endpoint once. CQs are empty, endpoints have no
+ * data calls (see carries_nothing in obj/traits.h). Calls that no upper layer
+ * makes are NULL.
  *
- * Cost: on the control path only. All functions are thread safe; only an AV
- * needs the domain's lock, as the AV of any core does.
+ * Cost: control path only. Thread safe, but an AV needs the domain's lock.
  */
 #ifndef DUO_NONE_H
 #define DUO_NONE_H
@@ -31,9 +28,9 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
 /*
- * none.c: allocates an object of this class. The object's struct must begin
- * with its fid. All objects share fi_close(3), fi_control(3) and fi_ep_bind(3).
- * Returns NULL if there is no memory.
+ * none.c: allocates an object of this class, which must begin with its fid and
+ * gets the common fi_close(3), fi_control(3) and fi_ep_bind(3). NULL: no
+ * memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
 /* Returns the mr_mode with which the domain was opened. */

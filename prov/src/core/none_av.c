@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The AV of the core that carries nothing: assigns a number to each address.
- * The AV above it (av/av.c) stores the addresses, and passes only numbers that
- * are in use.
+ * The AV of the core that carries nothing: assigns a number to each address,
+ * which av/av.c stores; it gets only numbers in use.
  */
 
 #include <inttypes.h>

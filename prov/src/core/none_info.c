@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * fi_getinfo() of the core that carries nothing. The info has near's features;
- * see none.h.
- */
+/* fi_getinfo() of the core that carries nothing, with near's features. */
 
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -121,9 +118,8 @@ static bool duo_none_named(const char *what, const char *asked)
 }
 
 /*
- * Returns the info's mr_mode for the hints' mr_mode. FI_MR_PROV_KEY: near
- * chooses keys that are not in use. The two modes from before libfabric 1.5 are
- * not bit sets.
+ * Returns the info's mr_mode for that of the hints. FI_MR_PROV_KEY: near
+ * chooses keys. The modes from before libfabric 1.5 are not bit sets.
  */
 static int duo_none_mr_mode(int asked)
 {
@@ -133,9 +129,8 @@ static int duo_none_mr_mode(int asked)
 }
 
 /*
- * Sets the mr_mode that the hints request, or the mr_mode of the domain that
- * the hints contain. Returns false if that domain needs bits that the hints
- * lack.
+ * Sets the mr_mode of the hints, or of the domain in them. False: that domain
+ * needs bits that the hints lack.
  */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
@@ -152,10 +147,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/*
- * True unless the hints have FI_HMEM without FI_MR_HMEM. Device memory needs
- * FI_MR_HMEM, because a copy finds the region by its descriptor.
- */
+/* False for FI_HMEM without FI_MR_HMEM: a copy needs descriptors. */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||
@@ -178,10 +170,7 @@ static bool duo_none_set_domain(struct fi_info *info,
 	       duo_none_set_mr(info, hints);
 }
 
-/*
- * Sets the capabilities and op_flags of the info to those that the hints
- * request. The caller must have checked that the info has them.
- */
+/* Sets caps and op_flags to the hints', which the caller has checked. */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
 	if (hints->caps)

@@ -23,10 +23,9 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * Makes rx a retired entry, which is released after DUO_RETIRED_MAX further
- * ones. Some cores, such as efa and ofi_rxm, report a truncated receive of
- * several packets twice. The second report finds the retired entry and is
- * dropped.
+ * Retires rx until DUO_RETIRED_MAX more have retired: some cores, as efa and
+ * ofi_rxm, report a truncated receive of several packets twice. The second
+ * report finds rx and is dropped.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -164,10 +163,7 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 	return true;
 }
 
-/*
- * Handles entries that are not in the application's array, or that may result
- * in no entry or in several.
- */
+/* Handles entries elsewhere, or those with no or several results. */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *src, size_t count)
@@ -186,10 +182,7 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 	}
 }
 
-/*
- * Handles the remaining entries of a batch. Moves them out of the application's
- * array first.
- */
+/* Handles the rest of a batch, moved out of the application's array. */
 DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *from_src, size_t count)
@@ -202,11 +195,7 @@ DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 	duo_cq_core_copy(cq, entry, src, count);
 }
 
-/*
- * Handles entries that the core has written into the application's array, in
- * the CQ's format. In the common case each entry is changed in place. Returns
- * count.
- */
+/* Handles entries in the application's array and format. Returns count. */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
 	struct fi_cq_tagged_entry *entry = cq->sink.buf;
@@ -228,8 +217,8 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads the core's CQ into an array on the stack, because the CQ has another
- * format or no read is running. Returns the number of entries.
+ * Reads the core's CQ into the stack: the format differs, or no read is
+ * running. Returns the number of entries.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
@@ -238,10 +227,7 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/*
-	 * no more entries than the running read can return, because other
-	 * entries would be copied twice, through the ring
-	 */
+	/* others would be copied twice, through the ring */
 	if (cq->sink.room && cq->sink.room < batch)
 		batch = cq->sink.room;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

@@ -2,12 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads of the core's CQ. If the context of an entry is a receive entry of
- * ofi_duo, the entry completes that receive. All other entries go to the
- * application. Lock: the domain's.
- *
- * Cost: in the common case the core writes entries into the application's
- * array, and ofi_duo changes them there. The slow paths copy entries (read.c).
+ * Reads of the core's CQ: entries with a receive entry as context complete that
+ * receive, others go to the application. Lock: the domain's. Cost: usually the
+ * core writes into the application's array, where ofi_duo changes entries.
  */
 #ifndef DUO_READ_H
 #define DUO_READ_H
@@ -29,10 +26,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/*
- * duo_cq_poll_core() as an inline function. In the common case the core has no
- * entry.
- */
+/* Inline duo_cq_poll_core(), for a core that has no entry most of the time. */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t room = cq->sink.room;

@@ -20,10 +20,7 @@ static const struct duo_core_ops duo_none_ops = {
 	.addr_len = sizeof(struct near_addr),
 };
 
-/*
- * The traits of a provider. whole: name is a whole stack of providers.
- * Otherwise the traits hold for each stack that contains name.
- */
+/* Traits of a provider; whole: of this stack, else of all that contain it. */
 static const struct duo_traits_row {
 	const char *name;
 	bool whole;
@@ -64,10 +61,8 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * Adds FI_REMOTE_COMM for efa, which otherwise uses a shared-memory path of its
- * own. Adds FI_ORDER_SAS for efa, because ofi_duo must cancel receives. Without
- * order and tags efa receives directly into posted buffers, and cannot cancel a
- * receive.
+ * For efa: FI_REMOTE_COMM, or it uses shared memory of its own; FI_ORDER_SAS,
+ * as without order and tags it cannot cancel receives.
  */
 void duo_traits_ask(struct fi_info *core)
 {
@@ -82,10 +77,7 @@ void duo_traits_ask(struct fi_info *core)
 		core->rx_attr->msg_order |= FI_ORDER_SAS;
 }
 
-/*
- * True for efa's second fabric, efa-direct, which has no tags and cannot cancel
- * a receive.
- */
+/* True for efa-direct, which has no tags and cannot cancel receives. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr)
 {
 	return attr && attr->name && !strcasecmp(attr->name, "efa-direct");
@@ -115,10 +107,7 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/*
- * Replaces each gda[] function, because efa's would take a fid of ofi_duo for
- * its own. Returns -FI_EOPNOTSUPP.
- */
+/* Replaces each gda[] function: efa's would take ofi_duo's fid for its own. */
 static int duo_efa_refuse(struct fid *fid)
 {
 	duo_efa_no_gda(fid);
@@ -126,9 +115,8 @@ static int duo_efa_refuse(struct fid *fid)
 }
 
 /*
- * In libfabric 2.2 the table of domain operations had four more functions;
- * later versions have these in another table. A program built with 2.2 calls
- * them without a check, and one module of ofi_duo serves 2.1 and 2.2.
+ * libfabric 2.2 had four more functions in the table of domain operations; its
+ * programs call them unchecked, and one module serves 2.1 and 2.2.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -142,10 +130,9 @@ static const struct {
 #endif
 
 /*
- * See traits.h. efa's functions would take ofi_duo's objects for efa's. The
- * replacement of query_mr() passes the core's region to efa. Returns
- * -FI_EOPNOTSUPP for the operations on queues and work requests, which would
- * bypass ofi_duo.
+ * efa's functions would take ofi_duo's objects for efa's: query_mr() passes the
+ * core's region; operations on queues and work requests would bypass ofi_duo,
+ * and return -FI_EOPNOTSUPP.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

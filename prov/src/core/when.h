@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Whether the core gets a receive, and when. The decision depends on the source
- * that the receive names: whether that source is local, and whether it is
- * confirmed. docs/matching.md has the table. Pure. Lock: the domain's. Cost:
- * two loads.
+ * Whether and when the core gets a receive: it depends on whether the named
+ * source is local and confirmed. Table: docs/matching.md. Pure. Lock: the
+ * domain's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -18,14 +17,10 @@ enum duo_recv_when {
 	DUO_RECV_NO_SOURCE, /* never: the receive's source is not in the AV */
 	DUO_RECV_NOW,
 	DUO_RECV_LATER,	/* deferred, because a local message may match */
-	DUO_RECV_NEVER,		/* never, because the source is confirmed, and
-				 * so sends over the local path only */
+	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/*
- * Decides for a receive from any source, or from a source that is not in the
- * AV.
- */
+/* Decides for receives from any source, or from none of the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -51,10 +46,7 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/*
- * True if the core never gets a receive for *want. The endpoint must have an
- * open local side.
- */
+/* True if the core never gets a receive for *want. Needs an open local side. */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
 {
@@ -71,8 +63,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if a receive for *want could not be recalled from the core. Such a
- * receive is not posted to the core if a local message may match it.
+ * True if a receive for *want could not be recalled from the core, which gets
+ * it only if no local message can match.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)

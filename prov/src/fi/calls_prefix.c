@@ -45,7 +45,7 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/* Defines a call with one buffer, whose parameters include "buf" and "len". */
+/* Defines a call with the parameters "buf" and "len" among others. */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \

@@ -68,10 +68,7 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/*
- * See registry_record.h. Also tests the process, because a child of fork()
- * inherits the owner's lock.
- */
+/* Also tests the process: a forked child inherits the owner's lock. */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -118,10 +115,7 @@ static int duo_record_read(int fd, struct duo_record *record)
 	return 0;
 }
 
-/*
- * Logs a file that is ignored. Because lookups are frequent, it does not log
- * the same file twice in a row.
- */
+/* Logs an ignored file, but not the same one twice in a row. */
 static void duo_record_reject(int dir, const char *name, const char *why,
 			      const char *remedy)
 {
@@ -271,10 +265,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (ret < 0)
 		return ret;
 	pub->fd = ret;
-	/*
-	 * no race, because only the owner of the file "name.new" may create
-	 * "name"
-	 */
+	/* no race: only the owner of "name.new" may create "name" */
 	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		ret = -FI_EADDRINUSE;
 	else
@@ -316,10 +307,7 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/*
- * Translates a result of duo_record_check(). If /proc hides the process, the
- * lock of its record proves that it is alive.
- */
+/* Translates duo_record_check(); a record's lock proves life behind /proc. */
 static enum fi_duo_reason duo_record_reason(int check)
 {
 	switch (-check) {

@@ -2,22 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry of local endpoints: in a directory of the user, one file for
- * each endpoint, its record. The file's name is a hash of the endpoint's core
- * address. registry.c creates and reads records, registry_dir.c locks and lists
- * the directory, registry_owner.c finds it, registry_sweep.c removes the
- * records of failed processes, and registry_index.h finds addresses that have a
- * record. The local transport fills in its part of a record; the registry does
- * not depend on the transport.
+ * The registry: in a directory of the user, a record for each local endpoint,
+ * named by a hash of its core address. registry.c creates and reads records,
+ * registry_dir.c locks and lists the directory, registry_owner.c finds it,
+ * registry_sweep.c removes records of failed processes, registry_index.h tells
+ * which addresses have none. The local transport fills in its part.
  *
  * An endpoint is alive if its file is locked and its process exists. A
- * malformed file is never trusted. "base" is the directory in which all users'
- * directories are.
+ * malformed file is never trusted. "base" has all users' directories.
  *
- * Cost: on the control path only. A lookup takes about ten system calls to
- * open, read and check a file; one if there is no file; none with an index.
- * Locks: of files and directories; the caller's domain lock protects the
- * structures below.
+ * Cost: control path. A lookup takes ten system calls, one without a file, none
+ * with an index. Locks: of files and directories; structures: the caller's
+ * domain lock.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -39,7 +35,7 @@
 struct duo_publication {
 	int fd;
 	int dir;		/* descriptor of the user's directory */
-	bool hidden;		/* the file was removed from the directory */
+	bool hidden;		/* the file is not in the directory any more */
 	uint64_t pid_ns;	/* pid namespace, duo_proc_ns() */
 	uint64_t net_ns;	/* network namespace in which the address is
 				 * unique; 0: unique on the host */
@@ -54,9 +50,8 @@ struct duo_publication {
 };
 
 /*
- * Ways to hold the lock of the user's directory (registry_dir.c). Processes
- * hold it together while they start an endpoint. A process holds it alone while
- * it sweeps, or while it repeats a start for which space was lacking.
+ * Holds of the directory's lock: together while processes start endpoints;
+ * alone for a sweep, or to repeat a start that lacked space.
  */
 enum duo_registry_hold {
 	DUO_REGISTRY_TOGETHER,
@@ -64,51 +59,41 @@ enum duo_registry_hold {
 };
 
 /*
- * registry_owner.c: opens the user's directory, or creates it. Returns the
- * directory's descriptor or -errno. Stores the directory's path in dir, which
- * is NULL or has DUO_PATH_MAX bytes. -FI_EPERM: the kernel cannot distinguish
- * this user from others (overflow uid), or the file system has no owners.
+ * registry_owner.c: opens or creates the user's directory and stores its path
+ * in dir: NULL or DUO_PATH_MAX bytes. Returns a descriptor or -errno;
+ * -FI_EPERM: the kernel or file system cannot distinguish this user (overflow
+ * uid, no owners).
  */
 int duo_registry_open(const char *base, char *dir);
 /*
- * Opens and locks the directory. While it is locked, no process removes it.
- * Returns a descriptor for duo_registry_unlock(), or -errno. -FI_ETIMEDOUT:
- * another process has held the lock for 3 s, in which no endpoint started; that
- * process was probably stopped.
+ * Opens and locks the directory, which is then not removed. Returns a
+ * descriptor or -errno; -FI_ETIMEDOUT: locked for 3 s while no endpoint
+ * started, probably by a stopped process.
  */
 int duo_registry_lock(const char *base, enum duo_registry_hold hold);
 void duo_registry_unlock(int lock);
 /*
- * duo_registry_number() counts a new endpoint with this compatibility id.
- * Returns the count or -errno. It needs no lock, because each endpoint appends
- * one byte to a file. duo_registry_forget() resets the count; its caller must
- * hold the lock alone.
+ * Counts a new endpoint of this compatibility id without a lock, by a byte
+ * appended to a file; returns the count or -errno. duo_registry_forget() resets
+ * it, with the lock held alone.
  */
 int duo_registry_number(int dir, uint64_t compat_id);
 void duo_registry_forget(int dir, uint64_t compat_id);
-/*
- * Removes the directory that contains "file", unless it contains a record or a
- * process has locked it.
- */
+/* Removes the directory of "file" if it has no record and no lock. */
 void duo_registry_leave(int dir, const char *file);
-/*
- * Opens a stream of the names in the directory, which the caller must close.
- * NULL: an error.
- */
+/* Opens a stream of the directory's names, to be closed. NULL: an error. */
 DIR *duo_registry_list(int dir);
 /* Returns the number of records, also of endpoints that have just failed. */
 size_t duo_registry_count(int dir);
 /*
- * Returns a number that changes whenever a file is created or removed. 0: the
- * last change was so recent that the next one might yield the same number.
+ * Returns a number that changes with the files. 0: the last change is recent.
  */
 uint64_t duo_registry_state(int dir);
 
 /*
- * registry_sweep.c: removes the records of failed processes. Calls the
- * transport of each record, peers[kind], to remove all else that the process
- * has left. Returns the number of endpoints that are alive. The caller must
- * hold the lock alone.
+ * registry_sweep.c: removes records of failed processes, and by peers[kind]
+ * what else they left. Returns the number of endpoints alive. Needs the lock
+ * alone.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /* Sweeps, at most once a second. Does nothing while other processes start. */
@@ -116,28 +101,24 @@ void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
 /*
- * Creates and locks the record of a core address of len bytes.
- * duo_registry_ready() then makes the record visible to other processes.
- * per_net: the address is unique only in its network namespace. Return 0 or
- * -errno; -FI_EADDRINUSE: the address already has a record. The caller must
- * hold the lock of the directory, together or alone.
+ * Create and lock the record of a core address, then make it visible. per_net:
+ * the address is unique only in its network namespace. Return 0 or -errno;
+ * -FI_EADDRINUSE: it has a record. Need the directory's lock.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /*
- * Both remove the record, so that no peer finds the endpoint.
- * duo_registry_withdraw() also closes the record and leaves the directory. They
- * need no lock, and may be called again.
+ * Remove the record; duo_registry_withdraw() also closes it and leaves the
+ * directory. No lock; may be called again.
  */
 void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up the record of a core address for the endpoint with the record *self.
- * Returns FI_DUO_OK, and stores the peer's name at the local transport in
- * peer_name (DUO_TRANSPORT_NAME_MAX bytes). Otherwise returns the reason why
- * the two endpoints cannot connect. Needs no lock.
+ * Looks up a core address for the endpoint *self, without lock. Returns
+ * FI_DUO_OK and stores the peer's name (DUO_TRANSPORT_NAME_MAX bytes), or the
+ * reason why they cannot connect.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,
@@ -146,10 +127,7 @@ enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 #define DUO_HASH_DIGITS 16	/* hexadecimal digits of a record's file name */
 uint64_t duo_registry_hash(const void *data, size_t len);
 bool duo_registry_is_record(const char *name);
-/*
- * Returns the hash in the file name of the record that *self looks up for this
- * address.
- */
+/* Returns the hash in the file name of the record for this address. */
 uint64_t duo_registry_key(const struct duo_publication *self, const void *addr,
 			  size_t len);
 

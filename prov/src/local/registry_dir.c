@@ -29,10 +29,7 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/*
- * Returns the time at which a file was last created or removed in the
- * directory, ns; 0: unknown.
- */
+/* Returns the time of the directory's last change of files, ns; 0: unknown. */
 static uint64_t duo_dir_changed(int fd)
 {
 	struct stat st;
@@ -84,10 +81,7 @@ int duo_registry_lock(const char *base, enum duo_registry_hold hold)
 	return ret;
 }
 
-/*
- * Unlocks explicitly, because close() alone does not if a child of fork() has
- * the descriptor.
- */
+/* Unlocks explicitly: a forked child may have the descriptor, too. */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
@@ -143,10 +137,7 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/*
- * See registry.h. Does nothing if another process has removed the directory,
- * because a new directory may have its name.
- */
+/* Does nothing if the directory was removed: a new one may have its name. */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -186,10 +177,7 @@ size_t duo_registry_count(int dir)
 	return count;
 }
 
-/*
- * See registry.h. Returns 0 after a recent change, because the directory's time
- * of change has the coarse granularity of the kernel's clock.
- */
+/* 0 after a recent change: the time has the kernel clock's granularity. */
 uint64_t duo_registry_state(int dir)
 {
 	uint64_t changed = duo_dir_changed(dir);

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An index of the file names in the registry's directory. The directory is read
- * once for all lookups of one call, so that an address without a record costs
- * no system call. The directory may change afterwards. So the index returns
- * only "no" or "perhaps"; after "perhaps" duo_registry_lookup() decides.
+ * The file names in the registry's directory, read once for all lookups of a
+ * call: addresses without a record cost no system call. The directory may
+ * change, so "yes" is only "perhaps".
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H
@@ -23,16 +22,12 @@ struct duo_registry_index {
 };
 
 /*
- * Reads the names, unless that would cost more than "lookups" lookups without
- * an index. The caller must call duo_registry_index_close().
+ * Reads the names unless "lookups" cost less; duo_registry_index_close() frees.
  */
 void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);
-/*
- * Returns false if the directory had no record with this duo_registry_key(),
- * and true if it may have one.
- */
+/* False: there was no record with this key. True: there may be one. */
 bool duo_registry_index_has(const struct duo_registry_index *index,
 			    uint64_t key);
 

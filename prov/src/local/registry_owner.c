@@ -2,26 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds or creates the user's directory in the base, which has the directories
- * of all users.
+ * Finds or creates the user's directory in the base of all users.
  *
- * A user may have another name and number in another user namespace. So the
- * names of directories are random, and the user's directory is the one that the
- * user owns according to the kernel. Another user can neither occupy the name
- * of that directory nor forge such a directory.
+ * A user's name and number may differ in another user namespace, so directories
+ * have random names, and a user's is the one that the user owns according to
+ * the kernel: others cannot occupy its name or forge it.
  *
- * All processes of a user must use the same directory, while other users create
- * and remove theirs. A new directory is "in the making": it has the sticky bit,
- * and the process that makes it, the maker, holds its lock. The maker makes it
- * "ready", by clearing the bit, after a scan that has found no other directory
- * of the user, ready or in the making.
+ * All processes of a user must use the same one, while other users create and
+ * remove theirs. A new directory is "in the making" (sticky bit, locked by its
+ * maker). The maker clears the bit, "ready", after a scan that has found no
+ * other directory of the user, in the making or ready.
  *
- * At most one of two makers makes its directory ready, because the maker that
- * called mkdir() later scans when the other directory already exists, and no
- * maker removes a directory that it has made ready. If several directories are
- * in the making, the one with the lowest name stays, and the other makers
- * remove theirs. There is no deadlock, because a maker waits only for the locks
- * of higher names.
+ * Only one of two makers succeeds: the later mkdir() scans when the other's
+ * directory exists, and none removes a ready one. Of several in the making, the
+ * lowest name stays. No deadlock: makers wait only for locks of higher names.
  */
 
 #include <dirent.h>
@@ -40,8 +34,7 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-#define DUO_DIR_ROUNDS 1000 /* most attempts to find or make the directory,
-			     * because other processes may undo each attempt */
+#define DUO_DIR_ROUNDS 1000 /* attempts, which other processes may undo */
 #define DUO_DIR_DIGITS 16 /* digits of each of the two numbers in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
@@ -52,19 +45,13 @@ struct duo_base {
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/*
- * The directories of the user with the lowest names, one ready and one in the
- * making; "": none.
- */
+/* The user's lowest names, one ready, one in the making; "": none. */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
 };
 
-/*
- * Opens the base. The names of directories contain an id of this boot, because
- * several hosts may share the base. Returns 0 or -errno.
- */
+/* Opens the base. Names contain the boot's id: hosts may share the base. */
 static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
@@ -83,10 +70,7 @@ static bool duo_dir_named(const struct duo_base *base, const char *name)
 	       duo_registry_is_record(name + DUO_DIR_PREFIX);
 }
 
-/*
- * True if the directory is this user's, and no other user may lock it or change
- * its files.
- */
+/* True if this user's directory is closed to the locks and files of others. */
 static bool duo_dir_private(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() &&
@@ -99,10 +83,7 @@ static void duo_dirs_note(char *least, const char *name)
 		memcpy(least, name, DUO_DIR_NAME);
 }
 
-/*
- * Finds the user's directories, except the one named "but". Returns 0 or
- * -errno.
- */
+/* Finds the user's directories but "but". Returns 0 or -errno. */
 static int duo_dirs_scan(const struct duo_base *base, const char *but,
 			 struct duo_dirs *dirs)
 {
@@ -137,8 +118,7 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 }
 
 /*
- * Opens a directory that a scan has found. Returns its descriptor or -errno;
- * -ENOENT: it was removed meanwhile.
+ * Opens a scan's directory. Returns a descriptor or -errno; -ENOENT: removed.
  */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
@@ -152,9 +132,8 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 }
 
 /*
- * Waits until another process has made the directory ready or has removed it.
- * If the maker has failed, removes the directory. Returns 0, -FI_ETIMEDOUT or
- * -errno.
+ * Waits until another process has made the directory ready or removed it;
+ * removes it if the maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -171,9 +150,8 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Makes the directory "name" ready, or removes it. The caller must hold the
- * lock of the directory by its descriptor fd. Returns 0 or an error; -FI_EPERM:
- * the directory is not private, because the file system has no owners or modes.
+ * Makes the directory "name" ready, or removes it, with its lock held by fd.
+ * -FI_EPERM: it is not private, on a file system without owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)

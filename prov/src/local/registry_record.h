@@ -13,9 +13,8 @@
 #include "local/registry.h"
 
 /*
- * Locks a directory. Waits at most 60 s, and at most 3 s after the last
- * creation or removal of a file in it. operation: LOCK_SH or LOCK_EX. Returns
- * 0, -FI_ETIMEDOUT or -errno.
+ * Locks a directory: waits 60 s at most, and 3 s after its last change.
+ * operation: LOCK_SH or LOCK_EX. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it had been opened. */
@@ -46,25 +45,19 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor, or without a warning
- * -FI_ENOENT, -FI_ENODATA (not written yet) or -FI_EPROTO (another version of
- * the format). Returns after a warning -FI_EINVAL (malformed, or of another
- * user), or -errno if no descriptor or no memory was free.
+ * Opens and reads a record. Returns its descriptor; silently -FI_ENOENT,
+ * -FI_ENODATA (not written yet) or -FI_EPROTO (other version); after a warning
+ * -FI_EINVAL (malformed, or another user's) or -errno.
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
-/*
- * Returns the part of a file name behind the hash; NULL: the name does not
- * begin with a hash.
- */
+/* Returns a file name's part behind the hash; NULL: no hash. */
 const char *duo_record_suffix(const char *name);
 /* True if fd is a regular file of this user. Stores its state in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
- * Check whether the owner of a record is alive. Return 0 if it is alive, -ESRCH
- * if it has failed, or another error if the check fails, for example because no
- * descriptor is free. duo_record_locked() tests the file's lock only.
- * duo_record_check() also tests the process, if it is in the pid namespace
- * pid_ns.
+ * Return 0 if a record's owner is alive, -ESRCH if it has failed, others if the
+ * check fails. duo_record_locked() tests the lock, duo_record_check() also the
+ * process, if in the pid namespace pid_ns.
  */
 int duo_record_locked(int fd);
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);

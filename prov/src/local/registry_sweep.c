@@ -31,10 +31,7 @@ static void duo_record_reap(int dir, const char *name,
 		 record->pid);
 }
 
-/*
- * Removes the file of a record that is incomplete, or of another version, if
- * its owner does not hold its lock. All versions use the same lock.
- */
+/* Removes an unlocked record that is incomplete, or of another version. */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
 	struct stat st;
@@ -101,10 +98,8 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. The time of
- * the last sweep is the directory's access time. With some mount options,
- * reading an index changes the access time, too, and delays the next sweep by a
- * second.
+ * True if the last sweep, the directory's access time, was more than
+ * DUO_SWEEP_INTERVAL_S ago. Reading an index may change this time, too.
  */
 static bool duo_sweep_due(int dir)
 {

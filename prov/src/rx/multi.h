@@ -52,9 +52,9 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/* Ends a sub-receive whose error was reported. The last releases the buffer. */
+/* Ends a sub-receive after its error. The last releases the buffer. */
 void duo_multi_end(struct duo_rx *rx);
-/* Ends a buffer whose remainder failed: duo_multi_close(), _end(). */
+/* Ends a buffer after its remainder failed: duo_multi_close(), _end(). */
 void duo_multi_abort(struct duo_rx *rx);
 
 /* Used by both files. True if "left" bytes are enough for a further message. */

@@ -183,7 +183,7 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	duo_lazy_drop(rx);
 	duo_multi_cancel_owner(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		/* the core has matched rx, whose completion ends the buffer */
+		/* the core has matched rx: its completion ends the buffer */
 		return 0;
 	duo_multi_end(rx);
 	duo_rx_release(&ep->pool, rx);

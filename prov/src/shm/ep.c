@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * libfabric's shm as a peer provider: its fabric, its domain, and its endpoint
- * with all parts of it, from fi_enable() to fi_close().
- */
+/* libfabric's shm as a peer provider: fabric, domain, and endpoint. */
 
 #include <assert.h>
 #include <errno.h>
@@ -31,9 +28,9 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * Returns the reason why ofi_duo cannot use the shm provider, as text, or NULL.
- * FI_PROVIDER may exclude shm. Hooks do not forward the contexts of peer
- * objects. In other versions of libfabric the structures of fi_peer(3) differ.
+ * Returns the reason why shm cannot be used, or NULL: excluded by FI_PROVIDER;
+ * hooks, which do not forward contexts of peer objects; another libfabric with
+ * other structures of fi_peer(3).
  */
 static const char *duo_shm_excluded(void)
 {
@@ -70,9 +67,9 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Logs why fi_getinfo() has returned no shm provider. libfabric replaces each
- * error of shm by -FI_ENODATA. A frequent cause is that /dev/shm lacks space
- * for one endpoint per CPU, which shm requires.
+ * Logs why there is no shm provider: libfabric turns all errors into
+ * -FI_ENODATA. Often /dev/shm lacks space for one endpoint per CPU, which shm
+ * requires.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -157,10 +154,7 @@ static int duo_shm_domain_open(struct duo_domain *domain)
 	return ret;
 }
 
-/*
- * Opens shm's endpoint, and restores the signal handlers that shm replaces.
- * Returns 0 or a negative error.
- */
+/* Opens shm's endpoint, and restores the signal handlers that it replaces. */
 static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
 {
 	struct sigaction saved[DUO_SIGNAL_COUNT];
@@ -192,10 +186,7 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/*
- * Opens the shared receive context and binds it at once, because shm's domain
- * can store only one such context at a time. Returns 0 or a negative error.
- */
+/* Opens and binds the shared receive context: shm's domain stores only one. */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {
@@ -287,10 +278,7 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 	return ret;
 }
 
-/*
- * Counts a new endpoint over shm. Returns 0 or a negative error; -EUSERS: too
- * many endpoints.
- */
+/* Counts a new endpoint over shm. -EUSERS: too many. */
 static int duo_shm_count_ep(uint64_t compat_id)
 {
 	int number, dir = duo_registry_open(duo_params.registry_dir, NULL);
@@ -338,10 +326,7 @@ static int duo_shm_peer_enable(struct duo_ep *ep)
 	return ret ? ret : duo_shm_enable(ep);
 }
 
-/*
- * Polls shm before its endpoint is closed, because closing drops operations
- * that are still queued.
- */
+/* Polls shm before a close, which drops queued operations. */
 static void duo_shm_peer_drain(struct duo_ep *ep)
 {
 	int i;

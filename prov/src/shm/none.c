@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Compiled in place of the other files of this folder if libfabric is older
- * than 2.0, where shm cannot be a peer provider. near carries local messages,
- * or the core carries all messages.
+ * In place of this folder's other files before libfabric 2.0, whose shm cannot
+ * be a peer provider.
  */
 
 #include <rdma/fi_errno.h>
@@ -21,10 +20,7 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 	return -FI_ENODATA;
 }
 
-/*
- * Other functions are not needed, because without a fabric no domain uses this
- * transport.
- */
+/* No other functions: without a fabric no domain uses this transport. */
 const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,

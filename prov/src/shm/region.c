@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Regions, the shared memory files of shm: names and pages of this process's
- * regions, the regions of peers in shm's AV, and regions that failed processes
- * have left. shm maps a region without allocating its pages. Access to a page
- * for which /dev/shm has no space raises SIGBUS.
+ * Regions, the shared memory files of shm: names and pages, peers' regions in
+ * shm's AV, and those of failed processes. shm maps them without allocation:
+ * without space in /dev/shm, access raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -36,9 +35,8 @@ static int duo_shm_prefix(char *buf, size_t size)
 }
 
 /*
- * Makes a name that cannot be guessed. All users may create files in /dev/shm,
- * and shm uses an existing file of that name as its own region. Returns 0 or
- * -errno.
+ * Makes a name that cannot be guessed: in /dev/shm any user may create files,
+ * and shm would use one of that name.
  */
 static int duo_shm_make_name(uint64_t pid_ns, char *name)
 {
@@ -55,10 +53,8 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Computes the compatibility id of this process. Two processes can use shm with
- * each other if they have the same mount of /dev/shm, the same version of the
- * structures in shared memory, and the same user namespace, because shm may not
- * read the memory of a process in another user namespace. Returns 0 or
+ * Computes the compatibility id: mount of /dev/shm, version of the structures,
+ * and user namespace, across which shm may not read memory. Returns 0 or
  * -FI_EOPNOTSUPP.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
@@ -93,10 +89,7 @@ static bool duo_shm_sibling(const char *name, const char *other)
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
-/*
- * Removes the region with this name, of any user namespace. Does nothing if the
- * name is not that of a region.
- */
+/* Removes the region with this name, of any user namespace. */
 void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";
@@ -106,9 +99,8 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes the regions of processes that have exited; a region's name contains
- * the pid. If no region remains, no endpoint has a peer. Then resets the count
- * of endpoints in the registry.
+ * Removes regions of exited processes, by the pid in the name. If none remains,
+ * resets the registry's count of endpoints.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -181,10 +173,7 @@ int duo_shm_allocate(const char *name)
 	return ret;
 }
 
-/*
- * Returns the index of the peer with this name in shm's AV; FI_ADDR_NOTAVAIL:
- * none.
- */
+/* Returns the peer's index in shm's AV; FI_ADDR_NOTAVAIL: none. */
 static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 {
 	fi_addr_t number;
@@ -197,9 +186,8 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Checks that a peer's region can be mapped, by mapping it. shm maps a region
- * at the first send. If the mapping fails, shm 2.0 to 2.6 returns -FI_EAGAIN
- * without end, or uses MAP_FAILED as an address. Returns 0 or -errno.
+ * Tests by mmap() that a peer's region can be mapped: at the first send, shm
+ * 2.0 to 2.6 would fail for ever, or use MAP_FAILED. Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -254,10 +242,9 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Inserts a peer into shm's AV. See connect() in struct duo_transport. Rejects
- * endpoints of this process, because fi_close() of shm's AV reads the regions
- * of all peers. If this process has closed the region, shm 2.5 and newer then
- * computes addresses from NULL.
+ * Inserts a peer into shm's AV. Rejects endpoints of this process: fi_close()
+ * of the AV reads all regions, and shm 2.5 and newer computes addresses from
+ * NULL if this process has closed one.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -279,10 +266,7 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 	return number;
 }
 
-/*
- * True if the peer's region exists: its owner has not closed it, and no process
- * has removed it.
- */
+/* True if the peer's region exists. */
 bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 {
 	char path[sizeof(DUO_DEV_SHM "/") + DUO_TRANSPORT_NAME_MAX];
@@ -292,10 +276,7 @@ bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
 	return !access(path, F_OK);
 }
 
-/*
- * See struct duo_transport. Does not consider on which CPUs the other processes
- * may run.
- */
+/* See struct duo_transport. Ignores affinities of other processes. */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
 	return near_oversub(NULL, 0, near_oversub_others(endpoints, 1));

@@ -2,13 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The local side of an endpoint over libfabric's shm. shm is a peer provider
- * (fi_peer(3)): it calls ofi_duo to match messages and to write completions.
- * ep.c opens shm's objects, srx.c has the functions that shm calls, region.c
- * handles the shared memory. Lock: the domain's, which is also the lock that
- * shm expects its owner to hold.
- *
- * Cost: 16 MiB of /dev/shm for each endpoint.
+ * An endpoint's local side over libfabric's shm, a peer provider (fi_peer(3)):
+ * it calls ofi_duo to match and to complete. ep.c opens shm's objects, srx.c
+ * has the functions that shm calls, region.c the shared memory. Lock: the
+ * domain's, which shm expects, too. Cost: 16 MiB of /dev/shm for each endpoint.
  */
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
@@ -36,16 +33,13 @@
 struct duo_cntr;
 
 /*
- * An AV of shm has a map of 256 peers. shm itself also adds a peer that
- * connects, and does not check for space. In a full map it overwrites an entry,
- * and data goes to another process. No entry becomes free, because
- * fi_av_remove() of shm 2.0 to 2.6 leaves the peer's state in this process's
- * region.
+ * An AV of shm has 256 places, and shm adds peers that connect without a check:
+ * in a full map it overwrites an entry, and data goes to another process. None
+ * becomes free: fi_av_remove() of shm 2.0 to 2.6 leaves the peer's state.
  *
- * Therefore each endpoint has an AV of shm of its own until its shm endpoint
- * closes. The registry counts all endpoints over shm since the last time that
- * there was none (duo_registry_number()). An endpoint beyond DUO_SHM_ENDPOINTS
- * has no local side, so no map can become full.
+ * So each endpoint has an AV of shm of its own. The registry counts endpoints
+ * over shm (duo_registry_number()); above DUO_SHM_ENDPOINTS they have no local
+ * side.
  */
 struct duo_shm {
 	struct fid_av *av;
@@ -54,25 +48,19 @@ struct duo_shm {
 	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];
 };
 
-/* region.c */
 /*
- * Checks that there is space for an endpoint's region. Allocates nothing.
- * Returns 0, -FI_ENOSPC if there is no space, -FI_ENOMEM if RLIMIT_AS is too
- * small, or -EFBIG if RLIMIT_FSIZE is too small.
+ * region.c: checks space for an endpoint's region. Returns 0, -FI_ENOSPC,
+ * -FI_ENOMEM (RLIMIT_AS) or -FI_EFBIG (RLIMIT_FSIZE).
  */
 int duo_shm_room(void);
 /*
- * Allocates all pages of the region of an enabled endpoint. Returns 0 or
- * -errno; after -FI_ENOSPC the caller must only close the endpoint. Between
- * duo_shm_room() and this call no other endpoint of this user uses space
- * (duo_transport.alone). But another user may. If shm then writes to a page
- * without memory, SIGBUS ends the process, as with libfabric's shm alone.
+ * Allocates all pages of an enabled endpoint's region. After -FI_ENOSPC the
+ * caller must only close it. Endpoints of this user are excluded since
+ * duo_shm_room() (duo_transport.alone); another user may take the space, and
+ * shm then raises SIGBUS.
  */
 int duo_shm_allocate(const char *name);
-/*
- * Fills in shm's part of the registry record, with a new random name. Returns 0
- * or -errno.
- */
+/* Fills in shm's part of the record, with a new random name. */
 int duo_shm_publish(struct duo_publication *pub);
 /* Functions of struct duo_transport. */
 void duo_shm_reap(const char *name);
@@ -84,10 +72,7 @@ bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);
-/*
- * Functions of struct duo_transport. duo_shm_cq_open() and duo_shm_cntr_open()
- * open shm's objects.
- */
+/* Functions of struct duo_transport; *_open() open shm's objects. */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv);
 int duo_shm_cq_open(struct duo_cq *cq, size_t size);
 uint32_t duo_shm_poll(struct duo_cq *cq);

@@ -2,14 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that shm calls, see fi_peer(3): matching (the owner's operations of
- * a shared receive context), completions and counters. shm calls them in polls
- * and sends, which hold the domain's lock, so the functions take no lock.
+ * Functions that shm calls in polls and sends, under the domain's lock, see
+ * fi_peer(3): matching, completions, counters.
  *
- * A message that is larger than its receive, or that must be discarded, is
- * received into a bounce buffer, because shm 2.0 to 2.6 cannot truncate.
- * Depending on the protocol shm reads from NULL, loops without end or never
- * completes the receive. shm's own discard writes into the peer's region.
+ * shm 2.0 to 2.6 cannot truncate or discard: it reads from NULL, loops, never
+ * completes, or writes into the peer's region. Such a message is received into
+ * a bounce buffer.
  */
 
 #include <stdlib.h>
@@ -65,10 +63,7 @@ static void duo_shm_describe(struct duo_rx *rx,
 	rx->peer.peer_context = NULL;
 }
 
-/*
- * Sets a bounce buffer for a message of msg_size bytes. Returns 0, or
- * -FI_ENOMEM without any change.
- */
+/* Sets a bounce buffer for msg_size bytes. Returns 0 or -FI_ENOMEM. */
 DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 {
 	void *bounce = malloc(msg_size);
@@ -80,10 +75,9 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Returns a receive that matches the message, with space for the whole message;
- * NULL: none. If there is no memory for a bounce buffer, the receive ends in an
- * error, and the next one that matches is tried, because it may be large
- * enough.
+ * Returns a matching receive with space for all of the message; NULL: none. A
+ * receive without memory for a bounce buffer ends in an error, and the next one
+ * is tried.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -107,8 +101,8 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 }
 
 /*
- * Stores a message as unexpected or, if "hold", as unresolved. Returns
- * -FI_ENOENT, after which shm queues the message, or -FI_ENOMEM.
+ * Stores a message as unexpected, or unresolved ("hold"). -FI_ENOENT: shm
+ * queues it; -FI_ENOMEM.
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
@@ -147,10 +141,7 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
-	/*
-	 * a message behind an unresolved message becomes unresolved, too; so
-	 * does each message while the endpoint closes, because closing may fail
-	 */
+	/* unresolved behind unresolved, or while closing, which may fail */
 	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
@@ -192,10 +183,7 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/*
- * Updates the source index of each message from an unknown sender. shm calls
- * this after an fi_av_insert().
- */
+/* After fi_av_insert(): updates sources of messages from unknown senders. */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
 					   struct fi_peer_rx_entry *))
@@ -233,10 +221,9 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * Starts to receive a message; see struct duo_transport. If the message is
- * larger than the buffers, a bounce buffer receives it, so that shm never
- * truncates. The bounce buffer is allocated before the message leaves its list,
- * because no later step can return an error.
+ * See struct duo_transport. A bounce buffer receives a message that is too
+ * large, so that shm never truncates; it is allocated while an error can still
+ * be returned.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
@@ -282,10 +269,7 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/*
- * Copies a message from the bounce buffer to the application's buffers. Leaves
- * out the part that does not fit.
- */
+/* Copies a message from the bounce buffer, as far as it fits. */
 DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 {
 	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
@@ -306,10 +290,7 @@ DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 	return 0;
 }
 
-/*
- * Gets shm's completions. The context of a receive's completion is its duo_rx.
- * Returns 0.
- */
+/* Gets shm's completions; the context of a receive is its duo_rx. Returns 0. */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)
@@ -405,8 +386,8 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 }
 
 /*
- * Polls shm. Returns the number of events. If there are too few free receive
- * entries, does not poll shm, and returns 1. Senders then get -FI_EAGAIN.
+ * Polls shm. Returns the number of events; 1 without a poll if receive entries
+ * are few, and senders get -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {

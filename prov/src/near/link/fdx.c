@@ -264,8 +264,8 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 
 /*
  * An open port keeps all its descriptors: -ENOENT shows that the port has
- * closed, or that a killed process exits, whose pid exists and whose pidfd is
- * not readable yet.
+ * closed, or that a killed process exits. Such a process still has a pid, and
+ * its pidfd is not readable yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

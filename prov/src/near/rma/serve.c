@@ -160,8 +160,8 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns the operands of a request; NULL: invalid length. Copies operands from
- * the slot to bytes and sets the fields of ask whose places they have.
+ * Returns the operands of a request; NULL: invalid length. Operands in the slot
+ * are in place of three fields of ask: copies them to bytes, and sets the fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *ask,
