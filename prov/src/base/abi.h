@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Groups of libfabric versions that have the same public structures. A module
- * works with all versions of the group that it was built with. In another group
- * struct fi_info has another size.
+ * Groups of libfabric versions with equal public structures: a module works
+ * with its group only. In another, struct fi_info has another size.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H

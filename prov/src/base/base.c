@@ -10,10 +10,8 @@
 #include "near/near.h"
 
 /*
- * The version is libfabric's, written as libfabric's own providers do.
- * Applications that support efa compare it with efa's version, because the name
- * "efa;ofi_duo" begins with "efa". Open MPI's btl/ofi accepts no version below
- * 112.0.
+ * libfabric's version, as its own providers: applications compare it for
+ * "efa;ofi_duo", too, and Open MPI's btl/ofi accepts none below 112.0.
  */
 struct fi_provider duo_prov = {
 	.version = FI_VERSION(FI_MAJOR_VERSION * 100 + FI_MINOR_VERSION,

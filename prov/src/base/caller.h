@@ -2,14 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of the structures of an application that was built with older headers.
- * Newer versions of libfabric append fields, so an older application has
- * shorter structures. The API version that the application passed to
- * fi_getinfo() determines the size of a structure. ofi_duo reads and writes no
- * bytes behind the end of the structure.
- *
- * Cost: one or two comparisons with constants, only for errors and
- * registrations.
+ * Sizes of structures of applications built with older headers, by the API
+ * version that they passed to fi_getinfo(): libfabric appends fields, and
+ * ofi_duo accesses none behind the end. Cost: comparisons with constants, for
+ * errors and registrations.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -26,10 +22,7 @@
 	(FI_MAJOR_VERSION > (major) || \
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
 
-/*
- * Part of the initializer of each error entry of ofi_duo: sets the source. If
- * there is none, src is FI_ADDR_NOTAVAIL, because 0 is a valid address.
- */
+/* Initializer of an error's source: FI_ADDR_NOTAVAIL if there is none. */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
@@ -39,9 +32,7 @@
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 
-/*
- * Returns the size of struct fi_cq_err_entry in an application's API version.
- */
+/* Returns the size of struct fi_cq_err_entry in an API version. */
 static inline size_t duo_caller_cq_err(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -51,7 +42,7 @@ static inline size_t duo_caller_cq_err(uint32_t version)
 	return sizeof(struct fi_cq_err_entry);
 }
 
-/* Returns the size of struct fi_mr_attr in an application's API version. */
+/* Returns the size of struct fi_mr_attr in an API version. */
 static inline size_t duo_caller_mr(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -73,9 +64,9 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Returns a copy of an application's attributes. Fields that its API version
- * lacks are 0. hmem: the domain has FI_HMEM; if not, the interface and device
- * of host memory are set.
+ * Returns a copy of an application's attributes; fields that its version lacks
+ * are 0. hmem: of the domain; false: interface and device are set to host
+ * memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

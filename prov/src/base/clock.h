@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The monotonic clock of the data path. The unit tests link their own clock
- * (unit.h), so that their results do not depend on the machine's speed.
- */
+/* The data path's monotonic clock; unit tests link their own (unit.h). */
 #ifndef DUO_CLOCK_H
 #define DUO_CLOCK_H
 

@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between the headers of libfabric 1.17 to 2.7, as far as they
- * matter to ofi_duo. One difference needs no code: fi_peer_rx_entry has no list
- * links since 2.3, but ofi_duo uses links of its own. Versions also differ in
- * behavior; therefore fi/entry_core.c permits libfabric's shm only in the
- * version for which the module was built.
+ * Differences between libfabric's headers, 1.17 to 2.7. fi_peer_rx_entry lost
+ * its list links in 2.3, but ofi_duo has its own. fi/entry_core.c permits
+ * libfabric's shm only in the version of the build, as behavior differs, too.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -27,22 +25,17 @@
 #include <rdma/fi_ext.h>
 #endif
 
-#define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS, which exists since
-					 * 2.2 */
+#define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS since 2.2 */
 
-/*
- * The values of FI_MR_BASIC and FI_MR_SCALABLE, which newer headers mark as
- * deprecated.
- */
+/* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers. */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /*
- * Returns the API version to request from the core for an application's
- * version. The result is not above the version of the headers, because ofi_duo
- * does not know the larger structures of a newer version.
+ * Returns the API version for the core: at most that of the headers, as newer
+ * structures may be larger.
  */
 static inline uint32_t duo_api_version(uint32_t version)
 {
@@ -50,10 +43,7 @@ static inline uint32_t duo_api_version(uint32_t version)
 							DUO_FI_VERSION;
 }
 
-/*
- * These options are enumerators, which #ifdef cannot test. So the version of
- * the headers decides.
- */
+/* Enumerators, which #ifdef cannot test: the headers' version decides. */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #else
@@ -65,10 +55,7 @@ static inline uint32_t duo_api_version(uint32_t version)
 #define DUO_OPT_SHM_PERMITTED (-1)	/* not the value of any option */
 #endif
 
-/*
- * True for the options with which efa writes aligned blocks of 128 bytes in
- * order.
- */
+/* True for options of efa: aligned blocks of 128 bytes in order. */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_IN_ORDER(option) \
 	((option) == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES || \
@@ -87,10 +74,9 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 }
 #else
 /*
- * libfabric 1.x. shm cannot be a peer provider there, because its CQ cannot be
- * opened (1.17), or the types of fi_peer(3) differ (1.18 to 1.22). shm/none.c
- * replaces the folder shm. The types below are the parts of fi_peer(3) that
- * ofi_duo's own structures contain.
+ * libfabric 1.x, where shm cannot be a peer provider: its CQ cannot be opened
+ * (1.17), or types of fi_peer(3) differ. shm/none.c replaces shm/; the types
+ * below are parts of ofi_duo's structures.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -130,9 +116,8 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Return a copy of the fields that all versions have. The other fields are 0,
- * because an application with older headers lacks some of them, and because
- * ofi_duo does not support those that 2.7 adds for FI_XPU.
+ * Return a copy of the fields of all versions; others are 0: older applications
+ * lack them, and FI_XPU of 2.7 is not supported.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {
@@ -156,10 +141,7 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 
 #ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
-/*
- * With FI_MR_DMABUF an application passes dmabuf instead of mr_iov. Sets mr_iov
- * to the addresses in dmabuf, stored in *iov.
- */
+/* FI_MR_DMABUF: sets mr_iov to the addresses in dmabuf, stored in *iov. */
 static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
 				   struct iovec *iov)
 {

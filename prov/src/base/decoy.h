@@ -3,20 +3,13 @@
 
 /*
  * A decoy behind the fid of a fabric or domain, for providers that take each
- * fid in hints for one of their own. fi_getinfo() passes the hints to all
- * providers. efa of libfabric 2.4 and newer then reads a struct util_fabric or
- * util_domain behind ofi_duo's fid, and compares the name in it
- * (docs/upstream.md).
+ * fid in hints for their own: efa of libfabric 2.4 and newer reads a
+ * util_fabric or util_domain there, and compares the name (docs/upstream.md).
  *
- * Each pointer in the decoy points to a block of pointers, and these point to
- * the block itself. So each chain of loads stays within the block, whichever
- * structure the reader expects. Read as text, the block is "", because its
- * first byte is 0. On a little-endian machine it is the lowest byte of the
- * block's address, a multiple of 256; on a big-endian machine it is the top
- * byte, 0 in all addresses. No provider has an empty name, so the reader
- * rejects the hints.
- *
- * Cost: 256 bytes for each object; nothing on the data path.
+ * Each pointer points to a block of pointers to the block itself, so all chains
+ * of loads stay there. As text the block is "": its address is a multiple of
+ * 256, and its first byte is the lowest, or on big-endian machines the top
+ * byte, 0 both. No provider has an empty name. Cost: 256 bytes per object.
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions for the operations that ofi_duo does not support. libfabric calls
- * many operations without a check for NULL, so each table of operations
- * contains duo_no_<name>(), which returns -FI_ENOSYS. enosys.c defines the
- * functions in this list.
+ * duo_no_<name>(): operations that are not supported return -FI_ENOSYS;
+ * libfabric calls many without a check for NULL. enosys.c defines the functions
+ * of this list.
  */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H

@@ -7,10 +7,7 @@
 #include "base/hints.h"
 #include "base/log.h"
 
-/*
- * Returns the value of a field. Returns 0 if the structure is missing, because
- * 0 in hints requires nothing.
- */
+/* Returns the field's value; 0, no requirement, without its structure. */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)
 {

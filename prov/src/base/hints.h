@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Comparison of hints with an info. With FI_LOG_LEVEL=info the log has the
- * first field of the hints that rejects the info. Pure. Only on the control
- * path.
+ * Comparison of hints with an info. FI_LOG_LEVEL=info logs the first field that
+ * rejects it. Pure. Control path.
  */
 #ifndef DUO_HINTS_H
 #define DUO_HINTS_H
@@ -14,10 +13,7 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-/*
- * DUO_ORDER_MIXED: the orders between messages on one side and RMA or atomics
- * on the other. DUO_ORDER: all orders that ofi_duo supports.
- */
+/* Orders between messages and RMA or atomics; all orders that are supported. */
 #define DUO_ORDER_MIXED \
 	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
 #define DUO_ORDER \
@@ -31,8 +27,7 @@ struct duo_hint {
 	const char *name;
 	bool set;	/* true: the value is a set of bits; false: a maximum */
 	bool direct;	/* true: a field of fi_info itself */
-	size_t attr;	/* if not direct: offset in fi_info of the pointer to
-			 * the structure */
+	size_t attr;	/* else: offset of the structure's pointer */
 	size_t at;	/* offset of the field in fi_info or in the structure */
 	size_t size;	/* size of the field, bytes: 4 or 8 */
 };

@@ -32,9 +32,8 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * See lock.h. Takes the lock with the state DUO_LOCK_AWAITED, because further
- * threads may sleep. At worst the release then makes a futex call that wakes no
- * thread. The acquire's partner is the release in duo_lock_give().
+ * Takes the lock as DUO_LOCK_AWAITED, as others may sleep: at worst the release
+ * wakes none. Acquire; its partner is the release in duo_lock_give().
  */
 void duo_lock_wait(struct duo_lock *lock)
 {

@@ -2,14 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The lock of a domain, see docs/objects.md. With FI_THREAD_DOMAIN the
- * application serializes its calls into a domain. The lock is then off, and
- * costs one predictable branch. The lock is a futex, because the mutex of the C
- * library takes 50 instructions for each call of the data path. Not recursive.
- *
- * Cost: one atomic operation to lock, and one to unlock, both inline. If
- * another thread holds the lock, a thread spins for about a microsecond and
- * then sleeps (lock.c).
+ * A domain's lock, see docs/objects.md: off with FI_THREAD_DOMAIN, at the cost
+ * of a branch. A futex: the C library's mutex takes 50 instructions for each
+ * call. Not recursive. Cost: an atomic operation to lock, and one to unlock; a
+ * thread spins for a microsecond, then sleeps.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -24,8 +20,7 @@
 enum { DUO_LOCK_FREE, DUO_LOCK_HELD, DUO_LOCK_AWAITED };
 
 struct duo_lock {
-	atomic_uint state;	/* DUO_LOCK_AWAITED: held, and a thread may
-				 * sleep until it is free */
+	atomic_uint state; /* DUO_LOCK_AWAITED: held, and a thread may sleep */
 	bool on;
 	/* Called before each release. NULL: no thread sleeps on a counter. */
 	void (*watch)(struct duo_lock *lock);
@@ -41,17 +36,13 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 /* lock.c: waits until the lock is free, and takes it. */
 void duo_lock_wait(struct duo_lock *lock);
 /*
- * duo_lock_wake() wakes a waiting thread after duo_lock_give().
- * duo_unlock_last() does the same as duo_unlock(). Both return ret, so that a
- * function of the data path can call them as its tail call.
+ * Tail calls that return ret: duo_lock_wake() wakes a thread after
+ * duo_lock_give(); duo_unlock_last() is duo_unlock().
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
-/*
- * Takes the lock if it is free. Returns false if another thread holds it.
- * Acquire; its partner is the release in duo_lock_give().
- */
+/* Takes a free lock. Acquire; its partner is the release in duo_lock_give(). */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -63,8 +54,8 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 }
 
 /*
- * Releases the lock. Returns true if the caller must call duo_lock_wake().
- * Release; its partners are the acquires in duo_lock_try() and duo_lock_wait().
+ * Releases the lock; true: call duo_lock_wake(). Its partners are the acquires
+ * in duo_lock_try() and duo_lock_wait().
  */
 DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
 {

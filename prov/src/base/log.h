@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Log messages. The function that detects an error logs it, once: object,
- * values, cause, remedy. Not to be used on the data path.
- */
+/* Log messages: object, values, cause, remedy. Not on the data path. */
 #ifndef DUO_LOG_H
 #define DUO_LOG_H
 

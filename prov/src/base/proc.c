@@ -18,8 +18,7 @@
 #include "base/proc.h"
 
 #define DUO_PROC_SPARE 16	/* number of descriptors to reserve */
-#define DUO_STAT_STATE 3 /* numbers of fields in /proc/PID/stat, counted from
-			  * 1 */
+#define DUO_STAT_STATE 3 /* numbers of fields in /proc/PID/stat, from 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
 
@@ -52,8 +51,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	ssize_t len;
 	int field;
 
-	if (pid == getpid())	/* because /proc may belong to another pid
-				 * namespace */
+	if (pid == getpid())	/* /proc may be another namespace's */
 		strcpy(path, "/proc/self/stat");
 	else
 		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -101,10 +99,7 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 	return ret;
 }
 
-/*
- * See duo_proc_check(). Checks a process that /proc does not show, perhaps
- * because /proc hides it. Returns an error if the kernel has no pidfds.
- */
+/* See duo_proc_check(), without /proc. An error if the kernel has no pidfds. */
 static int duo_proc_hidden(pid_t pid)
 {
 	bool ended = kill(pid, 0) && errno == ESRCH;
@@ -131,8 +126,7 @@ int duo_proc_check(pid_t pid, uint64_t start)
 
 /*
  * If the main thread has ended, writes the path of descriptor fd under another
- * thread. Returns false if the main thread has not ended, or if there is no
- * other thread.
+ * thread. False: it has not, or there is no other.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -175,9 +169,8 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * See proc.h. Uses no pid, because /proc may belong to another pid namespace.
- * Uses the calling thread, because /proc/self has no descriptors after the main
- * thread has ended.
+ * Uses no pid: /proc may be of another namespace; and the calling thread:
+ * /proc/self has no descriptors once the main thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -215,10 +208,7 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/*
- * If /proc belongs to another pid namespace, which must be an ancestor of this
- * process's, returns this process's pid in /proc. Otherwise returns 0.
- */
+/* Returns this process's pid in a /proc of an ancestor namespace, else 0. */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -229,10 +219,7 @@ static uint32_t duo_proc_outside(void)
 
 	if (!status)
 		return 0;
-	/*
-	 * NSpid: one pid for each namespace, from that of /proc to this
-	 * process's own
-	 */
+	/* NSpid: a pid per namespace, from /proc's to this process's own */
 	while (getline(&line, &size, status) > 0) {
 		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)
 			outside = pid;
@@ -292,10 +279,7 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * True if fd is a pidfd. Sends signal 0, which has no effect; only the error
- * EBADF means that fd is not a pidfd.
- */
+/* True if fd is a pidfd: signal 0 fails with EBADF only for others. */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
@@ -309,10 +293,7 @@ bool duo_proc_ended(int pidfd)
 	return poll(&fd, 1, 0) > 0;
 }
 
-/*
- * See proc.h. The kernel allocates the lowest free descriptor. So few are left
- * if fd is high.
- */
+/* The kernel allocates the lowest free descriptor: a high one is scarce. */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

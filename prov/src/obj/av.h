@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector of ofi_duo, and the AVs of the core behind it, one for each
- * endpoint. The files in av/ maintain them; all layers look up addresses here.
- * Lock: the domain's; senders read the route words without the lock. Cost of
- * each fi_addr in use: 16 bytes, the bytes of its address, and 12 bytes for
- * each endpoint.
+ * An address vector, and the core's AVs behind it, which av/ maintains; all
+ * layers look up addresses here. Lock: the domain's; senders read route words
+ * without it. Cost per fi_addr: 16 bytes, its address, and 12 bytes for each
+ * endpoint.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -27,20 +26,18 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * The route of a fi_addr: one word, which senders read without a lock. Bits 0
- * and 1: the state. The upper 12 bits: the peer's index at the local transport
- * plus 1; 0: no index. The bits between: the core's fi_addr minus ofi_duo's,
- * signed, usually 0 (av_core.c).
+ * A fi_addr's route, one word, read without a lock: bits 0 and 1: state; upper
+ * 12 bits: peer index plus 1, 0: none; between: the core's fi_addr minus
+ * ofi_duo's, signed (av_core.c).
  *
- * The state changes from UNDECIDED to CORE or LOCAL, and from LOCAL to CORE
- * only before the first message. So all messages to one peer take one path and
- * keep their order. The state is reset if the address is removed, if its
- * process fails, or if it is inserted again after its process has changed.
+ * UNDECIDED becomes CORE or LOCAL, and LOCAL becomes CORE only before the first
+ * message: messages to one peer keep their order. The state is reset by
+ * removal, failure, or insertion after the process changed.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	DUO_ROUTE_UNDECIDED,	/* no message sent, and no record found yet, or
-				 * the process has exited */
+	/* no message sent and no record found yet, or exited */
+	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
 };
@@ -72,8 +69,8 @@ struct duo_core_av {
 struct duo_av {
 	struct fid_av av_fid;
 	struct duo_domain *domain;
-	TAILQ_HEAD(, duo_core_av) cores;	/* AVs of the core that have all
-						 * addresses; never empty */
+	/* core's AVs with all addresses; never empty */
+	TAILQ_HEAD(, duo_core_av) cores;
 	struct fi_av_attr core_attr;
 	struct duo_av_addr *addrs;	/* [DUO_AV_MAX], indexed by fi_addr */
 	fi_addr_t high;	/* all fi_addr in use are below this one */
@@ -87,19 +84,15 @@ static inline struct duo_av *duo_av_of(struct fid_av *av_fid)
 	return duo_container_of(av_fid, struct duo_av, av_fid);
 }
 
-/*
- * Returns the lead: the AV of the core into which each address is inserted
- * first.
- */
+/* Returns the lead, into which each address is inserted first. */
 static inline struct fid_av *duo_av_core(const struct duo_av *av)
 {
 	return TAILQ_FIRST(&av->cores)->av_fid;
 }
 
 /*
- * Translates src, the source address that the core reports for a message.
- * Returns ofi_duo's fi_addr of the source. Returns FI_ADDR_UNSPEC if src is
- * FI_ADDR_UNSPEC, and FI_ADDR_NOTAVAIL if the AV lacks src.
+ * Translates a source of the core to ofi_duo's fi_addr; FI_ADDR_UNSPEC stays;
+ * FI_ADDR_NOTAVAIL: not in the AV.
  */
 static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
 					   fi_addr_t src)
@@ -115,10 +108,7 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 	return addr < DUO_AV_MAX && av->addrs[addr].used;
 }
 
-/*
- * Returns the element of av->addrs for addr. Returns NULL if addr is not in the
- * AV, or if its bytes are unknown.
- */
+/* Returns the element for addr; NULL: not in the AV, or without bytes. */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)
 {

@@ -28,10 +28,8 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 
 /*
  * Store buffering, with duo_cntr_arm(): this thread changes a count, then loads
- * sleeper->asleep; the thread that wants to sleep stores sleeper->asleep, then
- * loads the counts. The fence keeps the load after the change. Its partner is
- * the fence in duo_cntr_arm(). So at least one of the threads sees the store of
- * the other.
+ * sleeper->asleep; a sleeper stores it, then loads the counts. This fence and
+ * the one in duo_cntr_arm() order both.
  */
 void duo_cntr_rouse(struct duo_ep *ep)
 {

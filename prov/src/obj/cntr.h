@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A counter, and its bindings to endpoints; see cq/cntr.h. Lock: the domain's.
- */
+/* A counter and its endpoint bindings, see cq/cntr.h. Lock: the domain's. */
 #ifndef DUO_OBJ_CNTR_H
 #define DUO_OBJ_CNTR_H
 
@@ -21,20 +19,16 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * The two calls in which threads sleep on a counter: fi_cntr_wait(), and
- * poll(2) on the counter's descriptor after fi_trywait(). Each has a struct
- * duo_cntr_sleeper of its own, so a thread never consumes the wakeup of a
- * thread in the other call.
+ * Calls in which threads sleep: fi_cntr_wait(), and poll(2) after fi_trywait().
+ * Each has a duo_cntr_sleeper, so none consumes the other's wakeup.
  */
 enum duo_cntr_waiter_kind { DUO_CNTR_CALL, DUO_CNTR_FD, DUO_CNTR_WAITER_KINDS };
 
 struct duo_cntr_sleeper {
 	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
-	atomic_bool asleep;		/* true: a thread that changes the
-					 * counter must signal the waiter */
+	atomic_bool asleep; /* a thread that changes the counter must wake */
 	uint64_t want;		/* value to wait for; 0: any change */
-	uint64_t good, bad;	/* values of the counter when the thread fell
-				 * asleep */
+	uint64_t good, bad; /* the counter's values at the start of the sleep */
 };
 
 struct duo_cntr {
@@ -42,25 +36,19 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
-	uint64_t own[2];		/* ofi_duo's addends: own[0] of the
-					 * value, own[1] of the errors */
+	uint64_t own[2]; /* ofi_duo's addends: [0] value, [1] errors */
 	uint64_t core_good;	/* value of the core's counter when last read */
-	uint32_t core_skip; /* number of reads that did not read the core's
-			     * counter; wraps */
+	uint32_t core_skip; /* reads without the core's counter; wraps */
 	bool of_region;			/* bound to a memory region, too */
 	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAITER_KINDS];
-	uint64_t seen_good, seen_bad;	/* the counter's values at the last
-					 * fi_trywait() */
+	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
 	atomic_int waiting;	/* number of threads in fi_cntr_wait() */
 	LIST_ENTRY(duo_cntr) sleeper_link;	/* in domain->sleepers */
 	LIST_HEAD(, duo_cntr_bind) binds;
 	atomic_int refs;
 };
 
-/*
- * The binding of a counter to an endpoint. "flags" are those of fi_ep_bind(3):
- * the operations that are counted.
- */
+/* A counter's binding to an endpoint; flags of fi_ep_bind(3). */
 struct duo_cntr_bind {
 	struct duo_cntr *cntr;
 	struct duo_ep *ep;
@@ -76,20 +64,13 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 
 /* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
-/*
- * Wakes the threads that sleep on the counter. Any thread may call this, with
- * or without the domain's lock.
- */
+/* Wakes threads that sleep on the counter. Any thread may call it. */
 void duo_cntr_wake(struct duo_cntr *cntr);
-/*
- * Wakes the threads that sleep on any counter of the endpoint. Called after an
- * event that may have changed such a counter.
- */
+/* Wakes threads that sleep on ep's counters, after a possible change. */
 void duo_cntr_rouse(struct duo_ep *ep);
 /*
- * Counts an RMA operation or atomic of near that has ended, in the endpoint's
- * counters that are bound with "flag". Adds it to the counts of errors if err
- * is not 0.
+ * Counts an operation of near in the counters bound with "flag", as an error if
+ * err is not 0.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

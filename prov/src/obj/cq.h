@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A completion queue: the ring of completions that both paths write to, and the
- * counts that decide how often a read polls each path. Functions in cq/ read
- * and poll; all layers push completions. Lock: the domain's. Cost: a push
- * copies 48 bytes.
+ * A completion queue: the ring of completions of both paths, and the counts
+ * that decide how often a read polls each. cq/ reads and polls, all layers
+ * push. Lock: the domain's. Cost: a push copies 48 bytes.
  */
 #ifndef DUO_OBJ_CQ_H
 #define DUO_OBJ_CQ_H
@@ -28,17 +27,11 @@ struct duo_domain;
 struct duo_ep;
 struct duo_rx;
 
-/*
- * Bits of duo_cq.attention: the reasons why a read must do more than poll
- * near's rings.
- */
+/* duo_cq.attention: why a read must do more than poll near's rings. */
 enum {
 	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or errors are queued */
 	DUO_CQ_CHORES = 2, /* an endpoint has deferred work: duo_ep_chore() */
-	/*
-	 * the local transport is not near, an endpoint closes, or a thread
-	 * sleeps on a counter: duo_cq_attend()
-	 */
+	/* not near, an endpoint closes, or a thread sleeps on a counter */
 	DUO_CQ_OTHERS = 4,
 };
 
@@ -46,38 +39,27 @@ enum {
 struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_domain *domain;
-	uint32_t attention;	/* DUO_CQ_* bits; 0: a read polls only near's
-				 * rings */
+	uint32_t attention;	/* DUO_CQ_* bits; 0: poll near's rings only */
 	uint32_t left;	/* number of fast-path reads until the next full poll */
-	uint32_t given;		/* "left", plus fast-path reads that
-				 * duo_cq_settle() has not counted yet */
+	uint32_t given; /* "left" plus fast-path reads not counted yet */
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
-	bool asleep;	/* a thread may sleep on the CQ; a new entry must wake
-			 * that thread */
+	bool asleep;	/* a new entry must wake a thread */
 	struct duo_ring ring;
-	struct duo_sink sink;		/* array of the running read, which gets
-					 * new entries first */
+	struct duo_sink sink; /* array of the running read, for new entries */
 	struct duo_err_list errs;
 	enum fi_cq_format format;
-	uint32_t local_idle;	/* polls since the last event of the local
-				 * transport */
-	uint32_t local_busy;	/* bound of local_idle: above it, each poll
-				 * polls the core */
-	uint32_t local_events;	/* events of the local transport in the current
-				 * poll */
+	uint32_t local_idle;	/* polls since the last local event */
+	/* bound of local_idle; above: poll the core each time */
+	uint32_t local_busy;
+	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
-	uint32_t ring_left;	/* number of reads that only read the ring,
-				 * before a read polls */
-	uint32_t ring_every;	/* reads of the ring per poll, see
-				 * duo_cq_ring_poll() */
+	uint32_t ring_left;	/* number of reads of the ring until a poll */
+	uint32_t ring_every;	/* reads of the ring per poll */
 	uint64_t ring_ms; /* time of the last poll in a read of the ring, ms */
-	/*
-	 * number of further polls that each poll the core; a concurrent update
-	 * may be lost
-	 */
+	/* further polls that poll the core; an update may get lost */
 	atomic_uint core_poll_budget;
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	struct fid_peer_cq peer_cq;	/* libfabric's shm writes completions to
@@ -87,20 +69,16 @@ struct duo_cq {
 	/* While there are deferred receives, some polls read the clock: */
 	uint32_t look_in;	/* polls until the next read of the clock */
 	uint32_t look_every;	/* polls between two reads of the clock */
-	uint64_t look_us;	/* time of the last read of the clock, us,
-				 * monotonic */
-	uint32_t slow;		/* number of reads of the clock in a row that
-				 * came late, because polls are slow */
+	uint64_t look_us;	/* time of the last read of the clock, us */
+	uint32_t slow; /* late reads of the clock in a row: slow polls */
 	atomic_bool signaled;
-	fi_addr_t core_src[DUO_CORE_BATCH]; /* sources, if the application's
-					     * read requests none */
-	struct duo_oversub_check oversub;	/* whether empty reads yield the
-						 * CPU */
+	/* sources, if the read requests none */
+	fi_addr_t core_src[DUO_CORE_BATCH];
+	struct duo_oversub_check oversub;	/* whether empty reads yield */
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
 	bool core_signals;	/* the core's CQ can wake a thread */
 	int core_fd;		/* descriptor of the core's CQ; -1: none */
-	int err_path;		/* path of the last error that was read, for
-				 * fi_cq_strerror() */
+	int err_path; /* path of the last error read, for fi_cq_strerror() */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
 };
@@ -110,10 +88,7 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/*
- * Sets whether a thread sleeps on the CQ, or is about to. While cq->asleep is
- * true, each new entry takes the slow path, which wakes the thread.
- */
+/* Sets whether a thread may sleep: then new entries go the slow path. */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -127,10 +102,7 @@ static inline void duo_cq_rouse(struct duo_cq *cq)
 		duo_cq_wake(cq);
 }
 
-/*
- * Slow paths of the pushes below: a thread sleeps on the CQ, the CQ is hidden,
- * or the ring is full.
- */
+/* Slow paths of pushes: a sleeping thread, a hidden CQ, or a full ring. */
 void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
 void duo_cq_push_sent_rare(struct duo_cq *cq, void *context, uint64_t flags);
@@ -158,10 +130,7 @@ DUO_INLINE bool duo_cq_takes(const struct duo_cq *cq)
 	return !duo_ring_full(&cq->ring);
 }
 
-/*
- * Writes the completion of a send to the ring. duo_cq_takes() must be true, and
- * no read may be running.
- */
+/* Writes a send's completion, if duo_cq_takes(), and no read is running. */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -183,19 +152,15 @@ static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path);
-/*
- * Pushes an error that ofi_duo itself has found. src: source of the message;
- * FI_ADDR_UNSPEC: none.
- */
+/* Pushes an error of ofi_duo. src: the message's; FI_ADDR_UNSPEC: none. */
 void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 			 uint64_t tag, fi_addr_t src, int err);
 /* Pushes an error of the receive rx, and counts rx as failed. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /*
- * Renews the core poll budget, because the core may soon have entries. The next
- * DUO_CORE_POLL_BUDGET polls then poll the core. Any thread may call this, with
- * or without the domain's lock.
+ * Renews the core poll budget: the next DUO_CORE_POLL_BUDGET polls poll the
+ * core, which may have entries. Any thread, with or without the lock.
  */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)

@@ -37,26 +37,21 @@ struct duo_domain {
 	int mr_mode;
 	enum fi_threading threading;
 	bool device;	/* the local transport carries device memory */
-	void *device_mrs;		/* list of the regions of device memory
-					 * (device/device.h) */
+	void *device_mrs; /* regions of device memory (device/device.h) */
 	struct duo_device_stage *device_stage;
 	struct near_table *table;	/* near's table of memory regions; NULL:
 					 * none */
 	bool virt_addrs; /* keys of regions use virtual addressing, fi_mr(3) */
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
-	bool per_net;	/* endpoints in two network namespaces may have the same
-			 * address */
+	bool per_net;	/* addresses are unique per network namespace only */
 	LIST_HEAD(, duo_av) avs;
-	uint32_t held;	/* number of unresolved messages, of remainders in
-			 * multi.ready, and of planned scans of the registry
-			 * (av/map.c) */
+	/* unresolved messages, multi.ready, planned scans (av/map.c) */
+	uint32_t held;
 	uint32_t lazy;	/* number of deferred receives */
-	uint32_t waits;	/* number of deferred receives that are not to be posted
-			 * at the next poll */
+	uint32_t waits;	/* number of deferred receives that are not due */
 	LIST_HEAD(, duo_cntr) sleepers;	/* counters with a wait object */
 	struct duo_ranges rx_ranges;	/* address ranges of receive entries */
-	bool any_thread; /* any thread may call the core, one thread at a
-			  * time */
+	bool any_thread; /* any thread may call the core, one at a time */
 	struct duo_lock lock;
 	struct duo_auto {
 		pthread_t thread;

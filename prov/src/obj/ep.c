@@ -2,18 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Computation of the attention words. It runs when a condition changes, which
- * is rare, so that each message has to check only one word. Lock: the domain's.
+ * Attention words, computed when a condition changes, so that each message
+ * checks one word. Lock: the domain's.
  */
 
 #include "near/near.h"
 #include "obj/cntr.h"
 #include "obj/ep.h"
 
-/*
- * True if a thread sleeps on a counter of ep. Calls must then release the lock
- * by the slow path, which calls lock.watch to wake that thread.
- */
+/* True if a thread sleeps on a counter: the release must call lock.watch. */
 static bool duo_ep_watched(const struct duo_ep *ep)
 {
 	const struct duo_cntr_bind *bind;
@@ -41,9 +38,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-/*
- * True if a receive with the endpoint's default flags can take the fast path.
- */
+/* True if receives with the default flags can take the fast path. */
 static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 {
 	uint64_t flags = ep->rx.op_flags[kind];
@@ -54,10 +49,7 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/*
- * True if a send with the endpoint's default flags is complete once the message
- * is in the ring.
- */
+/* True if sends with the default flags are complete once in the ring. */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

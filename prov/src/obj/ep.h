@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint: the endpoints of both paths, the route of each address, and the
- * receives. Each layer has a struct of its own in it. Lock: the domain's. Sends
- * over the core read their fields without the lock.
+ * An endpoint: both paths' endpoints, routes and receives; each layer has a
+ * struct in it. Lock: the domain's; sends over the core read their fields
+ * without it.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -34,15 +34,15 @@ struct duo_up;
 
 /* Bits of duo_ep_rx.special: conditions to check for each receive. */
 enum duo_rx_special {
-	DUO_RX_SELECTIVE = 1,	/* a completion only with FI_COMPLETION:
-				 * FI_SELECTIVE_COMPLETION */
+	/* FI_SELECTIVE_COMPLETION: only with FI_COMPLETION */
+	DUO_RX_SELECTIVE = 1,
 	DUO_RX_DEVICE = 2,	/* descriptors may be those of device memory */
 };
 
 /*
- * Bits of duo_ep.attention: the kinds of calls that must take the slow path.
- * While a bit is 0, a call of this kind checks only that near can send the
- * small message now, or that the receive can be queued.
+ * duo_ep.attention: kinds of calls that must take the slow path. Otherwise a
+ * call only checks that near can send the message now, or that the receive can
+ * be queued.
  */
 enum {
 	DUO_EP_MSG = 1 << DUO_MSG,	/* calls that receive, by kind */
@@ -53,21 +53,16 @@ enum {
 /* Deferred, blocked and retired receives: core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
-	uint32_t due;	/* number of receives in list to be posted at the next
-			 * poll */
-	uint32_t limit;	/* polls without a local event after which the list
-			 * is posted; adapts to the traffic */
+	uint32_t due;	/* number of these to be posted at the next poll */
+	/* polls without local event until all are posted; adapts */
+	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
-	/*
-	 * receives that the core must not get before a multi-receive buffer is
-	 * used up
-	 */
+	/* not for the core before a multi-receive buffer is used up */
 	struct duo_rx_list blocked;
-	struct duo_rx_list retired;	/* retired entries: the core may
-					 * complete them once more */
+	/* retired: the core may complete them again */
+	struct duo_rx_list retired;
 	uint32_t retired_count;
-	uint64_t turn_us;		/* time of the last aging step, which
-					 * posts the oldest receive alone, us */
+	uint64_t turn_us;		/* time of the last aging step, us */
 	uint64_t all_us; /* time of the last posting of the whole list, us */
 };
 
@@ -86,8 +81,7 @@ struct duo_ep_rx {
 	size_t iov_limit;
 	bool ready;		/* the endpoint is enabled and can receive */
 	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
-	bool dead;		/* the process of some address has failed, see
-				 * duo_map_dead() */
+	bool dead;		/* a process has failed, see duo_map_dead() */
 	uint64_t failed;
 	struct duo_rx_list held;	/* unresolved messages */
 	struct duo_rx_list claimed; /* messages claimed by FI_PEEK | FI_CLAIM */
@@ -105,41 +99,27 @@ struct duo_ep_tx {
 
 /* Capabilities and options of the endpoint. */
 struct duo_ep_opts {
-	bool wants_local;	/* the application uses messages, or RMA that
-				 * near executes, so a local side is opened */
-	bool messages;		/* FI_MSG or FI_TAGGED was requested; false:
-				 * only RMA and atomics */
+	bool wants_local;	/* local messages, or RMA that near executes */
+	bool messages; /* FI_MSG or FI_TAGGED; false: only RMA, atomics */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	bool in_order;		/* the application requires that 128-byte blocks
-				 * arrive in order, which only the core does */
-	/*
-	 * messages and RMA must keep one order, or fences are used. So both
-	 * must take one path, or near must order them.
-	 */
+	bool in_order;		/* 128-byte blocks in order, by the core only */
+	/* order of messages and RMA, or fences: one path, or near orders */
 	bool mixed_order;
-	bool counted;		/* a counter with a wait object is bound to the
-				 * endpoint */
-	atomic_bool told_early;	/* the warning about a call before fi_enable()
-				 * was logged */
+	bool counted;		/* with a counter that has a wait object */
+	atomic_bool told_early;	/* a call before fi_enable() was logged */
 };
 
-/*
- * The fields that each message uses come first, in the order of use: three
- * cache lines for a send, six for a receive.
- */
+/* First, in order of use: three lines for a send, six for a receive. */
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_domain *domain;
-	struct fid_ep *path_ep[FI_DUO_PATH_COUNT]; /* [FI_DUO_LOCAL] is set from
-						    * fi_enable() on */
-	struct duo_near *near;		/* NULL: the local transport is not
-					 * near, or not open */
-	uint32_t attention;		/* bits for the kinds of calls that take
-					 * the slow path: DUO_EP_* */
+	/* [FI_DUO_LOCAL]: from fi_enable() on */
+	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
+	struct duo_near *near;		/* NULL: not near, or not open */
+	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
 	duo_route_word *route;	/* core_av->route: route words by fi_addr */
-	fi_addr_t route_size;		/* number of route words; 0: the
-					 * endpoint is not enabled */
+	fi_addr_t route_size; /* number of route words; 0: not enabled */
 	struct duo_cq *tx_cq;
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
@@ -150,8 +130,7 @@ struct duo_ep {
 	struct duo_ep_rx rx;
 	struct duo_ep_tx tx;
 
-	struct fi_duo_stats stats;	/* the first member, path[], is updated
-					 * by each message */
+	struct fi_duo_stats stats; /* each message updates path[], its start */
 
 	struct duo_ep_opts opts;
 	bool closing;	/* fi_close() is running: no message is matched */
@@ -169,24 +148,20 @@ struct duo_ep {
 	struct duo_map *map;		/* NULL: no local side */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
 	/* used by cq/: */
-	struct duo_cq *own_cq;		/* hidden CQ in place of one that the
-					 * application did not bind */
+	struct duo_cq *own_cq;		/* hidden CQ */
 	LIST_HEAD(, duo_cntr_bind) cntrs; /* bindings of counters, see cntr.h */
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	struct duo_near *near_named;	/* value of ep->near from fi_enable()
-					 * on; see near_ep.h */
-	struct duo_shm *shm;		/* NULL: the local transport is not shm,
-					 * or not open */
-	struct fid_peer_srx peer_srx;	/* receive context that libfabric's shm
-					 * calls */
+	/* ep->near from fi_enable() on, see near_ep.h */
+	struct duo_near *near_named;
+	struct duo_shm *shm;		/* NULL: not shm, or not open */
+	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */
 	/* FI_MSG_PREFIX: fi/calls_prefix.c */
 	struct {
 		size_t size;		/* length of the prefix, bytes */
-		struct fi_ops_msg *msg;	/* functions for messages without
-					 * prefix */
+		struct fi_ops_msg *msg;	/* calls without prefix */
 		struct fi_ops_tagged *tagged;
 	} prefix;
 };
@@ -207,10 +182,7 @@ static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t local)
 	return ep->confirmed[local / 64] >> local % 64 & 1;
 }
 
-/*
- * Iterate over the endpoints of a CQ. An endpoint that sends and receives with
- * the CQ is in rx_eps only.
- */
+/* Iterate over a CQ's endpoints: rx_eps, then tx_eps, which only send. */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -232,9 +204,8 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 }
 
 /*
- * Compute the attention words of an endpoint or CQ (ep.c). Must be called after
- * each change of a condition in them. duo_ep_attend() includes the endpoint's
- * CQs.
+ * Compute the attention words of an endpoint with its CQs, or of a CQ, after
+ * each change of a condition in them.
  */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
@@ -248,10 +219,7 @@ static inline void duo_ep_chore(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_CHORES;
 }
 
-/*
- * True if there are enough free receive entries for a poll of the local
- * transport in which no message finds a receive.
- */
+/* True if entries are free for a poll in which no message finds a receive. */
 static inline bool duo_ep_room(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);
@@ -263,10 +231,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/*
- * Returns the receive entry whose address is "context". NULL: context is not
- * the address of an entry.
- */
+/* Returns the receive entry at the address "context"; NULL: there is none. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->domain->rx_ranges, context) ? context :

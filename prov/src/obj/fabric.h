@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fabric: the core's fabric, and the local transport's fabric if it has one.
- * No lock; the mutex of fi/opened.c protects the lists. shm/ep.c sets shm_info.
+ * A fabric: the core's, and the local transport's if any. The mutex of
+ * fi/opened.c protects the lists. shm/ep.c sets shm_info.
  */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
@@ -19,10 +19,9 @@
 #include "obj/traits.h"
 
 /*
- * The context with which "<core>;ofi_duo" opens the core's fabric. The hook
- * recognizes this context and does not wrap that fabric. The value is the
- * address of a function of libfabric. So it is the same in both modules, and no
- * application passes it.
+ * The context with which ofi_duo opens the core's fabric, so that the hook does
+ * not wrap it: an address in libfabric, equal in both modules, that no
+ * application passes.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 
@@ -34,12 +33,10 @@ struct duo_fabric {
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
-	struct fi_info *shm_info;	/* NULL: the local transport is not
-					 * libfabric's shm */
+	struct fi_info *shm_info;	/* NULL: not libfabric's shm */
 	char *core_name;
 	char *name;	/* name of the core's fabric; NULL: none */
-	LIST_ENTRY(duo_fabric) link;	/* in the list of fi/opened.c, latest
-					 * first */
+	LIST_ENTRY(duo_fabric) link; /* in fi/opened.c's list, latest first */
 	LIST_HEAD(, duo_domain) domains;	/* open domains, latest first */
 	struct duo_traits traits;	/* differences of the core */
 	atomic_int refs;

@@ -12,10 +12,7 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 
-/*
- * Returns the core's object behind an object of ofi_duo. An AV has several:
- * returns the lead.
- */
+/* Returns the core's object behind one of ofi_duo; of an AV: the lead. */
 static struct fid *duo_core_fid(struct fid *fid)
 {
 	switch (fid->fclass) {
@@ -59,9 +56,8 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Rejects FI_ALIAS and FI_QUEUE_WORK. Both would bypass ofi_duo, because the
- * core would return an alias of its own endpoint, and execute the queued work
- * on its own endpoints. Passes other commands to the core.
+ * Rejects FI_ALIAS and FI_QUEUE_WORK: the core's endpoints would bypass
+ * ofi_duo. Passes other commands to the core.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region of the core. near lists the region under the core's key in
- * its region table (transport/near/onesided.h). If the region is device memory,
- * ofi_duo finds it by its descriptor, and near by near_region_entry.device
- * (device/device.h). Lock of near's table and of domain->device_mrs: the
- * domain's.
+ * A memory region of the core, in near's region table under its key. Device
+ * memory is found by descriptor, or by near_region_entry.device
+ * (device/device.h). Lock of near's table and domain->device_mrs: the domain's.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The arguments of a send call of fi_msg(3) or fi_tagged(3). fi/calls.c fills
- * in the struct, tx/send.c passes it to the endpoint of a path. No lock.
- */
+/* A send call's arguments, from fi/calls.c to tx/send.c. No lock. */
 #ifndef DUO_OBJ_SEND_H
 #define DUO_OBJ_SEND_H
 
@@ -24,8 +21,7 @@ enum duo_send_variant {
 
 struct duo_send {
 	enum duo_send_variant variant;
-	struct near_msg msg;	/* description of the message for near; its
-				 * payload is the first buffer */
+	struct near_msg msg; /* the message for near, with the first buffer */
 	const struct iovec *iov;
 	void **desc;		/* descriptors; NULL: none */
 	size_t count;

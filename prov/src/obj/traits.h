@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores that ofi_duo must handle. core/traits.c finds them
- * once for each fabric. Not here are differences that the result of a call
- * shows, such as a failing fi_av_lookup() (duo_av_addr()).
+ * Differences between cores, found once per fabric by core/traits.c, unless a
+ * call's result shows them, as a failing fi_av_lookup() (duo_av_addr()).
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -24,45 +23,27 @@ struct duo_core_ops {
 		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric);
-	size_t addr_len;	/* length of an address, bytes; the core has no
-				 * fi_av_lookup(3) */
+	size_t addr_len; /* length of an address, bytes; no fi_av_lookup(3) */
 };
 
 struct duo_traits {
-	const struct duo_core_ops *own;	/* NULL: the core is a provider of
-					 * libfabric */
+	const struct duo_core_ops *own;	/* NULL: a provider of libfabric */
 	/*
-	 * The core's addresses are the local transport's names, from
-	 * fi_endpoint() on. So there is no registry, an address never names a
-	 * second process, and each endpoint has a local side.
+	 * Its addresses are the local transport's names, from fi_endpoint() on:
+	 * no registry, no second process at an address, always a local side.
 	 */
 	bool peer_names;
-	/*
-	 * The core carries no data. So operations that the local transport
-	 * rejects fail, and receives are not posted to the core.
-	 */
+	/* Carries no data: gets no receives, and no operations near rejects. */
 	bool carries_nothing;
-	/*
-	 * The core matches messages in software, and only in a poll. So it is
-	 * early enough to post a receive just before that poll.
-	 */
+	/* Matches only in polls: a receive may be posted just before one. */
 	bool polled_match;
-	/*
-	 * fi_cancel() of an untagged receive that names its source crashes in
-	 * util_srx.c of libfabric 2.0 to 2.6.
-	 */
+	/* fi_cancel() of untagged receives with a source crashes util_srx.c. */
 	bool cannot_cancel;
 	/* A peek's completion by util_srx.c of libfabric has no source. */
 	bool peek_no_source;
-	/*
-	 * The target's CPU, not a network card, executes the core's atomics. So
-	 * the core's atomics and near's are atomic to each other.
-	 */
+	/* The target's CPU executes atomics: they are atomic to near's. */
 	bool cpu_atomics;
-	/*
-	 * The core works with and without FI_MSG_PREFIX. ofi_duo opens the core
-	 * without it, and fi/calls_prefix.c skips the application's prefix.
-	 */
+	/* FI_MSG_PREFIX is optional: fi/calls_prefix.c skips prefixes. */
 	bool prefix_optional;
 };
 

@@ -2,20 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The interface of local transports, which carry messages within a host: near
- * (transport/near), and libfabric's shm as a peer provider (shm/). Only the
- * layer fi/ distinguishes the two, for functions that only one of them has.
- * Both ends of a message must use the same transport: the registry record of an
- * endpoint has the name of the transport, and the endpoint's address in this
- * transport.
+ * Local transports, which carry messages within a host: near (transport/near)
+ * and libfabric's shm (shm/); only fi/ distinguishes them. Both ends must use
+ * the same one: an endpoint's record has its name, and the endpoint's address
+ * in it.
  *
- * An endpoint has a local side from fi_enable to fi_close. A send calls
- * path_ep[FI_DUO_LOCAL], with the peer index that connect() has returned.
- * Messages and completions arrive in polls.
+ * A send calls path_ep[FI_DUO_LOCAL] with the peer index of connect(); messages
+ * and completions arrive in polls.
  *
- * Cost: an indirect call per poll and per send, none per received message.
- * Locks: the domain's lock protects all calls except fabric_open(),
- * domain_open(), reap() and sweep().
+ * Cost: an indirect call per poll and send. Lock: the domain's for all calls
+ * but fabric_open(), domain_open(), reap() and sweep().
  */
 #ifndef DUO_TRANSPORT_H
 #define DUO_TRANSPORT_H
@@ -42,10 +38,7 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/*
- * Limits of a transport. fi_getinfo returns the smaller of a limit here and the
- * core's.
- */
+/* Limits, of which fi_getinfo returns the smaller of these and the core's. */
 struct duo_transport_limits {
 	size_t inject_size;	/* bytes of an injected message */
 	size_t iov_limit;
@@ -57,55 +50,39 @@ struct duo_transport {
 	/* value of FI_OFI_DUO_LOCAL */
 	const char *name;
 	struct duo_transport_limits limits;
-	/*
-	 * The resources that an endpoint's local side requires, for a warning
-	 * when there are too few.
-	 */
+	/* Resources of an endpoint's local side, for a warning. */
 	const char *takes;
 	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
-	/*
-	 * The endpoints of a user must start one after another, because each
-	 * tests whether enough space is free before it takes the space.
-	 */
+	/* A user's endpoints start one after another: each tests for space. */
 	bool alone;
 	/* Carries messages in device memory, see device/device.h. */
 	bool device;
 	/*
-	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: there are
-	 * no such objects. fabric_open() and domain_open() log a warning before
-	 * they return an error; then the core carries all messages.
+	 * Open the objects at path_*[FI_DUO_LOCAL]; NULL: none. fabric_open()
+	 * and domain_open() log before an error; then the core carries all.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
-	/*
-	 * Opens the local side, before the endpoint has a registry record.
-	 * Fills in the transport's part of ep->publication.
-	 */
+	/* Opens the local side, and fills in its part of ep->publication. */
 	int (*open)(struct duo_ep *ep);
-	/*
-	 * Called when the endpoint has its record and its map of addresses.
-	 * Sets path_ep[FI_DUO_LOCAL], so that sends can use the local side.
-	 */
+	/* Sets path_ep[FI_DUO_LOCAL], when record and map exist. */
 	int (*enable)(struct duo_ep *ep);
 	/* Binds a counter to an endpoint that is enabled already. */
 	int (*count)(const struct duo_cntr_bind *bind);
 	/* Polls all endpoints of the CQ. Returns 0 if there was no progress. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
-	 * True if the CPUs of this thread are oversubscribed by this process
-	 * and the endpoint's peers. endpoints: number of records on this host,
-	 * which includes processes that are no peers.
+	 * True if this process and the endpoint's peers oversubscribe this
+	 * thread's CPUs. endpoints: records on this host, also of others.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * Sleeping, see cq/wait.c. After arm() has returned 0, an arrival makes
-	 * the descriptor of the thread's waiter readable. arm() returns
-	 * -FI_EAGAIN: poll instead of sleeping. woken() ends a sleep. True: the
-	 * caller must wake the other sleeping threads, which must arm again.
-	 * NULL: the transport cannot wake threads.
+	 * Sleeping, see cq/wait.c: after arm() has returned 0, an arrival makes
+	 * the waiter readable; -FI_EAGAIN: poll. woken() ends a sleep; true:
+	 * wake the other threads, which must arm again. NULL: cannot wake.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	bool (*woken)(struct duo_ep *ep);
@@ -113,32 +90,24 @@ struct duo_transport {
 	void (*drain)(struct duo_ep *ep);
 	/* Closes the local side, also if it was opened in part. */
 	void (*close)(struct duo_ep *ep);
-	/*
-	 * Receives an unexpected message into the buffers of recv. -FI_ENOMEM
-	 * or -FI_EAGAIN: nothing has changed.
-	 */
+	/* Receives an unexpected message. -FI_ENOMEM, -FI_EAGAIN: no change. */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * Returns the peer index for the name in a record: the same index at
-	 * each call. FI_ADDR_NOTAVAIL: the peer is not reachable, for *reason.
-	 * If *reason is not FI_DUO_OK although an index is returned, the peer
-	 * may send over this transport, but the core carries sends to the peer.
-	 * addr: for log messages.
+	 * Returns the peer index of a record's name, always the same;
+	 * FI_ADDR_NOTAVAIL: not reachable, for *reason. An index with *reason
+	 * not FI_DUO_OK: the peer may send, but the core carries sends to it.
+	 * addr: for logs.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/* True if the peer's process certainly exists. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
-	/*
-	 * Monitors the peer's process. If the process fails, receives that name
-	 * the peer end with an error. NULL: the transport detects no failures.
-	 */
+	/* Monitors a peer: its failure ends receives from it. NULL: cannot. */
 	void (*watch)(struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * Remove what failed processes have left. reap(): files of the name in
-	 * a record. sweep(): files without a record, in the registry's
-	 * directory (dir), or of processes of this pid namespace (pid_ns:
-	 * inode). NULL: nothing is left.
+	 * Remove what failed processes left: files of a record's name; files
+	 * without a record, in the registry's directory (dir), or of a pid
+	 * namespace (inode pid_ns). NULL: nothing is left.
 	 */
 	void (*reap)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);

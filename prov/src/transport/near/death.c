@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Failure of a peer. When near calls duo_near_peer_down(), it has delivered all
- * messages that the peer sent completely, and has ended the pending operations.
- * This file ends receives that name the peer with an error, and drops the
- * unexpected messages that were in the peer's memory.
+ * Failure of a peer. duo_near_peer_down() comes after all its complete
+ * messages, and the end of its operations. Ends receives that name it, and
+ * drops unexpected messages that were in its memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -26,9 +25,7 @@ static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 	duo_rx_release(&ep->pool, rx);
 }
 
-/*
- * True if rx names the process with this peer index, by any of its addresses.
- */
+/* True if rx names the process of this peer index. */
 static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
 {
 	fi_addr_t addr = rx->addr;
@@ -53,11 +50,7 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 	return NULL;
 }
 
-/*
- * Ends all posted receives that name the peer with an error. Recalls receives
- * that the core has. A receive that the core has already matched completes
- * normally.
- */
+/* Ends posted receives that name the peer, unless the core has matched them. */
 static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 			      fi_addr_t number)
 {
@@ -93,9 +86,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
-		/*
-		 * before the peer's routes are removed, which give the source
-		 */
+		/* before the routes, which give the source, are removed */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);

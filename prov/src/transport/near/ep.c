@@ -59,10 +59,7 @@ static void duo_near_describe(struct duo_near *near)
 	duo_near_onesided_start(ep);
 }
 
-/*
- * Opens the port. Stores the port's address in ep->publication, for the
- * registry record.
- */
+/* Opens the port, and stores its address for the registry record. */
 static int duo_near_open(struct duo_ep *ep)
 {
 	struct near_attr attr = {
@@ -95,10 +92,7 @@ static int duo_near_open(struct duo_ep *ep)
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
-	/*
-	 * Other processes may have the port's address already, as the core's
-	 * name of the endpoint, and connect from now on.
-	 */
+	/* other processes may have the address, the core's name, already */
 	if (ep->core.peer_names) {
 		near_listen(ep->near->port, -1);
 		ep->near_named = ep->near;
@@ -107,10 +101,7 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/*
- * Make the port of the provider near visible to calls and polls, or hide it
- * again.
- */
+/* Make the port of the provider near visible to calls and polls, or not. */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -169,10 +160,7 @@ static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 	return near_oversubscribed(ep->near->port, endpoints);
 }
 
-/*
- * Pending large messages require replies of the receivers, which polls handle.
- * The number of polls is limited, because a receiver may never reply.
- */
+/* Polls for replies to pending large messages, a limited number of times. */
 static void duo_near_drain(struct duo_ep *ep)
 {
 	int i;
@@ -199,9 +187,8 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns a free peer index. Indexes are used in turn,
- * because a thread that sends to an index that was just freed should find no
- * peer there, not another peer.
+ * near_sink.peer_up(): assigns peer indexes in turn, so that a send to one just
+ * freed finds no peer, not another.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -234,10 +221,9 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 }
 
 /*
- * True if messages and RMA to this peer are in the requested order: none is
- * requested, or this endpoint has neither RMA nor atomics (near->onesided is
- * false), or the peer has a region table. Without that table the core executes
- * the RMA, and does not wait for messages that are pending in near.
+ * True if messages and RMA to this peer keep the requested order, if any: near
+ * executes both, as this endpoint has no RMA, or the peer has a region table.
+ * The core's RMA would not wait for near's messages.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -247,9 +233,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). Starts the fd exchange early, if the peer requires
- * one. The first send opens the peer's segment; duo_near_refused() handles the
- * failure of this send.
+ * duo_transport.connect(). Starts the fd exchange early. The first send opens
+ * the segment; duo_near_refused() handles its failure.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -298,10 +283,7 @@ static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
 	if (!peer)
 		return;
 	near_peer_watch(ep->near->port, peer);
-	/*
-	 * If near alone carries messages, all messages of the peer come over
-	 * near. So the peer is a confirmed source before its first message.
-	 */
+	/* all its messages come over near: confirmed before the first */
 	if (ep->core.carries_nothing)
 		ep->confirmed[local / 64] |= 1ULL << local % 64;
 }

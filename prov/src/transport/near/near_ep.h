@@ -2,13 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The local side of an endpoint over near: its port, its peers by index, and
- * its pending operations. ep.c opens the port and connects peers; send.c sends;
- * sink.c receives; death.c handles the failure of peers; onesided.h has RMA and
- * atomics. For near itself see docs/near/design.md.
- *
- * Cost: 36 KiB per endpoint, and the memory of near. near's code for a message
- * is inlined here. The domain's lock protects all state.
+ * An endpoint's local side over near: ep.c has its port and peers, send.c
+ * sends, sink.c receives, death.c handles failures, onesided.h has RMA and
+ * atomics. near's code for a message is inlined here. See docs/near/design.md.
+ * Cost: 36 KiB per endpoint, and near's memory. Lock: the domain's.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -23,27 +20,21 @@
 #define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
 
 /*
- * In the provider near, the core's addresses are those of near. So the port is
- * opened with the endpoint, and stored in ep->near_named. fi_enable copies
- * ep->near_named to ep->near; no thread polls the port earlier.
+ * In the provider near the core's addresses are near's: the port, opened with
+ * the endpoint, is in near_named until fi_enable copies it to ep->near; no
+ * thread polls it before.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
 	struct duo_ep *ep;
 	struct near_port *port;
 	bool tx_all;			/* each send has a completion */
-	/*
-	 * Calls without flags have a completion, in a CQ that the application
-	 * reads.
-	 */
+	/* calls without flags have a completion, in a CQ that is read */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/*
-	 * Pending sub-receives (parts of multi-receive buffers), in the order
-	 * in which the sub-receives of one peer must complete.
-	 */
+	/* pending sub-receives, in each peer's order of completion */
 	struct duo_rx_list frags;
 	bool onesided;			/* near_rma_open() has succeeded */
 	bool direct;	/* near executes RMA; false: the core executes RMA */
@@ -66,10 +57,7 @@ struct duo_near_sending {
 	bool report;
 };
 
-/*
- * Returns the bit of an operation for duo_near.small: one per verb, and one for
- * all injected operations.
- */
+/* Returns the bit of duo_near.small: one per verb, one for all injects. */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 {
 	return 1u << (op->flags & NEAR_RMA_COPY ? NEAR_VERBS : op->verb);
@@ -85,10 +73,7 @@ static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 	return addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : addr;
 }
 
-/*
- * Returns the peer index of a peer; FI_ADDR_NOTAVAIL: none was free.
- * near_peer.user is the index plus 1.
- */
+/* Returns a peer's index, near_peer.user - 1; FI_ADDR_NOTAVAIL: none free. */
 static near_inline fi_addr_t duo_near_number(const struct near_peer *peer)
 {
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
@@ -109,11 +94,7 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 	return left < polls ? left : polls;
 }
 
-/* send.c */
-/*
- * Sends to the peer with this index. Returns 0 or a negative error, as
- * fi_send().
- */
+/* send.c: sends to the peer with this index. Returns as fi_send(). */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t number);
 /* near_sink.sent(): ends a large send. */
@@ -121,9 +102,7 @@ void duo_near_sent(void *ctx, void *cookie, int err);
 
 /* sink.c: the callbacks of near. Their ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;
-/*
- * Frees the payloads of all messages that were not received, before fi_close.
- */
+/* Frees the payloads of messages that were not received, before fi_close. */
 void duo_near_drop_all(struct duo_near *near);
 
 /* ep.c */
@@ -132,21 +111,12 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer);
 
 /* Polls all endpoints of the CQ; returns the amount of progress. */
 uint32_t duo_near_poll(struct duo_cq *cq);
-/*
- * Prepares a sleep. 0: an arrival at the endpoint will wake the threads;
- * -FI_EAGAIN: poll instead.
- */
+/* Prepares a sleep. -FI_EAGAIN: poll instead. */
 int duo_near_arm(struct duo_ep *ep);
-/*
- * Ends a sleep. True: the caller must wake the other sleeping threads, which
- * must arm again.
- */
+/* Ends a sleep. True: wake the other threads, which must arm again. */
 bool duo_near_woken(struct duo_ep *ep);
 struct duo_recv;
-/*
- * Receives an unexpected message into the buffers of recv. -FI_EAGAIN: nothing
- * has changed.
- */
+/* Receives an unexpected message. -FI_EAGAIN: no change. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
 /* death.c */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Completions of RMA and atomics over near, and events of peers: see
- * onesided.h.
- */
+/* Completions of RMA and atomics over near, and events of peers. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -64,10 +61,7 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
-/*
- * Each event costs the peer a slot, so only events that a counter counts are
- * requested.
- */
+/* An event costs the peer a slot: requests only what a counter counts. */
 void duo_near_onesided_tell(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -77,9 +71,8 @@ void duo_near_onesided_tell(struct duo_ep *ep)
 }
 
 /*
- * Returns the bits of duo_near.small. The fast path tests neither order nor
- * flags. So a bit is set only if the endpoint's order and default flags permit
- * the fast path for this verb.
+ * Returns the bits of duo_near.small: verbs for which order and default flags
+ * permit the fast path, which tests neither.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics over near. near has the regions that the core has registered,
- * with the core's keys. If near cannot execute an operation, or would reject
- * the operation, the core executes it. Then the application gets the core's
- * result or error.
+ * RMA and atomics over near, on regions of the core, with its keys. The core
+ * executes what near cannot or would reject: the application gets the core's
+ * result.
  */
 #ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
 #define DUO_TRANSPORT_NEAR_ONESIDED_H
@@ -16,54 +15,42 @@
 #include "obj/mr.h"
 
 /*
- * Enables RMA and atomics of near. Must be called before near_address(). After
- * a failure, returns an error if the application has requested an order between
- * messages and RMA, or if the core carries nothing. Otherwise logs a warning
- * and returns 0, and the core executes RMA and atomics.
+ * Enables near's RMA and atomics, before near_address(). A failure is an error
+ * if the application requests order between messages and RMA, or the core
+ * carries nothing; else it is logged, and the core executes them.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
 /* For fi_enable: sets near->small and calls duo_near_onesided_tell(). */
 void duo_near_onesided_start(struct duo_ep *ep);
-/* Requires peers to report operations that a counter of the endpoint counts. */
+/* Requires peers to report what a counter of the endpoint counts. */
 void duo_near_onesided_tell(struct duo_ep *ep);
-/*
- * near_rma_sink.done(): ends an operation. about: flags of the completion,
- * which is written only if FI_COMPLETION is set.
- */
+/* near_rma_sink.done(). about: completion flags; none: no FI_COMPLETION. */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
-/* region.c */
 /*
- * True if near can execute RMA and atomics for this info. The core must execute
- * them if the application requests something that near lacks:
+ * region.c: true if near can execute RMA and atomics for this info. Not:
  *
- * - FI_FENCE without FI_MSG and FI_TAGGED, because a fence would have to wait
- *   for both paths;
+ * - FI_FENCE without FI_MSG and FI_TAGGED: a fence would wait for both paths;
  * - FI_MR_BASIC or FI_MR_RAW;
- * - FI_PROGRESS_AUTO (progress without reads of a CQ), except in the hook;
+ * - FI_PROGRESS_AUTO, except in the hook;
  * - more buffers per operation than near supports.
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
- * Opens the region table of a domain, if near can execute RMA for the info, and
- * the domain has no table yet. Called for the domain, and for each endpoint.
- * Regions that were registered earlier are not in the table; the core executes
- * operations on them. If the core carries nothing, the table is opened for any
- * info, and a failure is returned. Otherwise a failure is only logged, and 0 is
- * returned.
+ * Opens the domain's region table, unless it has one, if near can execute RMA
+ * for the info of the domain or of an endpoint. The core executes operations on
+ * regions registered before. A failure is logged; it is returned only if the
+ * core, for which any info opens a table, carries nothing.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);
 /*
- * duo_near_region_set() fills in mr->region from a registration by the core,
- * and lists it. duo_near_region_list() adds mr->region to the domain's region
- * table, if peers may access the region. duo_near_region_unlist() removes
- * mr->region from the table. The core executes operations on regions that are
- * not in the table, such as those with several segments. The first two
- * functions return an error only if the core carries nothing. The caller must
- * not hold the domain's lock.
+ * Fill in mr->region and list it; list it, if peers may access it; remove it.
+ * The core executes operations on regions that are not listed, as those of
+ * several segments. The first two fail only if the core carries nothing. Not
+ * under the domain's lock.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Memory regions that local peers may access over near: contiguous regions in
- * host or device memory, with the core's key and addressing mode.
- */
+/* Contiguous regions of host or device memory for local peers. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,10 +34,7 @@ static const char *duo_near_table_remedy(int err)
 			       "FI_LOG_LEVEL=info prints details";
 }
 
-/*
- * True if peers name bytes by virtual address: FI_MR_VIRT_ADDR, or FI_MR_BASIC,
- * which includes it.
- */
+/* True for virtual addresses: FI_MR_VIRT_ADDR, or FI_MR_BASIC. */
 static bool duo_near_virt_addrs(int mr_mode)
 {
 	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_VIRT_ADDR;

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends over near. If a message fits into the peer's ring, the send completes
- * when the message is in the ring. Otherwise, or with FI_DELIVERY_COMPLETE, the
- * send completes when the peer has received the message.
+ * Sends over near: complete in the ring; those that do not fit, or with
+ * FI_DELIVERY_COMPLETE, when the peer has received them.
  */
 
 #include <rdma/fi_errno.h>
@@ -75,15 +74,13 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles the error ret of a send. If the core carries nothing, or if ret is
- * -FI_EINVAL, returns ret. Otherwise returns -FI_EAGAIN, so that the
- * application tries again:
+ * Handles an error of a send: -FI_EINVAL, or any if the core carries nothing,
+ * is returned; else -FI_EAGAIN, so that the application retries:
  *
- * - If the peer cannot be connected, the core carries the next attempt, unless
- *   near still waits for the peer's reply.
- * - If the peer has failed, the next poll detects the failure and removes the
- *   peer's routes. Then the address is looked up again, which fails if no new
- *   process has the address.
+ * - A peer that cannot be connected: the core carries the retry, unless near
+ *   still waits for a reply.
+ * - A failed peer: the next poll removes its routes, and the address is looked
+ *   up again.
  */
 static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
 				int ret)
@@ -98,9 +95,8 @@ static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
 }
 
 /*
- * Starts a large send. An injected send has no completion. owned: NULL, or
- * memory from malloc() with the message; if the call succeeds, near frees this
- * memory.
+ * Starts a large send; an injected one has no completion. owned: NULL, or the
+ * message in memory from malloc(), which near frees after success.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t number, void *owned)
@@ -144,8 +140,8 @@ duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message through the ring, if it fits; several buffers are copied to
- * the stack first. NEAR_LARGE: the caller must call duo_near_large().
+ * Sends through the ring; several buffers by a copy on the stack. NEAR_LARGE:
+ * call duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t number)
@@ -163,10 +159,7 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 	return near_send(near->port, near->peer[number], &msg);
 }
 
-/*
- * Sends a message in host memory. owned: as in duo_near_large(), but freed also
- * after an error.
- */
+/* Sends host memory. owned: as in duo_near_large(), freed after errors, too. */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
 				  fi_addr_t number, void *owned)
@@ -183,10 +176,7 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 	return ret ? duo_near_refused(near, number, ret) : 0;
 }
 
-/*
- * Sends a message in device memory: copies the message to host memory, then
- * sends the copy. A short copy is on the stack.
- */
+/* Sends device memory by a copy in host memory, on the stack if it is short. */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
 					  fi_addr_t number)
@@ -208,7 +198,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* near must copy the message, because `small` ends with the function */
+	/* near must copy: `small` ends with the function */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, number, owned);
 	near->ep->stats.device_tx_msgs += !ret;
@@ -216,9 +206,8 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 }
 
 /*
- * Sends any message. With FI_FENCE, the message waits for all pending
- * operations to the peer. If near has freed the peer since the caller looked up
- * the index, the peer is NULL.
+ * Sends any message, with FI_FENCE after all operations to the peer, which is
+ * NULL if near has freed it since the look-up of its index.
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delivery of the messages that the fast path of sink.h does not handle.
- *
- * near truncates a message that is longer than its receive, so no bounce buffer
- * is necessary for such a message.
+ * Messages that the fast path of sink.h does not handle. near truncates those
+ * longer than their receive.
  */
 
 #include <stdlib.h>
@@ -19,10 +17,7 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/*
- * Stores in rx the values for the completion of msg, and the message's peer
- * with a reference.
- */
+/* Stores the values for msg's completion, and its peer with a reference. */
 static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 			      uint64_t tag, struct near_peer *peer,
 			      fi_addr_t src)
@@ -73,10 +68,7 @@ static void duo_near_begin(struct duo_rx *rx)
 		TAILQ_INSERT_TAIL(&rx->ep->near->frags, rx, link);
 }
 
-/*
- * Ends a receive. Sub-receives of one peer complete in the order of the
- * multi-receive buffer, so an ended sub-receive waits for all before it.
- */
+/* Ends a receive; a sub-receive waits for those before it of its peer. */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
 	struct duo_rx_list *frags = &rx->ep->near->frags;
@@ -100,10 +92,7 @@ static void duo_near_end(struct duo_rx *rx, int err)
 	}
 }
 
-/*
- * Copies a message into the buffers of rx, up to their size. Returns 0 or
- * FI_EIO.
- */
+/* Copies a message into rx, as far as it fits. Returns 0 or FI_EIO. */
 static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 {
 	struct duo_domain *domain = rx->ep->domain;
@@ -121,9 +110,8 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /*
- * Receives a rendezvous message into the buffers of recv. If a buffer is device
- * memory, receives into host memory first, and stores this memory in *bounce.
- * Returns 0: near calls duo_near_received() at the end; or -FI_EAGAIN.
+ * Receives a rendezvous message; for device memory into host memory first,
+ * stored in *bounce. Returns 0: duo_near_received() follows; -FI_EAGAIN.
  */
 static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 			    const struct near_rndv *rndv,
@@ -153,9 +141,9 @@ static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 }
 
 /*
- * Queues an unexpected message, with a copy of its payload. hold: queue it as
- * an unresolved message. If there is no memory, the message stays in the ring;
- * once the ring is full, the sender's calls return -FI_EAGAIN.
+ * Queues an unexpected (hold: unresolved) message with a copy of its payload.
+ * Without memory it stays in the ring; when that is full, sends return
+ * -FI_EAGAIN.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -190,9 +178,8 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message to a matching receive, on the slow path: a rendezvous, a
- * message that must be truncated, or a receive with several buffers or without
- * completion.
+ * Delivers to a matching receive: a rendezvous, a truncated message, several
+ * buffers, or no completion.
  */
 static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
@@ -216,7 +203,7 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			duo_rx_set_bounce(rx, bounce);
 		return 0;
 	}
-	/* near delivers the message again, and another receive may match */
+	/* near delivers the message again, to another receive perhaps */
 	duo_near_end(rx, FI_ENOMEM);
 	return -FI_EAGAIN;
 }
@@ -234,10 +221,9 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, number);
 	/*
-	 * Unresolved messages (held) are matched before this message. During
-	 * fi_close no message is matched, because fi_close may still fail, and
-	 * then all messages are matched in order. If the source is unknown, but
-	 * may be an address of the AV, the message is unresolved, too.
+	 * Unresolved messages are matched first, also one from a source that
+	 * may be in the AV. While fi_close runs, which may fail, none is
+	 * matched.
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
@@ -263,10 +249,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 	duo_near_end(rx, err);
 }
 
-/*
- * Changes rx last, when near has accepted the buffers and nothing can fail any
- * more.
- */
+/* Changes rx last, when nothing can fail any more. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;

@@ -2,13 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of received messages, inlined into polls. It handles a message that
- * fits into the one buffer of the first posted receive: it copies the payload
- * from the ring into this buffer, and writes the completion for the reader of
- * the CQ. sink.c handles all other messages. The caller holds the domain's
- * lock.
- *
- * Cost: 100 instructions for a message of 8 bytes.
+ * Fast path of received messages, inlined into polls: one that fits into the
+ * one buffer of the first posted receive goes there from the ring, and its
+ * completion to the reader. Needs the domain's lock. Cost: 100 instructions for
+ * 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -19,16 +16,11 @@
 #include "core/lazy.h"
 #include "transport/near/near_ep.h"
 
-/*
- * sink.c: delivers any message. Returns 0 or -EAGAIN, as near_sink.arrived().
- */
+/* sink.c: delivers any message, as near_sink.arrived(). */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
-/*
- * Always true, because the completion ring grows. If it cannot grow, arrived()
- * returns -EAGAIN, and the message stays in near.
- */
+/* Always true: the completion ring grows; if not, arrived() returns -EAGAIN. */
 static near_inline bool duo_near_room(void *ctx)
 {
 	return true;
@@ -41,10 +33,7 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/*
- * Copies the payload into the buffer of rx, which is large enough. False: a
- * rendezvous message that cannot be copied now.
- */
+/* Copies the payload into rx. False: a rendezvous that cannot be copied now. */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
@@ -100,10 +89,8 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive if the fast path can complete it, else NULL.
- * The receive must match the message, have one buffer that is large enough, and
- * have a completion, and the core must not have it. Stores the fi_addr of the
- * source in *addr.
+ * Returns the first posted receive and its source's fi_addr, if it matches, has
+ * one large enough buffer and a completion, and is not on the core; else NULL.
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
@@ -134,12 +121,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	fi_addr_t addr, number = duo_near_number(peer);
 	struct duo_rx *rx = NULL;
 
-	/*
-	 * Unresolved messages (held) are matched before this message. During
-	 * fi_close no message is matched, and messages are queued instead. If
-	 * fi_close fails, the endpoint continues, and the queued messages are
-	 * matched in their order.
-	 */
+	/* unresolved messages come first; during fi_close none is matched */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, number, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
@@ -184,10 +166,9 @@ duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives the next message of a ring, if the message is inline, and writes its
- * completion at `at`. Returns the place of the next completion; NULL: nothing
- * was done. Calls no function. The caller guarantees that duo_cq.attention is
- * 0, so that there are no unresolved messages, and no fi_close is in progress.
+ * Receives a ring's next message if it is inline, with its completion at `at`.
+ * Returns the place of the next; NULL: nothing was done. Calls no function.
+ * duo_cq.attention must be 0: nothing unresolved, no fi_close.
  */
 static near_inline void *duo_near_take_first(struct duo_ep *ep,
 					     struct near_rx_ring *ring,
@@ -213,11 +194,7 @@ static near_inline void *duo_near_take_first(struct duo_ep *ep,
 					    src);
 }
 
-/*
- * The sink that cq/read.c passes to near_rx_ring_poll(), which calls only these
- * two functions of the sink. near calls the other functions through
- * near_attr.sink.
- */
+/* The sink for near_rx_ring_poll(), which calls these two functions only. */
 static const struct near_sink duo_near_rings = {
 	.room = duo_near_room,
 	.arrived = duo_near_arrived,
