@@ -7,7 +7,7 @@
  * published slot: a consumer that has no ring to poll while a slot is full is an invalid
  * end state. A single producer may be killed at any step.
  *
- * C: link/ring.h near_tx_publish near_tx_need_doorbell near_tx_told
+ * C: link/ring.h near_tx_publish near_tx_need_doorbell near_tx_polled
  * C: link/ring.c near_tx_fence
  * C: link/peer.c near_doorbell_ring
  * C: link/barrier.c near_barrier_register near_barrier_ready

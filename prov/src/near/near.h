@@ -382,7 +382,7 @@ struct near_rma_sink {
 		     uint32_t about, int err);
 	/*
 	 * Reports a peer's operation with data, or requested by
-	 * near_rma_tell().
+	 * near_rma_events().
 	 */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
@@ -394,7 +394,7 @@ struct near_rma_sink {
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
 /* Requests event() for each read or write of a peer, also without data. */
-void near_rma_tell(struct near_port *port, bool reads, bool writes);
+void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order

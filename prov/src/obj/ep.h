@@ -107,7 +107,7 @@ struct duo_ep_opts {
 	/* order of messages and RMA, or fences: one path, or near orders */
 	bool mixed_order;
 	bool counted;		/* with a counter that has a wait object */
-	atomic_bool told_early;	/* a call before fi_enable() was logged */
+	atomic_bool early_logged; /* a call before fi_enable() was logged */
 };
 
 /* First, in order of use: three lines for a send, six for a receive. */

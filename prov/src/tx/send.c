@@ -84,9 +84,9 @@ DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 	return ret;
 }
 
-ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer)
+ssize_t duo_send_notify(struct duo_lock *lock, struct near_peer *peer)
 {
-	near_tell(peer);
+	near_notify(peer);
 	return duo_lock_give_last(lock, 0);
 }
 

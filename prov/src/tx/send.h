@@ -45,7 +45,7 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     unsigned int near_flags);
 
 /* Rings the receiver's doorbell and releases the lock. Returns 0. */
-ssize_t duo_send_tell(struct duo_lock *lock, struct near_peer *peer);
+ssize_t duo_send_notify(struct duo_lock *lock, struct near_peer *peer);
 
 /* Returns dest's route word if dest is local, else 0. Takes no lock. */
 DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
@@ -115,8 +115,8 @@ DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 
 	if (!locked)
 		return near_send_end(peer);
-	if (near_unlikely(!near_tx_told(&peer->tx)))
-		return duo_send_tell(lock, peer);
+	if (near_unlikely(!near_tx_polled(&peer->tx)))
+		return duo_send_notify(lock, peer);
 	return duo_lock_give_last(lock, 0);
 }
 

@@ -174,7 +174,7 @@ UNIT_TEST(write_with_data_is_reported)
 					 NEAR_RMA_DATA), done), 0);
 	side_poll(3);
 	ck_assert_uint_eq(b.events, 2);
-	near_rma_tell(b.rig->port, true, false);
+	near_rma_events(b.rig->port, true, false);
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
 	ck_assert_int_eq(run(NEAR_READ, SIDE_KEY, SIDE_START, 8), 0);
 	side_poll(3);

@@ -287,7 +287,7 @@ UNIT_TEST(quiet_ends_when_all_is_complete)
  */
 UNIT_TEST(closed_target_ends_operations)
 {
-	near_rma_tell(b.rig->port, true, true);
+	near_rma_events(b.rig->port, true, true);
 	message_left_in_ring();
 	ck_assert_int_eq(start(NEAR_WRITE, LONG, NEAR_RMA_BEHIND), 0);
 	side_poll(5);
@@ -310,7 +310,7 @@ UNIT_LOOP(reports_precede_later_messages, 0, 4)
 	ck_assert_int_eq(start(NEAR_READ, 1, 0), NEAR_RMA_DONE);
 	to_b->rma->skip = 0;
 	message();
-	near_rma_tell(b.rig->port, !data, !data);
+	near_rma_events(b.rig->port, !data, !data);
 	ck_assert_int_eq(start(_i == 3 ? NEAR_READ : NEAR_WRITE, 8,
 			       data ? NEAR_RMA_DATA : 0), 0);
 	ck_assert_uint_eq(to_b->rma->delegs, 1);

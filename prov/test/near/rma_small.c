@@ -230,7 +230,7 @@ UNIT_TEST(full_ring_excludes_fast_path)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-static void told(void) { near_rma_tell(b.rig->port, true, true); }
+static void told(void) { near_rma_events(b.rig->port, true, true); }
 static void refused(void) { rig_rx_ring(b.rig, a.rig)->refused = true; }
 
 static void full(void)

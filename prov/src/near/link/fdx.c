@@ -106,14 +106,14 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 
 	if (msg->fdx.kind == NEAR_FDX_REQUEST)
 		ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REPLY);
-	if (!ret || near_ask_later(-ret) || peer->told)
+	if (!ret || near_ask_later(-ret) || peer->logged)
 		return;
 	near_log(port, 0,
 		 "peer %d: cannot reply to its connection request: "
 		 "%s%s",
 		 peer->addr.pid, strerror(-ret),
 		 ret == -EMFILE ? ". Raise the limit of open files" : "");
-	peer->told = true;
+	peer->logged = true;
 }
 
 /*

@@ -301,7 +301,7 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	peer->ring_size = place.span;
 	near_resize_init(&peer->resize, (uint8_t)place.tier,
 			 (uint8_t)near_tier_most(growing, index));
-	peer->told = false;
+	peer->logged = false;
 	peer->segment = segment;
 	peer->state = NEAR_PEER_OPEN;
 	near_doorbell_ring(peer);
@@ -342,12 +342,12 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
-	if (!peer->told && err != -ETIMEDOUT)
+	if (!peer->logged && err != -ETIMEDOUT)
 		near_log(port, err == -ENOENT,
 			 "peer %d: cannot connect: %s%s", peer->addr.pid,
 			 err == -ENOSPC ? "all its rings are in use" :
 			 strerror(-err), near_connect_remedy(err));
-	peer->told = true;
+	peer->logged = true;
 	switch (err) {
 	case -ENOSPC:
 	case -ENOMEM:

@@ -52,7 +52,7 @@ struct near_peer {
 	uint32_t index;		/* index of this port's ring at the peer */
 	size_t ring_size;	/* bytes mapped for this port's ring */
 	struct near_resize resize;
-	bool told;		/* a connection error was logged; log no more */
+	bool logged;		/* a connection error was logged; log no more */
 	struct near_segment *segment;
 	int pidfd;		/* -1: none */
 	/* exited, exiting, or its port is closed */

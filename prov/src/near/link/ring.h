@@ -241,8 +241,8 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
-/* True if the slot needs no fence and no doorbell; else call near_tell(). */
-static near_inline bool near_tx_told(const struct near_tx *tx)
+/* True if the slot needs no fence and no doorbell; else call near_notify(). */
+static near_inline bool near_tx_polled(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return !(tx->fence |

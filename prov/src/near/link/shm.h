@@ -186,7 +186,7 @@ struct near_segment {
 	/* number of the region table's descriptor; -1: no RMA */
 	int32_t table_fd;
 	/* NEAR_MAY_*: kinds of accesses after which peers notify the owner */
-	uint32_t tell;
+	uint32_t events;
 	uint64_t table_nonce;	/* nonce of the region table */
 	uint32_t growing;	/* rings that can be larger than a page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */

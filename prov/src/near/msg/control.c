@@ -21,7 +21,7 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 	return slot;
 }
 
-ssize_t near_tell(struct near_peer *peer)
+ssize_t near_notify(struct near_peer *peer)
 {
 	if (near_tx_need_doorbell(&peer->tx))
 		near_doorbell_ring(peer);

@@ -20,7 +20,7 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 /* Continues pending operations. Returns 0 if there was no progress. */
 int near_work(struct near_port *port);
 /* Rings the doorbell if required. Returns 0, the result of the send it ends. */
-ssize_t near_tell(struct near_peer *peer);
+ssize_t near_notify(struct near_peer *peer);
 /* msg/large_tx.c */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg);
@@ -102,7 +102,7 @@ static near_inline bool near_send_short(struct near_port *port,
 /* Ends near_send_short(): rings the doorbell by a tail call. Returns 0. */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
-	return near_likely(near_tx_told(&peer->tx)) ? 0 : near_tell(peer);
+	return near_likely(near_tx_polled(&peer->tx)) ? 0 : near_notify(peer);
 }
 
 /*

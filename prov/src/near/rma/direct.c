@@ -87,17 +87,18 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	return n < 0 && errno == ENOMEM ? -EAGAIN : -EFAULT;
 }
 
-bool near_rma_told(const struct near_rma_op *op)
+bool near_rma_notifies(const struct near_rma_op *op)
 {
 	return op->args.flags & NEAR_RMA_DATA ||
-	       __atomic_load_n(&op->to->peer->segment->tell, __ATOMIC_RELAXED) &
+	       __atomic_load_n(&op->to->peer->segment->events,
+			       __ATOMIC_RELAXED) &
 		       near_rma_access(op->args.verb, op->args.op);
 }
 
 /* Notifies the target of a single copy. */
-static void near_rma_tell_peer(struct near_port *port,
-			       const struct near_rma_op *op,
-			       struct near_slot *slot)
+static void near_rma_notify(struct near_port *port,
+			    const struct near_rma_op *op,
+			    struct near_slot *slot)
 {
 	slot->tag = op->args.addr;
 	slot->rma = (struct near_rma_slot) {
@@ -125,7 +126,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	int ret = 0;
 
 	/* the slot of a delegated operation notifies the target */
-	if (!op->delegated && near_rma_told(op)) {
+	if (!op->delegated && near_rma_notifies(op)) {
 		slot = near_control_slot(port, peer);
 		if (!slot)
 			return -EAGAIN;
@@ -133,7 +134,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	if (args->len)
 		ret = near_rma_step(port, op, memory);
 	if (!ret && slot && op->sent == args->len)
-		near_rma_tell_peer(port, op, slot);
+		near_rma_notify(port, op, slot);
 	return ret;
 }
 

@@ -39,7 +39,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
  * direct.c. True if the target must be notified of a single copy: it requires
  * events of this kind of operation, or the operation has remote CQ data.
  */
-bool near_rma_told(const struct near_rma_op *op);
+bool near_rma_notifies(const struct near_rma_op *op);
 
 /* ordered.c: the order of operations after messages */
 /*

@@ -49,7 +49,7 @@ void near_rma_over(struct near_port *port, struct near_peer *peer,
 {
 	if (ask->flags & NEAR_RMA_DATA ||
 	    (ask->total &&
-	     port->rma->tell & near_rma_access(ask->verb, ask->op)))
+	     port->rma->events & near_rma_access(ask->verb, ask->op)))
 		near_rma_event(port, peer, ask, ask->verb);
 }
 
@@ -214,7 +214,7 @@ static near_inline bool near_small_ask(struct near_port *port,
 	access = near_rma_access(ask->verb, ask->op);
 	entry = near_table_find(port->rma->table, key);
 	if (near_unlikely(ask->len - 1 >= NEAR_RMA_BYTES || !entry ||
-			  port->rma->tell & access ||
+			  port->rma->events & access ||
 			  near_region_check(entry, addr, ask->len, access,
 					    &memory)))
 		return false;
@@ -311,7 +311,7 @@ static int near_rma_serve_slot(struct near_port *port,
 	const uint8_t *data = near_rma_operands_in(ring, &ask, bytes);
 	struct near_rma_reply *reply;
 	struct near_rma_peer *at;
-	bool told = true;
+	bool ended = true;
 	int ret;
 
 	if (!data || near_rma_cannot_be(&ask)) {
@@ -337,11 +337,11 @@ static int near_rma_serve_slot(struct near_port *port,
 		return -EAGAIN;
 	ret = near_deleg_execute(ring, slot, word);
 	if (near_likely(!ret)) {
-		told = !near_rma_serve(port, at, &ask, slot->tag, data,
-				       reply) ||
+		ended = !near_rma_serve(port, at, &ask, slot->tag, data,
+					reply) ||
 		       near_deleg_counts(ring, word, reply);
 	}
-	if (told)
+	if (ended)
 		near_pool_put(&port->rma->replies, reply);
 	else
 		near_rma_owe(port, at, reply);

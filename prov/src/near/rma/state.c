@@ -224,10 +224,10 @@ int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 	return 0;
 }
 
-void near_rma_tell(struct near_port *port, bool reads, bool writes)
+void near_rma_events(struct near_port *port, bool reads, bool writes)
 {
-	port->rma->tell = (reads ? NEAR_MAY_READ : 0) |
-			  (writes ? NEAR_MAY_WRITE : 0);
-	__atomic_store_n(&port->segment->tell, port->rma->tell,
+	port->rma->events = (reads ? NEAR_MAY_READ : 0) |
+			    (writes ? NEAR_MAY_WRITE : 0);
+	__atomic_store_n(&port->segment->events, port->rma->events,
 			 __ATOMIC_RELAXED);
 }

@@ -25,7 +25,7 @@
 struct near_rma {
 	const struct near_rma_sink *sink;
 	struct near_table *table;
-	uint32_t tell;		/* NEAR_MAY_*, set by near_rma_tell() */
+	uint32_t events;	/* NEAR_MAY_*, set by near_rma_events() */
 	struct near_pool ops;
 	struct near_pool replies;
 	/* peer whose near_ctl.done is the poll word; or NULL */

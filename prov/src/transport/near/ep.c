@@ -126,7 +126,7 @@ static int duo_near_count(const struct duo_cntr_bind *bind)
 	struct duo_cntr_sleeper *sleeper = bind->cntr->sleeper;
 	int ret = 0, i;
 
-	duo_near_onesided_tell(bind->ep);
+	duo_near_onesided_events(bind->ep);
 	for (i = 0; i < DUO_CNTR_WAITER_KINDS && !ret; i++)
 		ret = duo_near_wait(bind->ep, &sleeper[i].waiter);
 	return ret;

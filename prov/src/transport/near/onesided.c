@@ -62,12 +62,12 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 };
 
 /* An event costs the peer a slot: requests only what a counter counts. */
-void duo_near_onesided_tell(struct duo_ep *ep)
+void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
-		near_rma_tell(ep->near->port,
-			      duo_cntr_counts(ep, FI_REMOTE_READ),
-			      duo_cntr_counts(ep, FI_REMOTE_WRITE));
+		near_rma_events(ep->near->port,
+				duo_cntr_counts(ep, FI_REMOTE_READ),
+				duo_cntr_counts(ep, FI_REMOTE_WRITE));
 }
 
 /*
@@ -115,5 +115,5 @@ void duo_near_onesided_start(struct duo_ep *ep)
 	/* the fast path ignores descriptors, which show device memory */
 	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
-	duo_near_onesided_tell(ep);
+	duo_near_onesided_events(ep);
 }

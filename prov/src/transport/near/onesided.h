@@ -20,10 +20,10 @@
  * carries nothing; else it is logged, and the core executes them.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
-/* For fi_enable: sets near->small and calls duo_near_onesided_tell(). */
+/* For fi_enable: sets near->small and calls duo_near_onesided_events(). */
 void duo_near_onesided_start(struct duo_ep *ep);
 /* Requires peers to report what a counter of the endpoint counts. */
-void duo_near_onesided_tell(struct duo_ep *ep);
+void duo_near_onesided_events(struct duo_ep *ep);
 /* near_rma_sink.done(). about: completion flags; none: no FI_COMPLETION. */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
