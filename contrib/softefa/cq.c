@@ -232,7 +232,7 @@ static void se_cq_count_drop(struct se_dev *dev)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-static struct ibv_cq_ex *se_cq_refuse(int err)
+static struct ibv_cq_ex *se_cq_reject(int err)
 {
 	errno = err;
 	return NULL;
@@ -289,9 +289,9 @@ static struct ibv_cq_ex *se_cq_create(struct ibv_context *ctx,
 
 	ret = se_cq_check(attr);
 	if (ret)
-		return se_cq_refuse(ret);
+		return se_cq_reject(ret);
 	if (!se_cq_count_take(dev))
-		return se_cq_refuse(ENOMEM);
+		return se_cq_reject(ENOMEM);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		goto err_drop_count;
@@ -310,7 +310,7 @@ err_free_cq:
 	free(cq);
 err_drop_count:
 	se_cq_count_drop(dev);
-	return se_cq_refuse(ENOMEM);
+	return se_cq_reject(ENOMEM);
 }
 
 struct ibv_cq_ex *se_cq_create_ex(struct ibv_context *ctx,
@@ -345,11 +345,11 @@ SE_EXPORT struct ibv_cq_ex *efadv_create_cq(struct ibv_context *ctx,
 	se_copy_out(&dv, sizeof(dv), efa_attr, inlen);
 	if (inlen < offsetof(struct se_dv_cq_attr, flags) || dv.comp_mask ||
 	    !se_rest_is_zero(efa_attr, inlen, sizeof(dv)))
-		return se_cq_refuse(EINVAL);
+		return se_cq_reject(EINVAL);
 	if (se_cfg.caps & SE_CAP_UNSOLICITED)
 		supported |= SE_WC_WITH_UNSOLICITED;
 	if (dv.flags || (dv.wc_flags & ~supported))
-		return se_cq_refuse(EOPNOTSUPP);
+		return se_cq_reject(EOPNOTSUPP);
 	return se_cq_create(ctx, attr, dv.wc_flags);
 }
 

@@ -253,7 +253,7 @@ err_free:
 	return NULL;
 }
 
-static struct ibv_qp *se_qp_refuse(int err)
+static struct ibv_qp *se_qp_reject(int err)
 {
 	errno = err;
 	return NULL;
@@ -270,7 +270,7 @@ SE_EXPORT struct ibv_qp *efadv_create_qp_ex(struct ibv_context *ctx,
 	if (attr->qp_type != IBV_QPT_DRIVER ||
 	    inlen < offsetof(struct se_dv_qp_attr, flags) || dv.comp_mask ||
 	    dv.reserved[0] || !se_rest_is_zero(efa_attr, inlen, sizeof(dv)))
-		return se_qp_refuse(EINVAL);
+		return se_qp_reject(EINVAL);
 	return se_qp_create(ctx, attr, &dv);
 }
 
@@ -280,7 +280,7 @@ struct ibv_qp *se_qp_create_ex(struct ibv_context *ctx,
 	static const struct se_dv_qp_attr none;
 
 	if (attr->qp_type != IBV_QPT_UD)
-		return se_qp_refuse(EOPNOTSUPP);
+		return se_qp_reject(EOPNOTSUPP);
 	return se_qp_create(ctx, attr, &none);
 }
 
@@ -312,7 +312,7 @@ SE_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
 	static const struct se_dv_qp_attr none;
 
 	if (attr->qp_type != IBV_QPT_UD)
-		return se_qp_refuse(EOPNOTSUPP);
+		return se_qp_reject(EOPNOTSUPP);
 	return se_create_qp_old(pd, attr, &none);
 }
 
@@ -323,7 +323,7 @@ SE_EXPORT struct ibv_qp *efadv_create_driver_qp(struct ibv_pd *pd,
 	struct se_dv_qp_attr dv = { .driver_qp_type = driver_qp_type };
 
 	if (attr->qp_type != IBV_QPT_DRIVER)
-		return se_qp_refuse(EINVAL);
+		return se_qp_reject(EINVAL);
 	return se_create_qp_old(pd, attr, &dv);
 }
 

@@ -107,7 +107,7 @@ static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 }
 
 /* Rejects a packet of a peer for which there can be no flow. */
-static void se_refuse(struct se_qp *qp, const union ibv_gid *gid,
+static void se_reject(struct se_qp *qp, const union ibv_gid *gid,
 		      const struct se_pkt *cause)
 {
 	struct se_flow flow = { .gid = *gid, .qpn = cause->src_qpn };
@@ -443,7 +443,7 @@ static struct se_flow *se_rx_flow(struct se_qp *qp, const union ibv_gid *gid,
 		return flow;
 	flow = se_flow_get(qp, gid, pkt->src_qpn);
 	if (!flow)
-		se_refuse(qp, gid, pkt);
+		se_reject(qp, gid, pkt);
 	return flow;
 }
 

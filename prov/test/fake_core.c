@@ -50,7 +50,7 @@ static int fake_core_insert(struct fid_av *av, const void *addr, size_t count,
 		fi_addr[i] = FI_ADDR_NOTAVAIL;
 	for (i = 0; i < count; i++) {
 		memcpy(&number, from + i * 8, 8);
-		if (number == fake_core_table(av)->refused)
+		if (number == fake_core_table(av)->rejected)
 			break;
 		fi_addr[i] = fake_core_learn(av, number);
 	}
@@ -131,7 +131,7 @@ static int fake_core_av_open(struct fid_domain *domain,
 	obj->table = calloc(1, sizeof(*obj->table));
 	ck_assert_ptr_nonnull(obj->table);
 	memset(obj->table->addr, 0xff, sizeof(obj->table->addr));
-	obj->table->refused = fake.core.refused;
+	obj->table->rejected = fake.core.rejected;
 	obj->av.ops = &fake_core_av_ops;
 	*av = &obj->av;
 	return 0;

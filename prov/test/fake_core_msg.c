@@ -182,7 +182,7 @@ static ssize_t fake_claim(const struct fake_msg *recv, uint64_t flags)
 	return 0;
 }
 
-static ssize_t fake_refuse(void)
+static ssize_t fake_reject(void)
 {
 	int err = fake.core.post_err;
 
@@ -197,7 +197,7 @@ static ssize_t fake_refuse(void)
 ssize_t fake_core_recv(const struct fake_msg *recv, uint64_t flags)
 {
 	struct fake_msg *msg, *copy;
-	ssize_t ret = fake_refuse();
+	ssize_t ret = fake_reject();
 
 	if (ret)
 		return ret;

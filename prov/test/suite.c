@@ -121,7 +121,7 @@ int unit_run(void)
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-void unit_refuse(uint32_t call, uint32_t result)
+void unit_reject(uint32_t call, uint32_t result)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,

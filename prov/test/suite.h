@@ -106,7 +106,7 @@ int unit_run(void);
  * Sets the result of a system call for the rest of this process: a seccomp
  * action, for example SECCOMP_RET_ERRNO | EPERM.
  */
-void unit_refuse(uint32_t call, uint32_t result);
+void unit_reject(uint32_t call, uint32_t result);
 
 /* Returns the number in an environment variable; if it is not set, "usual". */
 uint64_t unit_number(const char *name, uint64_t usual);

@@ -253,7 +253,7 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 			 const void *bytes, size_t count, int *err)
 {
 	const char *next = bytes;
-	size_t i, refused = 0;
+	size_t i, rejected = 0;
 	int ret;
 
 	for (i = 0; i < count; i++, next += av->domain->addr_len) {
@@ -268,9 +268,9 @@ size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 		addr[i] = FI_ADDR_NOTAVAIL;
 		if (err)
 			err[i] = -ret;
-		refused++;
+		rejected++;
 	}
-	return refused;
+	return rejected;
 }
 
 /* Closes an AV of the core to which no endpoint is bound. */

@@ -288,7 +288,7 @@ bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr)
 	       ep->map->id[addr] & DUO_MAP_CONFIRMED;
 }
 
-void duo_map_refuse(struct duo_ep *ep, fi_addr_t local)
+void duo_map_use_core(struct duo_ep *ep, fi_addr_t local)
 {
 	fi_addr_t addr;
 	uint64_t word;

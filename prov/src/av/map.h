@@ -62,7 +62,7 @@ bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr);
  * Makes the core carry all messages to a peer to which no local message was
  * sent; it may still send local messages.
  */
-void duo_map_refuse(struct duo_ep *ep, fi_addr_t local);
+void duo_map_use_core(struct duo_ep *ep, fi_addr_t local);
 
 /* Returns the fi_addr of the peer with this index; FI_ADDR_UNSPEC: none. */
 static inline fi_addr_t duo_map_peer(const struct duo_map *map,

@@ -59,7 +59,7 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 	return false;
 }
 
-bool duo_hint_refuse(const char *name, uint64_t asked)
+bool duo_hint_reject(const char *name, uint64_t asked)
 {
 	DUO_INFO(CORE, "no info returned: %s of the hints is %" PRIu64 "\n",
 		 name, asked);

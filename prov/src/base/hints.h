@@ -62,6 +62,6 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
 /* Logs a value of the hints for which no info is returned. Returns false. */
-bool duo_hint_refuse(const char *name, uint64_t asked);
+bool duo_hint_reject(const char *name, uint64_t asked);
 
 #endif /* DUO_HINTS_H */

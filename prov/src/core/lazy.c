@@ -134,7 +134,7 @@ static void duo_lazy_fail(struct duo_rx *rx, int err)
 	duo_cq_push_rx_err(ep->rx_cq, rx, err);
 	duo_match_unpost(&ep->match[rx->kind], rx);
 	if (rx->multi)
-		ep->up->refused(rx);
+		ep->up->rejected(rx);
 	duo_rx_release(&ep->pool, rx);
 }
 

@@ -143,7 +143,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 	info->domain_attr->domain = hints->domain;
 	info->domain_attr->mr_mode = duo_none_domain_mr(hints->domain);
 	return !(info->domain_attr->mr_mode & ~mode) ||
-	       duo_hint_refuse("mr_mode, less than the domain's,",
+	       duo_hint_reject("mr_mode, less than the domain's,",
 			       hints->mr_mode);
 }
 
@@ -153,7 +153,7 @@ static bool duo_none_has_mode(const struct fi_info *hints)
 	return !(hints->caps & FI_HMEM) ||
 	       (hints->domain_attr &&
 		hints->domain_attr->mr_mode & FI_MR_HMEM) ||
-	       duo_hint_refuse("caps, FI_HMEM without FI_MR_HMEM,",
+	       duo_hint_reject("caps, FI_HMEM without FI_MR_HMEM,",
 			       hints->caps);
 }
 
@@ -161,10 +161,10 @@ static bool duo_none_set_domain(struct fi_info *info,
 				const struct fi_domain_attr *hints)
 {
 	if (hints->control_progress == FI_PROGRESS_AUTO)
-		return duo_hint_refuse("domain_attr->control_progress",
+		return duo_hint_reject("domain_attr->control_progress",
 				       hints->control_progress);
 	if (hints->data_progress == FI_PROGRESS_AUTO)
-		return duo_hint_refuse("domain_attr->data_progress",
+		return duo_hint_reject("domain_attr->data_progress",
 				       hints->data_progress);
 	return duo_none_named("domain_attr->name", hints->name) &&
 	       duo_none_set_mr(info, hints);

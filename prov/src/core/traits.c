@@ -108,7 +108,7 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 }
 
 /* Replaces each gda[] function: efa's would take ofi_duo's fid for its own. */
-static int duo_efa_refuse(struct fid *fid)
+static int duo_efa_reject(struct fid *fid)
 {
 	duo_efa_no_gda(fid);
 	return -FI_EOPNOTSUPP;
@@ -125,7 +125,7 @@ static const struct {
 	int (*gda[DUO_EFA_OPS_OF_2_2])(struct fid *fid);
 } duo_efa_ops = {
 	.query_mr = duo_efa_query_mr,
-	.gda = { [0 ... DUO_EFA_OPS_OF_2_2 - 1] = duo_efa_refuse },
+	.gda = { [0 ... DUO_EFA_OPS_OF_2_2 - 1] = duo_efa_reject },
 };
 #endif
 

@@ -199,9 +199,9 @@ void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
 		      int ret)
 {
 	if (!ret) {
-		nap->refused = 0;
+		nap->tries = 0;
 		duo_waiter_poll(waiter, nap);
-	} else if (ret == -FI_EAGAIN && !nap->refused++) {
+	} else if (ret == -FI_EAGAIN && !nap->tries++) {
 		/* nap after a second -FI_EAGAIN in a row: near is busy */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {

@@ -30,7 +30,7 @@ struct duo_nap {
 	uint64_t start, waited;	/* start of the blocking call, and time since
 				 * its start; ns */
 	int timeout;		/* ms; negative: no timeout */
-	int refused; /* failed attempts to sleep (-FI_EAGAIN) in a row */
+	int tries; /* failed attempts to sleep (-FI_EAGAIN) in a row */
 };
 
 static inline struct duo_nap duo_nap_begin(int timeout)

@@ -284,12 +284,12 @@ int duo_hints_supported(const struct fi_info *hints)
 		return 0;
 	if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC &&
 	    hints->ep_attr->type != FI_EP_RDM)
-		ok = duo_hint_refuse("ep_attr->type", hints->ep_attr->type);
+		ok = duo_hint_reject("ep_attr->type", hints->ep_attr->type);
 	else if (hints->caps && !(hints->caps & DUO_MESSAGES))
 		ok = duo_hints_within(hints, &duo_offer, duo_offer_fields, 1);
 	else if (hints->domain_attr &&
 		 hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
-		ok = duo_hint_refuse("domain_attr->data_progress",
+		ok = duo_hint_reject("domain_attr->data_progress",
 				     FI_PROGRESS_AUTO);
 	else
 		ok = DUO_HINTS_WITHIN(hints, &duo_offer, duo_offer_fields);

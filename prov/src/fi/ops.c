@@ -26,7 +26,7 @@ const struct duo_up duo_up = {
 	.blocked = duo_multi_blocks,
 	.done = duo_multi_core_done,
 	.failed = duo_multi_core_failed,
-	.refused = duo_multi_abort,
+	.rejected = duo_multi_abort,
 	.progress = duo_cq_progress,
 };
 

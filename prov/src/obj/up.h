@@ -30,7 +30,7 @@ struct duo_up {
 	/* core/: the core reports an error for the sub-receive rx. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 	/* core/: the core rejects the remainder rx; the error is pushed. */
-	void (*refused)(struct duo_rx *rx);
+	void (*rejected)(struct duo_rx *rx);
 	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
 };

@@ -118,14 +118,14 @@ static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 	struct duo_rx *rest = pool->next, *end = pool->end;
 	int ret = duo_rx_pool_map(pool);
 
-	if (ret && !pool->refused)
+	if (ret && !pool->failed)
 		DUO_WARN(EP_DATA, "ep %p: cannot allocate %u receive entries "
 			 "in addition to %u: receives return -FI_EAGAIN, and "
 			 "local senders wait. Raise the limit of address "
 			 "space (ulimit -v), or provide more memory\n",
 			 (void *) pool->ep, duo_rx_range_count(pool->ranges),
 			 pool->capacity);
-	pool->refused = ret;
+	pool->failed = ret;
 	if (ret)
 		return ret;
 	for (; rest < end; rest++) {

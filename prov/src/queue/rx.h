@@ -166,7 +166,7 @@ struct duo_rx_pool {
 	struct duo_ranges *known; /* domain->rx_ranges: list of all ranges */
 	struct duo_rx *range[DUO_RX_RANGES];
 	uint32_t ranges;
-	bool refused;		/* the last attempt to map a range has failed */
+	bool failed;		/* the last attempt to map a range has failed */
 };
 
 /* Changes the state of rx. Only duo_rx_alloc_plain() sets a state as well. */

@@ -132,7 +132,7 @@ static int duo_multi_check(const struct duo_ep *ep,
  * if a message was started, returns 0 and leaves the release to the last
  * message.
  */
-static ssize_t duo_multi_refused(struct duo_rx *owner, bool started, int ret)
+static ssize_t duo_multi_not_posted(struct duo_rx *owner, bool started, int ret)
 {
 	duo_multi_close(owner);
 	if (!started) {
@@ -159,13 +159,13 @@ ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv)
 	rx = duo_multi_sub(owner, recv->iov->iov_base, recv->iov->iov_len,
 			   recv->desc ? recv->desc[0] : NULL);
 	if (!rx)
-		return duo_multi_refused(owner, false, -FI_EAGAIN);
+		return duo_multi_not_posted(owner, false, -FI_EAGAIN);
 	ret = duo_multi_start_all(rx, &started);
 	if (ret)
 		duo_rx_release(&ep->pool, rx);
 	else
 		ret = duo_recv_place(rx);
-	return ret < 0 ? duo_multi_refused(owner, started, ret) : 0;
+	return ret < 0 ? duo_multi_not_posted(owner, started, ret) : 0;
 }
 
 static void duo_multi_cancel_owner(struct duo_rx *owner)

@@ -106,15 +106,15 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
  * -FI_EAGAIN while the core could overtake near's operations, or the peer may
  * have failed; else DUO_TO_CORE.
  */
-static int duo_onesided_refused(struct duo_ep *ep, fi_addr_t number,
-				const struct near_rma_args *op, int ret)
+static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t number,
+				 const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[number];
 
 	/* no ring to the peer: the core carries all operations, as sends */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
-		duo_map_refuse(ep, number);
+		duo_map_use_core(ep, number);
 	if (ret == -FI_EAGAIN || ret == -FI_ECONNRESET || near_rma_busy(peer) ||
 	    (ep->opts.mixed_order && near_rma_quiet(ep->near->port, peer)))
 		return -FI_EAGAIN;
@@ -231,7 +231,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 				       ret < 0 ? -ret : 0);
 	else if (ret)
 		return ep->core.carries_nothing ? ret :
-		       duo_onesided_refused(ep, number, op, ret);
+		       duo_onesided_rejected(ep, number, op, ret);
 	(op->about & FI_ATOMIC ? ep->stats.atomic_ops :
 				 ep->stats.rma_ops)[FI_DUO_LOCAL]++;
 	return 0;

@@ -219,7 +219,7 @@ UNIT_TEST(address_rejected_once_is_in_no_av)
 	fi_addr_t addr[ARRAY_SIZE(peers)];
 
 	open_ep(1);
-	table(1)->refused = 6;
+	table(1)->rejected = 6;
 	ck_assert_int_eq(fi_av_insert(fx.av, peers, ARRAY_SIZE(peers), addr,
 				      FI_SYNC_ERR, err), 2);
 	ck_assert_uint_eq(addr[1], FI_ADDR_NOTAVAIL);
@@ -231,7 +231,7 @@ UNIT_TEST(address_rejected_once_is_in_no_av)
 	expect_works(1, addr[0], 5);
 	expect_works(0, addr[2], 7);
 	expect_works(1, addr[2], 7);
-	table(1)->refused = FAKE_FREE;
+	table(1)->rejected = FAKE_FREE;
 	expect_works(1, peer_insert(6), 6);
 }
 
@@ -339,12 +339,12 @@ UNIT_TEST(rejected_earlier_address_fails_enable)
 {
 	fi_addr_t a = peer_insert(5), b = peer_insert(6);
 
-	fake.core.refused = 6;
+	fake.core.rejected = 6;
 	ck_assert_int_eq(try_open(1), -FI_EADDRNOTAVAIL);
 	ck_assert_int_eq(fi_ep_bind(ep[1], &fx.av->fid, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(ep[1]), -FI_EADDRNOTAVAIL);
 	expect_works(0, a, 5);
-	fake.core.refused = table(1)->refused = FAKE_FREE;
+	fake.core.rejected = table(1)->rejected = FAKE_FREE;
 	ck_assert_int_eq(fi_enable(ep[1]), 0);
 	expect_works(1, b, 6);
 	close_ep(1);

@@ -335,8 +335,8 @@ static void open_auto(void)
 static void *open_without_threads(void *arg)
 {
 	(void) arg;
-	unit_refuse(SYS_clone, SECCOMP_RET_ERRNO | EAGAIN);
-	unit_refuse(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
+	unit_reject(SYS_clone, SECCOMP_RET_ERRNO | EAGAIN);
+	unit_reject(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
 	open_auto();
 	return NULL;
 }

@@ -161,7 +161,7 @@ static void model_act_eagain(void)
 	model_trace("the core will say -FI_EAGAIN");
 }
 
-static void model_act_refuse(void)
+static void model_act_reject(void)
 {
 	if (fake.core.post_err)
 		return;
@@ -298,7 +298,7 @@ static const struct {
 	{ 5, model_peek },
 	{ 5, model_act_twice },
 	{ 2, model_act_eagain },
-	{ 1, model_act_refuse },
+	{ 1, model_act_reject },
 	{ 4, model_act_pass },
 	{ 2, model_act_insert },
 	{ 2, model_act_publish },

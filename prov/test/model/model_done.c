@@ -265,7 +265,7 @@ static void model_truncated(struct model_recv *recv,
  * Check that a multi-receive buffer was released because the core rejected its
  * remainder.
  */
-static void model_refused(struct model_recv *recv)
+static void model_rejected(struct model_recv *recv)
 {
 	model_assert(model.post_errs-- > 0, "nothing was refused");
 	if (recv->op != MODEL_MULTI)
@@ -296,7 +296,7 @@ static void model_recv_failed(struct model_recv *recv,
 		model_no_message(recv);
 		break;
 	case FI_EOPNOTSUPP:
-		model_refused(recv);
+		model_rejected(recv);
 		break;
 	default:
 		model_assert(false, "error %d", err->err);

@@ -203,7 +203,7 @@ UNIT_LOOP(exit_during_registration_waits, 0, NEAR_HAS_THREAD)
 static void expect_awake(struct rig *rig)
 {
 	/* ENOMEM, as if the kernel had no memory for the barrier */
-	unit_refuse(SYS_membarrier, SECCOMP_RET_ERRNO | ENOMEM);
+	unit_reject(SYS_membarrier, SECCOMP_RET_ERRNO | ENOMEM);
 	rig->warnings = 0;
 	rig_poll(rig, 4 * NEAR_SWEEP_POLLS);
 	ck_assert_uint_eq(rig->port->active_count, NEAR_ACTIVE_MIN + 1);

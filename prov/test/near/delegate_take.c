@@ -232,7 +232,7 @@ UNIT_TEST(count_does_not_complete_rejected_operation)
 	near_table_remove(b.table, 77);
 	rig_poll(b.rig, 1);
 	ck_assert_uint_eq(side_ctl()->done, 3);
-	ck_assert_uint_eq(side_ctl()->refused, 2);
+	ck_assert_uint_eq(side_ctl()->rejected, 2);
 	near_delegs_step(a.rig->port, to_b->rma);
 	near_delegs_step(a.rig->port, to_b->rma);
 	ck_assert_uint_eq(a.done, 1);

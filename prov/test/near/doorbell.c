@@ -70,7 +70,7 @@ static pid_t sender(int tell)
 	    rig_send(rig, peer, 1, "", 0) || read(tell, &byte, 1) != 1)
 		_exit(3);
 	/* its first open() kills it: that of the pipe */
-	unit_refuse(SYS_openat, SECCOMP_RET_KILL_PROCESS);
+	unit_reject(SYS_openat, SECCOMP_RET_KILL_PROCESS);
 	rig_send(rig, peer, 2, "", 0);
 	_exit(4);
 }

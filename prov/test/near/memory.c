@@ -62,7 +62,7 @@ UNIT_TEST(denied_memfd_fails_open)
 	const struct near_attr attr = { .sink = &sink, .memory = NEAR_MEMORY };
 	struct near_port *port;
 
-	unit_refuse(SYS_memfd_create, SECCOMP_RET_ERRNO | EPERM);
+	unit_reject(SYS_memfd_create, SECCOMP_RET_ERRNO | EPERM);
 	ck_assert_int_eq(near_open(&port, &attr), -ENOSYS);
 }
 
@@ -119,7 +119,7 @@ UNIT_TEST(missing_memory_fails_send)
 	struct near_peer *to_b = rig_pair(&a, &b, false);
 	int i;
 
-	unit_refuse(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
+	unit_reject(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
 	for (i = 0; i < 10; i++)
 		ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	ck_assert_int_eq(a->warnings, 1);
@@ -139,7 +139,7 @@ UNIT_TEST(missing_memory_keeps_ring_size)
 	ck_assert_int_eq(rig_send(a, to_b, 0, buf, 8), 0);
 	rig_until(b, NULL, 1);
 	before = rig_taken(b);
-	unit_refuse(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
+	unit_reject(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
 	for (sent = 1; sent < 1000;) {
 		while (!rig_send(a, to_b, sent, buf, 900))
 			sent++;
@@ -163,7 +163,7 @@ UNIT_TEST(missing_memory_fails_registration)
 	int ret;
 
 	ck_assert_int_eq(near_table_open(&table, true), 0);
-	unit_refuse(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
+	unit_reject(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
 	do {
 		entry.key++;
 		ret = near_table_add(table, &entry);

@@ -231,7 +231,7 @@ UNIT_TEST(full_ring_excludes_fast_path)
 }
 
 static void told(void) { near_rma_events(b.rig->port, true, true); }
-static void refused(void) { rig_rx_ring(b.rig, a.rig)->refused = true; }
+static void rejected(void) { rig_rx_ring(b.rig, a.rig)->rejected = true; }
 
 static void full(void)
 {
@@ -248,8 +248,8 @@ static const struct {
 	{ "b counts what is done to it, put", told, NEAR_WRITE, 1 },
 	{ "get", told, NEAR_READ, 1 },
 	{ "add", told, NEAR_FETCH, 1 },
-	{ "b has refused one, put", refused, NEAR_WRITE, 0 },
-	{ "get", refused, NEAR_READ, 0 },
+	{ "b has refused one, put", rejected, NEAR_WRITE, 0 },
+	{ "get", rejected, NEAR_READ, 0 },
 	{ "no room for the answer, get", full, NEAR_READ, 0 },
 	{ "add", full, NEAR_FETCH, 0 },
 };

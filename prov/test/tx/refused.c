@@ -67,7 +67,7 @@ UNIT_TEST(waiting_sender_uses_changed_path)
 	ck_assert_int_eq(pthread_create(&sender, NULL, sender_run, NULL), 0);
 	while (!atomic_load(&sender_tid) || !sender_sleeps())
 		sched_yield();
-	duo_map_refuse(fixture_ep(), 0);
+	duo_map_use_core(fixture_ep(), 0);
 	duo_unlock(lock);
 	ck_assert_int_eq(pthread_join(sender, NULL), 0);
 	ck_assert_int_eq(sender_ret, 0);

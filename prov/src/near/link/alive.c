@@ -219,7 +219,7 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/* True if a connected peer has closed its port or refused this port's claim. */
+/* True if a connected peer has closed its port or rejected the claim. */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;

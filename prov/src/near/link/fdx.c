@@ -52,7 +52,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 }
 
 /* Logs the first rejected datagram of a port. */
-static void near_fdx_msg_refuse(struct near_port *port,
+static void near_fdx_msg_reject(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
 	if (port->denied_fdx)
@@ -169,8 +169,8 @@ static void near_fdx_msg_foreign(struct near_port *port,
 	if (msg->fdx.kind == NEAR_FDX_REQUEST)
 		near_fdx_send(port, &msg->fdx.from, NEAR_FDX_DENIED);
 	else if (peer && near_fdx_msg_from(port, msg, peer->addr.nonce))
-		peer->refused = true;
-	near_fdx_msg_refuse(port, msg, "it is another user's");
+		peer->rejected = true;
+	near_fdx_msg_reject(port, msg, "it is another user's");
 }
 
 static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
@@ -179,7 +179,7 @@ static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
 
 	if (msg->size != sizeof(msg->fdx) || msg->fdx.to != port->addr.nonce ||
 	    msg->fdx.kind >= NEAR_FDX_KINDS) {
-		near_fdx_msg_refuse(port, msg, "it is none of near's");
+		near_fdx_msg_reject(port, msg, "it is none of near's");
 		return;
 	}
 	if (msg->fdx.kind == NEAR_FDX_DENIED || !near_fdx_msg_same_user(msg)) {
@@ -188,7 +188,7 @@ static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
 	}
 	fault = near_fdx_msg_fault(port, msg);
 	if (fault)
-		near_fdx_msg_refuse(port, msg, fault);
+		near_fdx_msg_reject(port, msg, fault);
 	else
 		near_fdx_msg_good(port, msg);
 }
@@ -211,7 +211,7 @@ int near_ask(struct near_port *port, struct near_peer *peer)
 
 	if (port->fdx < 0)
 		return -EHOSTUNREACH;
-	if (peer->refused)
+	if (peer->rejected)
 		return -EACCES;
 	if (peer->asked_ms && now - peer->asked_ms < NEAR_ASK_MS)
 		return -EAGAIN;

@@ -60,7 +60,7 @@ struct near_peer {
 	bool by_start;	/* no pidfd: monitored by the process's start time */
 	bool far;		/* in another pid namespace */
 	bool ask;		/* the peer's descriptors must be requested */
-	bool refused;		/* the peer has rejected a request */
+	bool rejected;		/* the peer has rejected a request */
 	bool expected;		/* near_peer_expect(): has a reference */
 	/* from the fd exchange or near_unmet_closed(); -1: none */
 	int fd[NEAR_FD_KINDS];
@@ -99,7 +99,7 @@ struct near_rx_ring {
 	uint32_t idle_checks;	/* consecutive checks without a message */
 	uint64_t seen;		/* rx.head at the last check */
 	uint64_t delegs;	/* last value stored in near_ctl.done */
-	bool refused;		/* near_ctl.refused is set */
+	bool rejected;		/* near_ctl.rejected is set */
 };
 
 /* The message layer's functions for link/: see msg/control.c. */
@@ -320,10 +320,10 @@ void near_port_doorbells(struct near_port *port);
 /* Makes rings idle that had no message in two consecutive sweeps. */
 void near_port_sweep(struct near_port *port);
 /*
- * Marks an open claim as refused: this port cannot reply, so the sender's calls
- * shall fail. The sender still owns the ring. False: the claim is not open.
+ * Marks an open claim as rejected, because this port cannot reply: the sender's
+ * calls fail, but it still owns the ring. False: the claim is not open.
  */
-bool near_ring_refuse(struct near_port *port, uint32_t index);
+bool near_ring_reject(struct near_port *port, uint32_t index);
 /* Frees the rx ring, and its ring for another sender. */
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
 /* Frees the rx ring and its mapping, but not the ring in the segment. */

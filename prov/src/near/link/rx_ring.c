@@ -95,12 +95,12 @@ static int near_rx_ring_peer(struct near_port *port,
 	return ret;
 }
 
-bool near_ring_refuse(struct near_port *port, uint32_t index)
+bool near_ring_reject(struct near_port *port, uint32_t index)
 {
 	uint32_t open = NEAR_CLAIM_OPEN;
 
 	return __atomic_compare_exchange_n(&port->segment->claim[index].state,
-					   &open, NEAR_CLAIM_REFUSED, false,
+					   &open, NEAR_CLAIM_REJECTED, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
@@ -144,7 +144,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	near_budget_rx_ring(port, ring, 1);
 	near_rx_ring_activate(port, ring);
 	if (ring->peer->state == NEAR_PEER_CLOSED_OFF)
-		near_ring_refuse(port, index);
+		near_ring_reject(port, index);
 	return 0;
 
 err_put:
@@ -172,7 +172,7 @@ static void near_ring_free(struct near_port *port, uint32_t index,
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
-	if (err == -EHOSTUNREACH && near_ring_refuse(port, index)) {
+	if (err == -EHOSTUNREACH && near_ring_reject(port, index)) {
 		near_log(port, 0, "ring %u: connection rejected, the sender "
 			 "belongs to another user or is hidden from /proc "
 			 "(hidepid)", index);

@@ -141,7 +141,7 @@ struct near_ctl {
 	uint64_t wrote;		/* steps written by the producer, see coop.h */
 	/* delegated operations: last finished; first rejected, or 0 */
 	uint64_t done;
-	uint64_t refused;
+	uint64_t rejected;
 	/* large messages of this ring that wait for a receive; a hint */
 	uint32_t waiting;
 } __attribute__((aligned(NEAR_LINE)));
@@ -157,7 +157,7 @@ enum near_claim_state {
 	NEAR_CLAIM_TAKEN,	/* the sender is filling in its address */
 	NEAR_CLAIM_OPEN,
 	NEAR_CLAIM_CLOSED,	/* the sender will send nothing more */
-	NEAR_CLAIM_REFUSED,	/* the receiver cannot reply to the sender */
+	NEAR_CLAIM_REJECTED,	/* the receiver cannot reply to the sender */
 };
 
 /* near_claim.state, TAKEN: the pid in the upper bits; 0: other namespace. */

@@ -37,7 +37,7 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 
 /*
  * near_ctl.done completes a write without a reply. Rejected operations count,
- * too: from the first rejection (near_ctl.refused) on, all operations have
+ * too: from the first rejection (near_ctl.rejected) on, all operations have
  * replies.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
@@ -45,12 +45,12 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 {
 	if (near_deleg_state(word) == NEAR_DELEG_NONE)
 		return false;
-	if (near_unlikely(reply->err && !ring->refused)) {
-		ring->refused = true;
-		__atomic_store_n(&ring->rx.ctl->refused, ring->delegs + 1,
+	if (near_unlikely(reply->err && !ring->rejected)) {
+		ring->rejected = true;
+		__atomic_store_n(&ring->rx.ctl->rejected, ring->delegs + 1,
 				 __ATOMIC_RELAXED);
 	}
-	return reply->verb == NEAR_WRITE && !ring->refused;
+	return reply->verb == NEAR_WRITE && !ring->rejected;
 }
 
 /* Sets the number of operations not delegated next: doubled each time. */
@@ -289,10 +289,10 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
 {
 	const struct near_ctl *ctl = op->to->peer->tx.ctl;
-	uint64_t refused = __atomic_load_n(&ctl->refused, __ATOMIC_RELAXED);
+	uint64_t rejected = __atomic_load_n(&ctl->rejected, __ATOMIC_RELAXED);
 
 	return op->number <= done && op->args.verb == NEAR_WRITE &&
-	       !(refused && op->number >= refused);
+	       !(rejected && op->number >= rejected);
 }
 
 /* Completes operations in order by the target's count; returns their number. */

@@ -228,7 +228,7 @@ static near_inline bool near_small_take(struct near_rx_ring *ring,
 					uint64_t word)
 {
 	return near_likely(near_deleg_state(word) == NEAR_DELEG_OPEN &&
-			   !ring->refused) &&
+			   !ring->rejected) &&
 	       !near_deleg_execute(ring, slot, word);
 }
 

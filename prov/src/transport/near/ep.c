@@ -234,7 +234,7 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 
 /*
  * duo_transport.connect(). Starts the fd exchange early. The first send opens
- * the segment; duo_near_refused() handles its failure.
+ * the segment; duo_near_send_failed() handles its failure.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)

@@ -82,15 +82,15 @@ void duo_near_sent(void *ctx, void *cookie, int err)
  * - A failed peer: the next poll removes its routes, and the address is looked
  *   up again.
  */
-static ssize_t duo_near_refused(struct duo_near *near, fi_addr_t number,
-				int ret)
+static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t number,
+				    int ret)
 {
 	const struct near_peer *peer = near->peer[number];
 
 	if (ret == -FI_EINVAL || near->ep->core.carries_nothing)
 		return ret;
 	if (peer && !near_peer_rings(peer) && ret != -FI_ECONNRESET)
-		duo_map_refuse(near->ep, number);
+		duo_map_use_core(near->ep, number);
 	return -FI_EAGAIN;
 }
 
@@ -136,7 +136,7 @@ duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 {
 	if (ret == NEAR_LARGE)
 		ret = duo_near_large(near, send, number, NULL);
-	return ret ? duo_near_refused(near, number, ret) : 0;
+	return ret ? duo_near_send_failed(near, number, ret) : 0;
 }
 
 /*
@@ -173,7 +173,7 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 		owned = ret ? owned : NULL;
 	}
 	free(owned);
-	return ret ? duo_near_refused(near, number, ret) : 0;
+	return ret ? duo_near_send_failed(near, number, ret) : 0;
 }
 
 /* Sends device memory by a copy in host memory, on the stack if it is short. */
