@@ -215,14 +215,14 @@ void se_cq_detach(struct se_cq *cq, struct se_qp *qp)
 
 static bool se_cq_count_take(struct se_dev *dev)
 {
-	bool room;
+	bool space;
 
 	pthread_mutex_lock(&dev->lock);
-	room = dev->cq_count < se_cfg.max_cq;
-	if (room)
+	space = dev->cq_count < se_cfg.max_cq;
+	if (space)
 		dev->cq_count++;
 	pthread_mutex_unlock(&dev->lock);
-	return room;
+	return space;
 }
 
 static void se_cq_count_drop(struct se_dev *dev)

@@ -246,16 +246,16 @@ SE_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 {
 	struct se_dev *dev = se_dev_of(ctx);
 	struct se_pd *pd = calloc(1, sizeof(*pd));
-	bool room;
+	bool space;
 
 	if (!pd)
 		return NULL;
 	pthread_mutex_lock(&dev->lock);
-	room = dev->pd_count < se_cfg.max_pd;
-	if (room)
+	space = dev->pd_count < se_cfg.max_pd;
+	if (space)
 		dev->pd_count++;
 	pthread_mutex_unlock(&dev->lock);
-	if (!room) {
+	if (!space) {
 		free(pd);
 		errno = ENOMEM;
 		return NULL;

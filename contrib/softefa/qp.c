@@ -183,16 +183,16 @@ static void se_qp_init(struct se_qp *qp, struct ibv_context *ctx,
 static bool se_qp_count_take(struct se_qp *qp)
 {
 	struct se_dev *dev = qp->dev;
-	bool room;
+	bool space;
 
 	pthread_mutex_lock(&dev->lock);
-	room = dev->qp_count < se_cfg.max_qp;
-	if (room) {
+	space = dev->qp_count < se_cfg.max_qp;
+	if (space) {
 		dev->qp_count++;
 		qp->serial = ++dev->qp_serial;
 	}
 	pthread_mutex_unlock(&dev->lock);
-	return room;
+	return space;
 }
 
 static void se_qp_free(struct se_qp *qp)

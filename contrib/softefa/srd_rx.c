@@ -132,14 +132,14 @@ static void se_recv_claim(struct se_qp *qp)
 	qp->rq_head++;
 }
 
-static uint64_t se_recv_room(const struct se_recv *recv)
+static uint64_t se_recv_space(const struct se_recv *recv)
 {
-	uint64_t room = 0;
+	uint64_t space = 0;
 	int i;
 
 	for (i = 0; i < recv->sge_count; i++)
-		room += recv->sge[i].length;
-	return room;
+		space += recv->sge[i].length;
+	return space;
 }
 
 static void se_recv_fill(const struct se_recv *recv, uint64_t skip,
@@ -213,7 +213,7 @@ static enum se_status se_take_send(struct se_qp *qp, struct se_flow *flow,
 
 	if (!recv)
 		return SE_REMOTE_RNR;
-	if (se_recv_room(recv) < grh + pkt->len)
+	if (se_recv_space(recv) < grh + pkt->len)
 		return SE_REMOTE_BAD_LENGTH;
 	cqe.wr_id = recv->wr_id;
 	cqe.byte_len = (uint32_t)(grh + pkt->len);

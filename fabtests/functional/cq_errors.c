@@ -46,13 +46,13 @@ static struct ft_xfer ft_at(size_t at, size_t len, bool tagged)
  * Sends a message that is too long for its receive: the receive ends with
  * FI_ETRUNC. The next receive must get its own message unchanged.
  */
-static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
+static void ft_truncated(size_t sent, size_t space, bool tagged, bool expected)
 {
 	struct ft_xfer x = ft_at(0, sent, tagged);
 	static char phase[96];
 
 	snprintf(phase, sizeof(phase), "truncation of %zu to %zu, %s%s", sent,
-		 room, tagged ? "tagged, " : "",
+		 space, tagged ? "tagged, " : "",
 		 expected ? "expected" : "unexpected");
 	ft.phase = phase;
 	if (ft.opts.rank) {
@@ -71,7 +71,7 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 		ft_barrier();
 		ft_progress_for(&e, 20);
 	}
-	x.len = room;
+	x.len = space;
 	ft_rx(&e, FT_RX_RECV, &x, &op[0]);
 	x = ft_at(sent + 64, 64, tagged);
 	ft_rx(&e, FT_RX_RECV, &x, &op[1]);
@@ -79,11 +79,12 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
 		ft_barrier();
 	ft_wait_err(&e, &op[0], FI_ETRUNC);
 	/* cores differ: olen may be 0, and len may be 0 or the length sent */
-	FT_CHECK(!op[0].olen || op[0].olen == sent - room,
-		 "olen %zu, not %zu (sent %zu)", op[0].olen, sent - room, sent);
-	FT_CHECK(op[0].len == room || ft_path(&e, 1) == FI_DUO_CORE,
-		 "len %zu, not %zu", op[0].len, room);
-	FT_CHECK(buf.ptr[room] == 0x11, "written behind the buffer");
+	FT_CHECK(!op[0].olen || op[0].olen == sent - space,
+		 "olen %zu, not %zu (sent %zu)", op[0].olen, sent - space,
+		 sent);
+	FT_CHECK(op[0].len == space || ft_path(&e, 1) == FI_DUO_CORE,
+		 "len %zu, not %zu", op[0].len, space);
+	FT_CHECK(buf.ptr[space] == 0x11, "written behind the buffer");
 	ft_wait(&e, &op[1]);
 	FT_CHECK(op[1].len == 8, "the next message has %zu bytes", op[1].len);
 	ft_verify(buf.ptr + sent + 64, 8, 3, "after a truncation");
@@ -95,7 +96,7 @@ static void ft_truncated(size_t sent, size_t room, bool tagged, bool expected)
  * smr_copy_saved or loops forever in cma_copy. efa and rxm complete a large
  * message twice. tcp loses an unexpected message that is truncated to 0 bytes.
  */
-static bool ft_can_truncate(size_t sent, size_t room, bool expected)
+static bool ft_can_truncate(size_t sent, size_t space, bool expected)
 {
 	const char *prov = ft.opts.prov;
 
@@ -105,25 +106,25 @@ static bool ft_can_truncate(size_t sent, size_t room, bool expected)
 		return expected && sent <= 4096;
 	if (ft_has_prefix(prov, "efa") || strstr(prov, "ofi_rxm"))
 		return sent <= 4096;
-	return room || !ft_has_prefix(prov, "tcp");
+	return space || !ft_has_prefix(prov, "tcp");
 }
 
 static void ft_case_truncation(void)
 {
 	static const struct {
-		size_t sent, room;
+		size_t sent, space;
 	} rows[] = {
 		{ 9, 8 }, { 64, 0 }, { 1024, 100 }, { 65536, 4096 },
 		{ 1048576, 65535 },
 	};
-	size_t i, sent, room;
+	size_t i, sent, space;
 
 	ft_begin(NULL, 2 << 20);
 	for (i = 0; i < 4 * FT_COUNT(rows); i++) {
 		sent = rows[i / 4].sent;
-		room = rows[i / 4].room;
-		if (ft_can_truncate(sent, room, i & 2))
-			ft_truncated(sent, room, i & 1, i & 2);
+		space = rows[i / 4].space;
+		if (ft_can_truncate(sent, space, i & 2))
+			ft_truncated(sent, space, i & 1, i & 2);
 	}
 	ft_finish();
 }

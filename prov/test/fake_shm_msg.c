@@ -48,12 +48,12 @@ struct fake_msg *fake_shm_arrive(enum duo_rx_kind kind, const char *name,
 static void fake_shm_fill(struct fake_msg *msg)
 {
 	struct fi_peer_rx_entry *entry = msg->entry;
-	size_t i, room = 0;
+	size_t i, space = 0;
 
 	for (i = 0; i < entry->count; i++)
-		room += entry->iov[i].iov_len;
-	ck_assert_msg(room >= msg->len, "shm would truncate: %zu > %zu",
-		      msg->len, room);
+		space += entry->iov[i].iov_len;
+	ck_assert_msg(space >= msg->len, "shm would truncate: %zu > %zu",
+		      msg->len, space);
 	ck_assert_uint_ne(entry->flags & FI_COMPLETION, 0);
 	fake_scatter(FI_DUO_LOCAL, msg, entry->iov, entry->desc, entry->count);
 }

@@ -11,7 +11,7 @@ struct rig rig;
 fi_addr_t peer;
 char large[LARGE], got[LARGE];
 
-static bool rig_room(void *ctx)
+static bool rig_space(void *ctx)
 {
 	return true;
 }
@@ -48,7 +48,7 @@ static void rig_peer(void *ctx, struct near_peer *other)
 }
 
 const struct near_sink rig_sink = {
-	.room = rig_room,
+	.has_space = rig_space,
 	.arrived = rig_arrived,
 	.received = rig_received,
 	.sent = rig_sent,

@@ -147,7 +147,7 @@ static void info_check_records(int ranks)
 	}
 }
 
-static void info_check_shm_room(int ranks)
+static void info_check_shm_space(int ranks)
 {
 	unsigned long need = info_shm_need(ranks);
 	struct statvfs space;
@@ -190,7 +190,7 @@ static void info_check_shm_room(int ranks)
 void info_check_shm(int ranks)
 {
 	if (info_local_is_shm())
-		info_check_shm_room(ranks);
+		info_check_shm_space(ranks);
 	else
 		info_check_records(ranks);
 }

@@ -129,12 +129,12 @@ static int duo_none_ep_setname(struct fid *fid, void *addr, size_t len)
 static int duo_none_ep_getname(struct fid *fid, void *addr, size_t *len)
 {
 	const struct duo_none_ep *ep = duo_none_ep_of(fid);
-	size_t room = addr ? *len : 0;
+	size_t space = addr ? *len : 0;
 
 	*len = sizeof(ep->name);
-	if (room)
-		memcpy(addr, ep->name, room < *len ? room : *len);
-	return room < *len ? -FI_ETOOSMALL : 0;
+	if (space)
+		memcpy(addr, ep->name, space < *len ? space : *len);
+	return space < *len ? -FI_ETOOSMALL : 0;
 }
 
 static int duo_none_ep_getopt(fid_t fid, int level, int optname, void *optval,

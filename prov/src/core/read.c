@@ -228,8 +228,8 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	ssize_t count;
 
 	/* others would be copied twice, through the ring */
-	if (cq->sink.room && cq->sink.room < batch)
-		batch = cq->sink.room;
+	if (cq->sink.space && cq->sink.space < batch)
+		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);
 	if (count == -FI_EAVAIL)
 		return duo_cq_core_err(cq);

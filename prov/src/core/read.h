@@ -29,15 +29,15 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 /* Inline duo_cq_poll_core(), for a core that has no entry most of the time. */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
-	size_t room = cq->sink.room;
+	size_t space = cq->sink.space;
 	ssize_t count;
 
 	cq->core_polls++;
-	if (!room || cq->format != FI_CQ_FORMAT_TAGGED)
+	if (!space || cq->format != FI_CQ_FORMAT_TAGGED)
 		return duo_cq_core_apart(cq);
-	if (room > DUO_CORE_BATCH)
-		room = DUO_CORE_BATCH;
-	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], cq->sink.buf, room,
+	if (space > DUO_CORE_BATCH)
+		space = DUO_CORE_BATCH;
+	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], cq->sink.buf, space,
 			       duo_cq_core_src(cq));
 	if (count > 0)
 		return duo_cq_core_in_place(cq, count);

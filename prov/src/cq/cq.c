@@ -88,7 +88,7 @@ DUO_NOINLINE ssize_t duo_cq_read_fresh(struct duo_cq *cq, void *buf,
 {
 	cq->sink = (struct duo_sink) { buf, src, count, 0 };
 	duo_cq_progress(cq);
-	cq->sink.room = 0;
+	cq->sink.space = 0;
 	return duo_cq_unlock(cq, cq->sink.count ? (ssize_t) cq->sink.count :
 						    duo_cq_read_none(cq));
 }

@@ -68,7 +68,7 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 	}
 	cq->left--;
 	cq->local_idle = n || cq->sink.count ? 0 : cq->local_idle + 1;
-	cq->sink.room = 0;
+	cq->sink.space = 0;
 	return duo_cq_read_over(cq, near_likely(cq->sink.count) ?
 				(ssize_t) cq->sink.count :
 				duo_cq_read_none(cq));

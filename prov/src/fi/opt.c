@@ -55,23 +55,23 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 /* Sets a new endpoint's options; FI_OPT_MIN_MULTI_RECV is the core's. */
 void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
-	size_t len = sizeof(ep->multi.min_room);
+	size_t len = sizeof(ep->multi.min_space);
 
 	ep->opts.local_permitted = true;
 	duo_ep_rx_flags(ep, info->rx_attr ? info->rx_attr->op_flags : 0);
 	if (fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
-		      FI_OPT_MIN_MULTI_RECV, &ep->multi.min_room, &len))
-		ep->multi.min_room = DUO_MIN_MULTI_RECV;
+		      FI_OPT_MIN_MULTI_RECV, &ep->multi.min_space, &len))
+		ep->multi.min_space = DUO_MIN_MULTI_RECV;
 }
 
-static int duo_ep_get(void *to, size_t *room, const void *from, size_t len)
+static int duo_ep_get(void *to, size_t *space, const void *from, size_t len)
 {
-	if (!to || !room)
+	if (!to || !space)
 		return -FI_EINVAL;
-	if (*room < len)
+	if (*space < len)
 		return -FI_ETOOSMALL;
 	memcpy(to, from, len);
-	*room = len;
+	*space = len;
 	return 0;
 }
 
@@ -88,8 +88,8 @@ int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 					  &ep->opts.local_permitted,
 					  sizeof(ep->opts.local_permitted));
 		case FI_OPT_MIN_MULTI_RECV:
-			return duo_ep_get(optval, optlen, &ep->multi.min_room,
-					  sizeof(ep->multi.min_room));
+			return duo_ep_get(optval, optlen, &ep->multi.min_space,
+					  sizeof(ep->multi.min_space));
 		}
 	}
 	if (!optval || !optlen)
@@ -116,7 +116,7 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 	if (!optval || optlen != sizeof(size_t))
 		return -FI_EINVAL;
 	duo_lock(&ep->domain->lock);
-	ep->multi.min_room = *(const size_t *) optval;
+	ep->multi.min_space = *(const size_t *) optval;
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }

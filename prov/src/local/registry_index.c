@@ -10,7 +10,7 @@
 
 #define DUO_INDEX_LOOKUPS 16	/* number of lookups that cost as much as
 				 * reading all names */
-#define DUO_INDEX_ROOM 256	/* initial number of elements */
+#define DUO_INDEX_FIRST 256	/* initial number of elements */
 
 static int duo_index_compare(const void *a, const void *b)
 {
@@ -21,15 +21,16 @@ static int duo_index_compare(const void *a, const void *b)
 
 static bool duo_index_add(struct duo_registry_index *index, uint64_t hash)
 {
-	size_t room = index->room ? 2 * index->room : DUO_INDEX_ROOM;
+	size_t capacity = index->capacity ? 2 * index->capacity :
+					    DUO_INDEX_FIRST;
 	uint64_t *grown;
 
-	if (index->count == index->room) {
-		grown = realloc(index->hash, room * sizeof(*grown));
+	if (index->count == index->capacity) {
+		grown = realloc(index->hash, capacity * sizeof(*grown));
 		if (!grown)
 			return false;
 		index->hash = grown;
-		index->room = room;
+		index->capacity = capacity;
 	}
 	index->hash[index->count++] = hash;
 	return true;

@@ -18,7 +18,7 @@ struct duo_registry_index {
 	bool read;
 	uint64_t *hash;		/* hashes in the file names, ascending */
 	size_t count;
-	size_t room;		/* allocated elements of hash */
+	size_t capacity;	/* allocated elements of hash */
 };
 
 /*

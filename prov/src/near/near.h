@@ -69,7 +69,7 @@ struct near_msg {
 
 struct near_sink {
 	/* True if the sink has space for an event; else near retries later. */
-	bool (*room)(void *ctx);
+	bool (*has_space)(void *ctx);
 	/*
 	 * Delivers a message, with a payload valid until the return. -EAGAIN:
 	 * near keeps this and later messages of the sender, and delivers them

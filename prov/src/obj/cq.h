@@ -112,7 +112,7 @@ static inline void duo_cq_push(struct duo_cq *cq,
 {
 	struct fi_cq_tagged_entry rare;
 
-	if (cq->sink.room) {
+	if (cq->sink.space) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
 	} else if (__builtin_expect(duo_ring_full(&cq->ring), false)) {
 		rare = *entry; /* a copy, so that the compiler can keep *entry
@@ -144,7 +144,7 @@ DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 				    uint64_t flags)
 {
-	if (__builtin_expect(cq->sink.room || !duo_cq_takes(cq), false))
+	if (__builtin_expect(cq->sink.space || !duo_cq_takes(cq), false))
 		duo_cq_push_sent_rare(cq, context, flags);
 	else
 		duo_cq_put_sent(cq, context, flags);

@@ -72,7 +72,7 @@ struct duo_ep_multi {
 	struct duo_rx_list buffers; /* all buffers that are not released yet */
 	struct duo_rx_list ready;	/* remainders to be posted at the next
 					 * poll */
-	size_t min_room;		/* FI_OPT_MIN_MULTI_RECV, bytes */
+	size_t min_space;	/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
 /* State of receives: rx/. */
@@ -220,7 +220,7 @@ static inline void duo_ep_chore(const struct duo_ep *ep)
 }
 
 /* True if entries are free for a poll in which no message finds a receive. */
-static inline bool duo_ep_room(struct duo_ep *ep)
+static inline bool duo_ep_has_entries(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);
 }

@@ -134,7 +134,7 @@ int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 {
 	struct duo_err *err = STAILQ_FIRST(&errs->list);
 	void *to = entry->err_data;
-	size_t room = entry->err_data_size;
+	size_t space = entry->err_data_size;
 	int path;
 
 	if (!err)
@@ -142,12 +142,12 @@ int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 	STAILQ_REMOVE_HEAD(&errs->list, link);
 	errs->some = !STAILQ_EMPTY(&errs->list) || errs->overrun;
 	*entry = err->entry;
-	if (!room || !to) {
+	if (!space || !to) {
 		to = data;
-		room = DUO_ERR_DATA_MAX;
+		space = DUO_ERR_DATA_MAX;
 	}
-	if (entry->err_data_size > room)
-		entry->err_data_size = room;
+	if (entry->err_data_size > space)
+		entry->err_data_size = space;
 	memcpy(to, err->data, entry->err_data_size);
 	entry->err_data = entry->err_data_size || to != data ? to : NULL;
 	path = err->path;

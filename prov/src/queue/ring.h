@@ -51,7 +51,7 @@ struct duo_err_list {
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */
-	size_t room;		/* free entries; 0: the array is full, or no
+	size_t space;		/* free entries; 0: the array is full, or no
 				 * read is running */
 	size_t count;		/* entries written */
 };
@@ -105,7 +105,7 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->buf = duo_entry_write(sink->buf, format, entry);
 	if (sink->src)
 		*sink->src++ = src;
-	sink->room--;
+	sink->space--;
 	sink->count++;
 }
 
@@ -115,7 +115,7 @@ static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
 	if (sink->src)
 		sink->src += count;
-	sink->room -= count;
+	sink->space -= count;
 	sink->count += count;
 }
 

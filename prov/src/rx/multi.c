@@ -11,9 +11,9 @@
 #include "rx/multi.h"
 #include "rx/recv.h"
 
-bool duo_multi_room(const struct duo_ep *ep, size_t left)
+bool duo_multi_has_space(const struct duo_ep *ep, size_t left)
 {
-	return left && left >= ep->multi.min_room;
+	return left && left >= ep->multi.min_space;
 }
 
 void duo_multi_close(struct duo_rx *owner)
@@ -123,7 +123,7 @@ static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 	rx->iov.iov_len = len;
 	if (!owner->open)
 		return NULL;
-	if (duo_multi_room(rx->ep, left))
+	if (duo_multi_has_space(rx->ep, left))
 		rest = duo_multi_sub(owner, buf + len, left, rx->desc);
 	if (rest)
 		rest->seq = rx->seq;

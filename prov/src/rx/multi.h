@@ -58,7 +58,7 @@ void duo_multi_end(struct duo_rx *rx);
 void duo_multi_abort(struct duo_rx *rx);
 
 /* Used by both files. True if "left" bytes are enough for a further message. */
-bool duo_multi_room(const struct duo_ep *ep, size_t left);
+bool duo_multi_has_space(const struct duo_ep *ep, size_t left);
 /* Returns a new sub-receive of the buffer, in no queue. NULL: no free entry. */
 struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 			     void *desc);

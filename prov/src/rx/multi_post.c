@@ -20,7 +20,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
 	struct duo_rx *owner = rx->owner;
 	size_t len = duo_min(msg->peer.msg_size, rx->iov.iov_len);
-	bool last = !duo_multi_room(rx->ep, rx->iov.iov_len - len);
+	bool last = !duo_multi_has_space(rx->ep, rx->iov.iov_len - len);
 	const struct iovec iov = { rx->iov.iov_base, len };
 	const struct duo_recv recv = {
 		.kind = DUO_MSG,

@@ -294,7 +294,7 @@ static int duo_shm_count_ep(uint64_t compat_id)
 
 static int duo_shm_peer_open(struct duo_ep *ep)
 {
-	int ret = duo_shm_room();
+	int ret = duo_shm_check_space();
 
 	if (!ret)
 		ret = duo_shm_publish(&ep->publication);

@@ -143,7 +143,7 @@ static bool duo_shm_maps(void)
 	return map != MAP_FAILED && !munmap(map, size);
 }
 
-int duo_shm_room(void)
+int duo_shm_check_space(void)
 {
 	struct statvfs st;
 	struct rlimit limit;

@@ -52,11 +52,11 @@ struct duo_shm {
  * region.c: checks space for an endpoint's region. Returns 0, -FI_ENOSPC,
  * -FI_ENOMEM (RLIMIT_AS) or -FI_EFBIG (RLIMIT_FSIZE).
  */
-int duo_shm_room(void);
+int duo_shm_check_space(void);
 /*
  * Allocates all pages of an enabled endpoint's region. After -FI_ENOSPC the
  * caller must only close it. Endpoints of this user are excluded since
- * duo_shm_room() (duo_transport.alone); another user may take the space, and
+ * duo_shm_check_space() (duo_transport.alone); another user may take it, and
  * shm then raises SIGBUS.
  */
 int duo_shm_allocate(const char *name);

@@ -288,7 +288,7 @@ UNIT_TEST(multi_receive_release_is_not_counted)
 	};
 
 	open_with(&receivers[2]);
-	fixture_ep()->multi.min_room = 5;
+	fixture_ep()->multi.min_space = 5;
 	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
 	fake_shm_arrive(DUO_MSG, local_name, 0, "one");
 	expect_count(1, 0);

@@ -91,11 +91,11 @@ UNIT_TEST(messages_wait_for_sink_after_failure)
 {
 	start(act_send, false);
 	rig_poll(us, 0);
-	us->no_room = true;
+	us->no_space = true;
 	kill_child();
 	rig_poll_ms(us, 300);
 	ck_assert_uint_eq(us->count, 0);
-	us->no_room = false;
+	us->no_space = false;
 	rig_until_gone(us, 102);
 }
 

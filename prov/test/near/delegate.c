@@ -308,9 +308,9 @@ static void close_a(void)
 UNIT_LOOP(closing_port_executes_operations, 0, 2)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
-	a.rig->no_room = _i;
+	a.rig->no_space = _i;
 	close_a();
-	a.rig->no_room = false;
+	a.rig->no_space = false;
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(a.done, !_i);
 }
@@ -420,12 +420,12 @@ UNIT_LOOP(executed_operation_of_closed_target_succeeds, 0, 2)
 	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
 	b.rig->refuse = 1;
 	near_close(b.rig->port);
-	a.rig->no_room = _i;
+	a.rig->no_space = _i;
 	near_woken(a.rig->port);
 	for (end = duo_now_ms() + 300; _i && duo_now_ms() < end;)
 		rig_poll(a.rig, NEAR_TICK_POLLS);
 	ck_assert_uint_eq(a.done, !_i);
-	a.rig->no_room = false;
+	a.rig->no_space = false;
 	rig_poll(a.rig, NEAR_TICK_POLLS);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(a.err, 0);
@@ -442,7 +442,7 @@ UNIT_TEST(closing_does_not_access_freed_slots)
 		to_b->rma->skip = 0;
 	while (!start(NEAR_WRITE, 0, 8, 0));
 	ck_assert_uint_gt(to_b->rma->delegs, NEAR_PAGE / 64);
-	a.rig->no_room = true;
+	a.rig->no_space = true;
 	rig_poll(b.rig, 20);
 	ck_assert_uint_eq(to_b->tx.ctl->done, to_b->rma->delegs);
 	ring = rig_rx_ring(b.rig, a.rig);
@@ -460,5 +460,5 @@ UNIT_TEST(closing_does_not_access_freed_slots)
 	a.rig->port->onesided->stop(a.rig->port);
 	ck_assert_int_eq(fstat(b.rig->port->fd, &after), 0);
 	ck_assert_int_eq(before.st_blocks, after.st_blocks);
-	a.rig->no_room = false;
+	a.rig->no_space = false;
 }

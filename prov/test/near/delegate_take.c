@@ -237,9 +237,9 @@ UNIT_TEST(count_does_not_complete_rejected_operation)
 	near_delegs_step(a.rig->port, to_b->rma);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(a.err, 0);
-	a.rig->no_room = true;
+	a.rig->no_space = true;
 	a_polls();
-	a.rig->no_room = false;
+	a.rig->no_space = false;
 	ck_assert_uint_eq(a.done, 1);
 	side_until(3, false);
 	ck_assert_mem_eq(memory + 8, local, 8);

@@ -122,8 +122,8 @@ UNIT_TEST(cts_beyond_message_disconnects)
  */
 UNIT_TEST(fragment_beyond_cts_disconnects)
 {
-	static uint8_t room[2000];
-	struct iovec iov = { room, 1000 };
+	static uint8_t space[2000];
+	struct iovec iov = { space, 1000 };
 	struct rig_event *event = &us->event[2];
 	uint64_t id, end;
 
@@ -131,7 +131,7 @@ UNIT_TEST(fragment_beyond_cts_disconnects)
 			 0);
 	rig_until(us, NULL, 3);
 	ck_assert_int_eq(near_recv(us->port, event->peer, &event->msg.rndv,
-				   &iov, 1, 50000, room), 0);
+				   &iov, 1, 50000, space), 0);
 	rig_poll(us, 2);
 	id = ((struct near_pooled *)near_pool_at(&us->port->rx_ops, 0))->use;
 	slot()->frag.answer = id << 32;
@@ -141,8 +141,8 @@ UNIT_TEST(fragment_beyond_cts_disconnects)
 	publish(NEAR_KIND_FRAG, 0);
 	expect_disconnected(2);
 	rig_ended(us, 3, RIG_RECEIVED, ECONNRESET);
-	ck_assert_int_eq(room[0], 0);
-	ck_assert_int_eq(room[1000], 0);
+	ck_assert_int_eq(space[0], 0);
+	ck_assert_int_eq(space[1000], 0);
 }
 
 /* A claim has an invalid address: the ring becomes free. */

@@ -282,7 +282,7 @@ static void room_once(struct rig *rig)
 {
 	static int looks;
 
-	rig->no_room = looks++ > 0;
+	rig->no_space = looks++ > 0;
 }
 
 /* A message in fragments also completes with the receiver's ACK. */
@@ -303,7 +303,7 @@ UNIT_TEST(fragments_end_with_ack)
 	b->on_room = NULL;
 	ck_assert_uint_eq(b->count, 2);
 	rig_until(a, NULL, 1);
-	b->no_room = false;
+	b->no_space = false;
 	ends(LEN);
 }
 

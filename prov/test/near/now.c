@@ -238,9 +238,9 @@ UNIT_LOOP(unreachable_sender_loses_message, 0, 2)
 			 0);
 	if (_i) {
 		near_peer_fail(b->port, from_a);
-		b->no_room = true;
+		b->no_space = true;
 		rig_poll(b, NEAR_TICK_POLLS);
-		b->no_room = false;
+		b->no_space = false;
 	}
 	rig_until(b, NULL, events + 1);
 	rig_ended(b, events, RIG_RECEIVED, ECONNRESET);

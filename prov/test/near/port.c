@@ -77,10 +77,10 @@ UNIT_TEST(full_ring_loses_no_message)
 	while (!rig_send(a, to_b, sent, &sent, sizeof(sent)))
 		sent++;
 	ck_assert_uint_eq(sent, 256);
-	b->no_room = true;
+	b->no_space = true;
 	rig_poll(b, 100);
 	ck_assert_uint_eq(b->count, 0);
-	b->no_room = false;
+	b->no_space = false;
 	b->refuse = 3;
 	rig_until(b, NULL, sent);
 	rig_poll(b, 1);

@@ -24,9 +24,9 @@ UNIT_TEST(poll_checks_rings_and_poll_word)
 	rig_poll(b.rig, 1);
 	ck_assert(!near_rings_only(port));
 	/* the completion waits until the sink has space */
-	a.rig->no_room = true;
+	a.rig->no_space = true;
 	rig_poll(a.rig, 1);
-	a.rig->no_room = false;
+	a.rig->no_space = false;
 	ck_assert_uint_eq(a.done, 0);
 	ck_assert(!near_rings_only(port));
 	rig_poll(a.rig, 1);

@@ -15,13 +15,13 @@
 
 #define RIG_PATIENCE_MS 10000
 
-static bool rig_room(void *ctx)
+static bool rig_space(void *ctx)
 {
 	struct rig *rig = ctx;
 
 	if (rig->on_room)
 		rig->on_room(rig);
-	return !rig->no_room && rig->count < RIG_EVENTS;
+	return !rig->no_space && rig->count < RIG_EVENTS;
 }
 
 static struct rig_event *rig_event(struct rig *rig, enum rig_kind kind)
@@ -92,7 +92,7 @@ static void rig_forgotten(void *ctx, struct near_peer *peer)
 }
 
 static const struct near_sink rig_sink = {
-	.room = rig_room,
+	.has_space = rig_space,
 	.arrived = rig_arrived,
 	.received = rig_received,
 	.sent = rig_sent,
@@ -283,10 +283,10 @@ int rig_send_large(struct rig *rig, struct near_peer *peer, uint64_t tag,
 	return near_send_large(rig->port, peer, &msg, &large);
 }
 
-void rig_take(struct rig *rig, uint32_t at, void *buf, size_t room)
+void rig_take(struct rig *rig, uint32_t at, void *buf, size_t space)
 {
 	const struct rig_event *event = &rig->event[at];
-	const struct iovec iov = { buf, room };
+	const struct iovec iov = { buf, space };
 
 	ck_assert_int_eq(event->kind, RIG_RNDV);
 	ck_assert_int_eq(near_recv(rig->port, event->peer, &event->msg.rndv,

@@ -34,7 +34,7 @@ struct rig {
 	uint32_t count;
 	struct rig_event event[RIG_EVENTS];
 	int refuse; /* number of messages that the sink rejects with -EAGAIN */
-	bool no_room;
+	bool no_space;
 	size_t idle;		/* memory after near_open(), bytes */
 	/* called when near asks the sink for space */
 	void (*on_room)(struct rig *rig);
@@ -89,7 +89,7 @@ int rig_send(struct rig *rig, struct near_peer *peer, uint64_t tag,
 int rig_send_large(struct rig *rig, struct near_peer *peer, uint64_t tag,
 		   void *buf, size_t len, void *cookie);
 /* Receive the message of event number "at" into "room" bytes at buf. */
-void rig_take(struct rig *rig, uint32_t at, void *buf, size_t room);
+void rig_take(struct rig *rig, uint32_t at, void *buf, size_t space);
 /* Check that event number "at" is the end of a large message, with err. */
 void rig_ended(const struct rig *rig, uint32_t at, enum rig_kind kind, int err);
 uint32_t rig_sum(const void *buf, size_t len);

@@ -43,9 +43,9 @@ UNIT_TEST(file_size_limit_returns_error)
 {
 	struct rlimit limit;
 
-	ck_assert_int_eq(duo_shm_room(), 0);
+	ck_assert_int_eq(duo_shm_check_space(), 0);
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
 	limit.rlim_cur = 1 << 20;
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	ck_assert_int_eq(duo_shm_room(), -EFBIG);
+	ck_assert_int_eq(duo_shm_check_space(), -EFBIG);
 }

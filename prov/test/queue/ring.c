@@ -209,7 +209,7 @@ UNIT_TEST(errors_in_order_with_their_path)
  */
 static const struct {
 	const char *name;
-	size_t given, room, kept;
+	size_t given, space, kept;
 	bool lent;
 } data_cases[] = {
 	{ "no data, no room", 0, 0, 0, false },
@@ -225,13 +225,13 @@ static const struct {
 UNIT_LOOP(error_data_fits_caller, 0, ARRAY_SIZE(data_cases))
 {
 	const char *name = data_cases[_i].name;
-	size_t i, kept = data_cases[_i].kept, room = data_cases[_i].room;
+	size_t i, kept = data_cases[_i].kept, space = data_cases[_i].space;
 	uint8_t lent[DUO_ERR_DATA_MAX], own[400], given[400];
 	struct fi_cq_err_entry entry = {
-		.err_data = room ? own : NULL,
-		.err_data_size = room,
+		.err_data = space ? own : NULL,
+		.err_data_size = space,
 	};
-	void *want = data_cases[_i].lent ? lent : room ? own : NULL;
+	void *want = data_cases[_i].lent ? lent : space ? own : NULL;
 
 	for (i = 0; i < sizeof(given); i++)
 		given[i] = i;
@@ -248,7 +248,7 @@ UNIT_LOOP(error_data_fits_caller, 0, ARRAY_SIZE(data_cases))
 	for (i = 0; i < kept; i++)
 		ck_assert_msg(((uint8_t *) entry.err_data)[i] == (uint8_t) i,
 			      "%s: byte %zu", name, i);
-	for (i = room ? kept : 0; i < sizeof(own); i++)
+	for (i = space ? kept : 0; i < sizeof(own); i++)
 		ck_assert_msg(own[i] == 0xa5, "%s: written beyond", name);
 }
 

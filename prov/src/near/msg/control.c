@@ -110,7 +110,7 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 
 	for (link = list->next; link != list && *budget; link = next) {
 		next = link->next;
-		if (!port->sink->room(port->ctx))
+		if (!port->sink->has_space(port->ctx))
 			break;
 		n += step(port, link, budget);
 	}

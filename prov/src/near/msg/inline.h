@@ -276,7 +276,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 {
 	int n = 0;
 
-	while (near_likely(sink->room(port->ctx)) &&
+	while (near_likely(sink->has_space(port->ctx)) &&
 	       near_likely(near_rx_ring_one(port, ring, slot, word, sink))) {
 		if (near_unlikely(++n == NEAR_BURST) ||
 		    !near_rx_ready(&ring->rx, &slot, &word))

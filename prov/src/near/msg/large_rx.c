@@ -54,7 +54,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	      size_t count, size_t len, void *cookie)
 {
 	struct near_rx_op *op = near_pool_get(&port->rx_ops);
-	size_t room = near_iov_len(iov, count);
+	size_t space = near_iov_len(iov, count);
 
 	if (!op)
 		return -EAGAIN;
@@ -63,7 +63,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	op->iov_count = (uint32_t)count;
 	if (count)
 		memcpy(op->iov, iov, count * sizeof(*iov));
-	op->stop = op->len = len < room ? len : room;
+	op->stop = op->len = len < space ? len : space;
 	op->done = 0;
 	op->failed = false;
 	op->cookie = cookie;

@@ -230,7 +230,7 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 	if (near_deleg_at(at) >= first)
 		return 0;
 	held = near_delegs_hold(port, at);
-	while (held && at->delegs && port->sink->room(port->ctx) &&
+	while (held && at->delegs && port->sink->has_space(port->ctx) &&
 	       near_deleg_at(at) < first &&
 	       near_deleg_do(port, at, near_deleg_of(at->delegated.next)))
 		n++;
@@ -276,7 +276,7 @@ void near_delegs_stop(struct near_port *port, struct near_rma_peer *at)
 		op = near_deleg_of(link);
 		if (op->number <= doing)
 			continue;
-		if (!port->sink->room(port->ctx))
+		if (!port->sink->has_space(port->ctx))
 			op->args.about = 0;
 		if (!near_deleg_do(port, at, op))
 			break;
@@ -303,7 +303,7 @@ static near_inline int near_delegs_count(struct near_port *port,
 	struct near_rma_op *op;
 	int n = 0;
 
-	while (at->delegs && port->sink->room(port->ctx)) {
+	while (at->delegs && port->sink->has_space(port->ctx)) {
 		op = near_deleg_of(at->delegated.next);
 		if (!near_deleg_counted(op, done))
 			break;
@@ -324,7 +324,7 @@ bool near_delegs_drained(struct near_port *port, struct near_peer *peer)
 		op = near_deleg_of(link);
 		if (!near_deleg_counted(op, near_delegs_done(at)))
 			continue;
-		if (!port->sink->room(port->ctx))
+		if (!port->sink->has_space(port->ctx))
 			return false;
 		near_rma_end(port, op, 0);
 	}

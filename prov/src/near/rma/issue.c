@@ -217,7 +217,7 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 	struct near_link *first;
 
 	while ((first = at->queue.next) != &at->queue) {
-		if (!port->sink->room(port->ctx) ||
+		if (!port->sink->has_space(port->ctx) ||
 		    near_rma_go(port, near_container(first, struct near_rma_op,
 						     link)))
 			return;

@@ -233,7 +233,7 @@ static near_inline bool near_small_take(struct near_rx_ring *ring,
 }
 
 /* Returns a slot for a reply; NULL: no slot is free, or other replies wait. */
-static near_inline struct near_slot *near_small_room(struct near_peer *peer)
+static near_inline struct near_slot *near_small_slot(struct near_peer *peer)
 {
 	if (near_unlikely(!peer->rma ||
 			  !near_list_empty(&peer->rma->replies)))
@@ -276,7 +276,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 		return true;
 	}
 	id = __atomic_load_n(&slot->rma.id, __ATOMIC_RELAXED);
-	answer = near_small_room(ring->peer);
+	answer = near_small_slot(ring->peer);
 	if (near_unlikely(!answer))
 		return false;
 	if (ask.verb == NEAR_READ) {
@@ -368,18 +368,18 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 {
 	struct near_tx *tx = &at->peer->tx;
 	struct near_slot *slot = near_control_slot(port, at->peer);
-	uint8_t *room;
+	uint8_t *space;
 	uint64_t end;
 
 	if (!slot)
 		return false;
 	if (len > NEAR_RMA_BYTES) {
-		room = near_tx_data(tx, len, &end);
-		if (!room) {
+		space = near_tx_data(tx, len, &end);
+		if (!space) {
 			near_full(port, at->peer);
 			return false;
 		}
-		memcpy(room, data, len);
+		memcpy(space, data, len);
 		tx->dtail = end;
 	}
 	slot->rma_answer = (struct near_answer_slot) {

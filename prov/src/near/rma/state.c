@@ -113,7 +113,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 	for (link = port->onesided_work.next; link != &port->onesided_work;
 	     link = next) {
 		next = link->next;
-		if (!port->sink->room(port->ctx)) {
+		if (!port->sink->has_space(port->ctx)) {
 			*waits = false;
 			return n;
 		}

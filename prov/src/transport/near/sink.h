@@ -21,7 +21,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
 /* Always true: the completion ring grows; if not, arrived() returns -EAGAIN. */
-static near_inline bool duo_near_room(void *ctx)
+static near_inline bool duo_near_has_space(void *ctx)
 {
 	return true;
 }
@@ -196,7 +196,7 @@ static near_inline void *duo_near_take_first(struct duo_ep *ep,
 
 /* The sink for near_rx_ring_poll(), which calls these two functions only. */
 static const struct near_sink duo_near_rings = {
-	.room = duo_near_room,
+	.has_space = duo_near_has_space,
 	.arrived = duo_near_arrived,
 };
 
