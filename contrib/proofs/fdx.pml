@@ -24,7 +24,7 @@
  * C: link/peer.c near_connect
  * C: link/alive.c near_watch_pid near_watch near_peer_watch near_unwatch near_peer_fail
  * C: link/alive.c near_peer_end near_port_events near_unmet_closed near_peer_missed
- * C: link/alive.c near_port_look
+ * C: link/alive.c near_port_find_failed
  * C: link/rx_ring.c near_rx_ring_peer near_rx_ring_open near_rx_ring_release
  * C: link/port.c near_close
  *
@@ -481,7 +481,7 @@ inline rang(r)
 	fi
 }
 
-/* near_port_events(), near_port_look(): ret is ESRCH if the peer has failed */
+/* near_port_events(), near_port_find_failed(): ret is ESRCH if the peer has failed */
 inline look(r)
 {
 	o = OTHER(r);

@@ -63,7 +63,7 @@ static inline void duo_lazy_hurry(struct duo_ep *ep)
 	ep->lazy.limit = duo_params.defer_polls;
 	ep->lazy.turn_us = DUO_LONG_AGO;
 	if (ep->rx_cq->local_idle < ep->lazy.limit)
-		ep->rx_cq->look_in = 0;
+		ep->rx_cq->clock_in = 0;
 }
 
 /* Counts rx as deferred until the event "lazy"; the caller inserts it. */

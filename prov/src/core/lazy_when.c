@@ -12,28 +12,28 @@
 #include "core/lazy.h"
 #include "core/read.h"
 
-#define DUO_LOOK_MIN 4	/* fewest polls between two reads of the clock */
-#define DUO_LOOK_SLOW 4000	/* us between two reads of the clock; more:
+#define DUO_CLOCK_MIN 4	/* fewest polls between two reads of the clock */
+#define DUO_CLOCK_SLOW 4000	/* us between two reads of the clock; more:
 				 * polls are slow */
-#define DUO_LOOK_MAX 64		/* most polls between two reads of the clock */
+#define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
 
 /*
  * Reads the clock and sets the number of polls until the next read. After two
  * slow reads (cq->slow), duo_ep_flush_lazy() ignores lazy.limit.
  */
-static void duo_cq_look_at_clock(struct duo_cq *cq)
+static void duo_cq_read_clock(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_us();
-	uint64_t passed = cq->look_us ? now - cq->look_us : 0;
+	uint64_t passed = cq->clock_us ? now - cq->clock_us : 0;
 
-	cq->slow = passed >= DUO_LOOK_SLOW ? cq->slow + 1 : 0;
-	if (passed >= duo_params.defer_us || cq->slow || !cq->look_every)
-		cq->look_every = DUO_LOOK_MIN;
+	cq->slow = passed >= DUO_CLOCK_SLOW ? cq->slow + 1 : 0;
+	if (passed >= duo_params.defer_us || cq->slow || !cq->clock_every)
+		cq->clock_every = DUO_CLOCK_MIN;
 	else if (passed < duo_params.defer_us / 2 &&
-		 cq->look_every < DUO_LOOK_MAX)
-		cq->look_every *= 2;
-	cq->look_in = cq->look_every;
-	cq->look_us = now;
+		 cq->clock_every < DUO_CLOCK_MAX)
+		cq->clock_every *= 2;
+	cq->clock_in = cq->clock_every;
+	cq->clock_us = now;
 }
 
 static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
@@ -90,10 +90,10 @@ void duo_cq_take_turns(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
-	duo_cq_look_at_clock(cq);
+	duo_cq_read_clock(cq);
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep)) {
 		if (duo_ep_wants_turn(cq, ep))
-			duo_ep_take_turn(ep, cq->look_us);
+			duo_ep_take_turn(ep, cq->clock_us);
 	}
 }
 
@@ -103,7 +103,7 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 		duo_lazy_flush_due(ep);
 	if (ep->lazy.count &&
 	    (cq->slow > 1 || cq->local_idle >= ep->lazy.limit))
-		duo_ep_flushed(ep, cq->look_us, duo_lazy_flush(ep));
+		duo_ep_flushed(ep, cq->clock_us, duo_lazy_flush(ep));
 }
 
 /*

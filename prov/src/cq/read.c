@@ -41,7 +41,7 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 	uint64_t word;
 	uint32_t n = 0;
 
-	for (; at; at = near_look(port, at + 1)) {
+	for (; at; at = near_ring_ready(port, at + 1)) {
 		near_rx_ready(&(*at)->rx, &slot, &word);
 		n += near_rx_ring_poll(port, *at, slot, word, &duo_near_rings);
 	}
@@ -64,7 +64,8 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 			continue;
 		port = ep->near->port;
 		n += duo_cq_read_port(
-			port, ring ? ring : near_look(port, port->active));
+			port,
+			ring ? ring : near_ring_ready(port, port->active));
 	}
 	cq->left--;
 	cq->local_idle = n || cq->sink.count ? 0 : cq->local_idle + 1;
@@ -89,7 +90,7 @@ duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 		return duo_cq_read_rings(cq, ep, ring);
 	}
 	port->run = NULL;
-	ring = near_look(port, ring);
+	ring = near_ring_ready(port, ring);
 	if (near_unlikely(ring || duo_cq_next_ep(cq, ep))) {
 		cq->sink = (struct duo_sink) { next, src ? src + 1 : NULL,
 					       count - 1, 1 };
@@ -122,7 +123,7 @@ DUO_INLINE ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
 		port = ep->near->port;
 		if (near_unlikely(!near_rings_only(port)))
 			return duo_cq_read_all(cq, buf, count, src);
-		ring = near_look(port, port->active);
+		ring = near_ring_ready(port, port->active);
 		if (near_unlikely(ring != NULL))
 			return duo_cq_read_found(cq, buf, count, src, ep, ring);
 	}

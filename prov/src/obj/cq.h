@@ -67,9 +67,9 @@ struct duo_cq {
 	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */
 	uint64_t core_polls;
 	/* While there are deferred receives, some polls read the clock: */
-	uint32_t look_in;	/* polls until the next read of the clock */
-	uint32_t look_every;	/* polls between two reads of the clock */
-	uint64_t look_us;	/* time of the last read of the clock, us */
+	uint32_t clock_in;	/* polls until the next read of the clock */
+	uint32_t clock_every;	/* polls between two reads of the clock */
+	uint64_t clock_us;	/* time of the last read of the clock, us */
 	uint32_t slow; /* late reads of the clock in a row: slow polls */
 	atomic_bool signaled;
 	/* sources, if the read requests none */

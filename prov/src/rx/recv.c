@@ -198,7 +198,7 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 }
 
 /* Receives a matching unexpected message, or posts. Returns 0 or an error. */
-static ssize_t duo_recv_look(struct duo_ep *ep, const struct duo_recv *recv)
+static ssize_t duo_recv_search(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
 
@@ -243,7 +243,7 @@ DUO_NOINLINE ssize_t duo_recv_rare(struct duo_ep *ep,
 {
 	int ret = duo_recv_check(ep, recv);
 
-	return ret ? ret : duo_recv_look(ep, recv);
+	return ret ? ret : duo_recv_search(ep, recv);
 }
 
 static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,

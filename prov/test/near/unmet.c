@@ -163,10 +163,10 @@ UNIT_TEST(wakeups_do_not_check_unmet_peers)
 	near_peer_watch(us->port, peer);
 	near_woken(us->port);
 	rig_close(other);
-	us->port->looked_ms = looked = duo_now_ms();
+	us->port->syscall_check_ms = looked = duo_now_ms();
 	near_woken(us->port);
 	if (duo_now_ms() - looked < NEAR_CHECK_MS) {
-		ck_assert_uint_eq(us->port->looked_ms, looked);
+		ck_assert_uint_eq(us->port->syscall_check_ms, looked);
 		ck_assert(!peer->dying);
 		ck_assert_uint_eq(us->count, 0);
 	}

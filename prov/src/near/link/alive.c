@@ -313,7 +313,7 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
  * Finds failed peers. all: also those without pidfd, and those without ring, at
  * the cost of system calls.
  */
-static void near_port_look(struct near_port *port, bool all)
+static void near_port_find_failed(struct near_port *port, bool all)
 {
 	struct near_link *link;
 	struct near_peer *peer;
@@ -361,9 +361,9 @@ static void near_port_check(struct near_port *port, uint64_t now)
 {
 	if (near_likely(now - port->checked_ms < NEAR_CHECK_MS))
 		return;
-	port->checked_ms = port->looked_ms = now;
+	port->checked_ms = port->syscall_check_ms = now;
 	near_port_events(port);
-	near_port_look(port, true);
+	near_port_find_failed(port, true);
 	port->rings_due = true;
 }
 
@@ -405,7 +405,7 @@ void near_port_tick(struct near_port *port)
 	if (near_unlikely(port->rings_due)) {
 		near_port_resizes(port);
 		near_budget_check(port);
-		near_rings_look(port);
+		near_rings_check(port);
 	}
 	near_port_fdx(port, now);
 	if (near_unlikely(port->dying))
@@ -442,7 +442,7 @@ int near_wait_fd(struct near_port *port)
 bool near_woken(struct near_port *port)
 {
 	uint64_t now = duo_now_ms();
-	bool all = now - port->looked_ms >= NEAR_CHECK_MS, rung;
+	bool all = now - port->syscall_check_ms >= NEAR_CHECK_MS, rung;
 
 	/* the sender of the byte may not have cleared armed yet */
 	if (near_wake_drain(port))
@@ -451,8 +451,8 @@ bool near_woken(struct near_port *port)
 	port->armed = port->armed && !rung;
 	near_port_events(port);
 	if (all)
-		port->looked_ms = now;
-	near_port_look(port, all);
+		port->syscall_check_ms = now;
+	near_port_find_failed(port, all);
 	near_port_resizes(port);
 	if (port->dying)
 		near_port_reap(port);

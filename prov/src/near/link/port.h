@@ -170,7 +170,7 @@ struct near_port {
 	uint32_t swept;		/* value of polls at the last sweep */
 	uint64_t ticked_ms;
 	uint64_t checked_ms;
-	uint64_t looked_ms;	/* last check with system calls per peer, ms */
+	uint64_t syscall_check_ms;	/* last check with system calls, ms */
 	bool rings_due;		/* the next tick must check rings */
 	uint64_t fdx_ms;	/* last read of the socket, ms */
 	uint64_t asked_ms;	/* last request to any peer, ms */
@@ -331,7 +331,7 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
 /* Makes a ring active: polled by every poll, without doorbell. */
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /* Handles claims of senders that were killed before they rang the doorbell. */
-void near_rings_look(struct near_port *port);
+void near_rings_check(struct near_port *port);
 /*
  * Logs the invalid value `what`, stops polling the ring, and makes the ring's
  * sender draining.

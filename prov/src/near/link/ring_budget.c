@@ -178,7 +178,7 @@ static uint32_t near_budget_grant(struct near_port *port,
 }
 
 /* Counts checks since the last message. An idle sender is not starved. */
-static void near_rx_ring_look(struct near_rx_ring *ring)
+static void near_rx_ring_count_check(struct near_rx_ring *ring)
 {
 	if (ring->seen != ring->rx.head)
 		ring->idle_checks = 0;
@@ -234,7 +234,7 @@ void near_budget_check(struct near_port *port)
 		ring = port->ring[i];
 		if (!ring)
 			continue;
-		near_rx_ring_look(ring);
+		near_rx_ring_count_check(ring);
 		need += near_rx_ring_need(ring);
 		if (ring->starved && ring->tier < share)
 			keep = share;

@@ -270,7 +270,7 @@ static bool near_claim_dead(uint32_t state)
  * Finds claims of senders killed before they rang. Senders take the first free
  * claim, so these are on the pages in use; later pages have no memory yet.
  */
-void near_rings_look(struct near_port *port)
+void near_rings_check(struct near_port *port)
 {
 	uint32_t i, state, end = NEAR_CLAIMS_PER_PAGE;
 

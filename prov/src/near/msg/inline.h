@@ -288,7 +288,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 
 /* Returns the next active ring, from `at` on, with a new slot; NULL: none. */
 static near_inline struct near_rx_ring *const *
-near_look(const struct near_port *port, struct near_rx_ring *const *at)
+near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 {
 	struct near_rx_ring *const *end = port->active + port->active_count;
 	struct near_slot *slot;
@@ -301,7 +301,7 @@ near_look(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if the next poll would only poll the active rings: near_look() may
+ * True if the next poll would only poll the active rings: near_ring_ready() may
  * replace up to near_polls_left() polls. The caller reports their number to
  * near_passed().
  */
@@ -317,7 +317,7 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 	return port->tick_at - 1 - port->polls;
 }
 
-/* Counts polls that near_look() has replaced, except the one with a tick. */
+/* Counts polls that near_ring_ready() has replaced, but none with a tick. */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);

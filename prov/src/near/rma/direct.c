@@ -20,8 +20,8 @@ bool near_rma_direct_can(const struct near_port *port,
 	       near_rma_view(at);
 }
 
-int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
-		  uint64_t *memory)
+int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
+		     uint64_t *memory)
 {
 	struct near_region_entry entry;
 	int ret;
@@ -141,7 +141,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 int near_rma_direct(struct near_port *port, struct near_rma_op *op)
 {
 	uint64_t memory;
-	int ret = near_rma_look(op->to, &op->args, &memory);
+	int ret = near_rma_look_up(op->to, &op->args, &memory);
 
 	return ret ? ret : near_rma_direct_at(port, op, memory);
 }

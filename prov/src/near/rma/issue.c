@@ -472,7 +472,7 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		return -ECONNRESET;
 	if (near_unlikely(args->local.device && args->len))
 		return near_rma_stage(port, at, args);
-	ret = near_rma_look(at, args, &memory);
+	ret = near_rma_look_up(at, args, &memory);
 	if (near_unlikely(ret == -EACCES) && at->view->known.device)
 		return near_rma_stage(port, at, args);
 	if (near_unlikely(ret == -ENOENT && peer->exited)) {

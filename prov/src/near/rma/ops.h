@@ -82,14 +82,14 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
  * Returns 0, or the errors of near_rma() for key, range and access;
  * -EOPNOTSUPP: the peer has no table; -ENOENT: the table cannot be read.
  */
-int near_rma_look(struct near_rma_peer *at, const struct near_rma_args *args,
-		  uint64_t *memory);
+int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
+		     uint64_t *memory);
 /*
  * Continues an operation by single copy. Returns 0: op->sent bytes are copied;
  * -EPERM: not permitted, nothing was copied; -EAGAIN: retry; or another error.
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* near_rma_direct() with the address that near_rma_look() has stored. */
+/* near_rma_direct() with the address that near_rma_look_up() has stored. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
 /* True if single copy can serve the operation as far as known. */
