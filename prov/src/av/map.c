@@ -102,12 +102,12 @@ static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
 		ep->map->addr_of_number[number] = duo_map_heir(ep, number);
 }
 
-void duo_map_watch(struct duo_ep *ep, fi_addr_t addr)
+void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
 
-	if (duo_route_mapped(word) && ep->domain->peer->watch)
-		ep->domain->peer->watch(ep, duo_route_number(word));
+	if (duo_route_mapped(word) && ep->domain->peer->monitor)
+		ep->domain->peer->monitor(ep, duo_route_number(word));
 }
 
 /* Warns, once per endpoint, that the peer's lack of RMA breaks the order. */
@@ -159,7 +159,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 	}
 	if (ep->match[DUO_MSG].posted_count +
 	    ep->match[DUO_TAGGED].posted_count)
-		duo_map_watch(ep, addr); /* a posted receive may name addr */
+		duo_map_monitor(ep, addr); /* a posted receive may name addr */
 	ep->up->known(ep);
 }
 

@@ -53,7 +53,7 @@ void duo_map_scan(struct duo_ep *ep);
 /* True if the time of the planned scan has come. */
 bool duo_map_retry_due(const struct duo_map *map);
 /* Monitors the peer at addr: its failure ends receives that name addr. */
-void duo_map_watch(struct duo_ep *ep, fi_addr_t addr);
+void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /* Removes routes to near's failed peer; with exited, reason FI_DUO_DEAD. */
 void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited);
 /* True if the process at addr, a confirmed source, exited: receives fail. */

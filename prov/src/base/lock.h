@@ -23,14 +23,14 @@ struct duo_lock {
 	atomic_uint state; /* DUO_LOCK_AWAITED: held, and a thread may sleep */
 	bool on;
 	/* Called before each release. NULL: no thread sleeps on a counter. */
-	void (*watch)(struct duo_lock *lock);
+	void (*unlock_hook)(struct duo_lock *lock);
 };
 
 static inline void duo_lock_init(struct duo_lock *lock, bool on)
 {
 	atomic_init(&lock->state, DUO_LOCK_FREE);
 	lock->on = on;
-	lock->watch = NULL;
+	lock->unlock_hook = NULL;
 }
 
 /* lock.c: waits until the lock is free, and takes it. */
@@ -79,8 +79,8 @@ static inline void duo_lock(struct duo_lock *lock)
 
 static inline void duo_unlock(struct duo_lock *lock)
 {
-	if (__builtin_expect(lock->watch != NULL, false))
-		lock->watch(lock);
+	if (__builtin_expect(lock->unlock_hook != NULL, false))
+		lock->unlock_hook(lock);
 	if (lock->on && duo_lock_give(lock))
 		duo_lock_wake(lock, 0);
 }

@@ -30,7 +30,7 @@ void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-/* Closes the wait object; duo_lock.watch checks it no more. Needs the lock. */
+/* Closes the wait object, for the unlock hook, too. Needs the lock. */
 void duo_cntr_wait_close(struct duo_cntr *cntr);
 /*
  * Add the core's CQ descriptors of ep to the wait objects of all its counters,

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for counters: the sources are those of the endpoints' CQs, near's
- * ports and the core's CQs; the core's counters have no descriptors. Threads
- * that change a count check counters when they release the domain's lock
- * (duo_cntr_watch()); sends over the core, without lock, call duo_cntr_rouse().
+ * Waiting for counters. The sources are those of the endpoints' CQs: near's
+ * ports, and the core's CQs. The core's counters have no descriptors. A thread
+ * that changes a count checks counters when it releases the domain's lock
+ * (duo_cntr_unlock_hook()). Sends over the core take no lock: they call
+ * duo_cntr_rouse().
  */
 
 #include <sched.h>
@@ -152,10 +153,10 @@ static void duo_cntr_attend(struct duo_cntr *cntr)
 }
 
 /*
- * lock->watch: called at the release of the domain's lock. Wakes threads whose
- * counter has changed; without sleepers, sets lock->watch to NULL.
+ * Called at the release of the domain's lock. Wakes threads after a change of
+ * their counters. Without sleepers, sets lock->unlock_hook to NULL.
  */
-static void duo_cntr_watch(struct duo_lock *lock)
+static void duo_cntr_unlock_hook(struct duo_lock *lock)
 {
 	struct duo_domain *domain = duo_container_of(lock, struct duo_domain,
 						     lock);
@@ -177,7 +178,7 @@ static void duo_cntr_watch(struct duo_lock *lock)
 	}
 	if (any)
 		return;
-	lock->watch = NULL;
+	lock->unlock_hook = NULL;
 	LIST_FOREACH(cntr, &domain->sleepers, sleeper_link)
 		duo_cntr_attend(cntr);
 }
@@ -226,7 +227,7 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 
 	atomic_store(&sleeper->asleep, true);
 	atomic_thread_fence(memory_order_seq_cst);
-	cntr->domain->lock.watch = duo_cntr_watch;
+	cntr->domain->lock.unlock_hook = duo_cntr_unlock_hook;
 	duo_cntr_attend(cntr);
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (!ret && duo_ep_enabled(bind->ep))

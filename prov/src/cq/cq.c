@@ -54,7 +54,7 @@ DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	struct duo_lock *lock = &cq->domain->lock;
 
-	if (__builtin_expect(lock->watch != NULL, false))
+	if (__builtin_expect(lock->unlock_hook != NULL, false))
 		return duo_unlock_last(lock, ret);
 	return lock->on ? duo_lock_give_last(lock, ret) : ret;
 }

@@ -137,7 +137,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
 /* Monitors the peer from now on, not only from the first message on. */
-void near_peer_watch(struct near_port *port, struct near_peer *peer);
+void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* Starts the fd exchange early if the peer requires one. */
 void near_peer_ahead(struct near_port *port, struct near_peer *peer);

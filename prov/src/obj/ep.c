@@ -10,8 +10,8 @@
 #include "obj/cntr.h"
 #include "obj/ep.h"
 
-/* True if a thread sleeps on a counter: the release must call lock.watch. */
-static bool duo_ep_watched(const struct duo_ep *ep)
+/* True if a thread sleeps on a counter: a release must call the unlock hook. */
+static bool duo_ep_has_sleeper(const struct duo_ep *ep)
 {
 	const struct duo_cntr_bind *bind;
 	int i;
@@ -33,7 +33,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	ep = duo_cq_first_ep(cq);
 	cq->several = ep && duo_cq_next_ep(cq, ep);
 	for (; ep; ep = duo_cq_next_ep(cq, ep))
-		others = others || ep->closing || duo_ep_watched(ep);
+		others = others || ep->closing || duo_ep_has_sleeper(ep);
 	cq->attention &= ~(uint32_t) DUO_CQ_OTHERS;
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
@@ -59,7 +59,7 @@ static bool duo_ep_plain_tx(const struct duo_ep *ep)
 void duo_ep_attend(struct duo_ep *ep)
 {
 	bool open = ep->near && ep->path_ep[FI_DUO_LOCAL] && !ep->closing &&
-		    !ep->domain->device && !duo_ep_watched(ep);
+		    !ep->domain->device && !duo_ep_has_sleeper(ep);
 	int kind;
 
 	ep->attention = open && duo_ep_plain_tx(ep) ? 0 : DUO_EP_SEND;

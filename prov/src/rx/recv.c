@@ -147,7 +147,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
 {
 	if (addr != FI_ADDR_UNSPEC)
-		duo_map_watch(ep, addr);
+		duo_map_monitor(ep, addr);
 	if (!final)
 		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }

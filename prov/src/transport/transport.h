@@ -103,7 +103,7 @@ struct duo_transport {
 	/* True if the peer's process certainly exists. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
 	/* Monitors a peer: its failure ends receives from it. NULL: cannot. */
-	void (*watch)(struct duo_ep *ep, fi_addr_t local);
+	void (*monitor)(struct duo_ep *ep, fi_addr_t local);
 	/*
 	 * Remove what failed processes left: files of a record's name; files
 	 * without a record, in the registry's directory (dir), or of a pid

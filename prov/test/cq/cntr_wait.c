@@ -246,7 +246,7 @@ UNIT_TEST(wait_sleeps_without_timer)
 	ck_assert_int_eq(naps, naps_at_sleep);
 	/* After the wait, unlocking the domain checks for no waiting thread. */
 	fi_cntr_read(fx.cntr);
-	ck_assert_ptr_null(duo_domain_of(fx.domain)->lock.watch);
+	ck_assert_ptr_null(duo_domain_of(fx.domain)->lock.unlock_hook);
 }
 
 UNIT_CASE("modes", NULL, NULL);

@@ -167,7 +167,7 @@ UNIT_TEST(send_to_killed_receiver_fails)
 }
 
 /*
- * near_peer_watch() monitors a peer before any message: its failure is found.
+ * near_peer_monitor() monitors a peer before any message: its failure is found.
  */
 UNIT_TEST(monitored_peer_failure_is_found)
 {
@@ -175,7 +175,7 @@ UNIT_TEST(monitored_peer_failure_is_found)
 
 	start(NULL, false);
 	near_peer_get(us->port, &theirs, &peer);
-	near_peer_watch(us->port, peer);
+	near_peer_monitor(us->port, peer);
 	rig_poll_ms(us, 300);
 	ck_assert_uint_eq(us->count, 0);
 	kill_child();
@@ -200,7 +200,7 @@ UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 
 	start(NULL, false);
 	near_peer_get(us->port, &theirs, &peer);
-	near_peer_watch(us->port, peer);
+	near_peer_monitor(us->port, peer);
 	for (polls = 0; polls < NEAR_TICK_POLLS + _i; polls++) {
 		pause_ms(333);
 		rig_poll(us, 1);
@@ -252,7 +252,7 @@ UNIT_TEST(failure_before_doorbell_frees_ring)
 
 	start(NULL, false);
 	near_peer_get(us->port, &theirs, &peer);
-	near_peer_watch(us->port, peer);
+	near_peer_monitor(us->port, peer);
 	kill_child();
 	rig_until_gone(us, 1);
 	claim->who = theirs;

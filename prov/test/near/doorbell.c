@@ -150,7 +150,7 @@ UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 	ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
 	rig_until(us, NULL, 1);
 	sleep_now();
-	near_unwatch(other->port, to_us);
+	near_unmonitor(other->port, to_us);
 	if (_i)
 		us->port->segment->closed = 1;
 	else

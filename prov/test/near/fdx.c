@@ -105,7 +105,7 @@ UNIT_TEST(unknown_sender_is_requested_until_reply)
 	ck_assert_uint_eq(us->count, 0);
 	rig_until(us, hidden, 1);
 	ck_assert_uint_eq(us->event[0].msg.tag, 5);
-	ck_assert(near_watched(us->event[0].peer));
+	ck_assert(near_monitored(us->event[0].peer));
 	/* the peer closes: the port forgets it */
 	rig_close(hidden);
 	rig_until(us, NULL, 2);
@@ -138,7 +138,7 @@ UNIT_TEST(concurrent_requests_suffice)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
-	near_peer_watch(them->port, rig_peer(them, us));
+	near_peer_monitor(them->port, rig_peer(them, us));
 	rig_poll_ms(us, 2 * ENOUGH_MS / 10);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), 0);
 	rig_poll(them, 1);
@@ -183,7 +183,7 @@ UNIT_TEST(lost_request_is_repeated)
  */
 UNIT_TEST(closed_unused_peer_is_reported)
 {
-	near_peer_watch(them->port, rig_peer(them, us));
+	near_peer_monitor(them->port, rig_peer(them, us));
 	rig_poll_ms(us, ENOUGH_MS / 10);
 	ck_assert_ptr_nonnull(near_peer_find(us->port, &them->addr));
 	rig_close(them);

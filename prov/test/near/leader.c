@@ -105,7 +105,7 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	start();
 	ck_assert_int_eq(near_peer_get(us->port, &theirs, &peer), 0);
 	if (_i)
-		near_peer_watch(us->port, peer);
+		near_peer_monitor(us->port, peer);
 	rig_until(us, NULL, 2);
 	ck_assert(main_ended(child));
 	ck_assert_int_eq(duo_proc_start(child, &start_ticks), 0);

@@ -360,7 +360,7 @@ UNIT_LOOP(failure_is_found_without_pidfds, 0, 2)
 	refuse_pidfds();
 	child[0] = rig_child(NULL, false, &addr);
 	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
-	near_peer_watch(us->port, peer);
+	near_peer_monitor(us->port, peer);
 	ck_assert(peer->by_start);
 	ck_assert_int_eq(duo_proc_check(addr.pid, addr.start), 0);
 	kill(child[0], SIGKILL);

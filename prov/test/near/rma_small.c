@@ -38,7 +38,7 @@ UNIT_TEST(small_operation_takes_fast_path)
 	ck_assert(!near_rma_busy(to_b));
 	ck_assert_uint_eq(to_b->rma->expect, 0);
 	ck_assert(near_list_empty(&a.rig->port->onesided_work));
-	ck_assert_ptr_eq(a.rig->port->watch, &a.rig->port->watched);
+	ck_assert_ptr_eq(a.rig->port->poll_word, &a.rig->port->poll_value);
 }
 
 UNIT_TEST(atomic_takes_fast_path)

@@ -19,7 +19,7 @@ UNIT_TEST(poll_checks_rings_and_poll_word)
 
 	port->tick_at = port->polls + NEAR_TICK_POLLS;
 	ck_assert(go(call(NEAR_WRITE)));
-	ck_assert_ptr_eq(port->watch, &to_b->tx.ctl->done);
+	ck_assert_ptr_eq(port->poll_word, &to_b->tx.ctl->done);
 	ck_assert(near_rings_only(port));
 	rig_poll(b.rig, 1);
 	ck_assert(!near_rings_only(port));
@@ -31,7 +31,7 @@ UNIT_TEST(poll_checks_rings_and_poll_word)
 	ck_assert(!near_rings_only(port));
 	rig_poll(a.rig, 1);
 	ck_assert_uint_eq(a.done, 1);
-	ck_assert_ptr_eq(port->watch, &port->watched);
+	ck_assert_ptr_eq(port->poll_word, &port->poll_value);
 	port->tick_at = port->polls + NEAR_TICK_POLLS;
 	ck_assert(near_rings_only(port));
 }
@@ -186,10 +186,10 @@ UNIT_TEST(failed_peer_resets_poll_word)
 	struct near_port *port = a.rig->port;
 
 	ck_assert(go(call(NEAR_WRITE)));
-	ck_assert_ptr_ne(port->watch, &port->watched);
+	ck_assert_ptr_ne(port->poll_word, &port->poll_value);
 	b.rig->port->segment->closed = 1;
 	to_b->tx.ctl->doing = 1; /* so that a does not revoke the operation */
 	side_lost(1);
-	ck_assert_ptr_eq(port->watch, &port->watched);
+	ck_assert_ptr_eq(port->poll_word, &port->poll_value);
 	rig_poll(a.rig, 100);
 }

@@ -105,7 +105,7 @@ UNIT_LOOP(closed_unmet_port_is_found, 0, ARRAY_SIZE(closings))
 	int at = other->addr.fd, fd;
 
 	another = NULL;
-	near_peer_watch(us->port, peer);
+	near_peer_monitor(us->port, peer);
 	fd = closings[_i](other);
 	ck_assert(fd < 0 || fd == at);
 	rig_until_gone(us, 1);
@@ -125,7 +125,7 @@ UNIT_TEST(open_unmet_port_has_not_failed)
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
 
-	near_peer_watch(us->port, peer);
+	near_peer_monitor(us->port, peer);
 	until_kept(peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
 	ck_assert_int_eq(peer->fd[NEAR_FD_SEGMENT], -1);
@@ -143,7 +143,7 @@ UNIT_TEST(descriptor_is_closed_after_first_message)
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
 
-	near_peer_watch(us->port, peer);
+	near_peer_monitor(us->port, peer);
 	near_woken(us->port);
 	ck_assert_int_ge(peer->fd[NEAR_FD_SEGMENT], 0);
 	ck_assert_int_eq(rig_send(other, rig_peer(other, us), 1, buf, 8), 0);
@@ -160,7 +160,7 @@ UNIT_TEST(wakeups_do_not_check_unmet_peers)
 	struct near_peer *peer = rig_peer(us, other);
 	uint64_t looked;
 
-	near_peer_watch(us->port, peer);
+	near_peer_monitor(us->port, peer);
 	near_woken(us->port);
 	rig_close(other);
 	us->port->syscall_check_ms = looked = duo_now_ms();

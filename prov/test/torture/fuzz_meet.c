@@ -150,7 +150,7 @@ static void meet_address(void)
 	    near_peer_get(us->port, &addr, &peer))
 		return;
 	if (fuzz_once_in(2))
-		near_peer_watch(us->port, peer);
+		near_peer_monitor(us->port, peer);
 	rig_send(us, peer, 1, "8 bytes", 8);
 	rig_poll(us, 1);
 	near_peer_put(us->port, peer);

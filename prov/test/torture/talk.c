@@ -291,7 +291,7 @@ static void talk_greet(struct talk *talk)
 	ck_assert_int_eq(near_peer_get(talk->rig->port,
 				       &common->addr[TALK_PASSIVE], &talk->to),
 			 0);
-	near_peer_watch(talk->rig->port, talk->to);
+	near_peer_monitor(talk->rig->port, talk->to);
 }
 
 bool talk_step(struct talk *talk)

@@ -37,7 +37,7 @@ static bool near_hidden(int pidfd, int err)
 	       (err == -ESRCH && pidfd >= 0 && !duo_proc_ended(pidfd));
 }
 
-static int near_watch_pid(struct near_port *port, struct near_peer *peer)
+static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {
 	int fd = duo_proc_pidfd(peer->addr.pid), ret;
 	uint64_t start;
@@ -71,14 +71,15 @@ static bool near_pid_taken(const struct near_peer *peer)
 	return taken;
 }
 
-int near_watch(struct near_port *port, struct near_peer *peer)
+int near_monitor(struct near_port *port, struct near_peer *peer)
 {
 	int ret = 0;
 
-	if (near_watched(peer) || peer->dying || peer->state == NEAR_PEER_GONE)
+	if (near_monitored(peer) || peer->dying ||
+	    peer->state == NEAR_PEER_GONE)
 		return 0;
 	if (!peer->ask)
-		ret = near_watch_pid(port, peer);
+		ret = near_monitor_pid(port, peer);
 	if (!peer->ask)
 		return ret;
 	ret = near_ask(port, peer);
@@ -87,14 +88,14 @@ int near_watch(struct near_port *port, struct near_peer *peer)
 		-EACCES : ret;
 }
 
-void near_peer_watch(struct near_port *port, struct near_peer *peer)
+void near_peer_monitor(struct near_port *port, struct near_peer *peer)
 {
 	peer->wanted = true;
-	if (near_watch(port, peer) == -ESRCH)
+	if (near_monitor(port, peer) == -ESRCH)
 		near_peer_fail(port, peer);
 }
 
-void near_unwatch(struct near_port *port, struct near_peer *peer)
+void near_unmonitor(struct near_port *port, struct near_peer *peer)
 {
 	peer->by_start = false;
 	if (peer->pidfd < 0)
@@ -114,7 +115,7 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer)
 		near_tx_gate(&peer->tx, NEAR_GATE_DYING);
 	near_port_added(port, 0);
 	peer->exited = near_peer_left(peer);
-	near_unwatch(port, peer);
+	near_unmonitor(port, peer);
 }
 
 bool near_peer_exited(const struct near_peer *peer)
@@ -280,7 +281,7 @@ static bool near_unmet_closed(struct near_peer *peer)
 	int fd;
 
 	if (peer->fd[NEAR_FD_SEGMENT] >= 0 || peer->ask || peer->ring ||
-	    !near_watched(peer))
+	    !near_monitored(peer))
 		return near_fd_closed(peer);
 	if (!near_segment_named(peer))
 		return true;
@@ -306,7 +307,7 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 		return true;
 	/* retry: no descriptor was free, or no reply had come */
 	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
-	       near_watch(port, peer) == -ESRCH;
+	       near_monitor(port, peer) == -ESRCH;
 }
 
 /*

@@ -81,7 +81,7 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 {
 	int fd;
 
-	if (near_watched(peer))
+	if (near_monitored(peer))
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
@@ -133,7 +133,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 		return;
 	}
 	near_fdx_monitor(port, peer, msg);
-	if (!near_watched(peer))
+	if (!near_monitored(peer))
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
 		/* the reply has come after the timeout */

@@ -80,8 +80,8 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment)
 		return;
-	if (port->watch == &peer->tx.ctl->done)
-		near_port_watch_none(port);
+	if (port->poll_word == &peer->tx.ctl->done)
+		near_port_clear_poll_word(port);
 	__atomic_store_n(&peer->segment->claim[peer->index].state,
 			 NEAR_CLAIM_CLOSED, __ATOMIC_RELEASE);
 	near_doorbell_ring(peer);
@@ -99,7 +99,7 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
 	near_disconnect(port, peer);
 	near_fd_drop_all(peer);
-	near_unwatch(port, peer);
+	near_unmonitor(port, peer);
 	if (peer->rma)
 		port->onesided->forget(peer);
 	port->sink->peer_release(port->ctx, peer);
@@ -131,7 +131,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 void near_peer_ahead(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->ask)
-		near_peer_watch(port, peer);
+		near_peer_monitor(port, peer);
 }
 
 bool near_peer_usable(const struct near_peer *peer)
@@ -141,7 +141,7 @@ bool near_peer_usable(const struct near_peer *peer)
 
 bool near_peer_lives(const struct near_peer *peer)
 {
-	return !peer->dying && near_watched(peer);
+	return !peer->dying && near_monitored(peer);
 }
 
 bool near_peer_rings(const struct near_peer *peer)
@@ -366,7 +366,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
 	/* monitor first, to detect a process that has reused the pid */
-	int fd, ret = near_watch(port, peer);
+	int fd, ret = near_monitor(port, peer);
 
 	if (ret)
 		return ret;
@@ -378,7 +378,8 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 	peer->ask = true;
 	ret = near_ask(port, peer);
 	/* no socket, but the monitored peer is alive: the error is /proc's */
-	return ret == -ESRCH && !peer->exited && near_watched(peer) ? fd : ret;
+	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
+	       fd : ret;
 }
 
 /*

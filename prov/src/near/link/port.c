@@ -139,7 +139,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	near_list_init(&port->sending);
 	near_list_init(&port->receiving);
 	near_list_init(&port->onesided_work);
-	near_port_watch_none(port);
+	near_port_clear_poll_word(port);
 	near_budget_init(&port->budget, attr->memory);
 	port->fence = !near_barrier_begin();
 	port->tick_at = port->tick_polls = 1;

@@ -46,7 +46,7 @@ struct near_peer {
 	void *user;
 	enum near_peer_state state;
 	bool dying;	/* draining: gone once no rx ring has a message */
-	bool wanted;		/* near_peer_watch() was called */
+	bool wanted;		/* near_peer_monitor() was called */
 	bool reads;		/* this port may access the peer's memory */
 	bool coop;	/* the peer may access this process's memory, too */
 	uint32_t index;		/* index of this port's ring at the peer */
@@ -153,9 +153,9 @@ struct near_port {
 	const struct near_peer *run;
 	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
-	/* poll word; equals watched: no work. None: points to watched */
-	const uint64_t *watch;
-	uint64_t watched;
+	/* equal to poll_value: no work; no poll word: points to poll_value */
+	const uint64_t *poll_word;
+	uint64_t poll_value;
 	struct near_link sending;
 	struct near_link receiving;
 	struct near_link onesided_work;
@@ -210,23 +210,24 @@ struct near_port {
 #define NEAR_WORK_WAITS 2u	/* all work waits: near_onesided.work() */
 
 /* Sets the poll word. now: value of the word when the caller loaded it last. */
-static inline void near_port_watch(struct near_port *port,
-				   const uint64_t *word, uint64_t now)
+static inline void near_port_set_poll_word(struct near_port *port,
+					   const uint64_t *word, uint64_t now)
 {
-	port->watched = now;
-	port->watch = word;
+	port->poll_value = now;
+	port->poll_word = word;
 }
 
-static inline void near_port_watch_none(struct near_port *port)
+static inline void near_port_clear_poll_word(struct near_port *port)
 {
-	port->watch = &port->watched;
+	port->poll_word = &port->poll_value;
 }
 
 /* True if the next poll must continue pending work. */
 static near_inline bool near_port_has_work(const struct near_port *port)
 {
 	return port->work & NEAR_WORK_DUE ||
-	       __atomic_load_n(port->watch, __ATOMIC_RELAXED) != port->watched;
+	       __atomic_load_n(port->poll_word, __ATOMIC_RELAXED) !=
+	       port->poll_value;
 }
 
 /* alive.c: wakes the threads that sleep on the port. */
@@ -342,7 +343,7 @@ void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 /* alive.c */
 int near_epoll_add(struct near_port *port, int fd, void *ptr);
 /* True if exits of the peer's process are detected. */
-static inline bool near_watched(const struct near_peer *peer)
+static inline bool near_monitored(const struct near_peer *peer)
 {
 	return peer->pidfd >= 0 || peer->by_start;
 }
@@ -350,8 +351,8 @@ static inline bool near_watched(const struct near_peer *peer)
  * Monitors the peer's process. Returns 0; -EAGAIN: a pidfd was requested,
  * retry; -ESRCH: exited; -EACCES: the peer has rejected the request.
  */
-int near_watch(struct near_port *port, struct near_peer *peer);
-void near_unwatch(struct near_port *port, struct near_peer *peer);
+int near_monitor(struct near_port *port, struct near_peer *peer);
+void near_unmonitor(struct near_port *port, struct near_peer *peer);
 /* Makes a peer draining; a later tick makes it gone when drained. */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*

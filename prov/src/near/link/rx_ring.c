@@ -78,7 +78,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	/* the reply may be in the socket already */
 	if (peer->ask && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
-	ret = near_watch(port, peer);
+	ret = near_monitor(port, peer);
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {

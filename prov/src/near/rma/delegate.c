@@ -359,16 +359,16 @@ int near_delegs_step(struct near_port *port, struct near_rma_peer *at)
 
 int near_delegs_advanced(struct near_port *port)
 {
-	uint64_t done = __atomic_load_n(port->watch, __ATOMIC_ACQUIRE);
-	struct near_rma_peer *at = port->rma->watched;
+	uint64_t done = __atomic_load_n(port->poll_word, __ATOMIC_ACQUIRE);
+	struct near_rma_peer *at = port->rma->poll_peer;
 	struct near_peer *peer;
 	int n;
 
-	if (done == port->watched)
+	if (done == port->poll_value)
 		return 0;
 	peer = at->peer;
 	near_peer_hold(peer);
-	at->counted = port->watched = done;
+	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/* poll again: the sink is full, or the first operation is a read */
 	if (at->delegs && near_deleg_of(at->delegated.next)->number <= done)

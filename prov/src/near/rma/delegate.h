@@ -49,7 +49,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
 	if (op->args.verb == NEAR_WRITE)
-		near_rma_watch(port, at);
+		near_rma_set_poll_word(port, at);
 }
 
 /* Returns 0; -EPERM: op is not to be delegated; or an error of near_rma(). */

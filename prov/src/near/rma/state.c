@@ -70,17 +70,17 @@ static void near_rma_view_drop(struct near_rma_peer *at)
  * Makes near_ctl.done the poll word if delegated operations wait for it. False:
  * the poll word is another peer's, so polls must continue these operations.
  */
-static bool near_rma_watched(struct near_port *port,
-			     struct near_rma_peer *at)
+static bool near_rma_use_poll_word(struct near_port *port,
+				   struct near_rma_peer *at)
 {
 	const struct near_rma_op *first =
 		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
 		return true;	/* a read waits for a reply */
-	if (port->watch != &port->watched)
+	if (port->poll_word != &port->poll_value)
 		return false;
-	near_rma_watch(port, at);
+	near_rma_set_poll_word(port, at);
 	return true;
 }
 
@@ -109,7 +109,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 	struct near_peer *peer;
 	int n = 0;
 
-	near_port_watch_none(port);
+	near_port_clear_poll_word(port);
 	for (link = port->onesided_work.next; link != &port->onesided_work;
 	     link = next) {
 		next = link->next;
@@ -123,7 +123,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 		near_peer_hold(peer);
 		n += near_rma_peer_step(port, at);
 		if (!near_rma_waits(at) ||
-		    (at->delegs && !near_rma_watched(port, at)))
+		    (at->delegs && !near_rma_use_poll_word(port, at)))
 			*waits = false;
 		near_rma_rest(port, at);
 		near_peer_put(port, peer);

@@ -29,7 +29,7 @@ struct near_rma {
 	struct near_pool ops;
 	struct near_pool replies;
 	/* peer whose near_ctl.done is the poll word; or NULL */
-	struct near_rma_peer *watched;
+	struct near_rma_peer *poll_peer;
 	/* operations that fast paths have issued, and executed for peers */
 	uint64_t small, served;
 	uint64_t staged;	/* operations begun with device memory */
@@ -144,11 +144,11 @@ static inline void near_rma_wake(struct near_port *port,
 }
 
 /* Makes near_ctl.done the poll word. The first delegated op must be a write. */
-static inline void near_rma_watch(struct near_port *port,
-				  struct near_rma_peer *at)
+static inline void near_rma_set_poll_word(struct near_port *port,
+					  struct near_rma_peer *at)
 {
-	near_port_watch(port, &at->peer->tx.ctl->done, at->counted);
-	port->rma->watched = at;
+	near_port_set_poll_word(port, &at->peer->tx.ctl->done, at->counted);
+	port->rma->poll_peer = at;
 }
 
 /* Removes a peer without pending operations from port->onesided_work. */
@@ -159,9 +159,9 @@ static inline void near_rma_rest(struct near_port *port,
 		return;
 	near_list_remove(&at->link);
 	at->working = false;
-	if (port->rma->watched == at) {
-		near_port_watch_none(port);
-		port->rma->watched = NULL;
+	if (port->rma->poll_peer == at) {
+		near_port_clear_poll_word(port);
+		port->rma->poll_peer = NULL;
 	}
 	if (near_list_empty(&port->onesided_work))
 		port->work &= (uint8_t)~NEAR_WORK_WAITS;

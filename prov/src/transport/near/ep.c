@@ -276,13 +276,13 @@ static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
 	return peer && near_peer_lives(peer);
 }
 
-static void duo_near_watch(struct duo_ep *ep, fi_addr_t local)
+static void duo_near_monitor(struct duo_ep *ep, fi_addr_t local)
 {
 	struct near_peer *peer = ep->near->peer[local];
 
 	if (!peer)
 		return;
-	near_peer_watch(ep->near->port, peer);
+	near_peer_monitor(ep->near->port, peer);
 	/* all its messages come over near: confirmed before the first */
 	if (ep->core.carries_nothing)
 		ep->confirmed[local / 64] |= 1ULL << local % 64;
@@ -315,6 +315,6 @@ const struct duo_transport duo_transport_near = {
 	.start = duo_near_start,
 	.connect = duo_near_connect,
 	.lives = duo_near_lives,
-	.watch = duo_near_watch,
+	.monitor = duo_near_monitor,
 	.sweep = duo_near_sweep,
 };
