@@ -14,7 +14,7 @@
  * C: msg/coop.h near_coop_begin near_coop_take near_coop_end near_coop_wrote
  * C: msg/coop.h near_coop_over
  * C: msg/large.h near_tx_coop_over
- * C: msg/large_coop.c near_tx_coop_offered near_tx_push near_tx_coop
+ * C: msg/large_coop.c near_tx_coop_requested near_tx_push near_tx_coop
  * C: msg/large_coop.c near_rx_coop_request near_rx_coop_end near_rx_coop_steps
  * C: msg/large_coop.c near_rx_coop_over near_rx_coop near_rx_coop_stop
  *

@@ -7,7 +7,7 @@
  * an operation ends, and its counters stay within the message.
  *
  * C: near/msg/coop.h near_coop_step near_coop_take near_coop_end near_coop_over
- * C: near/msg/large_coop.c near_tx_coop_offered near_tx_coop near_tx_push
+ * C: near/msg/large_coop.c near_tx_coop_requested near_tx_coop near_tx_push
  * C: near/msg/large_coop.c near_rx_coop near_rx_coop_steps near_rx_coop_end
  * C: near/msg/large_coop.c near_rx_coop_over
  * C: near/msg/large_rx.c near_rx_pull near_rx_copy near_rx_read
@@ -95,7 +95,7 @@ static void sender(void)
 	if (op.iov_count != 1)
 		op.iov[0].iov_base = malloc(op.iov[0].iov_len);
 	assume(op.state != NEAR_TX_FRAGS && op.state != NEAR_TX_COOP);
-	if (!near_tx_coop_offered(&port, &op, slot))
+	if (!near_tx_coop_requested(&port, &op, slot))
 		return;
 	assume(budget <= 3);	/* of the poll: at least a byte each loop */
 	near_tx_coop(&port, &op, &budget);

@@ -105,8 +105,8 @@ bool near_peer_alive(struct near_port *of, const struct near_peer *source)
 }
 
 /* large_coop.c: see coop.c */
-bool near_tx_coop_offered(struct near_port *of, struct near_tx_op *op,
-			  const struct near_slot *slot)
+bool near_tx_coop_requested(struct near_port *of, struct near_tx_op *op,
+			    const struct near_slot *slot)
 {
 	check(op->peer == &peer);
 	return any(bool);

@@ -80,7 +80,7 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 }
 
 /* Returns an address with this peer index; FI_ADDR_UNSPEC: none. */
-static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
+static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t number)
 {
 	fi_addr_t addr;
 	uint64_t word;
@@ -95,11 +95,12 @@ static fi_addr_t duo_map_heir(const struct duo_ep *ep, fi_addr_t number)
 }
 
 /* Replaces addr as the source of a peer's messages by another address. */
-static void duo_map_bequeath(struct duo_ep *ep, fi_addr_t addr,
-			     fi_addr_t number)
+static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
+				fi_addr_t number)
 {
 	if (ep->map->addr_of_number[number] == addr)
-		ep->map->addr_of_number[number] = duo_map_heir(ep, number);
+		ep->map->addr_of_number[number] =
+			duo_map_other_addr(ep, number);
 }
 
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
@@ -154,7 +155,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 		duo_map_no_order(ep, addr);
 	if (duo_route_mapped(word)) {	/* addr was mapped to a process that has
 					 * been replaced */
-		duo_map_bequeath(ep, addr, duo_route_number(word));
+		duo_map_pass_source(ep, addr, duo_route_number(word));
 		ep->up->moved(ep, addr);
 	}
 	if (ep->match[DUO_MSG].posted_count +
@@ -268,7 +269,7 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 		if (duo_ep_confirmed(ep, duo_route_number(word)))
 			ep->map->id[addr] |= DUO_MAP_CONFIRMED;
 	}
-	duo_map_bequeath(ep, addr, duo_route_number(word));
+	duo_map_pass_source(ep, addr, duo_route_number(word));
 	ep->up->moved(ep, addr);
 }
 
@@ -276,7 +277,7 @@ void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited)
 {
 	fi_addr_t addr;
 
-	while ((addr = duo_map_heir(ep, local)) != FI_ADDR_UNSPEC)
+	while ((addr = duo_map_other_addr(ep, local)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_DEAD : FI_DUO_UNDECIDED);
 }
@@ -416,5 +417,5 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 
 	duo_map_set(ep, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
 	if (duo_route_mapped(word))
-		duo_map_bequeath(ep, addr, duo_route_number(word));
+		duo_map_pass_source(ep, addr, duo_route_number(word));
 }

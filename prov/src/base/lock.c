@@ -33,7 +33,7 @@ static bool duo_lock_spin(struct duo_lock *lock)
 
 /*
  * Takes the lock as DUO_LOCK_AWAITED, as others may sleep: at worst the release
- * wakes none. Acquire; its partner is the release in duo_lock_give().
+ * wakes none. Acquire; its partner is the release in duo_lock_release().
  */
 void duo_lock_wait(struct duo_lock *lock)
 {

@@ -37,12 +37,12 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 void duo_lock_wait(struct duo_lock *lock);
 /*
  * Tail calls that return ret: duo_lock_wake() wakes a thread after
- * duo_lock_give(); duo_unlock_last() is duo_unlock().
+ * duo_lock_release(); duo_unlock_last() is duo_unlock().
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
-/* Takes a free lock. Acquire; its partner is the release in duo_lock_give(). */
+/* Takes a free lock. Acquire; its partner is in duo_lock_release(). */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -57,7 +57,7 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
  * Releases the lock; true: call duo_lock_wake(). Its partners are the acquires
  * in duo_lock_try() and duo_lock_wait().
  */
-DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
+DUO_INLINE bool duo_lock_release(struct duo_lock *lock)
 {
 	return atomic_exchange_explicit(&lock->state, DUO_LOCK_FREE,
 					memory_order_release) ==
@@ -65,9 +65,9 @@ DUO_INLINE bool duo_lock_give(struct duo_lock *lock)
 }
 
 /* Releases the lock and returns ret, as the tail call of a function. */
-DUO_INLINE ssize_t duo_lock_give_last(struct duo_lock *lock, ssize_t ret)
+DUO_INLINE ssize_t duo_lock_release_last(struct duo_lock *lock, ssize_t ret)
 {
-	return __builtin_expect(duo_lock_give(lock), false) ?
+	return __builtin_expect(duo_lock_release(lock), false) ?
 	       duo_lock_wake(lock, ret) : ret;
 }
 
@@ -81,7 +81,7 @@ static inline void duo_unlock(struct duo_lock *lock)
 {
 	if (__builtin_expect(lock->unlock_hook != NULL, false))
 		lock->unlock_hook(lock);
-	if (lock->on && duo_lock_give(lock))
+	if (lock->on && duo_lock_release(lock))
 		duo_lock_wake(lock, 0);
 }
 

@@ -20,7 +20,7 @@
 #define DUO_LAZY_MAX 64 /* bound of lazy.limit, in units of defer_polls */
 
 /* duo_lazy_post() without the renewal of the core poll budget (obj/cq.h). */
-DUO_INLINE int duo_lazy_give(struct duo_rx *rx)
+DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
@@ -51,7 +51,7 @@ DUO_INLINE int duo_lazy_give(struct duo_rx *rx)
 
 int duo_lazy_post(struct duo_rx *rx)
 {
-	int ret = duo_lazy_give(rx);
+	int ret = duo_lazy_post_quiet(rx);
 
 	if (!ret)
 		duo_cq_core_active(rx->ep->rx_cq);
@@ -166,7 +166,7 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 		duo_lazy_block(rx);
 		return 0;
 	}
-	ret = duo_lazy_give(rx);
+	ret = duo_lazy_post_quiet(rx);
 	if (ret == -FI_EAGAIN)
 		return ret;
 	ep->stats.deferred_posted += !ret && rx->lazy == DUO_LAZY_WAITS;

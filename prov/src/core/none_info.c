@@ -33,7 +33,7 @@
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
 /* Sets the fields that hints can limit to the largest values. */
-static void duo_none_offer(struct fi_info *info)
+static void duo_none_set_limits(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
 	struct fi_ep_attr *ep = info->ep_attr;
@@ -205,7 +205,7 @@ int duo_none_getinfo(const char *node, uint64_t flags,
 
 	if (!info)
 		return -FI_ENOMEM;
-	duo_none_offer(info);
+	duo_none_set_limits(info);
 	if (!duo_none_finds(node, flags) ||
 	    !duo_none_named("fabric_attr->name", hints->fabric_attr->name) ||
 	    !DUO_HINTS_WITHIN(hints, info, duo_none_fields) ||

@@ -325,7 +325,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->opts.counted = true;
 		duo_ep_attend(ep);
-		duo_cntr_rouse(ep);	/* a sleeping thread must wake, to arm
+		duo_cntr_wake_ep(ep);	/* a sleeping thread must wake, to arm
 					 * this endpoint */
 	}
 	duo_unlock(&ep->domain->lock);

@@ -6,7 +6,7 @@
  * ports, and the core's CQs. The core's counters have no descriptors. A thread
  * that changes a count checks counters when it releases the domain's lock
  * (duo_cntr_unlock_hook()). Sends over the core take no lock: they call
- * duo_cntr_rouse().
+ * duo_cntr_wake_ep().
  */
 
 #include <sched.h>
@@ -173,7 +173,7 @@ static void duo_cntr_unlock_hook(struct duo_lock *lock)
 			if (!duo_cntr_due(cntr, sleeper))
 				any = true;
 			else if (atomic_exchange(&sleeper->asleep, false))
-				duo_waiter_ring(&sleeper->waiter);
+				duo_waiter_wake(&sleeper->waiter);
 		}
 	}
 	if (any)
@@ -216,7 +216,7 @@ static int duo_ep_arm_all(struct duo_ep *ep)
  *
  * Store buffering, as sends over the core take no lock: this thread stores
  * sleeper->asleep, then loads the counts; a sender changes a count, then loads
- * it (duo_cntr_rouse()). Both need a fence: on AArch64 a seq_cst store does not
+ * it (duo_cntr_wake_ep()). Both need a fence: on AArch64 a seq_cst store does not
  * order later plain loads.
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
@@ -304,7 +304,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 
 	if (atomic_fetch_add(&cntr->waiting, 1))
 		/* wakes the sleeping thread, so that both threads nap */
-		duo_waiter_ring(&sleeper->waiter);
+		duo_waiter_wake(&sleeper->waiter);
 	ret = duo_cntr_wait_for(cntr, threshold, &nap);
 	if (ret)	/* this thread needs no wakeup any more */
 		atomic_store(&sleeper->asleep, false);

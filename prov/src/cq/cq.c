@@ -56,7 +56,7 @@ DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 
 	if (__builtin_expect(lock->unlock_hook != NULL, false))
 		return duo_unlock_last(lock, ret);
-	return lock->on ? duo_lock_give_last(lock, ret) : ret;
+	return lock->on ? duo_lock_release_last(lock, ret) : ret;
 }
 
 DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,

@@ -82,25 +82,25 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
  * never skips a poll in which a port reads its clock, even if another CQ has
  * polled it.
  */
-DUO_NOINLINE void duo_cq_settle(struct duo_cq *cq)
+DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
 
-	cq->core_skip += cq->given;
+	cq->core_skip += cq->granted;
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
-		duo_near_passed(ep, cq->given);
-	cq->given = 0;
+		duo_near_passed(ep, cq->granted);
+	cq->granted = 0;
 }
 
 /* Sets the number of fast-path reads until the next full poll. */
-DUO_NOINLINE void duo_cq_give(struct duo_cq *cq)
+DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 {
 	uint32_t polls = duo_params.core_poll_interval - cq->core_skip - 1;
 	const struct duo_ep *ep;
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		polls = duo_near_left(ep, polls);
-	cq->given = cq->left = polls;
+	cq->granted = cq->left = polls;
 }
 
 /*
@@ -115,10 +115,10 @@ void duo_cq_progress(struct duo_cq *cq)
 
 	if (cq->left) {
 		cq->left--;
-		cq->given--;
+		cq->granted--;
 	}
-	if (!cq->left && cq->given)
-		duo_cq_settle(cq);
+	if (!cq->left && cq->granted)
+		duo_cq_charge(cq);
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (domain->waits && !cq->clock_in--)
@@ -135,7 +135,7 @@ void duo_cq_progress(struct duo_cq *cq)
 		duo_cq_core_active(cq);
 	if (!cq->left && !(cq->attention & DUO_CQ_OTHERS) &&
 	    !duo_cq_core_wanted(cq))
-		duo_cq_give(cq);
+		duo_cq_grant(cq);
 }
 
 static bool duo_ep_yields(const struct duo_ep *ep)

@@ -30,7 +30,7 @@ duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 
 DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 {
-	return DUO_LOCKED ? duo_lock_give_last(&cq->domain->lock, ret) : ret;
+	return DUO_LOCKED ? duo_lock_release_last(&cq->domain->lock, ret) : ret;
 }
 
 /* Polls a port's active rings from "at" on. Returns the number of events. */

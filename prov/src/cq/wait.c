@@ -75,7 +75,7 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	struct duo_cq *cq = duo_cq_of(cq_fid);
 
 	atomic_store(&cq->signaled, true);
-	duo_waiter_ring(&cq->waiter);
+	duo_waiter_wake(&cq->waiter);
 	return 0;
 }
 
@@ -107,9 +107,9 @@ void duo_ep_woken(struct duo_ep *ep)
 
 	if (!peer || !peer->woken || !peer->woken(ep))
 		return;
-	duo_cq_rouse(ep->rx_cq);
-	duo_cq_rouse(ep->tx_cq);
-	duo_cntr_rouse(ep);
+	duo_cq_wake_sleeper(ep->rx_cq);
+	duo_cq_wake_sleeper(ep->tx_cq);
+	duo_cntr_wake_ep(ep);
 }
 
 int duo_cq_arm_core(struct duo_cq *cq)
@@ -178,7 +178,7 @@ static int duo_cq_fall_asleep(struct duo_cq *cq)
 		duo_cq_woken(cq);
 		ret = duo_cq_due(cq) ? -FI_EAGAIN : duo_cq_arm(cq);
 		if (ret)
-			duo_waiter_ring(&cq->waiter);
+			duo_waiter_wake(&cq->waiter);
 	}
 	duo_unlock(&cq->domain->lock);
 	return ret;

@@ -265,7 +265,7 @@ static const struct fi_info duo_offer = {
 };
 
 /* For hints that request no messages, only the first field is checked. */
-static const struct duo_hint duo_offer_fields[] = {
+static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
 	DUO_HINT_SET(tx_attr, msg_order),
@@ -286,13 +286,13 @@ int duo_hints_supported(const struct fi_info *hints)
 	    hints->ep_attr->type != FI_EP_RDM)
 		ok = duo_hint_reject("ep_attr->type", hints->ep_attr->type);
 	else if (hints->caps && !(hints->caps & DUO_MESSAGES))
-		ok = duo_hints_within(hints, &duo_offer, duo_offer_fields, 1);
+		ok = duo_hints_within(hints, &duo_offer, duo_hint_fields, 1);
 	else if (hints->domain_attr &&
 		 hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
 		ok = duo_hint_reject("domain_attr->data_progress",
 				     FI_PROGRESS_AUTO);
 	else
-		ok = DUO_HINTS_WITHIN(hints, &duo_offer, duo_offer_fields);
+		ok = DUO_HINTS_WITHIN(hints, &duo_offer, duo_hint_fields);
 	return ok ? 0 : -FI_ENODATA;
 }
 

@@ -23,7 +23,7 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 	     sleeper < cntr->sleeper + DUO_CNTR_WAITER_KINDS; sleeper++)
 		if (atomic_load(&sleeper->asleep) &&
 		    atomic_exchange(&sleeper->asleep, false))
-			duo_waiter_ring(&sleeper->waiter);
+			duo_waiter_wake(&sleeper->waiter);
 }
 
 /*
@@ -31,7 +31,7 @@ void duo_cntr_wake(struct duo_cntr *cntr)
  * sleeper->asleep; a sleeper stores it, then loads the counts. This fence and
  * the one in duo_cntr_arm() order both.
  */
-void duo_cntr_rouse(struct duo_ep *ep)
+void duo_cntr_wake_ep(struct duo_ep *ep)
 {
 	struct duo_cntr_bind *bind;
 

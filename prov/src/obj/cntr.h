@@ -67,7 +67,7 @@ bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /* Wakes threads that sleep on the counter. Any thread may call it. */
 void duo_cntr_wake(struct duo_cntr *cntr);
 /* Wakes threads that sleep on ep's counters, after a possible change. */
-void duo_cntr_rouse(struct duo_ep *ep);
+void duo_cntr_wake_ep(struct duo_ep *ep);
 /*
  * Counts an operation of near in the counters bound with "flag", as an error if
  * err is not 0.

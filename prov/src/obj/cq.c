@@ -7,7 +7,7 @@
 void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src)
 {
-	duo_cq_rouse(cq);
+	duo_cq_wake_sleeper(cq);
 	if (cq->hidden)
 		return;
 	cq->attention |= DUO_CQ_ENTRIES;
@@ -29,7 +29,7 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 {
 	if (cq->hidden)
 		return;
-	duo_cq_rouse(cq);
+	duo_cq_wake_sleeper(cq);
 	cq->attention |= DUO_CQ_ENTRIES;
 	cq->sink.space = 0; /* later entries go to the ring, after this error */
 	duo_err_push(&cq->errs, &cq->ring, entry, path);
@@ -57,5 +57,5 @@ void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err)
 void duo_cq_wake(struct duo_cq *cq)
 {
 	duo_cq_set_asleep(cq, false);
-	duo_waiter_ring(&cq->waiter);
+	duo_waiter_wake(&cq->waiter);
 }

@@ -41,7 +41,7 @@ struct duo_cq {
 	struct duo_domain *domain;
 	uint32_t attention;	/* DUO_CQ_* bits; 0: poll near's rings only */
 	uint32_t left;	/* number of fast-path reads until the next full poll */
-	uint32_t given; /* "left" plus fast-path reads not counted yet */
+	uint32_t granted; /* "left" plus fast-path reads not counted yet */
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
@@ -96,7 +96,7 @@ static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 }
 
 void duo_cq_wake(struct duo_cq *cq);
-static inline void duo_cq_rouse(struct duo_cq *cq)
+static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 {
 	if (__builtin_expect(cq->asleep, false))
 		duo_cq_wake(cq);

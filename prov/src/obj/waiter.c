@@ -68,7 +68,7 @@ int duo_waiter_add_timer(struct duo_waiter *waiter)
 				      duo_waiter_add(waiter, waiter->timer_fd);
 }
 
-void duo_waiter_ring(const struct duo_waiter *waiter)
+void duo_waiter_wake(const struct duo_waiter *waiter)
 {
 	if (waiter->event_fd >= 0)
 		eventfd_write(waiter->event_fd, 1);

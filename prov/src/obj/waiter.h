@@ -30,7 +30,7 @@ int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
 /* Wakes the sleeping threads. Any thread may call this. */
-void duo_waiter_ring(const struct duo_waiter *waiter);
+void duo_waiter_wake(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
 /* Starts the timer of wait_poll_us anew. Returns 0 or -errno. */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);

@@ -97,7 +97,7 @@ DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 		duo_recv_queue(ep, kind, buf, len, desc, &want, context);
 		return true;
 	}
-	if (locked && duo_lock_give(lock))
+	if (locked && duo_lock_release(lock))
 		duo_lock_wake(lock, 0);
 	return false;
 }
@@ -105,8 +105,8 @@ DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 /* Releases the lock after duo_recv_local(). Returns 0. */
 DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 {
-	return locked ? duo_lock_give_last(&duo_ep_of(ep_fid)->domain->lock,
-					   0) : 0;
+	return locked ? duo_lock_release_last(&duo_ep_of(ep_fid)->domain->lock,
+					      0) : 0;
 }
 
 /*

@@ -24,7 +24,7 @@ static inline void duo_tx_core_called(struct duo_ep *ep)
 	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
 		duo_cq_core_active(ep->tx_cq);
 	if (__builtin_expect(ep->opts.counted, false))
-		duo_cntr_rouse(ep);
+		duo_cntr_wake_ep(ep);
 }
 
 /* Calls of fi_msg(3) and fi_tagged(3). */
@@ -102,7 +102,7 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 				    !duo_lock_try(lock)))
 		return NULL;	/* no lock for the core */
 	peer = duo_send_put(ep, call);
-	if (locked && near_unlikely(!peer) && duo_lock_give(lock))
+	if (locked && near_unlikely(!peer) && duo_lock_release(lock))
 		duo_lock_wake(lock, 0);
 	return peer;
 }
@@ -117,7 +117,7 @@ DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 		return near_send_end(peer);
 	if (near_unlikely(!near_tx_polled(&peer->tx)))
 		return duo_send_notify(lock, peer);
-	return duo_lock_give_last(lock, 0);
+	return duo_lock_release_last(lock, 0);
 }
 
 #endif /* DUO_SEND_H */

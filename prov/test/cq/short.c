@@ -28,7 +28,7 @@ static struct duo_cq *cq_now(void)
 /* Returns the number of fast path reads since the last slow path read. */
 static uint32_t fast_path_reads(void)
 {
-	return cq_now()->given - cq_now()->left;
+	return cq_now()->granted - cq_now()->left;
 }
 
 /* Reads until the next reads will take the fast path. */

@@ -40,7 +40,7 @@ int sched_yield(void)
 	if (fake.lock && fake.lock->on) {
 		ck_assert_msg(duo_lock_try(fake.lock),
 			      "the lock is held meanwhile");
-		duo_lock_give(fake.lock);
+		duo_lock_release(fake.lock);
 	}
 	yields++;
 	return 0;

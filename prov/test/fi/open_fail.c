@@ -196,7 +196,7 @@ UNIT_TEST(enable_waits_without_the_lock)
 	for (i = 0; i < 20; i++) {
 		usleep(5000);
 		ck_assert(duo_lock_try(lock));
-		if (duo_lock_give(lock))
+		if (duo_lock_release(lock))
 			duo_lock_wake(lock, 0);
 	}
 	duo_registry_unlock(registry);

@@ -172,8 +172,8 @@ void near_rx_pull_failed(struct near_rx_op *op);
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind);
 /* Handles a COOP for this operation. False: the slot is invalid. */
-bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
-			  const struct near_slot *slot);
+bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
+			    const struct near_slot *slot);
 /* Frees an operation, which must not be in port->sending, and calls sent(). */
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
 /* Returns the operation with this id that waits for fragments; NULL: none. */

@@ -13,8 +13,8 @@
 
 /* The sender. */
 
-bool near_tx_coop_offered(struct near_port *port, struct near_tx_op *op,
-			  const struct near_slot *slot)
+bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
+			    const struct near_slot *slot)
 {
 	uint64_t len = __atomic_load_n(&slot->coop.len, __ATOMIC_RELAXED);
 	uint32_t step = near_coop_step(len);

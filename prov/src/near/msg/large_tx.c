@@ -147,7 +147,7 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 	if (!op || op->peer != peer || op->state == NEAR_TX_FRAGS)
 		return false;
 	if (kind == NEAR_KIND_COOP)
-		return near_tx_coop_offered(port, op, slot);
+		return near_tx_coop_requested(port, op, slot);
 	near_tx_coop_over(op);
 	if (kind == NEAR_KIND_CTS)
 		return near_tx_cts(port, op, slot);
