@@ -141,7 +141,7 @@ int main(void)
 	int i, j, owners;
 
 	peer.state = any(enum near_peer_state);
-	peer.dying = any(bool);
+	peer.draining = any(bool);
 	peer.by_start = any(bool);
 	peer.pidfd = any(bool) ? -1 : OLD;
 	port.denied_fdx = any(bool);

@@ -78,7 +78,8 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	else
 		ep->domain->waits++;
 	duo_ep_chore(ep);
-	duo_cq_wake_sleeper(ep->rx_cq); /* the sleeping thread must poll to post rx */
+	/* the sleeping thread must poll to post rx */
+	duo_cq_wake_sleeper(ep->rx_cq);
 }
 
 /* Appends rx to the list of deferred receives. */

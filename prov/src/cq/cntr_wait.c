@@ -216,8 +216,8 @@ static int duo_ep_arm_all(struct duo_ep *ep)
  *
  * Store buffering, as sends over the core take no lock: this thread stores
  * sleeper->asleep, then loads the counts; a sender changes a count, then loads
- * it (duo_cntr_wake_ep()). Both need a fence: on AArch64 a seq_cst store does not
- * order later plain loads.
+ * it (duo_cntr_wake_ep()). Both need a fence: on AArch64 a seq_cst store does
+ * not order later plain loads.
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)

@@ -264,10 +264,10 @@ UNIT_LOOP(resize_reply_with_invalid_size_disconnects, 0, 2)
 	/* the reply to another request is ignored */
 	ctl->size = 7u << NEAR_SIZE_RESIZES | 1;
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
-	ck_assert(!bad_to_us->dying);
+	ck_assert(!bad_to_us->draining);
 	ctl->size = 1u << NEAR_SIZE_RESIZES | size[_i];
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
-	ck_assert(bad_to_us->dying);
+	ck_assert(bad_to_us->draining);
 	ck_assert_int_eq(bad->warnings, 1);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
 	rig_until(bad, NULL, 1);

@@ -101,7 +101,7 @@ UNIT_TEST(buffer_is_reusable_after_call)
 static void queue(void) { near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE); }
 static void skip(void) { to_b->rma->skip = 1; }
 static void unreadable(void) { to_b->reads = false; }
-static void dying(void) { to_b->dying = true; }
+static void dying(void) { to_b->draining = true; }
 static void owed(void) { to_b->rma->expect = NEAR_RMA_EXPECT; }
 static void atomic(void) { to_b->rma->unanswered++; }
 static void reading(void) { to_b->rma->reading = true; }
@@ -180,7 +180,7 @@ UNIT_ROUNDS(excluded_fast_path_changes_nothing, 0, ARRAY_SIZE(leaves))
 	to_b->tx = tx;
 	to_b->reads = true;
 	a.rig->port->fence = fence;
-	to_b->dying = false;
+	to_b->draining = false;
 	/* a lookup on the slow path makes the cached key valid */
 	if (leaves[_i].make == changed)
 		usual(NEAR_WRITE, SIDE_KEY);

@@ -269,7 +269,7 @@ UNIT_LOOP(peer_without_socket_is_unreachable, 0, 2)
 	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
 	ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), -EHOSTUNREACH);
 	rig_poll(us, 10 * NEAR_TICK_POLLS);
-	ck_assert(!peer->dying);
+	ck_assert(!peer->draining);
 	ck_assert_uint_eq(us->count, 0);
 	finish(pid);
 }

@@ -167,7 +167,7 @@ UNIT_TEST(wakeups_do_not_check_unmet_peers)
 	near_woken(us->port);
 	if (duo_now_ms() - looked < NEAR_CHECK_MS) {
 		ck_assert_uint_eq(us->port->syscall_check_ms, looked);
-		ck_assert(!peer->dying);
+		ck_assert(!peer->draining);
 		ck_assert_uint_eq(us->count, 0);
 	}
 	usleep(NEAR_CHECK_MS * 1000);

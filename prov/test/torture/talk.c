@@ -344,7 +344,8 @@ bool talk_alone(const struct talk *talk)
 	const struct near_port *port = talk->rig->port;
 	uint32_t tx = 0, rx = 0;
 
-	return !rig_rx_rings(talk->rig) && !port->dying && !talk->rig->count &&
+	return !rig_rx_rings(talk->rig) && !port->draining &&
+	       !talk->rig->count &&
 	       !near_pool_next(&port->tx_ops, &tx) &&
 	       !near_pool_next(&port->rx_ops, &rx) && !talk->under_way;
 }

@@ -75,7 +75,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 {
 	int ret = 0;
 
-	if (near_monitored(peer) || peer->dying ||
+	if (near_monitored(peer) || peer->draining ||
 	    peer->state == NEAR_PEER_GONE)
 		return 0;
 	if (!peer->ask)
@@ -107,12 +107,12 @@ void near_unmonitor(struct near_port *port, struct near_peer *peer)
 
 void near_peer_fail(struct near_port *port, struct near_peer *peer)
 {
-	if (peer->dying || peer->state == NEAR_PEER_GONE)
+	if (peer->draining || peer->state == NEAR_PEER_GONE)
 		return;
-	peer->dying = true;
-	port->dying++;
+	peer->draining = true;
+	port->draining++;
 	if (peer->tx.slots)
-		near_tx_gate(&peer->tx, NEAR_GATE_DYING);
+		near_tx_gate(&peer->tx, NEAR_GATE_FAILED);
 	near_port_added(port, 0);
 	peer->exited = near_peer_left(peer);
 	near_unmonitor(port, peer);
@@ -148,8 +148,8 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 	near_disconnect(port, peer);
 	near_fd_drop_all(peer);
-	peer->dying = false;
-	port->dying--;
+	peer->draining = false;
+	port->draining--;
 	peer->state = NEAR_PEER_GONE;
 	near_budget_peers(port, &peer->addr, -1);
 	port->messages->fail(port, peer, ECONNRESET);
@@ -175,7 +175,7 @@ static void near_port_reap(struct near_port *port)
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		next = link->next;
 		peer = near_container(link, struct near_peer, link);
-		if (!peer->dying)
+		if (!peer->draining)
 			continue;
 		/* near_peer_end() may drop the other references */
 		near_peer_hold(peer);
@@ -335,7 +335,7 @@ static void near_port_resizes(struct near_port *port)
 
 	for (link = port->peers.next; link != &port->peers; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
-		if (peer->segment && !peer->dying)
+		if (peer->segment && !peer->draining)
 			near_resize_check(port, peer);
 	}
 }
@@ -371,7 +371,7 @@ static void near_port_check(struct near_port *port, uint64_t now)
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 {
 	near_port_check(port, duo_now_ms());
-	return !peer->dying && peer->state != NEAR_PEER_GONE;
+	return !peer->draining && peer->state != NEAR_PEER_GONE;
 }
 
 /*
@@ -409,7 +409,7 @@ void near_port_tick(struct near_port *port)
 		near_rings_check(port);
 	}
 	near_port_fdx(port, now);
-	if (near_unlikely(port->dying))
+	if (near_unlikely(port->draining))
 		near_port_reap(port);
 }
 
@@ -455,7 +455,7 @@ bool near_woken(struct near_port *port)
 		port->syscall_check_ms = now;
 	near_port_find_failed(port, all);
 	near_port_resizes(port);
-	if (port->dying)
+	if (port->draining)
 		near_port_reap(port);
 	return rung;
 }

@@ -125,7 +125,7 @@ static void near_fdx_take(struct near_port *port, struct near_peer *peer,
 {
 	uint32_t i;
 
-	if (peer->dying)
+	if (peer->draining)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
 		/* reply all the same, or the peer would repeat its request */

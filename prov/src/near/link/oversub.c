@@ -119,7 +119,7 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints)
 	for (link = port->peers.next;
 	     link != &port->peers && count < NEAR_SENDERS; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
-		if (peer->dying || peer->state == NEAR_PEER_GONE)
+		if (peer->draining || peer->state == NEAR_PEER_GONE)
 			continue;
 		known += !!memcmp(&peer->addr, &port->addr,
 				  sizeof(peer->addr));

@@ -114,7 +114,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
 	struct near_peer **at = near_hash(port, &peer->addr);
 
-	if (--peer->refs || (peer->segment && !peer->dying))
+	if (--peer->refs || (peer->segment && !peer->draining))
 		return;
 	while (*at != peer)
 		at = &(*at)->same_hash;
@@ -122,8 +122,8 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 	near_list_remove(&peer->link);
 	if (peer->state != NEAR_PEER_GONE)
 		near_budget_peers(port, &peer->addr, -1);
-	if (peer->dying)
-		port->dying--;
+	if (peer->draining)
+		port->draining--;
 	/* no operation is pending, as each has a reference */
 	near_peer_free(port, peer);
 }
@@ -136,12 +136,12 @@ void near_peer_ahead(struct near_port *port, struct near_peer *peer)
 
 bool near_peer_usable(const struct near_peer *peer)
 {
-	return peer->state < NEAR_PEER_CLOSED_OFF && !peer->dying;
+	return peer->state < NEAR_PEER_CLOSED_OFF && !peer->draining;
 }
 
 bool near_peer_lives(const struct near_peer *peer)
 {
-	return !peer->dying && near_monitored(peer);
+	return !peer->draining && near_monitored(peer);
 }
 
 bool near_peer_rings(const struct near_peer *peer)
@@ -408,7 +408,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	uint32_t growing;
 	int fd, ret;
 
-	if (peer->state == NEAR_PEER_GONE || peer->dying)
+	if (peer->state == NEAR_PEER_GONE || peer->draining)
 		return -ECONNRESET;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
 		return -EHOSTUNREACH;

@@ -45,7 +45,7 @@ struct near_peer {
 	/* embedder's pointer; beside tx, as messages load both */
 	void *user;
 	enum near_peer_state state;
-	bool dying;	/* draining: gone once no rx ring has a message */
+	bool draining;	/* draining: gone once no rx ring has a message */
 	bool wanted;		/* near_peer_monitor() was called */
 	bool reads;		/* this port may access the peer's memory */
 	bool coop;	/* the peer may access this process's memory, too */
@@ -164,7 +164,7 @@ struct near_port {
 	bool fence;	/* use fences, because this process has no membarrier */
 	bool barrier_failed;	/* a failure of membarrier was logged */
 	bool reads;	/* single copy is permitted: !near_attr.no_cma */
-	uint32_t dying;		/* number of draining peers */
+	uint32_t draining;		/* number of draining peers */
 	uint32_t tick_polls;	/* polls per tick */
 	uint32_t tick_quick;	/* ticks since tick_polls was set */
 	uint32_t swept;		/* value of polls at the last sweep */

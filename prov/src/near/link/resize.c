@@ -88,7 +88,7 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 /* Continues a resize, for which NEAR_GATE_RESIZE is closed. */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
-	if (peer->dying)
+	if (peer->draining)
 		return;
 	if (!peer->resize.posted)
 		near_resize_post(peer);
@@ -131,7 +131,7 @@ int near_full(struct near_port *port, struct near_peer *peer)
 {
 	struct near_resize *resize = &peer->resize;
 
-	if (peer->dying)
+	if (peer->draining)
 		return -ECONNRESET;
 	if (peer->tx.gated & NEAR_GATE_RESIZE) {
 		near_resize_step(port, peer);

@@ -170,7 +170,7 @@ static uint32_t near_budget_grant(struct near_port *port,
 	if (ring->shrink_asked || !(more || ring->starved))
 		return near_budget_less(budget, ring);
 	if (least >= NEAR_TIERS || ring->index >= budget->growing ||
-	    ring->peer->dying)
+	    ring->peer->draining)
 		return ring->tier;
 	tier = near_budget_fit(budget, ring, least);
 	ring->starved = tier == ring->tier;

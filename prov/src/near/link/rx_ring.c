@@ -372,7 +372,7 @@ int near_arm(struct near_port *port)
 
 	if (!near_list_empty(&port->sending) ||
 	    !near_list_empty(&port->receiving) ||
-	    !near_list_empty(&port->onesided_work) || port->dying)
+	    !near_list_empty(&port->onesided_work) || port->draining)
 		return -EAGAIN;
 	if (!++port->sleeps)	/* 0 in near_segment.armed: no thread sleeps */
 		port->sleeps++;

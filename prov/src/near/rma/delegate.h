@@ -118,7 +118,7 @@ static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 	if (deleg == NEAR_DELEG_NONE)
 		return 0;
 	if (near_unlikely(deleg >= NEAR_DELEG_REVOKED)) {
-		if (deleg == NEAR_DELEG_REVOKED && !ring->peer->dying)
+		if (deleg == NEAR_DELEG_REVOKED && !ring->peer->draining)
 			return -EAGAIN;
 		near_deleg_done(ring, word);
 		return deleg == NEAR_DELEG_EXECUTED ? NEAR_DELEG_ANSWERED

@@ -40,7 +40,7 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
 				       bool delegated)
 {
-	if (near_unlikely(at->expect >= NEAR_RMA_EXPECT || peer->dying))
+	if (near_unlikely(at->expect >= NEAR_RMA_EXPECT || peer->draining))
 		return false;
 	if (!delegated)
 		return !at->reading;

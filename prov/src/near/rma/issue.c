@@ -468,7 +468,7 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 	at = near_rma_peer(peer);
 	if (near_unlikely(!at))
 		return -EAGAIN;
-	if (near_unlikely(peer->dying))
+	if (near_unlikely(peer->draining))
 		return -ECONNRESET;
 	if (near_unlikely(args->local.device && args->len))
 		return near_rma_stage(port, at, args);

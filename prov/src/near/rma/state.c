@@ -173,7 +173,7 @@ static void near_rma_stop(struct near_port *port)
 		peer = near_container(link, struct near_peer, link);
 		/* near_delegs_stop() may drop the other references */
 		near_peer_hold(peer);
-		if (peer->rma && peer->segment && !peer->dying)
+		if (peer->rma && peer->segment && !peer->draining)
 			near_delegs_stop(port, peer->rma);
 		next = link->next;
 		near_peer_put(port, peer);
