@@ -153,8 +153,8 @@ UNIT_TEST(claim_with_invalid_address_is_freed)
 
 	memset(&claim->who, 0xff, sizeof(claim->who));
 	claim->state = NEAR_CLAIM_OPEN;
-	segment->bell[0] |= 1u << 5;
-	segment->bell_words |= 1;
+	segment->doorbell[0] |= 1u << 5;
+	segment->doorbell_words |= 1;
 	rig_poll(us, 1);
 	ck_assert_int_eq(us->warnings, 1);
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
@@ -218,8 +218,8 @@ UNIT_LOOP(claim_with_invalid_size_disconnects, 0, 4)
 	claim->who = good->addr;
 	claim->tier = size[_i];
 	claim->state = NEAR_CLAIM_OPEN;
-	segment->bell[index / 64] |= 1ull << index % 64;
-	segment->bell_words |= 1ull << index / 64;
+	segment->doorbell[index / 64] |= 1ull << index % 64;
+	segment->doorbell_words |= 1ull << index / 64;
 	rig_poll(us, 1);
 	ck_assert_int_eq(us->warnings, 1);
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
@@ -351,8 +351,8 @@ UNIT_TEST(doorbells_without_sender_are_ignored)
 {
 	struct near_segment *segment = us->port->segment;
 
-	memset(segment->bell, 0xff, sizeof(segment->bell));
-	segment->bell_words = UINT64_MAX;
+	memset(segment->doorbell, 0xff, sizeof(segment->doorbell));
+	segment->doorbell_words = UINT64_MAX;
 	rig_poll(us, 1);
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 1, big, 8), 0);

@@ -280,7 +280,7 @@ static void shared_change(void)
 			fuzz_change(ours, offsetof(struct near_segment, claim) +
 				    NEAR_PAGE);
 		else
-			fuzz_change(ours->bell, sizeof(ours->bell));
+			fuzz_change(ours->doorbell, sizeof(ours->doorbell));
 		break;
 	}
 }

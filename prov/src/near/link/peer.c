@@ -207,9 +207,10 @@ void near_doorbell_ring(struct near_peer *peer)
 	struct near_segment *segment = peer->segment;
 	uint32_t word = peer->index / 64, sleep;
 
-	__atomic_fetch_or(&segment->bell[word], 1ull << peer->index % 64,
+	__atomic_fetch_or(&segment->doorbell[word], 1ull << peer->index % 64,
 			  __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&segment->bell_words, 1ull << word, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&segment->doorbell_words, 1ull << word,
+			  __ATOMIC_SEQ_CST);
 	sleep = __atomic_load_n(&segment->armed, __ATOMIC_SEQ_CST);
 	if (near_unlikely(sleep) && near_wake(peer))
 		__atomic_compare_exchange_n(&segment->armed, &sleep, 0, false,

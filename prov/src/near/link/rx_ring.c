@@ -209,9 +209,9 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 /* Sets a ring's doorbell bits again, so that the next poll retries. */
 static void near_ring_again(struct near_port *port, uint32_t index)
 {
-	__atomic_fetch_or(&port->segment->bell[index / 64], 1ull << index % 64,
-			  __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&port->segment->bell_words, 1ull << index / 64,
+	__atomic_fetch_or(&port->segment->doorbell[index / 64],
+			  1ull << index % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&port->segment->doorbell_words, 1ull << index / 64,
 			  __ATOMIC_SEQ_CST);
 }
 
@@ -296,11 +296,12 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/* before bell[], so that a bit set meanwhile sets the word again */
-	words = __atomic_exchange_n(&segment->bell_words, 0, __ATOMIC_SEQ_CST);
+	/* before doorbell[]: a bit set in between sets the word again */
+	words = __atomic_exchange_n(&segment->doorbell_words, 0,
+				    __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
 		word = __builtin_ctzll(words);
-		bits = __atomic_exchange_n(&segment->bell[word], 0,
+		bits = __atomic_exchange_n(&segment->doorbell[word], 0,
 					   __ATOMIC_SEQ_CST);
 		for (; bits; bits &= bits - 1)
 			near_ring_rang(port, word * 64 + __builtin_ctzll(bits));
@@ -381,7 +382,7 @@ int near_arm(struct near_port *port)
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&segment->armed, port->sleeps, __ATOMIC_SEQ_CST);
 	if (!near_port_barrier(port) ||
-	    __atomic_load_n(&segment->bell_words, __ATOMIC_SEQ_CST))
+	    __atomic_load_n(&segment->doorbell_words, __ATOMIC_SEQ_CST))
 		return -EAGAIN;
 	for (i = 0; i < port->active_count; i++)
 		if (near_rx_ring_ready(port->active[i]))

@@ -191,11 +191,13 @@ struct near_segment {
 	uint32_t growing;	/* rings that can be larger than a page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */
-	/* bell_words: bit w: bell[w] is not 0; bell[w]: bit i: ring 64 w + i */
-	uint64_t bell_words __attribute__((aligned(NEAR_LINE)));
+	/* bit w: doorbell[w] is not 0 */
+	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;	/* number of the current sleep; 0: no thread sleeps */
 	int32_t wake_fd; /* descriptor number of the wake pipe; -1: none */
-	uint64_t bell[NEAR_SENDERS / 64] __attribute__((aligned(NEAR_LINE)));
+	/* bit i of doorbell[w]: ring 64 w + i has news */
+	uint64_t doorbell[NEAR_SENDERS / 64]
+		__attribute__((aligned(NEAR_LINE)));
 	struct near_claim claim[NEAR_SENDERS]
 		__attribute__((aligned(NEAR_PAGE)));
 };

@@ -307,7 +307,8 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
-	return !__atomic_load_n(&port->segment->bell_words, __ATOMIC_RELAXED) &&
+	return !__atomic_load_n(&port->segment->doorbell_words,
+				__ATOMIC_RELAXED) &&
 	       !near_port_has_work(port);
 }
 
@@ -339,7 +340,7 @@ static near_inline int near_poll(struct near_port *port,
 	uint32_t i;
 	int n = 0;
 
-	if (near_unlikely(__atomic_load_n(&port->segment->bell_words,
+	if (near_unlikely(__atomic_load_n(&port->segment->doorbell_words,
 					  __ATOMIC_RELAXED)))
 		near_port_doorbells(port);
 	for (i = 0; i < port->active_count; i++) {
