@@ -17,7 +17,7 @@
  * MUTANT empty-copy near/msg/large_coop.c: s/!step \|\| //
  * MUTANT vector-copied near/msg/large_coop.c: s/op->iov_count != 1 \|\|/0 ||/
  * MUTANT steps-unchecked near/msg/coop.h: s/word >> 32 != round \|\|\n\t\t *near_coop_low\(word\) \+ near_coop_high\(word\) >= all/word >> 32 != round/
- * MUTANT claims-trusted near/msg/large_coop.c: s/if \(op->claimed > left\)/if (0)/
+ * MUTANT claims-trusted near/msg/large_coop.c: s/if \(op->sender_steps > left\)/if (0)/
  * MUTANT steps-trusted near/msg/coop.h: s/if \(\*steps > claimed\)/if (0)/
  * MUTANT one-step-on near/msg/large_coop.c: s/op->steps - 1 - n/op->steps - n/
  */
@@ -114,7 +114,7 @@ static bool rx_valid(const struct near_rx_op *op)
 	    (op->stop != op->len || done > op->steps))
 		return false;
 	return op->state != NEAR_RX_COOP_RUNNING ||
-	       op->claimed <= op->steps - done;
+	       op->sender_steps <= op->steps - done;
 }
 
 static void receiver(void)

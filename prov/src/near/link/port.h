@@ -73,7 +73,7 @@ struct near_peer {
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	struct near_rx_op *coop_op;	/* receive that uses near_ctl.claims */
+	struct near_rx_op *coop_op;	/* receive that uses near_ctl.steps */
 	/* receives that wait until coop_op is NULL */
 	struct near_link waiting;
 	uint32_t round;		/* number of the last cooperative copy */

@@ -137,7 +137,7 @@ struct near_ctl {
 	/* 1: idle, ring the doorbell; loaded after each slot */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* cooperative copy: steps taken by each end, see msg/coop.h */
-	uint64_t claims __attribute__((aligned(NEAR_LINE)));
+	uint64_t steps __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;		/* steps written by the producer, see coop.h */
 	/* delegated operations: last finished; first rejected, or 0 */
 	uint64_t done;

@@ -7,7 +7,7 @@
  * from the last on, until all are taken: a busy end leaves more steps to the
  * other end.
  *
- * near_ctl.claims counts the steps that each end has taken, of one message of
+ * near_ctl.steps counts the steps that each end has taken, of one message of
  * the ring at a time. Each copy has a round, a number from 1 on; 0: no copy.
  */
 #ifndef NEAR_MSG_COOP_H
@@ -23,7 +23,7 @@
 #define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
 #define NEAR_COOP_STEPS 0xffffu	/* limit of steps of a message */
 
-/* near_ctl.claims: round 32 bits | sender's steps 16 | receiver's steps 16 */
+/* near_ctl.steps: round 32 bits | sender's steps 16 | receiver's steps 16 */
 /* near_ctl.wrote: round 32 bits | a step failed 1 | steps written 16 */
 #define NEAR_COOP_FAILED (1u << 16)
 
@@ -61,7 +61,7 @@ static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
 	/* message passing: the COOP slot publishes both words */
-	__atomic_store_n(&ctl->claims, (uint64_t)round << 32,
+	__atomic_store_n(&ctl->steps, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);
 }
 
@@ -72,14 +72,14 @@ static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
 {
-	uint64_t word = __atomic_load_n(&ctl->claims, __ATOMIC_ACQUIRE);
+	uint64_t word = __atomic_load_n(&ctl->steps, __ATOMIC_ACQUIRE);
 	uint64_t one = sender ? 1u << 16 : 1;
 
 	do {
 		if (word >> 32 != round ||
 		    near_coop_low(word) + near_coop_high(word) >= all)
 			return -1;
-	} while (!__atomic_compare_exchange_n(&ctl->claims, &word, word + one,
+	} while (!__atomic_compare_exchange_n(&ctl->steps, &word, word + one,
 					      true, __ATOMIC_ACQ_REL,
 					      __ATOMIC_ACQUIRE));
 	return sender ? near_coop_high(word) : near_coop_low(word);
@@ -89,7 +89,7 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	return near_coop_high(
-		__atomic_exchange_n(&ctl->claims, 0, __ATOMIC_ACQ_REL));
+		__atomic_exchange_n(&ctl->steps, 0, __ATOMIC_ACQ_REL));
 }
 
 /*
@@ -104,20 +104,20 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender has ended all steps that it took; `claimed`: the result of
+ * True if the sender has ended all its steps. sender_steps: result of
  * near_coop_end(). Stores in *steps the number written: the receiver reads the
- * rest. Message passing: pairs with near_coop_wrote().
+ * remaining ones. Message passing: pairs with near_coop_wrote().
  */
 static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
-				  uint32_t claimed, uint32_t *steps)
+				  uint32_t sender_steps, uint32_t *steps)
 {
 	uint64_t wrote = __atomic_load_n(&ctl->wrote, __ATOMIC_ACQUIRE);
 
 	*steps = near_coop_low(wrote);
-	if (*steps > claimed)	/* only a faulty sender stores more */
-		*steps = claimed;
+	if (*steps > sender_steps)	/* only a faulty sender stores more */
+		*steps = sender_steps;
 	return wrote >> 32 == round &&
-	       (wrote & NEAR_COOP_FAILED || *steps == claimed);
+	       (wrote & NEAR_COOP_FAILED || *steps == sender_steps);
 }
 
 #endif /* NEAR_MSG_COOP_H */

@@ -83,7 +83,7 @@ struct near_rx_op {
 	uint32_t step;	/* cooperative copy: bytes of a step; number of steps */
 	uint32_t steps;
 	/* steps the sender took, after near_coop_end() */
-	uint32_t claimed;
+	uint32_t sender_steps;
 	bool failed;		/* the receiver could not read a step */
 	void *cookie;
 };

@@ -102,9 +102,9 @@ static void near_rx_coop_end(struct near_rx_op *op)
 	uint32_t left = op->steps -
 			(uint32_t)((op->done + op->step - 1) / op->step);
 
-	op->claimed = near_coop_end(op->peer->ring->rx.ctl);
-	if (op->claimed > left)
-		op->claimed = left;
+	op->sender_steps = near_coop_end(op->peer->ring->rx.ctl);
+	if (op->sender_steps > left)
+		op->sender_steps = left;
 	op->state = NEAR_RX_COOP_RUNNING;
 }
 
@@ -136,7 +136,7 @@ static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 	size_t by_us = (size_t)(op->steps - wrote) * op->step;
 
 	near_rx_coop_next(port, op->peer);
-	if (wrote < op->claimed)
+	if (wrote < op->sender_steps)
 		op->peer->coop = false;
 	if (op->failed) {
 		near_rx_pull_failed(op);
@@ -156,9 +156,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 	if (op->state == NEAR_RX_COOP)
 		near_rx_coop_steps(op, budget);
 	if (op->state == NEAR_RX_COOP_RUNNING &&
-	    (!op->claimed ||
+	    (!op->sender_steps ||
 	     near_coop_over(op->peer->ring->rx.ctl, op->peer->round,
-			    op->claimed, &wrote)))
+			    op->sender_steps, &wrote)))
 		near_rx_coop_over(port, op, wrote);
 }
 
@@ -174,9 +174,9 @@ static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 
 	if (op->state == NEAR_RX_COOP)
 		near_rx_coop_end(op);
-	while (op->claimed && near_peer_alive(port, op->peer) &&
+	while (op->sender_steps && near_peer_alive(port, op->peer) &&
 	       !near_coop_over(op->peer->ring->rx.ctl, op->peer->round,
-			       op->claimed, &wrote) &&
+			       op->sender_steps, &wrote) &&
 	       duo_now_ms() < end_ms)
 		sched_yield();
 }

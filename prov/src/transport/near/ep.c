@@ -41,7 +41,7 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	near->ep = ep;
 	near_pool_init(&near->sends, sizeof(struct duo_near_sending),
 		       NEAR_POOL_UNLIMITED);
-	TAILQ_INIT(&near->frags);
+	TAILQ_INIT(&near->subs);
 	duo_blocks_init(&near->blocks, DUO_BLOCKS_KEEP);
 	near->fid.fid.fclass = FI_CLASS_EP;
 	return near;

@@ -35,7 +35,7 @@ struct duo_near {
 	struct near_pool sends;
 	struct duo_blocks blocks;
 	/* pending sub-receives, in each peer's order of completion */
-	struct duo_rx_list frags;
+	struct duo_rx_list subs;
 	bool onesided;			/* near_rma_open() has succeeded */
 	bool direct;	/* near executes RMA; false: the core executes RMA */
 	bool unordered;	/* the warning on order was logged; log no more */

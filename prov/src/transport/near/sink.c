@@ -65,13 +65,13 @@ static void duo_near_begin(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
 	if (rx->multi)
-		TAILQ_INSERT_TAIL(&rx->ep->near->frags, rx, link);
+		TAILQ_INSERT_TAIL(&rx->ep->near->subs, rx, link);
 }
 
 /* Ends a receive; a sub-receive waits for those before it of its peer. */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
-	struct duo_rx_list *frags = &rx->ep->near->frags;
+	struct duo_rx_list *subs = &rx->ep->near->subs;
 	const struct near_peer *peer = rx->arrival.peer;
 	struct duo_rx *next;
 
@@ -81,13 +81,13 @@ static void duo_near_end(struct duo_rx *rx, int err)
 	}
 	rx->arrival.ended = true;
 	rx->arrival.err = err;
-	for (rx = TAILQ_FIRST(frags); rx; rx = next) {
+	for (rx = TAILQ_FIRST(subs); rx; rx = next) {
 		next = TAILQ_NEXT(rx, link);
 		if (rx->arrival.peer != peer)
 			continue;
 		if (!rx->arrival.ended)
 			break;
-		TAILQ_REMOVE(frags, rx, link);
+		TAILQ_REMOVE(subs, rx, link);
 		duo_near_report(rx, rx->arrival.err);
 	}
 }
