@@ -15,7 +15,7 @@
  * C: rma/delegate.c near_delegs_change near_delegs_hold near_deleg_do
  * C: rma/delegate.c near_delegs_revoke near_deleg_wait near_delegs_stop
  * C: rma/delegate.c near_deleg_counted near_delegs_count near_delegs_drained
- * C: rma/serve.c near_small_take near_serve_small near_rma_serve_slot
+ * C: rma/serve.c near_small_start near_serve_small near_rma_serve_slot
  * C: link/port.c near_port_barrier
  *
  * WITH CLOSES: the initiator closes its port.

@@ -14,7 +14,7 @@
  * of a live sender has its rx ring, and no peer is kept whose port has ended.
  *
  * C: link/fdx.c near_fdx_msg_fault near_fdx_msg_fd near_fdx_monitor near_ask_later
- * C: link/fdx.c near_answer near_fdx_take near_fdx_msg_good near_fdx_msg_read near_fdx_read
+ * C: link/fdx.c near_answer near_fdx_accept near_fdx_msg_good near_fdx_msg_read near_fdx_read
  * C: link/fdx.c near_ask near_fd_drop near_fd_drop_all near_fd_closed near_peer_open
  * C: link/fdx.c near_peer_shut
  * C: link/fdx_socket.c near_name near_fdx_close near_fdx_fds near_fdx_send near_fdx_next
@@ -296,7 +296,7 @@ inline watch(r)
 	fi
 }
 
-/* near_fdx_take() */
+/* near_fdx_accept() */
 inline take(r)
 {
 	if

@@ -18,7 +18,7 @@
  * MUTANT vector-copied near/msg/large_coop.c: s/op->iov_count != 1 \|\|/0 ||/
  * MUTANT steps-unchecked near/msg/coop.h: s/word >> 32 != round \|\|\n\t\t *near_coop_low\(word\) \+ near_coop_high\(word\) >= all/word >> 32 != round/
  * MUTANT claims-trusted near/msg/large_coop.c: s/if \(op->sender_steps > left\)/if (0)/
- * MUTANT steps-trusted near/msg/coop.h: s/if \(\*steps > claimed\)/if (0)/
+ * MUTANT steps-trusted near/msg/coop.h: s/if \(\*steps > sender_steps\)/if (0)/
  * MUTANT one-step-on near/msg/large_coop.c: s/op->steps - 1 - n/op->steps - n/
  */
 
@@ -131,7 +131,7 @@ static void receiver(void)
 	op.steps = near_coop_steps(op.len, op.step);
 	op.stop = any(size_t);
 	op.done = any(size_t);
-	op.claimed = any(uint32_t);
+	op.sender_steps = any(uint32_t);
 	op.failed = any(bool);
 	op.rndv.addr = any(uint64_t);
 	assume(op.state >= NEAR_RX_COOP_PENDING &&

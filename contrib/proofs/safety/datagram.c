@@ -8,7 +8,7 @@
  * stated number of them.
  *
  * C: near/link/fdx.c near_fdx_read near_fdx_msg_read near_fdx_msg_fault
- * C: near/link/fdx.c near_fdx_msg_good near_fdx_msg_foreign near_fdx_take
+ * C: near/link/fdx.c near_fdx_msg_good near_fdx_msg_foreign near_fdx_accept
  * C: near/link/fdx.c near_fdx_monitor near_fdx_msg_fd near_answer
  * C: near/link/fdx_socket.c near_fdx_msg_drop
  * CBMC: --unwind 6 --object-bits 10

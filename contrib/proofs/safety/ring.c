@@ -6,7 +6,7 @@
  * invariant, and must establish it again: so any number of laps is covered.
  * Pointers that it returns are valid for their length.
  *
- * C: near/link/ring.h near_tx_slot near_tx_data near_tx_publish near_tx_taken
+ * C: near/link/ring.h near_tx_slot near_tx_data near_tx_publish near_tx_consumed
  * C: near/link/ring.h near_tx_gate near_rx_ready near_rx_data near_rx_release
  * C: near/link/ring.h near_rx_release_slot near_data_max near_lines
  * C: near/link/ring.c near_tx_init near_rx_init near_tx_reload near_tx_restart
@@ -35,7 +35,7 @@ static void producer(void)
 	tx_any(&tx);
 	assume(len <= tx.dsize);
 	slot = any(bool) ? near_tx_slot(&tx) : near_tx_slot_past(&tx);
-	near_tx_taken(&tx);
+	near_tx_consumed(&tx);
 	if (!slot)
 		return;
 	check(in_slots(slot));

@@ -256,8 +256,8 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
 		ep->lazy.limit *= 2;
-	if (ep->lazy.turn_us == DUO_LONG_AGO)
-		ep->lazy.turn_us = ep->rx_cq->clock_us;
+	if (ep->lazy.aged_us == DUO_LONG_AGO)
+		ep->lazy.aged_us = ep->rx_cq->clock_us;
 }
 
 /* False: the core's completion has released rx, or is still to come. */

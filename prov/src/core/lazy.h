@@ -50,7 +50,7 @@ bool duo_lazy_recall(struct duo_rx *rx);
  * lazy_when.c: post deferred receives: for aging, in polls that read the clock,
  * before the local transport is polled; and in each poll, after it.
  */
-void duo_cq_take_turns(struct duo_cq *cq);
+void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
@@ -61,7 +61,7 @@ void duo_cq_flush_lazy(struct duo_cq *cq);
 static inline void duo_lazy_hurry(struct duo_ep *ep)
 {
 	ep->lazy.limit = duo_params.defer_polls;
-	ep->lazy.turn_us = DUO_LONG_AGO;
+	ep->lazy.aged_us = DUO_LONG_AGO;
 	if (ep->rx_cq->local_idle < ep->lazy.limit)
 		ep->rx_cq->clock_in = 0;
 }

@@ -40,7 +40,7 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 {
 	if (ret)
 		return;		/* the next poll posts the remaining receives */
-	ep->lazy.turn_us = now;
+	ep->lazy.aged_us = now;
 	ep->lazy.all_us = now;
 }
 
@@ -51,19 +51,19 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
  * length. Then the core is polled, before local messages can recall the
  * receives.
  */
-static void duo_ep_take_turn(struct duo_ep *ep, uint64_t now)
+static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
 	int64_t wait = duo_params.defer_us;
 
 	if (!ep->lazy.all_us)		/* first call: start both intervals */
-		ep->lazy.turn_us = ep->lazy.all_us = now;
-	if ((int64_t) (now - ep->lazy.turn_us) < wait)
+		ep->lazy.aged_us = ep->lazy.all_us = now;
+	if ((int64_t) (now - ep->lazy.aged_us) < wait)
 		return;
 	if ((int64_t) (now - ep->lazy.all_us) >= wait * ep->lazy.count) {
 		duo_ep_flushed(ep, now, duo_lazy_flush_once(ep));
 	} else {
 		duo_lazy_flush_oldest(ep);
-		ep->lazy.turn_us = now;
+		ep->lazy.aged_us = now;
 	}
 	/* one poll is enough, unless the core has a message */
 	if (duo_cq_poll_core(ep->rx_cq))
@@ -80,20 +80,20 @@ static bool duo_ep_waits(const struct duo_ep *ep)
  * True if the endpoint has receives that only aging posts: not due, and the
  * local transport is not idle.
  */
-static bool duo_ep_wants_turn(const struct duo_cq *cq, const struct duo_ep *ep)
+static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
 	return ep->lazy.count > ep->lazy.due && !ep->closing &&
 	       cq->local_idle < ep->lazy.limit;
 }
 
-void duo_cq_take_turns(struct duo_cq *cq)
+void duo_cq_age(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 
 	duo_cq_read_clock(cq);
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep)) {
-		if (duo_ep_wants_turn(cq, ep))
-			duo_ep_take_turn(ep, cq->clock_us);
+		if (duo_ep_needs_aging(cq, ep))
+			duo_ep_age(ep, cq->clock_us);
 	}
 }
 

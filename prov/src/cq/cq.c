@@ -41,7 +41,7 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 }
 
 /* Must be called after an entry or an error was removed. */
-static inline void duo_cq_taken(struct duo_cq *cq)
+static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
 		return;
@@ -63,7 +63,7 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 				      size_t count, fi_addr_t *src)
 {
 	count = duo_ring_read(&cq->ring, cq->format, buf, count, src);
-	duo_cq_taken(cq);
+	duo_cq_entry_read(cq);
 	return duo_cq_unlock(cq, count ? (ssize_t) count : -FI_EAGAIN);
 }
 
@@ -79,7 +79,7 @@ DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 		return duo_cq_read_many(cq, buf, count < before_err ?
 					count : before_err, src);
 	duo_ring_read_one(&cq->ring, cq->format, buf, src);
-	duo_cq_taken(cq);
+	duo_cq_entry_read(cq);
 	return duo_cq_unlock(cq, 1);
 }
 
@@ -113,7 +113,7 @@ static void duo_cq_pop_err(struct duo_cq *cq, struct fi_cq_err_entry *entry)
 	memcpy(&whole, entry, size);
 	cq->err_path = duo_err_pop(&cq->errs, &whole, cq->err_data);
 	memcpy(entry, &whole, size);
-	duo_cq_taken(cq);
+	duo_cq_entry_read(cq);
 }
 
 ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,

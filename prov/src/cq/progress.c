@@ -122,7 +122,7 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (domain->waits && !cq->clock_in--)
-		duo_cq_take_turns(cq);	/* before local messages match the
+		duo_cq_age(cq);	/* before local messages match the
 					 * deferred receives */
 	if (domain->held)
 		duo_cq_resolve(cq);

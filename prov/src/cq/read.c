@@ -84,7 +84,7 @@ duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 	void *next = NULL;
 
 	if (near_likely(count))
-		next = duo_near_take_first(ep, *ring, cq->format, buf, src);
+		next = duo_near_match_first(ep, *ring, cq->format, buf, src);
 	if (near_unlikely(!next)) {
 		cq->sink = (struct duo_sink) { buf, src, count, 0 };
 		return duo_cq_read_rings(cq, ep, ring);

@@ -125,12 +125,12 @@ static inline void duo_cq_push(struct duo_cq *cq,
 }
 
 /* True if a push outside of a read can write its entry directly to the ring. */
-DUO_INLINE bool duo_cq_takes(const struct duo_cq *cq)
+DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
-/* Writes a send's completion, if duo_cq_takes(), and no read is running. */
+/* Writes a send's completion, if duo_cq_accepts(), and no read is running. */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -144,7 +144,7 @@ DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 				    uint64_t flags)
 {
-	if (__builtin_expect(cq->sink.space || !duo_cq_takes(cq), false))
+	if (__builtin_expect(cq->sink.space || !duo_cq_accepts(cq), false))
 		duo_cq_push_sent_rare(cq, context, flags);
 	else
 		duo_cq_put_sent(cq, context, flags);

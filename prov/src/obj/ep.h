@@ -62,7 +62,7 @@ struct duo_ep_lazy {
 	/* retired: the core may complete them again */
 	struct duo_rx_list retired;
 	uint32_t retired_count;
-	uint64_t turn_us;		/* time of the last aging step, us */
+	uint64_t aged_us;		/* time of the last aging step, us */
 	uint64_t all_us; /* time of the last posting of the whole list, us */
 };
 

@@ -199,7 +199,7 @@ static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 	TAILQ_FOREACH(rx, list, key_link) {
 		if (*best && (*best)->seq < rx->seq)
 			return;
-		if (duo_rx_takes(rx, addr, tag)) {
+		if (duo_rx_matches(rx, addr, tag)) {
 			*best = rx;
 			return;
 		}
@@ -223,7 +223,7 @@ struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 		return best;
 	}
 	TAILQ_FOREACH(rx, &match->posted, link) {
-		if (duo_rx_takes(rx, addr, tag))
+		if (duo_rx_matches(rx, addr, tag))
 			return rx;
 	}
 	return NULL;
@@ -235,7 +235,7 @@ static struct duo_rx *duo_match_unexp_linear(struct duo_match *match,
 	struct duo_rx *rx;
 
 	TAILQ_FOREACH(rx, &match->unexp, link) {
-		if (duo_want_takes(want, rx->addr, rx->tag))
+		if (duo_want_matches(want, rx->addr, rx->tag))
 			return rx;
 	}
 	return NULL;
@@ -257,14 +257,14 @@ struct duo_rx *duo_match_unexp(struct duo_match *match,
 	if (want->addr == FI_ADDR_UNSPEC) {
 		list = duo_bucket(match, &match->by_tag, 0, want->tag);
 		TAILQ_FOREACH(rx, list, tag_link) {
-			if (duo_want_takes(want, rx->addr, rx->tag))
+			if (duo_want_matches(want, rx->addr, rx->tag))
 				return rx;
 		}
 		return NULL;
 	}
 	list = duo_bucket(match, &match->by_source, want->addr, want->tag);
 	TAILQ_FOREACH(rx, list, key_link) {
-		if (duo_want_takes(want, rx->addr, rx->tag))
+		if (duo_want_matches(want, rx->addr, rx->tag))
 			return rx;
 	}
 	return NULL;

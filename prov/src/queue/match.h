@@ -51,8 +51,8 @@ struct duo_want {
 };
 
 /* True if a receive for *want matches a message with this source and tag. */
-static inline bool duo_want_takes(const struct duo_want *want, fi_addr_t addr,
-				  uint64_t tag)
+static inline bool duo_want_matches(const struct duo_want *want, fi_addr_t addr,
+				    uint64_t tag)
 {
 	return (want->addr == FI_ADDR_UNSPEC || want->addr == addr) &&
 	       ((want->tag ^ tag) & ~want->ignore) == 0;
@@ -76,12 +76,12 @@ static inline struct duo_want duo_rx_want(const struct duo_rx *rx)
 	};
 }
 
-static inline bool duo_rx_takes(const struct duo_rx *rx, fi_addr_t addr,
-				uint64_t tag)
+static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
+				  uint64_t tag)
 {
 	const struct duo_want want = duo_rx_want(rx);
 
-	return duo_want_takes(&want, addr, tag);
+	return duo_want_matches(&want, addr, tag);
 }
 
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
@@ -163,7 +163,7 @@ static inline struct duo_rx *duo_match_first(struct duo_match *match,
 {
 	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
 
-	return !rx || duo_rx_takes(rx, addr, tag) ? rx :
+	return !rx || duo_rx_matches(rx, addr, tag) ? rx :
 	       duo_match_posted(match, addr, tag);
 }
 

@@ -24,15 +24,15 @@ static void duo_arrival_hold(struct duo_rx *rx)
 	duo_ep_chore(rx->ep);
 }
 
-struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
-				    fi_addr_t addr, uint64_t tag, size_t size)
+struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
+				     fi_addr_t addr, uint64_t tag, size_t size)
 {
 	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx;
 
 	while ((rx = duo_match_first(match, addr, tag))) {
 		if (rx->multi) {
-			if (duo_multi_take(rx, size))
+			if (duo_multi_match(rx, size))
 				break;
 			continue;
 		}
@@ -139,8 +139,8 @@ static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
 
-	while ((rx = duo_arrival_take(msg->ep, msg->kind, msg->addr,
-				      msg->tag, msg->peer.msg_size))) {
+	while ((rx = duo_arrival_match(msg->ep, msg->kind, msg->addr,
+				       msg->tag, msg->peer.msg_size))) {
 		if (duo_arrival_adopt(msg, rx))
 			return true;
 	}

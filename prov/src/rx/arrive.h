@@ -3,8 +3,8 @@
 
 /*
  * Local messages and the receives that match them, for local transports: for
- * each message, a transport calls duo_arrival_take(); it fills that receive and
- * reports its completion, or queues the message as unexpected. Lock: the
+ * each message, a transport calls duo_arrival_match(). It fills the receive and
+ * reports the completion, or queues the message as unexpected. Lock: the
  * domain's.
  *
  * Cost: the comparison with the oldest receive is inline. A recall from the
@@ -22,20 +22,20 @@
  * NULL: none. Recalls it from the core first, and leaves out those that the
  * core has matched.
  */
-struct duo_rx *duo_arrival_take_any(struct duo_ep *ep, enum duo_rx_kind kind,
-				    fi_addr_t addr, uint64_t tag, size_t size);
-DUO_INLINE struct duo_rx *duo_arrival_take(struct duo_ep *ep,
-					   enum duo_rx_kind kind,
-					   fi_addr_t addr, uint64_t tag,
-					   size_t size)
+struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
+				     fi_addr_t addr, uint64_t tag, size_t size);
+DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
+					    enum duo_rx_kind kind,
+					    fi_addr_t addr, uint64_t tag,
+					    size_t size)
 {
 	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
 
-	if (__builtin_expect(!rx || !duo_rx_takes(rx, addr, tag) ||
+	if (__builtin_expect(!rx || !duo_rx_matches(rx, addr, tag) ||
 			     rx->multi | rx->on_core || match->by_want.on,
 			     false))
-		return duo_arrival_take_any(ep, kind, addr, tag, size);
+		return duo_arrival_match_any(ep, kind, addr, tag, size);
 	duo_match_unpost(match, rx);
 	if (rx->lazy)
 		duo_lazy_drop(rx);

@@ -150,7 +150,7 @@ static bool duo_multi_take_back(struct duo_rx *rx, size_t msg_size)
 	return true;
 }
 
-bool duo_multi_take(struct duo_rx *rx, size_t msg_size)
+bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
 {
 	struct duo_match *match = &rx->ep->match[DUO_MSG];
 	struct duo_rx *rest;

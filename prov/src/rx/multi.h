@@ -40,7 +40,7 @@ bool duo_multi_blocks(const struct duo_rx *rx);
  * Removes a remainder from the queue for a local message, and posts the next
  * remainder. False: the core has matched the remainder.
  */
-bool duo_multi_take(struct duo_rx *rx, size_t msg_size);
+bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
 /* Reports the completion of a sub-receive. The last one releases the buffer. */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);

@@ -86,8 +86,8 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 {
 	struct duo_rx *rx;
 
-	while ((rx = duo_arrival_take(ep, kind, addr, attr->tag,
-				      attr->msg_size))) {
+	while ((rx = duo_arrival_match(ep, kind, addr, attr->tag,
+				       attr->msg_size))) {
 		duo_shm_hand_over(rx);
 		if (attr->msg_size <= duo_rx_size(rx) ||
 		    !duo_shm_bounce(rx, attr->msg_size))

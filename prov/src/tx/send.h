@@ -71,7 +71,7 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 	if (near_unlikely(!route))
 		return NULL;
 	peer = ep->near->peer[duo_route_number(route)];
-	if (near_unlikely(!peer || (!quiet && !duo_cq_takes(ep->tx_cq)) ||
+	if (near_unlikely(!peer || (!quiet && !duo_cq_accepts(ep->tx_cq)) ||
 			  !near_send_short(ep->near->port, peer, &msg)))
 		return NULL;
 	ep->stats.path[FI_DUO_LOCAL].tx_msgs++;

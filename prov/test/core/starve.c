@@ -69,7 +69,7 @@ UNIT_CASE("starve", setup, fixture_close);
 
 static void put_off_all(void)
 {
-	fixture_ep()->lazy.turn_us = 1;
+	fixture_ep()->lazy.aged_us = 1;
 	fixture_ep()->lazy.all_us = INT64_MAX;
 }
 

@@ -41,9 +41,9 @@ UNIT_CASE("predicates", NULL, NULL);
 
 UNIT_ROUNDS(receive_matches_table, 0, ARRAY_SIZE(takes_cases))
 {
-	ck_assert_msg(duo_want_takes(&takes_cases[_i].want,
-				     takes_cases[_i].addr,
-				     takes_cases[_i].tag) ==
+	ck_assert_msg(duo_want_matches(&takes_cases[_i].want,
+				       takes_cases[_i].addr,
+				       takes_cases[_i].tag) ==
 		      takes_cases[_i].takes, "%s", takes_cases[_i].name);
 }
 
@@ -90,8 +90,8 @@ UNIT_TEST(overlap_is_exact)
 		bool common = false;
 
 		for (tag = 0; tag < 8; tag++)
-			common |= duo_want_takes(&a, 1, tag) &&
-				  duo_want_takes(&b, 1, tag);
+			common |= duo_want_matches(&a, 1, tag) &&
+				  duo_want_matches(&b, 1, tag);
 		ck_assert_msg(duo_want_overlap(&a, &b) == common,
 			      "tags %" PRIx64 "/%" PRIx64 " %" PRIx64 "/%"
 			      PRIx64, a.tag, a.ignore, b.tag, b.ignore);

@@ -61,7 +61,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 }
 
 /* True if a process of this namespace has the peer's pid, reused or not. */
-static bool near_pid_taken(const struct near_peer *peer)
+static bool near_pid_in_use(const struct near_peer *peer)
 {
 	int fd = peer->far ? -ESRCH : duo_proc_pidfd(peer->addr.pid);
 	bool taken = fd >= 0 && !duo_proc_ended(fd);
@@ -84,7 +84,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 		return ret;
 	ret = near_ask(port, peer);
 	/* no socket: if /proc hides a live process, it cannot be connected */
-	return ret == -ESRCH && !peer->exited && near_pid_taken(peer) ?
+	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
 

@@ -120,8 +120,8 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
  * Moves the descriptors of msg to the peer. For a request, replies and takes a
  * reference (near_peer_expect()): the peer will attach to a ring of this port.
  */
-static void near_fdx_take(struct near_port *port, struct near_peer *peer,
-			  struct near_fdx_msg *msg)
+static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
+			    struct near_fdx_msg *msg)
 {
 	uint32_t i;
 
@@ -156,7 +156,7 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 		return;		/* a late reply of a peer that was freed */
 	if (near_peer_get(port, from, &peer))
 		return;
-	near_fdx_take(port, peer, msg);
+	near_fdx_accept(port, peer, msg);
 	near_peer_put(port, peer);
 }
 

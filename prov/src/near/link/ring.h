@@ -37,8 +37,8 @@ struct near_tx {
 	struct near_slot *slots;
 	uint64_t tail;
 	uint64_t head;	/* near_ctl.head when last loaded; see near_tx_gate() */
-	/* slots known to be consumed; may exceed head: near_tx_taken() */
-	uint64_t taken;
+	/* slots known to be consumed; may exceed head: near_tx_consumed() */
+	uint64_t consumed;
 	/* tail after the last message; valid only while quiet equals tail */
 	uint64_t messages;
 	/* tail after the last slot that was no message, as an ACK */
@@ -148,18 +148,18 @@ static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 
 /*
  * True if all messages sent are known to be consumed; other slots do not count.
- * The head is published only each quarter of a ring: replies raise tx->taken
+ * The head is published only each quarter of a ring: replies raise tx->consumed
  * earlier.
  */
-static inline bool near_tx_taken(struct near_tx *tx)
+static inline bool near_tx_consumed(struct near_tx *tx)
 {
 	uint64_t end = tx->quiet == tx->tail ? tx->messages : tx->tail;
 
-	if (tx->taken >= end)
+	if (tx->consumed >= end)
 		return true;
 	if (__atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE) < end)
 		return false;
-	tx->taken = end;
+	tx->consumed = end;
 	return true;
 }
 
@@ -213,7 +213,7 @@ static near_inline void near_tx_publish(struct near_tx *tx,
 		tx->lap++;
 }
 
-/* Publishes a slot that is not a message: near_tx_taken() ignores it. */
+/* Publishes a slot that is not a message: near_tx_consumed() ignores it. */
 static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 					      struct near_slot *slot,
 					      uint64_t word)

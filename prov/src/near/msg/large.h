@@ -127,7 +127,7 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-/* Publishes a control message, which near_tx_taken() does not count. */
+/* Publishes a control message, which near_tx_consumed() does not count. */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,

@@ -208,7 +208,7 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			 __ATOMIC_RELEASE);
 	/*
 	 * The target reports this operation when it consumes the slot, without
-	 * a reply: near_tx_taken() must count the slot as a message.
+	 * a reply: near_tx_consumed() must count the slot as a message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;

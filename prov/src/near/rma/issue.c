@@ -232,8 +232,8 @@ struct near_rma_answer {
 };
 
 /* Copies the result in a reply to the local buffers. False: invalid reply. */
-static bool near_rma_take(struct near_rma_op *op,
-			  const struct near_rma_answer *answer)
+static bool near_rma_accept(struct near_rma_op *op,
+			    const struct near_rma_answer *answer)
 {
 	bool read = op->args.verb == NEAR_READ;
 
@@ -254,8 +254,8 @@ static bool near_rma_take(struct near_rma_op *op,
 	return true;
 }
 
-/* near_rma_take() for a fast path operation. False: call near_rma_take(). */
-static near_inline bool near_rma_take_small(struct near_rma_op *op,
+/* near_rma_accept() on the fast path. False: call near_rma_accept(). */
+static near_inline bool near_rma_accept_small(struct near_rma_op *op,
 					const struct near_rma_answer *answer)
 {
 	const struct iovec *to = op->args.verb == NEAR_READ ?
@@ -290,7 +290,7 @@ static int near_rma_answer_take(struct near_port *port,
 		near_rx_ring_broken(port, ring, "reply id", id);
 		return -EPROTO;
 	}
-	if (near_likely(!err && near_rma_take_small(op, &answer))) {
+	if (near_likely(!err && near_rma_accept_small(op, &answer))) {
 		near_rma_end(port, op, 0);
 		return 0;
 	}
@@ -300,7 +300,7 @@ static int near_rma_answer_take(struct near_port *port,
 		near_rx_ring_broken(port, ring, "reply offset", answer.offset);
 		return -EPROTO;
 	}
-	if (!err && !near_rma_take(op, &answer)) {
+	if (!err && !near_rma_accept(op, &answer)) {
 		near_rx_ring_broken(port, ring, "reply length", answer.len);
 		return -EPROTO;
 	}

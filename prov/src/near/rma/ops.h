@@ -54,7 +54,7 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Raises tx->taken after a reply: the peer has consumed all slots before
+ * Raises tx->consumed after a reply: the peer has consumed all slots before
  * `mark`, near_rma_mark() after the request.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
@@ -62,8 +62,8 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 	uint64_t ring = near_rma_mark(at) - at->peer->tx.tail;
 
 	if (mark >> NEAR_RMA_MARK_BITS == ring >> NEAR_RMA_MARK_BITS &&
-	    mark - ring > at->peer->tx.taken)
-		at->peer->tx.taken = mark - ring;
+	    mark - ring > at->peer->tx.consumed)
+		at->peer->tx.consumed = mark - ring;
 }
 
 /* True if op must follow messages of which some may not be consumed yet. */

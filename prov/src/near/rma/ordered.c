@@ -14,7 +14,8 @@
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args)
 {
-	return args->flags & NEAR_RMA_BEHIND && !near_tx_taken(&at->peer->tx);
+	return args->flags & NEAR_RMA_BEHIND &&
+	       !near_tx_consumed(&at->peer->tx);
 }
 
 /* While a read in parts is pending, none starts: it might change its memory. */
@@ -65,7 +66,7 @@ int near_rma_quiet(struct near_port *port, struct near_peer *peer)
 	at = near_rma_peer(peer);
 	if (!at || near_rma_busy(peer))
 		return -EAGAIN;
-	if (near_tx_taken(&peer->tx))
+	if (near_tx_consumed(&peer->tx))
 		return 0;
 	near_rma_barrier(port, at);
 	return -EAGAIN;

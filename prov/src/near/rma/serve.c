@@ -223,9 +223,9 @@ static near_inline bool near_small_ask(struct near_port *port,
 }
 
 /* Starts a delegated operation. True: the target must execute it now. */
-static near_inline bool near_small_take(struct near_rx_ring *ring,
-					const struct near_slot *slot,
-					uint64_t word)
+static near_inline bool near_small_start(struct near_rx_ring *ring,
+					 const struct near_slot *slot,
+					 uint64_t word)
 {
 	return near_likely(near_deleg_state(word) == NEAR_DELEG_OPEN &&
 			   !ring->rejected) &&
@@ -268,7 +268,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
 	if (ask.verb == NEAR_WRITE) {
-		if (!near_small_take(ring, slot, word))
+		if (!near_small_start(ring, slot, word))
 			return false;
 		near_copy_small(ask.memory, slot->rma.bytes, len);
 		near_deleg_done(ring, word);
@@ -280,7 +280,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!answer))
 		return false;
 	if (ask.verb == NEAR_READ) {
-		if (!near_small_take(ring, slot, word))
+		if (!near_small_start(ring, slot, word))
 			return false;
 		near_copy_small(answer->rma_answer.bytes, ask.memory, len);
 		near_small_answer(port, ring->peer, answer, id, len);

@@ -228,7 +228,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
 		return duo_near_unexpected(ep, peer, msg, addr, true);
-	rx = duo_arrival_take(ep, kind, addr, tag, msg->len);
+	rx = duo_arrival_match(ep, kind, addr, tag, msg->len);
 	if (near_unlikely(!rx))
 		return duo_near_unexpected(ep, peer, msg, addr, false);
 	if (near_unlikely(msg->len > rx->iov.iov_len || rx->count > 1 ||

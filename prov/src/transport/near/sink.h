@@ -105,7 +105,7 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
 		return NULL;
 	*addr = ep->map->addr_of_number[number];
 	if (near_unlikely(!duo_rx_is_plain(rx, kind) ||
-			  !duo_rx_takes(rx, *addr, kind ? msg->tag : 0) ||
+			  !duo_rx_matches(rx, *addr, kind ? msg->tag : 0) ||
 			  *addr == FI_ADDR_UNSPEC ||
 			  msg->len > rx->iov.iov_len))
 		return NULL;
@@ -142,11 +142,11 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* duo_near_take_first() for a message of this kind. */
+/* duo_near_match_first() for a message of this kind. */
 static near_inline void *
-duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
-		   enum duo_rx_kind kind, const struct near_msg *msg,
-		   enum fi_cq_format format, void *at, fi_addr_t *src)
+duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
+		    enum duo_rx_kind kind, const struct near_msg *msg,
+		    enum fi_cq_format format, void *at, fi_addr_t *src)
 {
 	fi_addr_t addr, number = duo_near_number(ring->peer);
 	struct duo_rx *rx = duo_near_first(ep, kind, number, msg, &addr);
@@ -170,10 +170,9 @@ duo_near_take_kind(struct duo_ep *ep, struct near_rx_ring *ring,
  * Returns the place of the next; NULL: nothing was done. Calls no function.
  * duo_cq.attention must be 0: nothing unresolved, no fi_close.
  */
-static near_inline void *duo_near_take_first(struct duo_ep *ep,
-					     struct near_rx_ring *ring,
-					     enum fi_cq_format format, void *at,
-					     fi_addr_t *src)
+static near_inline void *
+duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
+		     enum fi_cq_format format, void *at, fi_addr_t *src)
 {
 	struct near_slot *slot;
 	struct near_msg msg;
@@ -188,10 +187,10 @@ static near_inline void *duo_near_take_first(struct duo_ep *ep,
 	if (near_unlikely(msg.len > NEAR_INLINE))
 		return NULL;
 	return near_likely(msg.flags & NEAR_TAGGED)
-		       ? duo_near_take_kind(ep, ring, DUO_TAGGED, &msg, format,
-					    at, src)
-		       : duo_near_take_kind(ep, ring, DUO_MSG, &msg, format, at,
-					    src);
+		       ? duo_near_match_kind(ep, ring, DUO_TAGGED, &msg, format,
+					     at, src)
+		       : duo_near_match_kind(ep, ring, DUO_MSG, &msg, format,
+					     at, src);
 }
 
 /* The sink for near_rx_ring_poll(), which calls these two functions only. */
