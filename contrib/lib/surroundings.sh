@@ -235,18 +235,20 @@ part_surroundings()
 
 			# Surroundings: the path of messages if a resource is scarce or missing
 
-			In each row two processes exchange messages over tcp;ofi_duo on one host, in the surroundings of the
-			first column:
+			In each run, two processes of one host exchange messages over tcp;ofi_duo. A row of the table is one run. Its
+			first column names the resource that is scarce, missing or forbidden:
 
-			- *seccomp: no X*: the system call X fails.
-			- *RLIMIT_X*: a limit of the process. *cgroup*: a memory limit of the control group.
-			- */dev/shm: size=S*: its file system has the size S, and nr_inodes files. *filled*: another process
-			  uses up the remaining space during the test.
-			- *namespaces X*: each process has its own namespaces of the kinds X (net, user, pid, ipc).
+			- *seccomp: no X*: a seccomp filter makes the system call X fail in both processes.
+			- *RLIMIT_X of N*: both processes have this resource limit. *cgroup with N*: both are in a control group with
+			  this memory limit.
+			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and space for N files. *filled*:
+			  another process fills the free bytes during the run.
+			- *namespaces X*: each process has namespaces of its own of the kinds X (net, user, pid, ipc). */dev/shm*
+			  is *shared* by both, or *separate*.
 
-			The second column has the path of the messages: *local* is shared memory, *core* is tcp. *error*: the
-			program could not start, or the kernel killed it. In all other rows all messages arrived. *First
-			warning* has the beginning of the first warning in the log.
+			The second column has the path of the messages: *local* is shared memory, *core* is tcp. In these rows all
+			messages arrived. *error*: the program could not start, or the kernel killed it. The third column has the
+			beginning of the first warning in the log; *-*: none.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 
