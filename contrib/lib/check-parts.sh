@@ -338,18 +338,28 @@ part_rights()
 
 part_efa_shm() { fabtests --core efa --wire shm; }
 
-# Layouts with several hosts that efa-faults does not run, or runs with other
-# options.
+# Without --all: layouts that efa-faults, with the same wire, does not run. The
+# parts efa-shm and hook run the programs without faults.
 part_efa_udp()
 {
-	local -a but=()
-	[[ -n $check_all ]] || but=(--but mixed --but plain --but plain_recv_mixed)
+	local -a but=(--but local --but remote --but mixed --but plain
+		--but plain_send --but plain_recv --but plain_recv_mixed)
+	[[ -z $check_all ]] || but=()
 	fabtests --core efa --wire udp "${but[@]}"
 }
 
 part_tcp() { fabtests --core tcp; }
 part_sockets() { fabtests --core sockets; }
-part_tcp_rxm() { fabtests --core 'tcp;ofi_rxm'; }
+
+# Without --all: not the layouts of three and four ranks, which tcp and
+# efa-faults run.
+part_tcp_rxm()
+{
+	local -a but=(--but mixed --but plain --but plain_recv_mixed)
+	[[ -z $check_all ]] || but=()
+	fabtests --core 'tcp;ofi_rxm' "${but[@]}"
+}
+
 part_udp_rxd() { fabtests --core 'udp;ofi_rxd'; }
 
 # FI_HOOK=duo, with the provider name of the core.
