@@ -30,7 +30,10 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 		-errno : 0;
 }
 
-/* True if /proc hides an existing process (hidepid). err: of its start time. */
+/*
+ * True if a process with the pid exists, but /proc hides its files (hidepid).
+ * err: error of the attempt to read the start time.
+ */
 static bool near_hidden(int pidfd, int err)
 {
 	return err == -EACCES || err == -EPERM ||
@@ -44,7 +47,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* after pidfd_open(): a pid reused before has another start time */
+	/* read after the pidfd was opened, to detect a reused pid */
 	ret = duo_proc_start(peer->addr.pid, &start);
 	peer->ask = port->fdx >= 0 && near_hidden(fd, ret);
 	if (!ret && start != peer->addr.start)
@@ -60,7 +63,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 	return ret;
 }
 
-/* True if a process of this namespace has the peer's pid, reused or not. */
+/* True if any process of this namespace has the peer's pid. */
 static bool near_pid_in_use(const struct near_peer *peer)
 {
 	int fd = peer->far ? -ESRCH : duo_proc_pidfd(peer->addr.pid);
@@ -83,7 +86,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->ask)
 		return ret;
 	ret = near_ask(port, peer);
-	/* no socket: if /proc hides a live process, it cannot be connected */
+	/* no socket: if /proc only hides the peer, it cannot be connected */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -163,8 +166,9 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Makes draining peers gone that are drained. Handles the doorbell first: a
- * peer may have rung it for a new or an idle ring, and then exited.
+ * Ends draining peers when their messages are delivered. Handles the doorbell
+ * first, because a peer may have exited after it rang for a new or an idle
+ * ring.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -185,7 +189,7 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-/* Empties the wake pipe of all sleeping threads. True if it had a byte. */
+/* Empties the wake pipe, shared by sleeping threads. True if it had a byte. */
 static bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
@@ -252,7 +256,10 @@ bool near_peer_there(const struct near_peer *peer)
 	       !near_peer_process(peer);
 }
 
-/* False if the peer's descriptor is not near's any more: its port is closed. */
+/*
+ * False if the peer's descriptor number is free, or is another file's: the port
+ * is closed.
+ */
 static bool near_segment_named(const struct near_peer *peer)
 {
 	static const char name[] = "/memfd:near";
@@ -297,7 +304,7 @@ static bool near_unmet_closed(struct near_peer *peer)
 	return closed;
 }
 
-/* True if a peer failed that neither a pidfd nor mapped memory reports. */
+/* True if a peer has failed that neither a pidfd nor mapped memory reports. */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_unmet_closed(peer))
@@ -311,8 +318,8 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Finds failed peers. all: also those without pidfd, and those without ring, at
- * the cost of system calls.
+ * Finds failed peers. all: also checks peers without a pidfd and peers without
+ * a ring from this port, which costs system calls.
  */
 static void near_port_find_failed(struct near_port *port, bool all)
 {
@@ -340,10 +347,7 @@ static void near_port_resizes(struct near_port *port)
 	}
 }
 
-/*
- * Reads the socket each NEAR_FDX_MS; for NEAR_ASKED_MS after a request, each
- * ms.
- */
+/* Reads the socket, for requests and replies, if it is time to do so. */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
 	if (port->fdx < 0 || now - port->fdx_ms <
@@ -375,9 +379,10 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Chooses the next tick: NEAR_TICK_POLLS ahead. After a pause of NEAR_CHECK_MS
- * every poll ticks, so that failures are detected in time; this number doubles
- * after each NEAR_TICK_QUICK ticks without a pause.
+ * Sets the time of the next tick, usually NEAR_TICK_POLLS polls later. After a
+ * pause of NEAR_CHECK_MS each poll has a tick, so that failures are found in
+ * time. The polls per tick then double after each NEAR_TICK_QUICK ticks without
+ * a pause.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -436,9 +441,10 @@ int near_wait_fd(struct near_port *port)
 }
 
 /*
- * True if the port was woken, by near_segment.armed or a byte: the caller must
- * wake all its sleeping threads. False: still armed. Checks that cost a system
- * call per peer run each NEAR_CHECK_MS.
+ * True if the port was woken: a sender has cleared near_segment.armed, or this
+ * call has read a byte. Then the caller must wake all threads that sleep on the
+ * port. False: it is still armed. Checks that cost system calls run each
+ * NEAR_CHECK_MS only.
  */
 bool near_woken(struct near_port *port)
 {

@@ -16,9 +16,9 @@
 
 /* Begins to register this process, once. False: there is no membarrier. */
 bool near_barrier_begin(void);
-/* True if this process is registered: barriers of others work on its CPUs. */
+/* True if this process is registered, so that barriers of others reach it. */
 bool near_barrier_ready(void);
-/* Executes the barrier. False: it failed; assume no thread had a barrier. */
+/* Executes the barrier. False: failed, perhaps without effect on any thread. */
 bool near_barrier(void);
 
 #endif /* NEAR_LINK_BARRIER_H */

@@ -26,7 +26,7 @@ static inline void near_prefetch_write(const void *addr)
 #endif
 }
 
-/* Copies len bytes, n <= len <= 2 n: first n and last n. n must be constant. */
+/* Copies len bytes, n <= len <= 2 n, as the first n and the last n bytes. */
 #define NEAR_COPY_ENDS(dst, src, len, n) do {				\
 	uint8_t near_head_[n], near_tail_[n];				\
 									\
@@ -36,7 +36,7 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/* Copies at most 48 bytes without a call; 8 bytes, the most common, first. */
+/* Copies at most 48 bytes without a call; tests the common 8 bytes first. */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -60,7 +60,10 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 	}
 }
 
-/* Copies len bytes to (in) or from iov, which must have offset + len bytes. */
+/*
+ * Copies len bytes between flat and the bytes of iov from offset on. in: to
+ * iov. iov must have offset + len bytes.
+ */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
 {
@@ -99,7 +102,7 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Stores in rest the len bytes of iov from offset on, or fewer if iov ends.
+ * Stores in rest the len bytes of iov from offset on, or those that iov has.
  * Returns the number of elements of rest.
  */
 static inline size_t near_iov_rest(const struct iovec *iov, size_t count,

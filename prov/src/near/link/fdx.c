@@ -17,8 +17,8 @@
 #define NEAR_FDX_BURST 64	/* limit of datagrams per read */
 
 /*
- * True if the kernel confirms that this user has sent msg. The overflow id
- * stands for several users: false.
+ * True if the kernel confirms that this user has sent msg. False for the
+ * overflow id, which stands for several users.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -51,7 +51,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	return NULL;
 }
 
-/* Logs the first rejected datagram of a port. */
+/* Logs a rejected datagram; only the first one of a port. */
 static void near_fdx_msg_reject(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
@@ -160,7 +160,7 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	near_peer_put(port, peer);
 }
 
-/* Rejects another user's datagram; replies, or the process would ask again. */
+/* Rejects another user's datagram; replies, so that it is not repeated. */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
 {
@@ -217,7 +217,7 @@ int near_ask(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
-		/* the socket has a file, but the peer has closed it */
+		/* the socket has a file, but the peer has closed the socket */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->asked_ms, "peer %d: its connection "
 			 "socket is closed; it has exited, or is in another "
@@ -263,9 +263,9 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * An open port keeps all its descriptors: -ENOENT shows that the port has
- * closed, or that a killed process exits. Such a process still has a pid, and
- * its pidfd is not readable yet.
+ * True also if fd is -ENOENT: an open port keeps all its descriptors, so the
+ * port has closed, or a killed process is exiting. Its pid then still exists,
+ * and its pidfd is not readable yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

@@ -25,8 +25,9 @@ union near_rights {
 };
 
 /*
- * Stores the name of a port's socket and returns its length. The name has the
- * number of the directory's descriptor: a path may be too long.
+ * Stores the name of a port's socket and returns the name's length. The
+ * directory appears as a descriptor number, because its path may be too long
+ * for a socket's name.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -158,8 +159,8 @@ void near_sweep(int dir)
 }
 
 /*
- * Stores the port's descriptors, as in near_fd_open; the caller closes the
- * pidfd. Returns their number or -errno.
+ * Stores the port's descriptors in fd, in the order of near_fd_open, and
+ * returns their number or -errno. The caller closes fd[NEAR_FD_PIDFD].
  */
 static int near_fdx_fds(struct near_port *port, int *fd)
 {
@@ -214,7 +215,7 @@ static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/* no ids for the user in this user namespace: send without */
+		/* no ids for the user in this namespace: send without ids */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}
@@ -297,7 +298,10 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 	}
 }
 
-/* Compares socket names; a directory is proof enough, as it is this user's. */
+/*
+ * Compares the sockets' names. In a directory this is not necessary: only this
+ * user's processes can create sockets there.
+ */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)
 {

@@ -99,7 +99,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/* Adds a group if it has a limit; in version 1, "none" is a huge number. */
+/* Adds a group if it has a limit. In version 1, no limit is a huge number. */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -115,8 +115,8 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds this group and its ancestors. In a container, paths of /proc may not
- * exist: then the mount point is the container's group.
+ * Adds this group and its ancestors. In a container, the paths in /proc may not
+ * exist under the mount point, which then is the container's own group.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory that this process's control groups still permit: beyond it,
- * fallocate() does not fail, but the kernel kills a process. The check is best
- * effort, as other processes may allocate after it.
+ * Memory that the control groups of this process still permit. At a group's
+ * limit, fallocate() does not fail, but the kernel kills a process. So near
+ * checks first, at best effort: other processes may allocate after the check.
  *
- * Cost: only when peers connect and rings are resized. Two small files per
- * group with a limit, and a third close to the limit.
+ * Cost: only when peers connect and rings are resized. Reads two small files
+ * per group with a limit, and a third one close to the limit.
  */
 #ifndef NEAR_LINK_GROUP_H
 #define NEAR_LINK_GROUP_H
@@ -18,9 +18,12 @@
 /* bytes that must remain after an allocation */
 #define NEAR_GROUP_SPARE (1u << 20)
 
-/* True if each group keeps NEAR_GROUP_SPARE bytes after this allocation. */
+/* True if an allocation of size bytes leaves NEAR_GROUP_SPARE in each group. */
 bool near_group_has(size_t size);
-/* near_group_has() for the group of directory dir; v2: version 2, else 1. */
+/*
+ * near_group_has() for one group, by its directory. v2: control groups version
+ * 2, else version 1.
+ */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 
 #endif /* NEAR_LINK_GROUP_H */

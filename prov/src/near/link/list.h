@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Doubly linked list of struct near_link, a part of its members. */
+/* Doubly linked list. Its members contain a struct near_link. */
 #ifndef NEAR_LINK_LIST_H
 #define NEAR_LINK_LIST_H
 

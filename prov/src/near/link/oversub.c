@@ -34,8 +34,8 @@ struct near_oversub_set {
 };
 
 /*
- * True if a process may run only on CPUs of set. A process of unknown CPUs
- * counts, too: it is on the same host.
+ * True if the process may run only on CPUs of the set. If its CPUs are unknown,
+ * it counts, too, because it is on the same host.
  */
 static bool near_oversub_needs(const struct near_oversub_set *set,
 			       bool known, const struct near_cpus *theirs)
@@ -47,9 +47,9 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 }
 
 /*
- * Counts in set->processes the members of pid[] (sorted) confined to its CPUs.
- * Adds to joined, unless NULL, all CPUs of processes that may run on one of
- * joined.
+ * Adds to set->processes the members of pid[], sorted, that may run only on the
+ * set's CPUs. joined: NULL, or CPUs to which all CPUs of processes that overlap
+ * with them are added.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,

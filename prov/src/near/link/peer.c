@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The peers of a port, and the rings to them, in their segments. */
+/* The peers of a port, and the rings in their segments to which it sends. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,9 +48,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
-		/*
-		 * processes of other pid namespaces have no pid for single copy
-		 */
+		/* a pid of another namespace names no process here */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
@@ -193,13 +191,13 @@ static bool near_wake(struct near_peer *peer)
 
 /*
  * Store buffering: the sender sets doorbell bits, then loads `armed`;
- * near_arm() stores `armed`, then loads the doorbell. Accesses here are full
- * barriers, as is one in near_arm(): the receiver does not sleep, or this
- * sender wakes it.
+ * near_arm() stores `armed`, then loads the doorbell. The accesses here are
+ * full barriers, and near_arm() executes one. So the receiver does not sleep,
+ * or this sender wakes it.
  *
- * `armed` is the number of a sleep. The sender clears it after the write, so
- * that after a kill before the write the next sender writes; and only if
- * unchanged, so that a sender stopped after the write does not clear a later
+ * `armed` is the number of a sleep. The sender clears it after it has written
+ * the byte: if it is killed before, the next sender writes one. It clears only
+ * this number: a sender that was stopped after its write must not clear a later
  * sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
@@ -218,15 +216,15 @@ void near_doorbell_ring(struct near_peer *peer)
 }
 
 /*
- * Takes a free claim of the segment and stores its index. pid: of this process,
- * for the receiver to detect its exit; 0: other pid namespace. -ENOSPC: none is
- * free.
+ * Takes a free claim and stores its index. pid: of this process, by which the
+ * receiver detects its exit; 0: the receiver is in another pid namespace.
+ * -ENOSPC: none is free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/* pages before the file's first hole have memory; reserve others */
+	/* pages before the first hole have memory; reserve others */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -363,7 +361,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
-/* Returns a descriptor of the peer's segment; -EAGAIN: requested, retry. */
+/* Returns a descriptor of the peer's segment; -EAGAIN: it was requested. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
 	/* monitor first, to detect a process that has reused the pid */
@@ -378,14 +376,14 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->ask = true;
 	ret = near_ask(port, peer);
-	/* no socket, but the monitored peer is alive: the error is /proc's */
+	/* the peer has no socket, but is alive: return the error of /proc */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }
 
 /*
- * Returns -EAGAIN while a reply may still come; logs a warning and returns
- * -ETIMEDOUT after timeout_ms.
+ * Returns -EAGAIN while the peer's reply may still come. After timeout_ms, logs
+ * a warning and returns -ETIMEDOUT.
  */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Rings follow each other, each with address space for its largest size. */
+/*
+ * Sizes and places of rings in a segment. The rings follow each other, each
+ * with address space for its largest size.
+ */
 
 #include <stddef.h>
 #include <unistd.h>

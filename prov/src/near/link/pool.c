@@ -31,7 +31,7 @@ int near_pool_grow(struct near_pool *pool)
 
 	if (first >= pool->limit)
 		return -EAGAIN;
-	/* 0 or a power of two: the array is full, so double it */
+	/* the array is full if its length is 0 or a power of two: double it */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *
 				sizeof(*chunk));

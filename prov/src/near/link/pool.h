@@ -43,7 +43,7 @@ static inline bool near_pool_ready(const struct near_pool *pool)
 	return pool->free;
 }
 
-/* Returns an object with near_pooled initialized; NULL: limit, or no memory. */
+/* Returns an object, with near_pooled set; NULL: at the limit, or no memory. */
 static inline void *near_pool_get(struct near_pool *pool)
 {
 	struct near_pooled *obj = pool->free;
@@ -91,7 +91,7 @@ static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
 	return obj && obj->use == id >> 32 && obj->use & 1 ? obj : NULL;
 }
 
-/* Returns the next object in use; NULL: no more. *at must start as 0. */
+/* Returns the next object in use; NULL: none. *at: 0 before the first call. */
 static inline void *near_pool_next(const struct near_pool *pool, uint32_t *at)
 {
 	struct near_pooled *obj;

@@ -43,7 +43,7 @@ bool near_port_barrier(struct near_port *port)
 	return true;
 }
 
-/* Computes all fields of the port's address but descriptor and flags. */
+/* Computes the port's address, without descriptor and flags. */
 static int near_port_name(struct near_port *port)
 {
 	struct near_addr *addr = &port->addr;
@@ -145,8 +145,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * Yama's ptrace_scope 1: permits single copies by peers, but also
-	 * debuggers of all processes of the user.
+	 * Yama's ptrace_scope 1: permits single copies by peers. This also
+	 * permits the user's processes to debug this one.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -186,7 +186,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last, since a peer that loads 1 gives this port's claim away */
+	/* last: a peer that loads 1 may give this port's claim away */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -36,8 +36,8 @@ enum near_fd_open {
 };
 
 /*
- * A remote port. References: the embedder's, one for each rx ring and
- * operation, and one while `expected`. Without any, it is freed unless this
+ * A remote port. It has references of the embedder, of each rx ring and
+ * operation, and of `expected`. Without references it is freed, unless this
  * port has a ring to it.
  */
 struct near_peer {
@@ -122,12 +122,13 @@ struct near_onesided {
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
-	 * Continues all work; 0: no progress. Called while port->onesided_work
-	 * is not empty. Sets *waits to false if the next poll must continue;
-	 * else all work waits for a slot, the poll word or a tick.
+	 * Continues all pending work; 0: no progress. Polls call it while
+	 * port->onesided_work is not empty. Sets *waits to false if the next
+	 * poll must call it again. Otherwise all work waits for a slot, the
+	 * poll word or a tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
-	/* completes what the poll word counts, while NEAR_WORK_WAITS */
+	/* In place of work(), while NEAR_WORK_WAITS: reads the poll word. */
 	int (*advanced)(struct near_port *port);
 	/* Completes what a draining peer has executed. False: sink full. */
 	bool (*drained)(struct near_port *port, struct near_peer *peer);
@@ -153,7 +154,7 @@ struct near_port {
 	const struct near_peer *run;
 	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
-	/* equal to poll_value: no work; no poll word: points to poll_value */
+	/* if equal to poll_value, no work; points to it if there is none */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
 	struct near_link sending;
@@ -177,7 +178,7 @@ struct near_port {
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* last large or fan-out send: buffer, receiver, polls */
+	/* last large or fan-out send: buffer, receiver, value of polls */
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
@@ -234,8 +235,8 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 void near_port_wake(struct near_port *port);
 
 /*
- * Must be called after each addition of work: records it for polls, and wakes
- * threads. work: NEAR_WORK_*; 0: ticks do it.
+ * Records new work for polls, and wakes sleeping threads. Must be called after
+ * each addition of work. work: NEAR_WORK_*; 0: ticks continue it.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -281,9 +282,9 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes its sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected) or drops a reference to a peer that has sent a request, as
- * it will attach to a ring; or that has attached, but has still to reply to a
- * request.
+ * Takes (expected) or drops a reference to a peer that has sent a request, and
+ * so will attach to a ring; or that has attached to a ring, but has not replied
+ * to a request.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -302,14 +303,15 @@ void near_fd_drop_all(struct near_peer *peer);
 /* True if near_segment.closed is set; false also if it cannot be read. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens the file of peer->fd[which], or, if -1, that of descriptor theirs in
- * the peer's process, by /proc. Returns a descriptor or -errno.
+ * Opens a file of the peer: that of peer->fd[which], or, if this is -1, by
+ * /proc that of descriptor number theirs. Returns a descriptor or -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if fd, from near_peer_open() for what an open port keeps open, shows
- * that the peer is closed or exiting: the caller must make it draining.
+ * True if the peer's port has closed or its process is exiting: the caller must
+ * make the peer draining. fd: result of near_peer_open() for a descriptor that
+ * open ports have.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
@@ -329,7 +331,7 @@ bool near_ring_reject(struct near_port *port, uint32_t index);
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
 /* Frees the rx ring and its mapping, but not the ring in the segment. */
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
-/* Makes a ring active: polled by every poll, without doorbell. */
+/* Makes a ring active: all polls read it, and its sender rings no doorbell. */
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /* Handles claims of senders that were killed before they rang the doorbell. */
 void near_rings_check(struct near_port *port);
@@ -371,8 +373,8 @@ void near_port_tick(struct near_port *port);
 
 /*
  * port.c: executes a full barrier in this thread and, by membarrier, in all
- * running threads of registered processes; others execute fences
- * (NEAR_FENCE_*). False: failed; assume that no thread had a barrier.
+ * running threads of registered processes. Others execute fences: NEAR_FENCE_*.
+ * False: membarrier has failed, perhaps without effect on any thread.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)

@@ -35,7 +35,7 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/* Records the receiver's reply; if not granted, the backoff grows fourfold. */
+/* Records the receiver's reply. If it is no, multiplies the backoff by 4. */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;
@@ -119,7 +119,7 @@ void near_resize_check(struct near_port *port, struct near_peer *peer)
 	near_resize_step(port, peer);
 }
 
-/* True if slots or data ring are full, not just a gate closed. */
+/* True if slots or data ring are full; false if only a gate is closed. */
 static bool near_tx_full(const struct near_tx *tx)
 {
 	return !tx->gated ||

@@ -37,9 +37,9 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
  * -EAGAIN: poll and retry; -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/* Continues a resize; ticks call it, to find the receiver's request. */
+/* Continues a resize. Ticks call it, because the receiver may request one. */
 void near_resize_check(struct near_port *port, struct near_peer *peer);
-/* Requests a data ring for len bytes, after a rendezvous for its lack. */
+/* Requests a data ring for len bytes, which were too long for this one. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

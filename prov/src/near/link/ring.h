@@ -76,9 +76,10 @@ struct near_rx {
 };
 
 /*
- * Returns the longest message that a consumed data ring always accepts: 3/8 of
- * its size. It may need twice its length, as it does not wrap, and a quarter of
- * the ring may be consumed, but not yet published.
+ * Returns the longest message that the data ring always accepts once all before
+ * is consumed: 3/8 of its size. A message does not wrap around the ring's end,
+ * so it may need twice its length, and a quarter of the ring may be consumed,
+ * but not yet published.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -95,14 +96,14 @@ void near_rx_init(struct near_rx *rx, void *ring,
 void near_tx_fence(struct near_tx *tx);
 
 /*
- * Restart an end of an empty ring after a resize, at slot 0 and lap 1: the
- * consumer at the RESIZE slot, then the producer, which keeps its gates, after
- * the reply.
+ * Restart an end of an empty ring after a resize, at slot 0 and lap 1. The
+ * consumer does so at the RESIZE slot; the producer after the reply, and keeps
+ * its gates.
  */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
-/* near_tx.gated: gates. While one is closed, the ring appears full. */
+/* near_tx.gated: the gates. While one is closed, the ring appears full. */
 #define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() ignores this gate */
 #define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
 #define NEAR_GATE_FAILED 4u	/* for ever: the peer has failed */
@@ -112,7 +113,7 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place);
  * NEAR_GATE_RESIZE if the receiver requests a resize.
  */
 bool near_tx_reload(struct near_tx *tx);
-/* Returns the next slot even past NEAR_GATE_QUEUE; NULL: full or gated. */
+/* Returns the next slot even if NEAR_GATE_QUEUE is closed; NULL: none. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
 /* Initializes an end without a ring: no slot is ever free. */
@@ -131,8 +132,9 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 }
 
 /*
- * Closes a gate. Fast paths test only tx->head, so head is set back by a whole
- * ring, and near_tx_reload() does not load the consumer's head.
+ * Closes a gate. Sets tx->head back by a whole ring, because fast paths test
+ * only tx->head. near_tx_reload() does not load the consumer's head until the
+ * gate is open.
  */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
@@ -140,7 +142,7 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 	tx->gated |= why;
 }
 
-/* Opens a gate; after the last one, the next near_tx_slot() loads head. */
+/* Opens a gate. After the last, near_tx_slot() loads the consumer's head. */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
@@ -171,8 +173,8 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
- * *end: the new dtail, for the caller to set. Bytes that do not fit before the
- * ring's end go to its start; near_rx_data() computes the same.
+ * Stores in *end the dtail that the caller must set. Bytes that do not fit
+ * before the ring's end go to its start, as near_rx_data() computes, too.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -198,7 +200,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 	return tx->data + at;
 }
 
-/* Publishes a slot: stores word and lap number after all its other fields. */
+/* Publishes a slot with its other fields set: stores word and lap number. */
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
@@ -270,7 +272,7 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 	return near_rx_ready(rx, &slot, word) ? slot : NULL;
 }
 
-/* Returns the current slot's data; NULL: invalid len. Call it in slot order. */
+/* Returns the current slot's data; NULL: invalid length. Call it in order. */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
 	uint32_t at = (uint32_t)(rx->dhead - rx->dbase), need;
@@ -287,8 +289,8 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Releases the current slot, without data. One test: the last slot of a lap is
- * also the last of a quarter.
+ * Releases the current slot, which has no data. The last slot of a lap is also
+ * the last one of a quarter, so one test suffices.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -305,8 +307,8 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_AHEAD 8		/* limit of the prefetch distance, slots */
 
 /*
- * Prefetches slot n after n messages in a row: more are likely, in the sender's
- * cache. At the end of a run this takes a line from the sender.
+ * Prefetches the slot n slots ahead, after n messages in a row: more are
+ * likely. If there are none, this takes a cache line from the sender.
  */
 static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 {
@@ -316,7 +318,7 @@ static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 		__builtin_prefetch(&rx->slots[(rx->head + ahead) & rx->mask]);
 }
 
-/* Releases the slot and its data: rx->dnext, from near_rx_data() or dhead. */
+/* Releases the slot and its data, up to rx->dnext. */
 static near_inline void near_rx_release(struct near_rx *rx)
 {
 	near_rx_release_slot(rx);

@@ -7,7 +7,7 @@
 
 /* least number of senders that a port expects */
 #define NEAR_BUDGET_FEW 8
-/* senders for each of which a page stays free */
+/* a page stays free for each of this many senders */
 #define NEAR_BUDGET_MANY 63
 #define NEAR_BUDGET_NEXT 4	/* least number of new senders expected */
 #define NEAR_BUDGET_IDLE 5	/* checks without a message until idle */
@@ -63,8 +63,8 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * The port learns of senders after they have allocated rings: all expected
- * senders must find memory at the advertised size.
+ * A port learns of a new sender only after the sender has allocated its ring.
+ * So all senders that are expected must find memory at the advertised size.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -93,7 +93,7 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 	near_budget_advertise(port);
 }
 
-/* True after half a second without a message: more than a pause. */
+/* True if the sender is idle: no message for half a second. */
 static bool near_rx_ring_idle(const struct near_rx_ring *ring)
 {
 	return ring->idle_checks >= NEAR_BUDGET_IDLE &&
@@ -127,8 +127,9 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest class, from the even share down to `least` (but at least
- * `least`), for which memory is left; the present class if there is none.
+ * Returns the largest size class for which memory is left, from the even share
+ * down to `least`; or `least`, if it is larger. The ring's present class if
+ * there is no memory.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -158,8 +159,9 @@ static uint32_t near_budget_less(const struct near_budget *budget,
 }
 
 /*
- * Returns the class of a resize. A requested shrink goes before the sender's
- * wish. If a wish cannot be granted, sets ring->starved.
+ * Returns the size class of a resize. If the receiver has requested a shrink,
+ * the ring shrinks. If the sender's request cannot be granted, sets
+ * ring->starved.
  */
 static uint32_t near_budget_grant(struct near_port *port,
 				  struct near_rx_ring *ring, uint32_t more)
@@ -197,8 +199,9 @@ static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 }
 
 /*
- * Requests a resize of a ring above class keep, or of a starved one that fits
- * into the free pages. Returns the pages that remain free.
+ * Requests a resize of a ring that is larger than class keep, or that is
+ * starved and can grow with the free pages. Returns the pages that then remain
+ * free.
  */
 static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 				     uint32_t free)
@@ -216,9 +219,9 @@ static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 }
 
 /*
- * No ring shrinks while all starved rings find free pages. Otherwise idle rings
- * shrink to the least class; if one below the even share starves, larger rings
- * shrink to it.
+ * If enough pages are free for all starved rings, no ring shrinks. Otherwise
+ * rings of idle senders shrink to the least class. If a ring below the even
+ * share is starved, larger ones shrink to the even share.
  */
 void near_budget_check(struct near_port *port)
 {
@@ -252,7 +255,7 @@ void near_budget_check(struct near_port *port)
 	}
 }
 
-/* Allocates or frees pages up to class tier. False: no memory. */
+/* Allocates or frees pages up to size class tier. False: no memory. */
 static bool near_rx_ring_remap(struct near_port *port,
 			       const struct near_rx_ring *ring, uint32_t tier)
 {

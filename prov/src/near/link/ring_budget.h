@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ring budget: divides a port's ring memory among its senders; each has at
- * least a page. New senders take the advertised size, which leaves memory for
- * more. A resize grants the even share, or one class more while memory is free.
- * If memory lacks, idle rings and rings above the even share shrink. See
- * docs/near/design.md, *Ring sizes*.
+ * Ring budget: divides a port's ring memory among its senders. Each ring has a
+ * page at least. A new sender takes the advertised size, which leaves memory
+ * for further senders. A resize grants the even share, or one class more while
+ * memory is free. Without free memory, rings of idle senders, and rings above
+ * the even share, shrink. See docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -31,18 +31,16 @@ void near_budget_init(struct near_budget *budget, size_t bytes);
 /* Adds more (1 or -1) to the number of peers, unless addr is the port's own. */
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
-/* Stores the advertised size; to be called after each change of the budget. */
+/* Computes the advertised size. Call it after each change of the budget. */
 void near_budget_advertise(struct near_port *port);
 /* Counts an rx ring of its present size. more: 1: opened; -1: closed. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
-/* Balances ring sizes, each NEAR_CHECK_MS: requests shrinks, then a resize. */
+/* Balances ring sizes, each NEAR_CHECK_MS: requests shrinks, then growth. */
 void near_budget_check(struct near_port *port);
 
-/*
- * Resizes a ring at its RESIZE slot, and replies. more: unchecked, of the slot.
- */
+/* Resizes a ring at its RESIZE slot, and replies. more: not checked yet. */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);
 

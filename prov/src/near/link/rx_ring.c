@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Every poll reads the next slot of each active ring. No poll reads idle rings:
- * their need-doorbell flags are set. New senders ring the doorbell, too.
+ * Active and idle rings. Every poll reads the next slot of each active ring. No
+ * poll reads an idle ring: its need-doorbell flag is set, so its sender rings
+ * the doorbell. New senders ring it, too.
  */
 
 #include <errno.h>
@@ -27,7 +28,7 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 	port->active[port->active_count++] = ring;
 }
 
-/* Removes a ring from the active ones; its need-doorbell flag is set. */
+/* Removes a ring from the active ones, after its need-doorbell flag was set. */
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
 {
@@ -58,9 +59,9 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Stores the peer of a claim, by its address there, copied before the check.
- * -EAGAIN: descriptors were requested, the peer is kept until the reply;
- * -EINVAL or -EHOSTUNREACH: reject the claim.
+ * Stores the peer that has taken a claim, by the address in it, copied before
+ * the check. -EAGAIN: its descriptors were requested, and it is kept until the
+ * reply; -EINVAL or -EHOSTUNREACH: the claim must be rejected.
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -82,7 +83,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/* exited after it opened the claim: deliver its messages */
+		/* it has exited since it opened the claim: deliver messages */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}
@@ -106,7 +107,7 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 
 /*
  * Opens the rx ring of an OPEN or CLOSED claim. Returns 0; -EINVAL or
- * -EHOSTUNREACH: reject the claim; others: retry.
+ * -EHOSTUNREACH: the claim must be rejected; other errors: retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -134,7 +135,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->index = index;
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
-	/* near_unmet_closed() does not need it: a close closes this claim */
+	/* not needed now: a sender that closes closes this claim */
 	if (!ring->peer->ask && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
@@ -167,8 +168,9 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim: with -EHOSTUNREACH, refuses it until the sender closes it;
- * else, or if it is closed already, frees the ring.
+ * Rejects a claim. With -EHOSTUNREACH, marks it as rejected, and the sender
+ * keeps the ring until it closes the claim. Otherwise, or if the claim is
+ * closed, frees the ring.
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
@@ -267,8 +269,8 @@ static bool near_claim_dead(uint32_t state)
 }
 
 /*
- * Finds claims of senders killed before they rang. Senders take the first free
- * claim, so these are on the pages in use; later pages have no memory yet.
+ * Finds claims of senders that were killed before they rang the doorbell.
+ * Senders take the first free claim, so these are on pages that have memory.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -296,7 +298,7 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/* before doorbell[]: a bit set in between sets the word again */
+	/* first: a bit of doorbell[] that is set later sets it again */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
@@ -359,12 +361,15 @@ void near_port_sweep(struct near_port *port)
 
 /*
  * Store buffering, twice: this port stores need-doorbell flags and `armed`,
- * executes a membarrier, then loads doorbell and slots.
+ * executes a membarrier, then loads the doorbell and the next slots.
  *
- * - A sender stores a slot, then loads the flag; the membarrier serves both.
- * - near_doorbell_ring() stores bits, then loads `armed`, with its own barrier.
+ * - A sender stores a slot, then loads the flag. The membarrier is the barrier
+ *   of both.
+ * - near_doorbell_ring() stores doorbell bits, then loads `armed`, with a full
+ *   barrier between.
  *
- * After a failure, flags and `armed` stay set: a doorbell and a byte too many.
+ * After a failure, flags and `armed` stay set, which costs a doorbell and a
+ * byte.
  */
 int near_arm(struct near_port *port)
 {

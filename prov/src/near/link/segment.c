@@ -17,9 +17,9 @@
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
- * Maps span bytes, of which the first size are accessible. Starts without
- * access rights: after mlockall(), mmap() would allocate all, mprotect() does
- * not.
+ * Maps span bytes, of which the first size bytes are accessible. The mapping
+ * begins without access rights, because after mlockall() mmap() would allocate
+ * accessible memory; mprotect() does not.
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -59,7 +59,7 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-/* Sets the file's size. Returns -EFBIG at the limit, which raises SIGXFSZ. */
+/* Sets the file's size. -EFBIG at the limit, beyond which SIGXFSZ is raised. */
 static int near_segment_resize(int fd, size_t size)
 {
 	struct rlimit limit;

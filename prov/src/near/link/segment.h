@@ -28,16 +28,16 @@ int near_segment_file(const char *name, size_t size, size_t first);
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory of the file: without it, access to a missing page might kill
- * the process. Returns 0; -ENOMEM: system or control group (link/group.h) has
- * none.
+ * Allocates memory of the file. Otherwise access to a missing page might kill
+ * the process. Returns 0; -ENOMEM: the system or a control group (link/group.h)
+ * has none left.
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
- * Maps a segment's head and stores its number of growing rings. -ENOENT: not of
- * the port with this nonce; -ENOTSUP: other page size. Closes fd after an
- * error.
+ * Maps a segment's head and stores the number of rings that can grow. -ENOENT:
+ * no segment of the port with this nonce; -ENOTSUP: another page size. Closes
+ * fd after an error.
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
@@ -45,7 +45,7 @@ int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
-/* Maps a ring's span; place->size bytes, which have memory, are accessible. */
+/* Maps a ring with its whole span; only place->size bytes are accessible. */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
 /* Makes the first size bytes of a mapped ring accessible. */
 int near_ring_extend(void *ring, size_t size);

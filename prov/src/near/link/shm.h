@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Layout of a port's segment, in which all its senders write: check each value
- * before its use as index, length or pointer. Picture: docs/near/design.md.
+ * Layout of a port's segment. All its senders write to it, so a value must be
+ * checked before it is used as an index, a length or a pointer.
+ * docs/near/design.md has a picture.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -19,8 +20,8 @@
 #define NEAR_SENDERS 4096
 
 /*
- * Kinds of slots. Sender and receiver are those of a large message; the
- * receiver's kinds go through the ring back to the sender.
+ * Kinds of slots. Sender and receiver are the two ends of a large message;
+ * kinds that the receiver sends go through the ring in the other direction.
  */
 enum near_kind {
 	NEAR_KIND_INLINE,	/* a message, with the payload in the slot */
@@ -38,9 +39,10 @@ enum near_kind {
 };
 
 /*
- * Fields of near_slot.word, stored last, by release. Bits 0 to 15: lap number,
- * new if as expected; 4 bits kind, 4 bits flags; length of an inline message;
- * lower half of the remote CQ data.
+ * Positions of the fields of near_slot.word, which is stored last, by release.
+ * Bits 0 to 15 are the lap number, by which the consumer recognizes a new slot.
+ * Kind and flags have 4 bits each; the length is that of an inline message;
+ * data is the lower half of the remote CQ data.
  */
 #define NEAR_WORD_KIND 16
 #define NEAR_WORD_FLAGS 20
@@ -88,7 +90,7 @@ struct near_slot {
 		} coop;
 		struct {
 			/*
-			 * length that did not fit, bytes; 1: ring full; 0:
+			 * length that did not fit; 1: the ring was full; 0:
 			 * receiver's request
 			 */
 			uint32_t more;
@@ -125,16 +127,19 @@ struct near_slot {
 
 static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
-/* Starts each ring; a line per group. The consumer's, but claims and wrote. */
+/*
+ * Control data at the start of each ring; each group of fields is a cache line.
+ * The consumer writes all fields except steps and wrote.
+ */
 struct near_ctl {
-	/* consumed slots, data bytes; loaded when the ring seems full */
+	/* numbers of consumed slots and of consumed data bytes */
 	uint64_t head;
 	uint64_t dhead;
 	uint32_t resize;	/* 1: the producer is requested to resize */
 	uint32_t size;		/* reply to RESIZE: NEAR_SIZE_* */
 	/* last delegated operation that the consumer has started */
 	uint64_t doing;
-	/* 1: idle, ring the doorbell; loaded after each slot */
+	/* 1: the ring is idle, the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* cooperative copy: steps taken by each end, see msg/coop.h */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
@@ -142,7 +147,7 @@ struct near_ctl {
 	/* delegated operations: last finished; first rejected, or 0 */
 	uint64_t done;
 	uint64_t rejected;
-	/* large messages of this ring that wait for a receive; a hint */
+	/* large messages that were announced and wait for a receive: a hint */
 	uint32_t waiting;
 } __attribute__((aligned(NEAR_LINE)));
 
@@ -160,7 +165,10 @@ enum near_claim_state {
 	NEAR_CLAIM_REJECTED,	/* the receiver cannot reply to the sender */
 };
 
-/* near_claim.state, TAKEN: the pid in the upper bits; 0: other namespace. */
+/*
+ * near_claim.state in the state TAKEN: the upper bits are the sender's pid; 0:
+ * the sender is in another pid namespace.
+ */
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
@@ -205,22 +213,23 @@ struct near_segment {
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
 /*
- * near_segment.adv: size class in 8 bits; index of the first ring of one page.
+ * near_segment.adv: size class of new rings in the lower 8 bits; above it the
+ * index from which on rings have one page.
  */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu
 
 /*
- * Returns the system's page size, the unit of mappings, bytes.
- * near_page_assume() sets another for tests.
+ * Returns the system's page size in bytes, the unit in which memory is mapped.
+ * near_page_assume() sets another one for tests.
  */
 size_t near_page_size(void);
 void near_page_assume(size_t bytes);
 
 /*
  * Ring size classes ("tiers"). The first near_segment.growing rings have
- * address space for all; others have one page. The least class fills a page of
- * the system.
+ * address space for the largest class, others always have one page. The least
+ * class fills a page of the system.
  */
 #define NEAR_TIERS 8
 
@@ -247,11 +256,11 @@ struct near_place {
 	uint32_t tier;
 };
 
-/* Computes a ring's place; index < NEAR_SENDERS. False: not of this class. */
+/* Computes a ring's place. False: the ring cannot have this size class. */
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
-/* Returns an upper bound of a port's memory, bytes, with this many senders. */
+/* Returns an upper bound of a port's memory with "senders" senders, bytes. */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */

@@ -56,11 +56,11 @@ static inline uint32_t near_coop_high(uint64_t word)
 	return (uint32_t)(word >> 16 & 0xffff);
 }
 
-/* Begins a round, for the receiver: no step is taken. */
+/* Begins a round, at the receiver: no step is taken. */
 static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
-	/* message passing: the COOP slot publishes both words */
+	/* message passing: the COOP slot publishes both words to the sender */
 	__atomic_store_n(&ctl->steps, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);
 }

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path: near_send() and near_poll(). With a constant sink, its
- * functions are inlined, and a message goes from the ring to its buffer without
- * a call.
+ * The data path: near_send() and near_poll(). If the sink is a constant, its
+ * functions are inlined, so that a message goes from the ring into its buffer
+ * without a call.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -19,7 +19,7 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 /* Continues pending operations. Returns 0 if there was no progress. */
 int near_work(struct near_port *port);
-/* Rings the doorbell if required. Returns 0, the result of the send it ends. */
+/* Rings the doorbell if required. Returns 0, the result of the send. */
 ssize_t near_notify(struct near_peer *peer);
 /* msg/large_tx.c */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
@@ -58,7 +58,7 @@ static near_inline void near_sent(struct near_port *port,
 	near_slot_ahead(port, peer);
 }
 
-/* Prefetches up to 1 KiB of the data ring, for a message like the last one. */
+/* Prefetches up to 1 KiB of the data ring, for a message of this length. */
 static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
@@ -252,7 +252,7 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
-/* Handles a slot. False: the slot remains in the ring. */
+/* Handles a slot of any kind. False: the slot remains in the ring. */
 static near_inline bool near_rx_ring_one(struct near_port *port,
 					 struct near_rx_ring *ring,
 					 const struct near_slot *slot,
@@ -318,7 +318,7 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 	return port->tick_at - 1 - port->polls;
 }
 
-/* Counts polls that near_ring_ready() has replaced, but none with a tick. */
+/* Counts polls that near_ring_ready() has replaced, without the next tick's. */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);

@@ -41,7 +41,10 @@ struct near_tx_op {
 	size_t done;
 	/* id of the receiver's operation, after a CTS */
 	uint64_t answer;
-	/* of a COOP: the receiver's buffer, bytes, round, step size, steps */
+	/*
+	 * The next five fields, after a COOP: address of the receiver's buffer,
+	 * bytes requested, number of the copy, bytes of a step, steps.
+	 */
 	uint64_t there;
 	size_t shared;
 	uint32_t round;
@@ -114,8 +117,9 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
 /*
- * Returns a slot for a control message, as an ACK, past queued operations. May
- * connect to the peer. NULL: no slot is free, or the peer has failed.
+ * Returns a slot for a control message such as an ACK, even while operations
+ * are queued. May connect to the peer. NULL: no slot is free, or the peer has
+ * failed.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -161,11 +165,11 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 /* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/* Ends a cooperative copy, if any, and starts the next of peer->waiting. */
+/* Ends a peer's cooperative copy, if any; starts the next of peer->waiting. */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Reads the next len bytes, up to op->stop. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
-/* Makes the receiver request all in fragments, because a read failed. */
+/* After a failed read: makes the receiver request the message in fragments. */
 void near_rx_pull_failed(struct near_rx_op *op);
 
 /* Handles a CTS, COOP or ACK from the peer. False: the slot is invalid. */
@@ -182,7 +186,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 /* Copies a fragment, the next len bytes, which must not exceed the rest. */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
-/* Frees an operation in no list; calls received() unless that was done. */
+/* Frees an operation that is in no list; calls received() if not done yet. */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
 /* large_coop.c: waits until no peer writes to buffers; near_messages.stop(). */

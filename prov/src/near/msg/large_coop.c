@@ -129,7 +129,7 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 		near_rx_coop_end(op);
 }
 
-/* When the sender works on no step, ends the copy or reads unwritten steps. */
+/* Ends the copy once the sender works on no step; reads steps not written. */
 static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 			      uint32_t wrote)
 {
@@ -163,9 +163,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender stops writing to the buffer, as the application may
- * reuse it after the close. At most a second: a sender that was stopped may
- * write later.
+ * Waits until the sender stops writing to the buffer, because the application
+ * may reuse it after the close. Waits a second at most: a sender that was
+ * stopped by a signal may write later.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

@@ -10,8 +10,8 @@
 #include "near/msg/large.h"
 
 /*
- * True while large messages are copied in both directions; those that wait for
- * a receive do not count.
+ * True while large messages are copied in both directions. Messages that wait
+ * for a receive do not count.
  */
 static bool near_rx_exchange(const struct near_peer *peer)
 {
@@ -28,8 +28,9 @@ static void near_rx_begun(const struct near_peer *peer)
 }
 
 /*
- * True if a cooperative copy is faster. Not for short messages: the request
- * comes too late. Not in an exchange: the sender is busy with reads.
+ * True if a cooperative copy is faster. False for short messages, since the
+ * request would come too late, and in an exchange, since the sender is busy
+ * reading.
  */
 static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
 				size_t len)
@@ -94,9 +95,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Reads len bytes of the sender's memory. Returns 0 or -errno; EPERM, ENOSYS
- * and ESRCH (exited, or only its main thread has) hold for all messages of the
- * peer.
+ * Reads len bytes of the sender's memory. Returns 0 or -errno. EPERM, ENOSYS
+ * and ESRCH hold for all messages of the peer. ESRCH: the process, or its main
+ * thread, has exited.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -118,8 +119,8 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 /*
  * Copies only if no other receive is being copied. The message may end before
  * earlier ones that arrive in fragments: the embedder orders messages of one
- * source that share a buffer. Nothing is sent between the test for a free slot
- * and the ACK.
+ * source that share a buffer. The slot for the ACK stays free, as nothing is
+ * sent before it.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -249,8 +250,8 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 }
 
 /*
- * Ends access to a failed sender's memory. False: not gone yet, near_ops_fail()
- * ends the operation. True: it is freed.
+ * Ends access to a failed sender's memory. True: the operation is freed. False:
+ * the peer is not gone yet, and near_ops_fail() ends the operation.
  */
 static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {

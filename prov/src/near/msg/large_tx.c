@@ -9,7 +9,7 @@
 
 #include "near/msg/large.h"
 
-/* Stores addresses, or a copy (large->copy). -EAGAIN: no memory. */
+/* Stores the buffers' addresses, or a copy of the bytes. -EAGAIN: no memory. */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;
@@ -64,7 +64,7 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/* Returns the length if msg were eager in a larger ring, else 0. */
+/* Returns the length of msg if it would be eager in a larger ring, else 0. */
 static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
@@ -76,7 +76,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/* Allocates all before it writes the slot: nothing may fail after that. */
+/* Allocates slot and operation first: nothing may fail after the slot. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {
@@ -160,7 +160,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/* now, because a receiver that has just sent an ACK polls */
+	/* now: the receiver, which has just sent an ACK, polls */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
