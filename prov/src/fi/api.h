@@ -44,8 +44,8 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
- * Opens a fabric over "core", which the application has opened and the new
- * fabric owns. ops: the new fabric's. Returns 0 or -FI_ENOMEM.
+ * Opens a fabric over "core", which the application has opened and which the
+ * new fabric owns from now on. ops: of the new fabric. Returns 0 or -FI_ENOMEM.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);

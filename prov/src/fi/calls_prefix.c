@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages with FI_MSG_PREFIX. Each skips the prefix and calls
- * the function of the table without prefix; -FI_EINVAL if the first buffer is
- * shorter. Cost: one more call; for several buffers also a copy of their list.
+ * The calls for messages with FI_MSG_PREFIX. Each skips the prefix, and calls
+ * the function for messages without prefix. -FI_EINVAL: the first buffer is
+ * shorter than the prefix. Cost: one more call; for several buffers also a copy
+ * of their list.
  */
 
 #include <rdma/fi_errno.h>
@@ -20,9 +21,9 @@ struct duo_skipped {
 };
 
 /*
- * Copies a list of buffers without the prefix, and without a buffer of only the
- * prefix. No buffers, as in a peek, have no prefix. False: the first buffer is
- * too short.
+ * Copies a list of buffers without the prefix; leaves out a first buffer that
+ * has only the prefix. A call without buffers, such as a peek, has no prefix.
+ * False: the first buffer is too short.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)

@@ -112,7 +112,8 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 
 /*
  * True if endpoints in two network namespaces of a host may have the same
- * address: IP, or unknown. They do not connect across namespaces.
+ * address, as IP addresses may; assumed for unknown formats. Such endpoints do
+ * not connect across namespaces.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -144,9 +145,9 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the local transport supports all device memory that the process uses:
- * all messages to a peer take one path. A core that carries nothing leaves only
- * one.
+ * True if the local transport supports all kinds of device memory that the
+ * process uses, because all messages to a peer take one path. Over a core that
+ * carries nothing, there is only one path.
  */
 static bool duo_domain_may_stage(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -189,7 +190,7 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	domain->device = device;
 }
 
-/* Stores the fields for opened.c. Returns 0 or -FI_ENOMEM. */
+/* Stores the fields that opened.c compares. Returns 0 or -FI_ENOMEM. */
 static int duo_domain_describe(struct duo_domain *domain,
 			       const struct fi_info *info)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Common functions of the entry files. A module has one entry file:
- * entry_duo.c, the fabric's provider name selects the core; entry_hook.c, the
- * application opens the core's fabric; entry_near.c, the core carries nothing.
- * It exports one symbol, so modules in a process share nothing.
+ * Common functions of the entry files. Each module has one: in entry_duo.c, the
+ * fabric's provider name selects the core; in entry_hook.c, the application
+ * opens the core's fabric; in entry_near.c, the core carries nothing. A module
+ * exports one symbol, so two modules in a process share nothing.
  *
  * Cost: once, when libfabric loads the module. No lock.
  */
@@ -44,7 +44,7 @@ void duo_params_load(const struct duo_param *params, size_t count);
 /* duo_param.read of numbers: raises values below 1 to 1. */
 void duo_param_read_positive(const struct duo_param *param);
 
-/* True if libfabric's public structures are those of the build; else warns. */
+/* True if libfabric has the public structures of the build; else warns. */
 bool duo_entry_version_ok(void);
 /* Sets the functions of the provider, and returns the provider. */
 struct fi_provider *duo_entry(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Modules over providers of libfabric: parameters, and the version's check. */
+/* Modules over libfabric's providers: parameters, check of the version. */
 
 #include <string.h>
 
@@ -71,8 +71,9 @@ static const struct duo_param duo_param_table[] = {
 };
 
 /*
- * True if this libfabric is supported. With libfabric's shm it must be that of
- * the build: structures of fi_peer(3) differ between minor versions.
+ * True if the running libfabric is supported. With libfabric's shm it must have
+ * the version of the build, because the structures of fi_peer(3) differ between
+ * minor versions.
  */
 static bool duo_version_ok(void)
 {

@@ -3,10 +3,10 @@
 
 /*
  * The module of the hook. With FI_HOOK=duo, libfabric passes each fabric that
- * is opened to the hook. The application keeps the core's infos, names and
- * addresses, and gets ofi_duo's objects. If near cannot provide what an info
- * promises, its domain and all objects in it are the core's, as passive
- * endpoints and event queues always are. See docs/hook.md.
+ * the application opens to the hook. The application gets the core's infos,
+ * names and addresses, but objects of ofi_duo. If near cannot provide what an
+ * info promises, the domain of that info and all objects in it are the core's.
+ * Passive endpoints and event queues are always the core's. See docs/hook.md.
  */
 
 #include "config.h"
@@ -29,12 +29,12 @@
 static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
-/* True in a call of the core: objects that it opens are not wrapped. */
+/* True while this thread calls the core, whose objects stay unwrapped. */
 static __thread bool duo_hook_inside;
 
 /*
- * Opens a domain of ofi_duo; without a local transport, as for device memory
- * that near cannot copy, a domain of the core.
+ * Opens a domain of ofi_duo. If it has no local transport, for example because
+ * near cannot copy its device memory, opens a domain of the core instead.
  */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
@@ -110,7 +110,7 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * Wraps the core's fabric, which is all of attr; context: its struct
+ * Wraps a fabric. attr has only the core's fabric; context is the core's struct
  * fi_provider. After an error, the application gets the core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Endpoints: the core's part from fi_endpoint() to fi_close(), see local.c. */
+/*
+ * Endpoints, except data transfer: the core's endpoint from fi_endpoint() on,
+ * the local side from fi_enable() on (local.c).
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,8 +116,8 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Opens a hidden CQ for sends or receives without a CQ: both paths need one,
- * but the application may use counters, or one direction only.
+ * Opens a hidden CQ for sends or receives if the application has bound none: it
+ * may use counters, or only one direction, but both paths need CQs.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -296,9 +299,9 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Closes an endpoint. Reads the core's CQ before it frees the receives to which
- * entries refer. While ep->closing is set, no message matches, so the closed
- * endpoint of the core is not called.
+ * Closes an endpoint. Entries in the core's CQ may refer to receives, so the CQ
+ * is read before the receives are freed. While ep->closing is set, no message
+ * is matched, so that no receive is posted to a closed endpoint of the core.
  */
 static int duo_ep_close(struct fid *fid)
 {

@@ -169,8 +169,9 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * Returns the requested stacks of providers, separated by commas, which the
- * caller frees: of the hints, FI_PROVIDER, the fabric in the hints, or the
- * parameter "cores". *named: of one of the first two. NULL: no memory.
+ * caller must free; NULL: no memory. They are from the hints, else from
+ * FI_PROVIDER, else the core of the fabric in the hints, else from the
+ * parameter "cores". *named: they are from the hints or FI_PROVIDER.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -210,7 +211,7 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	if (query->opened.fabric &&
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
-	/* efa ignores the fabric name, and libfabric filters at the end */
+	/* efa ignores the fabric's name; libfabric filters by it later */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
 	return end == tail ? duo_getinfo_direct(query, core, tail) : end;

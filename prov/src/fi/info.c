@@ -32,8 +32,8 @@
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the core's name, "tcp;ofi_rxm" for "tcp;ofi_rxm;ofi_duo", for the
- * caller to free. NULL: no core, or no memory.
+ * Returns the core's name, for example "tcp;ofi_rxm" for "tcp;ofi_rxm;ofi_duo",
+ * which the caller must free. NULL: the name has no core, or no memory.
  */
 char *duo_core_name(const char *prov_name)
 {
@@ -71,9 +71,9 @@ static void duo_info_unprefix(struct fi_info *info)
 }
 
 /*
- * Returns the core's info for one of ofi_duo; NULL: no memory. It lacks
- * ofi_duo's fids, FI_LOCAL_COMM and FI_MULTI_RECV: ofi_duo carries local
- * messages and posts single receives.
+ * Returns the core's info for an info of ofi_duo; NULL: no memory. It lacks
+ * ofi_duo's fids, FI_LOCAL_COMM and FI_MULTI_RECV, because ofi_duo carries
+ * local messages itself and posts single receives.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -161,8 +161,9 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts an info to what ofi_duo supports; without FI_MSG and FI_TAGGED, the
- * core's limits, orders and progress stay. Returns 0; -FI_ENODATA: unusable.
+ * Restricts an info to what ofi_duo supports. Without FI_MSG and FI_TAGGED, the
+ * core's limits, orders and progress stay. Returns 0; -FI_ENODATA: ofi_duo
+ * cannot use the info.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -173,7 +174,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* FI_REMOTE_COMM only if the core has it, unlike over loopback */
+	/* if the core has it: over loopback, no core reaches another host */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -201,8 +202,8 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities of domains that only matter to calls that ofi_duo rejects: it
- * can serve a domain without them.
+ * Capabilities of domains that matter only to applications that make calls
+ * which ofi_duo rejects. So ofi_duo can serve a domain without them.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
@@ -329,7 +330,7 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 			hints->rx_attr->msg_order : 0);
 }
 
-/* True if messages and RMA keep their order, as near or the only path does. */
+/* True if messages and RMA keep their order: by near, or on the only path. */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =
@@ -343,9 +344,9 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Removes orders between messages and RMA, and FI_FENCE, unless requested: they
- * slow or disable the local path. If near keeps them and the hints request no
- * order, they stay, as in other providers.
+ * Removes orders between messages and RMA, and FI_FENCE, unless the hints
+ * request them, because they slow down or disable the local path. They stay if
+ * near keeps them and the hints request no order at all.
  */
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)

@@ -5,9 +5,10 @@
  * An endpoint's local side: fi_enable() opens it, then publishes it in the
  * registry. If a step fails, the core carries all messages.
  *
- * Processes may start at the same time. If space is lacking, or the record's
- * name is in use, a process starts again with the directory's lock alone, after
- * a sweep; always so if duo_transport.alone is set.
+ * Several processes may start at the same time. If space is lacking, or the
+ * record's name is in use, a process starts again: it holds the directory's
+ * lock alone, and sweeps first. If duo_transport.alone is set, each start is
+ * made that way.
  */
 
 #include <errno.h>
@@ -41,8 +42,8 @@ static int duo_local_reserve(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side, with a record unless its address is the transport's
- * name. Undoes all steps after an error.
+ * Opens the local side; writes a record unless the endpoint's address is the
+ * transport's name. After an error, all steps are undone.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
@@ -149,9 +150,9 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side with the directory's lock shared, taken before the
- * domain's; without it if a stopped process holds it. Returns 0 or a negative
- * error.
+ * Opens the local side while it holds the directory's lock together with other
+ * processes. Takes that lock before the domain's; opens without it if a stopped
+ * process holds it. Returns 0 or an error.
  */
 static int duo_local_open_together(struct duo_ep *ep)
 {
@@ -167,7 +168,7 @@ static int duo_local_open_together(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens the local side with the directory's lock alone, after a sweep. */
+/* Opens the local side with the directory's lock held alone, after a sweep. */
 static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
 {
 	int ret, lock;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions, registered with the core, with its key and descriptor. Device
- * memory is prepared for copies (device/device.h). near's region table lists
- * them for RMA of local peers (transport/near/onesided.h). The fid is
- * ofi_duo's, to be bound to its endpoints.
+ * Memory regions. Each is registered with the core, whose key and descriptor it
+ * has. Device memory is prepared for copies (device/device.h). near's region
+ * table lists the region for RMA of local peers (transport/near/onesided.h).
+ * The fid is ofi_duo's, because the region is bound to ofi_duo's endpoints.
  */
 
 #include <stdlib.h>
@@ -49,8 +49,8 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter for remote accesses. Only the core's counts them, so from now
- * on the core carries all accesses to the region.
+ * Binds a counter for remote accesses. Only the core's counter counts these, so
+ * from now on the core must carry all accesses to the region.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)

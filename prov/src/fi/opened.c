@@ -113,9 +113,9 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 }
 
 /*
- * True if an endpoint of this info can be opened in the domain. A core that
- * returns its domain in the info has added capabilities, but FI_HMEM: the local
- * transport was chosen without it.
+ * True if an endpoint of this info can be opened in the domain. If the core's
+ * info contains the domain, the core has added the capabilities. FI_HMEM must
+ * have been requested earlier: the local transport was chosen without it.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)

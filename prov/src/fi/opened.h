@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The open fabrics and domains, for fi_getinfo(): hints and infos may contain
- * fids, which it translates. Cost: a walk through the lists. Lock: a mutex,
- * held without other locks.
+ * The open fabrics and domains. fi_getinfo() translates fids in hints and infos
+ * by them. Cost: a walk through the lists. Lock: a mutex; no other lock is
+ * taken while it is held.
  */
 #ifndef DUO_OPENED_H
 #define DUO_OPENED_H
@@ -36,8 +36,8 @@ bool duo_opened_ours(const struct duo_opened *opened);
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Replaces the core's fids in an info by ofi_duo's, or NULL. False: the info is
- * not of the objects in the hints.
+ * Replaces the core's fids in an info by ofi_duo's, or by NULL if no open
+ * object fits. False: the info does not belong to the objects in the hints.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

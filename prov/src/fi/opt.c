@@ -12,7 +12,7 @@
 
 #define DUO_MIN_MULTI_RECV 64	/* used if the core has no default; bytes */
 
-/* Sets receives' default flags, for the core without FI_MULTI_RECV. */
+/* Sets the default flags of receives. The core does not get FI_MULTI_RECV. */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
 	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
@@ -30,7 +30,7 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 	return ret;
 }
 
-/* FI_SETOPSFLAG. fi_enable() passes transmit flags on: no change after it. */
+/* FI_SETOPSFLAG. Transmit flags can be changed only before fi_enable(). */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
 	uint64_t core_flags = *flags & ~FI_MULTI_RECV;

@@ -33,7 +33,7 @@
 
 #define NEAR_MAGIC 0x7261656eu	/* "near": the first bytes of each address */
 
-/* Address of a port: opaque bytes, compared by memcmp(). */
+/* Address of a port: opaque bytes for embedders, compared by memcmp(). */
 struct near_addr {
 	uint32_t magic;
 	uint32_t layout;
@@ -68,12 +68,12 @@ struct near_msg {
 };
 
 struct near_sink {
-	/* True if the sink has space for an event; else near retries later. */
+	/* True if the sink has space for an event; else near tries again. */
 	bool (*has_space)(void *ctx);
 	/*
-	 * Delivers a message, with a payload valid until the return. -EAGAIN:
-	 * near keeps this and later messages of the sender, and delivers them
-	 * again.
+	 * Delivers a message. The payload is valid until arrived() returns.
+	 * -EAGAIN: near keeps this and all later messages of the sender, and
+	 * delivers them again later.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
@@ -83,7 +83,7 @@ struct near_sink {
 	void (*sent)(void *ctx, void *cookie, int err);
 	/* A peer was created, by near_peer_get() or for a new sender. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
-	/* It failed or closed; its messages and operations have ended. */
+	/* The peer failed or closed; its messages and operations have ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
 	/* The last reference was dropped; near frees the peer now. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
@@ -136,7 +136,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 /* Returns the peer with this address, without a reference; NULL: none. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* Monitors the peer from now on, not only from the first message on. */
+/* Monitors the peer from now on. Otherwise the first message starts that. */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* Starts the fd exchange early if the peer requires one. */
@@ -153,9 +153,10 @@ bool near_peer_rings(const struct near_peer *peer);
 void near_peer_set_user(struct near_peer *peer, void *user);
 
 /*
- * Buffers of a message for near_send_large(), read only during the call if copy
- * is set, else until the end. cookie NULL: no call of sent(). owned: NULL, or
- * memory from malloc() that is the only buffer, which near then frees.
+ * Buffers of a message for near_send_large(). near reads them during the call
+ * if copy is set, else until the operation ends. cookie NULL: sent() is not
+ * called. owned: NULL, or memory from malloc() that is the only buffer, which
+ * near then frees.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -174,64 +175,66 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Receives len bytes of a rendezvous message into iov, which may be shorter
- * (count 0: discard). received() reports the end. -EAGAIN: poll and retry.
+ * Receives a rendezvous message of len bytes into iov, which may be shorter;
+ * count 0: discards it. received() reports the end. -EAGAIN: poll and retry.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * Copies a rendezvous message into one buffer during the call. True: complete,
- * without received(). False: call near_recv() with the same rndv, whose addr
- * may have become 0 to request fragments.
+ * Copies a rendezvous message into one buffer during the call. True: complete;
+ * received() is not called. False: call near_recv() with the same rndv. Its
+ * addr may be 0 then, so that near_recv() requests fragments.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if the CPUs of this thread are oversubscribed by communicating
- * processes. If not, sched_yield() would give the CPU to an unrelated process
- * for milliseconds.
+ * True if the CPUs of this thread are oversubscribed by processes that
+ * communicate with each other. If not, a yield would give the CPU to an
+ * unrelated process for milliseconds.
  *
- * Compares the CPUs in a set with the processes that may run on no others:
- * first for this thread's mask, then for the union with all peers' masks that
- * overlap. pid: of the peers, 0 if unknown, is sorted; others: number of
- * further processes, counted in both. Cost: up to two system calls per process,
- * none if there are CPUs enough.
+ * Compares the number of CPUs in a set with the number of processes that may
+ * run on no others. The set is first this thread's affinity mask, then its
+ * union with all peers' masks that overlap with it. pid: of the peers, 0 if
+ * unknown; the call sorts it. others: number of further processes, which count
+ * in both cases. Cost: up to two system calls per process, none if there are
+ * enough CPUs for all.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
-/* Returns endpoints - known, at least 0. */
+/* Returns the number of endpoints beyond the known ones. */
 static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;
 }
 
 /*
- * near_oversub() for this process and the port's peers. endpoints: number on
- * this host, of which those that are no peers count as one process each; 0:
- * unknown.
+ * near_oversub() for this process and the port's peers. endpoints: number of
+ * endpoints on this host, 0: unknown; each that is no peer counts as one
+ * process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
 /*
- * Sleeping: the descriptor of near_wait_fd() (or -errno) becomes readable,
- * after near_arm() has returned 0, when a slot arrives, a peer fails, or
- * another thread adds work. -EAGAIN: there is work now, so poll.
+ * Sleeping: near_wait_fd() returns a descriptor or -errno. After near_arm() has
+ * returned 0, it becomes readable when a slot arrives, a peer fails, or another
+ * thread adds work. -EAGAIN: there is work now, so poll instead.
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
- * Ends a sleep; each thread calls it before its next near_arm(). True: not
- * armed any more, wake the other threads that sleep on the descriptor. False:
- * still armed for them.
+ * Ends a sleep; each thread must call it before its next near_arm(). True: the
+ * caller must wake the other threads that sleep on the descriptor, which is not
+ * armed any more. False: it is still armed for them.
  */
 bool near_woken(struct near_port *port);
 
 /*
- * Memory regions by key: see rma/table.h. The embedder owns a table, serializes
- * it with its ports, and closes it after them.
+ * Memory regions, found by their keys: see rma/table.h. The embedder owns a
+ * table, serializes its calls with those for the ports that it serves, and
+ * closes it after them.
  */
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
@@ -360,8 +363,8 @@ struct near_rma_event {
 };
 
 /*
- * The embedder's copies of device memory. device: handle from near_rma_bufs or
- * near_region_entry.
+ * The embedder's functions for copies of device memory. device: handle from
+ * near_rma_bufs or near_region_entry.
  */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
@@ -380,16 +383,13 @@ struct near_rma_sink {
 	/* Ends an operation for which near_rma() has returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
-	/*
-	 * Reports a peer's operation with data, or requested by
-	 * near_rma_events().
-	 */
+	/* Reports a peer's operation with data, or by near_rma_events(). */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
 
 /*
- * Enables one-sided operations, once, before near_address(), which then has
- * NEAR_ADDR_RMA. Returns 0 or -ENOMEM.
+ * Enables one-sided operations of a port. Must be called once, before
+ * near_address(), which then sets NEAR_ADDR_RMA. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
@@ -423,14 +423,17 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 /* Returns the size of a type in bytes; 0: no such type. */
 size_t near_type_size(unsigned int type);
 
-/* Returns how many operations on either end's device memory the port began. */
+/* Returns the number of operations on device memory that this port began. */
 uint64_t near_rma_staged(const struct near_port *port);
 
 /* True if operations of this port on the peer's memory are pending. */
 bool near_rma_busy(const struct near_peer *peer);
 /* True if an operation with NEAR_RMA_FENCE would wait. */
 bool near_rma_fenced(const struct near_peer *peer);
-/* Returns 0; -EAGAIN: the peer has not consumed or executed all, so poll. */
+/*
+ * Returns 0 if the peer has consumed all messages and executed all operations
+ * of this port. -EAGAIN: not yet; poll and retry.
+ */
 int near_rma_quiet(struct near_port *port, struct near_peer *peer);
 
 #endif /* NEAR_H */

@@ -114,7 +114,7 @@ DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
-/* Appends a DUO_RX_POSTED entry, after duo_match_plain() has returned true. */
+/* Appends rx, which must be DUO_RX_POSTED, if duo_match_plain() is true. */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {

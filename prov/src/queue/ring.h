@@ -47,7 +47,7 @@ struct duo_err_list {
 	bool overrun;	/* an entry was lost because there was no memory */
 };
 
-/* The array of fi_cq_read(3), from its first free entry on. */
+/* The rest of the array that the application has passed to fi_cq_read(3). */
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */
@@ -128,7 +128,9 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 	return ring->head == ring->tail;
 }
 
-/* Makes an empty ring start at slot 0, in the cache; no errors allowed. */
+/*
+ * Makes an empty ring, without errors, start at slot 0, which is in the cache.
+ */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
 	ring->head = 0;
@@ -150,7 +152,7 @@ static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 	ring->limit = gated ? 0 : ring->size;
 }
 
-/* Returns the next slot, which counts as written. The ring must not be full. */
+/* Returns the next slot and counts it as written. The ring must not be full. */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
 	return &ring->slot[ring->tail++ & (ring->size - 1)];
@@ -166,7 +168,7 @@ static inline void duo_ring_put(struct duo_ring *ring,
 	slot->src = src;
 }
 
-/* Adds an entry, even to a gated ring. -FI_ENOMEM: full and cannot grow. */
+/* Adds an entry, even to a gated ring. -FI_ENOMEM: full, and cannot grow. */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
@@ -212,7 +214,7 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/* Returns the number of entries before the first error, or in the ring. */
+/* Returns the number of entries before the first error, or of all entries. */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {

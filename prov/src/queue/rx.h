@@ -40,7 +40,7 @@ enum duo_rx_kind {
 	DUO_KIND_COUNT
 };
 
-/* Whether success writes a completion, and which memory the buffers are in. */
+/* Whether success writes a completion, and in which memory buffers may be. */
 enum duo_rx_wanted {
 	DUO_RX_UNWANTED,	/* no completion */
 	DUO_RX_WANTED,
@@ -74,7 +74,7 @@ struct duo_rx_buffers {
 };
 
 struct duo_rx {
-	/* first: core_ctx is the core's; others: not on the core */
+	/* first: the core writes to core_ctx, others only without it */
 	union {
 		struct fi_context2 core_ctx;
 		/*
@@ -106,7 +106,7 @@ struct duo_rx {
 		};
 	};
 	union {
-		/* in the queue or list of the state */
+		/* in the queue or list that belongs to the state */
 		TAILQ_ENTRY(duo_rx) link;
 		SLIST_ENTRY(duo_rx) free_link;
 	};
@@ -211,7 +211,10 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* Returns duo_rx.what: posted, one buffer, with completion, not on the core. */
+/*
+ * Returns the value of duo_rx.what for a posted receive with one buffer and a
+ * completion that is not on the core.
+ */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
 	uint64_t what = 0;

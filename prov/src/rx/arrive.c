@@ -78,9 +78,9 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Puts the messages before those already unresolved, which arrived later. No
- * receive matched them, but one that names their source may have been posted
- * since.
+ * Puts the messages before those that are unresolved already, which arrived
+ * later. A receive that names their source may have been posted after they
+ * arrived.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {

@@ -18,9 +18,9 @@
 #include "rx/multi.h"
 
 /*
- * Removes the first posted receive that matches from the queue and returns it;
- * NULL: none. Recalls it from the core first, and leaves out those that the
- * core has matched.
+ * Removes the first posted receive that matches from its queue, and returns it;
+ * NULL: none. Recalls it from the core if necessary, and leaves out receives
+ * that the core has matched.
  */
 struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				     fi_addr_t addr, uint64_t tag, size_t size);
@@ -54,7 +54,7 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the list of its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
-/* Resolves sources of held messages, and receives or queues each. */
+/* Looks up sources of unresolved messages, then receives or queues these. */
 void duo_arrival_resolve(struct duo_ep *ep);
 /* Makes unexpected messages unresolved if their source has an fi_addr now. */
 void duo_arrival_identify(struct duo_ep *ep);
@@ -69,8 +69,8 @@ void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /*
  * Completes a receive over the local transport. src: ofi_duo's fi_addr of the
- * sender. Takes registers: a copy of a struct would wait for the stores that
- * just filled it.
+ * sender. The completion is passed in registers: a copy of a struct would wait
+ * for the stores that just filled it.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -108,8 +108,9 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 }
 
 /*
- * Cuts rx to a message of len bytes. Returns the new remainder; NULL: closes
- * the buffer, as the remaining space is too small or no entry is free.
+ * Cuts rx to a message of len bytes. Returns the new remainder. Returns NULL,
+ * and closes the buffer, if the remaining space is too small or no entry is
+ * free.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -174,7 +175,10 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 	return duo_want_overlap(&wants[0], &wants[1]);
 }
 
-/* True if the core may have messages for it: keep later receives here. */
+/*
+ * True if the core may have messages for the buffer. Then later receives must
+ * not be on the core.
+ */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
 	const struct duo_want want = duo_rx_want(owner);
@@ -218,9 +222,9 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message, which came while the core had the buffer,
- * matches the remainder rx. It must go first, but a callback of the local
- * transport cannot start it.
+ * True if an unexpected message matches the remainder rx: it arrived while the
+ * core had the buffer, and comes first. The caller may be a callback of the
+ * local transport, so it is not started here.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -254,10 +258,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (rest)
 		duo_multi_post_rest(rx, rest);
-	/*
-	 * before duo_multi_post_rest(), which may close the buffer, and
-	 * duo_multi_done(), which may release the owner
-	 */
+	/* read first: calls below may close the buffer, release its owner */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
 	/* post the receives that the buffer had blocked */

@@ -2,19 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_MULTI_RECV. A buffer has an owner entry, in no queue, and sub-receives,
- * each for one message. The posted one, the remainder, has all unused space: a
- * message cuts it to its size, and the space behind becomes the next remainder
- * at the same place of the queue. So all rules for receives hold, and the core
- * never gets FI_MULTI_RECV.
+ * FI_MULTI_RECV. A buffer has an owner entry, which is in no queue, and
+ * sub-receives, each for one message. The posted one, the remainder, has all
+ * unused space. A message that matches it cuts it to its size; the space behind
+ * the message becomes the next remainder, at the same place of the queue. So
+ * all rules for receives hold, and the core never gets FI_MULTI_RECV.
  *
- * A local message's size is known when it matches, so the next remainder is
- * posted first. The core reports the size after the reception; until then no
- * other message can match.
+ * The size of a local message is known when it matches, so the next remainder
+ * is posted before the message is received. The core reports the size only at
+ * the end: until then no message can match.
  *
- * The last sub-receive that ends releases the buffer. Lock: the domain's.
- * Order: docs/matching.md. Cost: two entries for a buffer, and one for each
- * message.
+ * The last sub-receive that ends releases the buffer. Lock: the domain's. Order
+ * of buffers and receives: docs/matching.md. Cost: two entries for a buffer,
+ * and one for each message.
  */
 #ifndef DUO_MULTI_H
 #define DUO_MULTI_H
@@ -26,15 +26,15 @@ struct duo_recv;
 /* multi_post.c: calls of the application */
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /*
- * Cancel a buffer: with a posted remainder, or by the application's context.
- * Return as fi_cancel(3).
+ * Cancel a buffer that has a posted remainder, or one that has the
+ * application's context. Return as fi_cancel(3).
  */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /* Posts the remainders in ep->multi.ready; not in a transport's callback. */
 void duo_multi_resume(struct duo_ep *ep);
 
-/* multi.c: true if an earlier buffer or receive keeps rx off the core. */
+/* multi.c: true if an earlier buffer or receive must keep rx off the core. */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
  * Removes a remainder from the queue for a local message, and posts the next
@@ -54,7 +54,7 @@ void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
 /* Ends a sub-receive after its error. The last releases the buffer. */
 void duo_multi_end(struct duo_rx *rx);
-/* Ends a buffer after its remainder failed: duo_multi_close(), _end(). */
+/* Ends a buffer after its remainder has failed: closes it, ends rx. */
 void duo_multi_abort(struct duo_rx *rx);
 
 /* Used by both files. True if "left" bytes are enough for a further message. */
@@ -67,8 +67,8 @@ void duo_multi_close(struct duo_rx *owner);
 /* Reports and frees a closed or canceled buffer without sub-receives. */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts the remainder rx to the core, which had the previous one, and so has
- * all receives before rx. Ends the buffer if the core rejects rx.
+ * Posts the remainder rx to the core, which had the previous one and so all
+ * receives that precede rx. Ends the buffer if the core rejects rx.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

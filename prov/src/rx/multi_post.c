@@ -11,10 +11,10 @@
 #include "rx/recv.h"
 
 /*
- * Starts to receive an unexpected message into the remainder rx, in no queue.
- * Returns 0: rx is the next remainder; 1: no space is left, the message has
- * rx's reference to the buffer, and the caller releases rx; -FI_ENOMEM or
- * -FI_EAGAIN without change.
+ * Starts to receive an unexpected message into the remainder rx, which must be
+ * in no queue. Returns 0: rx is the next remainder; 1: no space is left, the
+ * message has taken rx's reference to the buffer, and the caller must release
+ * rx; -FI_ENOMEM or -FI_EAGAIN without change.
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
@@ -128,9 +128,9 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * Ends a buffer whose remainder was not posted: frees it and returns ret, or,
- * if a message was started, returns 0 and leaves the release to the last
- * message.
+ * Ends a buffer whose remainder could not be posted. If no message has been
+ * started, frees it and returns ret. Otherwise returns 0, and the last message
+ * releases the buffer.
  */
 static ssize_t duo_multi_not_posted(struct duo_rx *owner, bool started, int ret)
 {

@@ -58,7 +58,8 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Passes a peek or a claim to the core, which replies in its CQ. A claim has
- * source and tag, because tcp compares them. Returns 0 or the core's error.
+ * source and tag, because tcp compares them with those of the message. Returns
+ * 0 or the core's error.
  */
 static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
 			    const struct duo_recv *recv)
@@ -135,7 +136,7 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 	return 0;
 }
 
-/* Receives or discards what a peek with this context has claimed. */
+/* Receives or discards the message that a peek with this context claimed. */
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;

@@ -82,7 +82,9 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* Queues rx as blocked if an earlier multi-receive buffer requires it. */
+/*
+ * Queues rx as blocked and returns true, if a multi-receive buffer blocks it.
+ */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -96,9 +98,9 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 }
 
 /*
- * Ends rx with FI_ECONNRESET, as no path can deliver: the core carries nothing
- * and the source is not local, or its process has exited (duo_map_dead()).
- * Returns 0.
+ * Ends rx with FI_ECONNRESET, because no path can deliver a message: the core
+ * carries nothing and the source is not local, or its process has exited
+ * (duo_map_dead()). Returns 0.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -154,7 +156,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Posts rx to ofi_duo's queue, and to the core as "when" requires. due: the
- * next poll may do that. Returns 0 or an error.
+ * core need not get it before the next poll. Returns 0 or an error.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -197,7 +199,7 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/* Receives a matching unexpected message, or posts. Returns 0 or an error. */
+/* Receives a matching unexpected message or posts rx. Returns 0 or an error. */
 static ssize_t duo_recv_search(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -284,10 +286,10 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 }
 
 /*
- * True if the call is valid, no message waits, and the core need not get the
- * receive now. A core that matches only in polls may get it then, unless a
- * multi-receive buffer is open, deferred receives are not due, or a process has
- * failed.
+ * True if the call is valid, no message waits for a receive, and the core need
+ * not get the receive in this call. A core that matches only in polls may get
+ * it at its next poll, unless a multi-receive buffer is open, deferred receives
+ * are not due, or a process has failed.
  */
 DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       enum duo_recv_when when)
@@ -302,7 +304,7 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 		!ep->multi.open && !ep->rx.dead);
 }
 
-/* Receives into one buffer; inlined, to store arguments from registers. */
+/* Receives into one buffer. Inlined, to store the arguments from registers. */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
 				struct duo_want want, void *context)

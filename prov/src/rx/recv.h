@@ -79,9 +79,9 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * The fast path: posts a receive that only local messages match. True: the lock
- * is held, call duo_recv_end(). False: nothing done, call duo_recv() or
- * duo_trecv().
+ * The fast path: posts a receive that only local messages can match. True: the
+ * caller must call duo_recv_end(), which releases the lock. False: nothing was
+ * done; call duo_recv() or duo_trecv().
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
@@ -114,10 +114,10 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
  * 0, or an error after the release of rx.
  */
 int duo_recv_place(struct duo_rx *rx);
-/* Fills in rx except source and tag; before: duo_recv_reserve(). */
+/* Fills in rx except source and tag, after duo_recv_reserve() returned true. */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
-/* Makes entries free for a receive and its buffers. False: no memory. */
+/* Reserves entries for a receive and its buffers. False: no memory. */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);

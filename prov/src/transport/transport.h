@@ -38,7 +38,7 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/* Limits, of which fi_getinfo returns the smaller of these and the core's. */
+/* Limits. fi_getinfo returns the smaller of a limit here and the core's. */
 struct duo_transport_limits {
 	size_t inject_size;	/* bytes of an injected message */
 	size_t iov_limit;
@@ -50,17 +50,21 @@ struct duo_transport {
 	/* value of FI_OFI_DUO_LOCAL */
 	const char *name;
 	struct duo_transport_limits limits;
-	/* Resources of an endpoint's local side, for a warning. */
+	/* Resources that an endpoint's local side requires, for a warning. */
 	const char *takes;
 	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
-	/* A user's endpoints start one after another: each tests for space. */
+	/*
+	 * A user's endpoints must start one after another, because each tests
+	 * for free space before it takes the space.
+	 */
 	bool alone;
 	/* Carries messages in device memory, see device/device.h. */
 	bool device;
 	/*
-	 * Open the objects at path_*[FI_DUO_LOCAL]; NULL: none. fabric_open()
-	 * and domain_open() log before an error; then the core carries all.
+	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: it has
+	 * none. fabric_open() and domain_open() log a warning before they
+	 * return an error; then the core carries all messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
@@ -76,13 +80,15 @@ struct duo_transport {
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
 	 * True if this process and the endpoint's peers oversubscribe this
-	 * thread's CPUs. endpoints: records on this host, also of others.
+	 * thread's CPUs. endpoints: records on this host, including those of
+	 * processes that are no peers.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * Sleeping, see cq/wait.c: after arm() has returned 0, an arrival makes
-	 * the waiter readable; -FI_EAGAIN: poll. woken() ends a sleep; true:
-	 * wake the other threads, which must arm again. NULL: cannot wake.
+	 * Sleeping, see cq/wait.c. After arm() has returned 0, an arrival makes
+	 * the waiter readable. -FI_EAGAIN: poll instead. woken() ends a sleep;
+	 * true: the caller must wake the other threads, which must arm again.
+	 * NULL: the transport cannot wake threads.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	bool (*woken)(struct duo_ep *ep);
@@ -90,24 +96,25 @@ struct duo_transport {
 	void (*drain)(struct duo_ep *ep);
 	/* Closes the local side, also if it was opened in part. */
 	void (*close)(struct duo_ep *ep);
-	/* Receives an unexpected message. -FI_ENOMEM, -FI_EAGAIN: no change. */
+	/* Receives an unexpected message. Errors change nothing. */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * Returns the peer index of a record's name, always the same;
-	 * FI_ADDR_NOTAVAIL: not reachable, for *reason. An index with *reason
-	 * not FI_DUO_OK: the peer may send, but the core carries sends to it.
-	 * addr: for logs.
+	 * Returns the peer index for the name in a record, the same at each
+	 * call. FI_ADDR_NOTAVAIL: not reachable, for *reason. If *reason is not
+	 * FI_DUO_OK although there is an index, the peer may send over this
+	 * transport, but the core carries sends to it. addr: for log messages.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/* True if the peer's process certainly exists. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
-	/* Monitors a peer: its failure ends receives from it. NULL: cannot. */
+	/* Monitors a peer: its failure ends receives from it. NULL: no. */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t local);
 	/*
-	 * Remove what failed processes left: files of a record's name; files
-	 * without a record, in the registry's directory (dir), or of a pid
-	 * namespace (inode pid_ns). NULL: nothing is left.
+	 * Remove what failed processes have left. reap(): files of the name in
+	 * a record. sweep(): files without a record, in the registry's
+	 * directory dir, or of the pid namespace with inode pid_ns. NULL:
+	 * nothing is left.
 	 */
 	void (*reap)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);

@@ -89,8 +89,8 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the descriptors; an array of NULL if the application has none,
- * because efa reads one for each buffer.
+ * Returns the descriptors. If the application has passed none, returns an array
+ * of NULL, because efa reads one for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -289,7 +289,10 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 			      flags);
 }
 
-/* Injects an atomic; the core has no flag of fi_atomicmsg() for that. */
+/*
+ * Injects an atomic. The core's call must be an inject call, too, since
+ * fi_atomicmsg() has no flag that suppresses the completion.
+ */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,
 				 uint64_t key, enum fi_datatype datatype,

@@ -19,7 +19,7 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest)
 	return ret ? ret : ep->tx.core ? DUO_TO_CORE : -FI_EINVAL;
 }
 
-/* Warns once that later messages do not wait for operations of the core. */
+/* Warns, once, that later messages do not wait for operations of the core. */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
 {
@@ -51,8 +51,8 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
- * True if near can execute the operation. A CPU must then execute the core's
- * atomics, too, so that both are atomic to each other.
+ * True if near can execute the operation. For an atomic, a CPU must also
+ * execute the core's atomics, so that both are atomic to each other.
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
@@ -85,7 +85,9 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/* Returns near's flags. The ring keeps the order of atomics. */
+/*
+ * Returns near's flags for an operation. The ring keeps the order of atomics.
+ */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {
@@ -102,16 +104,16 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 }
 
 /*
- * Decides about an operation that near has rejected with "ret". Returns
- * -FI_EAGAIN while the core could overtake near's operations, or the peer may
- * have failed; else DUO_TO_CORE.
+ * Decides about an operation that near has rejected with ret. Returns
+ * -FI_EAGAIN while near has operations in flight that the core could overtake,
+ * or while the peer may have failed; else DUO_TO_CORE.
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t number,
 				 const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[number];
 
-	/* no ring to the peer: the core carries all operations, as sends */
+	/* no ring to the peer: the core must carry all operations */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_use_core(ep, number);
@@ -123,8 +125,8 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t number,
 }
 
 /*
- * True for errors that a completion reports: invalid local memory, and a
- * rejection by the target without a core to try next.
+ * True if a completion reports the error: for invalid local memory, and for a
+ * rejection by the target if there is no core to try next.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -134,7 +136,7 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 		 ret == -FI_EINVAL));
 }
 
-/* For a core that carries nothing: returns near's error for op, or 0. */
+/* For a core that carries nothing: returns an error if near lacks op, or 0. */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)
 {
@@ -146,8 +148,9 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 }
 
 /*
- * Replaces descriptors of device memory by near's view, in device[]. False: no
- * buffer is device memory, and bufs->device is NULL.
+ * Replaces the descriptors of device memory by near's handles, stored in
+ * device[]. If no buffer is device memory, returns false, and sets bufs->device
+ * to NULL.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -179,7 +182,7 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 	return near_rma(ep->near->port, peer, &op);
 }
 
-/* Passes op to near. Returns as near_rma(); -FI_EOPNOTSUPP: device atomics. */
+/* Passes op to near. Returns as near_rma(), or -FI_EOPNOTSUPP. */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)
 {

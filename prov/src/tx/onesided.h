@@ -25,7 +25,7 @@
 
 /* Result of functions below, after which the caller must call the core. */
 #define DUO_TO_CORE 1
-/* near_rma_args.verb for several remote buffers: only the core has these. */
+/* near_rma_args.verb for several remote buffers, which near has not. */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
@@ -72,7 +72,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/* Call it after the core's call, which returned ret: counts it. Returns ret. */
+/* Must be called after the core's call returned ret. Counts it, returns ret. */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {
@@ -86,8 +86,9 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the flags of a call without such an argument, for a core's call with
- * one. Leaves out FI_INJECT above the inject size, which the core would reject.
+ * Returns the flags for a call without a flags argument that becomes a call of
+ * the core with one. Leaves out FI_INJECT above the inject size, because the
+ * core would return an error.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

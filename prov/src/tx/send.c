@@ -14,7 +14,7 @@
 #include "obj/ep.h"
 #include "tx/send.h"
 
-/* Chooses the path anew, with the lock held; still held on return if local. */
+/* Chooses the path anew, with the lock held. Keeps it if the path is local. */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
 {
@@ -31,8 +31,9 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path. If local, takes the domain's lock and reads the route
- * again, which another thread may have changed. Returns 0 or duo_route_error().
+ * Chooses the path. If it is local, takes the domain's lock and reads the route
+ * again, because another thread may have changed it. Returns 0 or
+ * duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -51,7 +52,7 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/* Adds len without a locked instruction: races may lose an addend. */
+/* Adds len without a locked instruction: a concurrent addition may get lost. */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,

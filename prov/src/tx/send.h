@@ -18,7 +18,7 @@
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
 
-/* Call it after each operation over the core. Takes no lock. */
+/* Must be called after each operation over the core. Takes no lock. */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
 	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
@@ -56,7 +56,7 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 	return duo_route_state(word) == DUO_ROUTE_LOCAL ? word : 0;
 }
 
-/* Writes a message to the ring, a completion to the CQ. NULL: neither. */
+/* Writes a message to the ring and its completion to the CQ. NULL: no space. */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
 {
@@ -85,7 +85,8 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 
 /*
  * The fast path: writes a small message to a near peer's ring. Returns the
- * peer: call duo_send_end(). NULL: nothing was done, call duo_send_one().
+ * peer, after which the caller must call duo_send_end(). NULL: nothing was
+ * done; call duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,

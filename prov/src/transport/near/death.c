@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Failure of a peer. duo_near_peer_down() comes after all its complete
- * messages, and the end of its operations. Ends receives that name it, and
- * drops unexpected messages that were in its memory.
+ * Failure of a peer. When near calls duo_near_peer_down(), it has delivered all
+ * complete messages of the peer, and ended its operations. This file ends
+ * receives that name the peer, and drops unexpected messages that were in its
+ * memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -86,7 +87,9 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
-		/* before the routes, which give the source, are removed */
+		/*
+		 * before the peer's routes, which give the source, are removed
+		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);

@@ -92,7 +92,7 @@ static int duo_near_open(struct duo_ep *ep)
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
-	/* other processes may have the address, the core's name, already */
+	/* other processes may have the port's address already, and connect */
 	if (ep->core.peer_names) {
 		near_listen(ep->near->port, -1);
 		ep->near_named = ep->near;
@@ -101,7 +101,7 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/* Make the port of the provider near visible to calls and polls, or not. */
+/* Show the provider near's port to calls and polls, or hide it. */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -187,8 +187,8 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns peer indexes in turn, so that a send to one just
- * freed finds no peer, not another.
+ * near_sink.peer_up(): assigns peer indexes in turn. A send to an index that
+ * was just freed should find no peer, not another one.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -221,9 +221,9 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 }
 
 /*
- * True if messages and RMA to this peer keep the requested order, if any: near
- * executes both, as this endpoint has no RMA, or the peer has a region table.
- * The core's RMA would not wait for near's messages.
+ * True if messages and RMA to this peer keep the requested order, if any. It
+ * does if this endpoint has no RMA, or if the peer has a region table.
+ * Otherwise the core executes the RMA, which does not wait for near's messages.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -283,7 +283,7 @@ static void duo_near_monitor(struct duo_ep *ep, fi_addr_t local)
 	if (!peer)
 		return;
 	near_peer_monitor(ep->near->port, peer);
-	/* all its messages come over near: confirmed before the first */
+	/* all its messages come over near, so it is a confirmed source */
 	if (ep->core.carries_nothing)
 		ep->confirmed[local / 64] |= 1ULL << local % 64;
 }

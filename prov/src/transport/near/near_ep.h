@@ -20,9 +20,9 @@
 #define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
 
 /*
- * In the provider near the core's addresses are near's: the port, opened with
- * the endpoint, is in near_named until fi_enable copies it to ep->near; no
- * thread polls it before.
+ * In the provider near, the core's addresses are near's. So the port is opened
+ * with the endpoint and stored in ep->near_named. fi_enable copies it to
+ * ep->near; no thread polls the port before.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
@@ -73,7 +73,7 @@ static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 	return addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : addr;
 }
 
-/* Returns a peer's index, near_peer.user - 1; FI_ADDR_NOTAVAIL: none free. */
+/* Returns a peer's index (near_peer.user - 1); FI_ADDR_NOTAVAIL: none. */
 static near_inline fi_addr_t duo_near_number(const struct near_peer *peer)
 {
 	return (fi_addr_t) (uintptr_t) peer->user - 1;

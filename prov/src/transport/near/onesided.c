@@ -61,7 +61,7 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
-/* An event costs the peer a slot: requests only what a counter counts. */
+/* Requests only events that a counter counts: each costs the peer a slot. */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -71,8 +71,8 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns the bits of duo_near.small: verbs for which order and default flags
- * permit the fast path, which tests neither.
+ * Returns the bits of duo_near.small: a verb has its bit if order and default
+ * flags permit the fast path, which tests neither.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

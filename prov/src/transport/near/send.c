@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends over near: complete in the ring; those that do not fit, or with
- * FI_DELIVERY_COMPLETE, when the peer has received them.
+ * Sends over near. If a message fits into the peer's ring, the send completes
+ * when the message is there. Otherwise, or with FI_DELIVERY_COMPLETE, it
+ * completes when the peer has received the message.
  */
 
 #include <rdma/fi_errno.h>
@@ -74,13 +75,14 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles an error of a send: -FI_EINVAL, or any if the core carries nothing,
- * is returned; else -FI_EAGAIN, so that the application retries:
+ * Handles an error of a send. Returns it if it is -FI_EINVAL, or if the core
+ * carries nothing. Otherwise returns -FI_EAGAIN, so that the application
+ * retries:
  *
- * - A peer that cannot be connected: the core carries the retry, unless near
+ * - If the peer cannot be connected, the core carries the retry, unless near
  *   still waits for a reply.
- * - A failed peer: the next poll removes its routes, and the address is looked
- *   up again.
+ * - If the peer has failed, the next poll removes its routes, and the address
+ *   is looked up again.
  */
 static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t number,
 				    int ret)
@@ -140,8 +142,8 @@ duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends through the ring; several buffers by a copy on the stack. NEAR_LARGE:
- * call duo_near_large().
+ * Sends a message through the ring; copies several buffers to the stack first.
+ * NEAR_LARGE: the caller must call duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t number)
@@ -159,7 +161,10 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 	return near_send(near->port, near->peer[number], &msg);
 }
 
-/* Sends host memory. owned: as in duo_near_large(), freed after errors, too. */
+/*
+ * Sends a message in host memory. owned: as in duo_near_large(), but freed
+ * after errors, too.
+ */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
 				  fi_addr_t number, void *owned)
@@ -176,7 +181,7 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 	return ret ? duo_near_send_failed(near, number, ret) : 0;
 }
 
-/* Sends device memory by a copy in host memory, on the stack if it is short. */
+/* Sends device memory, by a copy in host memory or, if short, on the stack. */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
 					  fi_addr_t number)
@@ -206,8 +211,8 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 }
 
 /*
- * Sends any message, with FI_FENCE after all operations to the peer, which is
- * NULL if near has freed it since the look-up of its index.
+ * Sends any message. With FI_FENCE, it waits for all operations to the peer.
+ * The peer is NULL if near has freed it since the caller looked up its index.
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,

@@ -68,7 +68,7 @@ static void duo_near_begin(struct duo_rx *rx)
 		TAILQ_INSERT_TAIL(&rx->ep->near->subs, rx, link);
 }
 
-/* Ends a receive; a sub-receive waits for those before it of its peer. */
+/* Ends a receive. A sub-receive completes after earlier ones of its peer. */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
 	struct duo_rx_list *subs = &rx->ep->near->subs;
@@ -110,8 +110,9 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /*
- * Receives a rendezvous message; for device memory into host memory first,
- * stored in *bounce. Returns 0: duo_near_received() follows; -FI_EAGAIN.
+ * Receives a rendezvous message. For device memory, receives into host memory
+ * first, stored in *bounce. Returns 0: duo_near_received() reports the end; or
+ * -FI_EAGAIN.
  */
 static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 			    const struct near_rndv *rndv,
@@ -141,9 +142,9 @@ static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 }
 
 /*
- * Queues an unexpected (hold: unresolved) message with a copy of its payload.
- * Without memory it stays in the ring; when that is full, sends return
- * -FI_EAGAIN.
+ * Queues a message as unexpected, or as unresolved (hold), with a copy of its
+ * payload. Without memory the message stays in the ring; once that is full,
+ * sends return -FI_EAGAIN.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -178,8 +179,9 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers to a matching receive: a rendezvous, a truncated message, several
- * buffers, or no completion.
+ * Delivers a message to a matching receive on the slow path: a rendezvous, a
+ * message that must be truncated, or a receive with several buffers or without
+ * completion.
  */
 static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
@@ -221,9 +223,9 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, number);
 	/*
-	 * Unresolved messages are matched first, also one from a source that
-	 * may be in the AV. While fi_close runs, which may fail, none is
-	 * matched.
+	 * Unresolved messages are matched before this one. If its source may be
+	 * in the AV, it is unresolved, too. No message is matched while
+	 * fi_close runs, because fi_close may fail.
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of received messages, inlined into polls: one that fits into the
- * one buffer of the first posted receive goes there from the ring, and its
- * completion to the reader. Needs the domain's lock. Cost: 100 instructions for
- * 8 bytes.
+ * Fast path of received messages, inlined into polls: if a message fits into
+ * the one buffer of the first posted receive, copies it there from the ring,
+ * and writes the completion for the reader. Needs the domain's lock. Cost: 100
+ * instructions for 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -33,7 +33,7 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/* Copies the payload into rx. False: a rendezvous that cannot be copied now. */
+/* Copies the payload into rx. False: a rendezvous message, not copied now. */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
@@ -89,8 +89,9 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive and its source's fi_addr, if it matches, has
- * one large enough buffer and a completion, and is not on the core; else NULL.
+ * Returns the first posted receive, with its source's fi_addr in *addr. NULL
+ * unless it matches, has one buffer that is large enough and a completion, and
+ * is not on the core.
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
