@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors: inserts into the core's AVs (av_core.c) and the maps of
- * local sides (map.c). The core's AVs are of type FI_AV_TABLE; with FI_AV_MAP a
- * fi_addr is opaque anyway.
+ * Address vectors: inserts and removes addresses in the core's AVs (av_core.c)
+ * and in the maps of local sides (map.c). The core's AVs are of type
+ * FI_AV_TABLE; to an application with FI_AV_MAP a fi_addr is opaque.
  */
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_REMOVE(ep, av_link);
 }
 
-/* Returns addr, or a new array *own to be freed; NULL: no memory. */
+/* Returns addr or a new array *own, to be freed; NULL: no memory. */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
 {

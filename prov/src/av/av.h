@@ -2,14 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors, and which addresses are local. av.c has the application's
- * calls, av_core.c the core's AVs, map.h an endpoint's local addresses, route.h
- * the choice of a path. Rules: docs/address-vectors.md.
+ * Address vectors, and which of their addresses are local. av.c has the
+ * application's calls, av_core.c the core's AVs, map.h the local addresses of
+ * an endpoint, route.h the choice of a path. docs/address-vectors.md has the
+ * rules.
  *
- * Cost: one load per send (route.h); a registry lookup per inserted address.
- * Memory per fi_addr: 16 bytes and its address, 12 bytes per endpoint, 13 more
- * and 32 KiB in all per local side. Lock: the application's calls take the
- * domain's, others need it held; senders read route words without it.
+ * Cost: one load for each send (route.h), and a lookup in the registry for each
+ * inserted address. Memory for each fi_addr: 16 bytes and its address; 12 bytes
+ * for each endpoint, or 25 with a local side, which takes 32 KiB as well. Lock:
+ * the application's calls take the domain's, all others need it held. Senders
+ * read the route words without it.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -27,8 +29,8 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 
 /*
- * All below need the domain's lock. duo_av_add_ep() adds an endpoint with
- * record and map, and looks up all addresses.
+ * All functions below need the domain's lock. duo_av_add_ep() adds an endpoint
+ * that has a record and a map, and looks up all addresses.
  */
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
@@ -39,15 +41,15 @@ int duo_core_av_open(struct duo_av *av, void *context);
 int duo_core_av_close(struct duo_core_av *core);
 /* Binds the lead to the endpoint if unused, else a new AV of the core. */
 int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
-/* Inserts all addresses into ep's AV of the core, at the core's fi_enable(). */
+/* Inserts all addresses into ep's AV of the core, when ep is enabled. */
 int duo_core_av_fill(struct duo_ep *ep);
 /* After the close of the core's endpoint. */
 void duo_core_av_unbind(struct duo_ep *ep);
 /*
- * Inserts addresses that the lead has accepted into the core's other AVs.
- * addr[]: in: the lead's fi_addr, out: ofi_duo's. bytes: the addresses, or
- * NULL. A rejected address is removed from all; err[i] gets the error, unless
- * err is NULL. Returns the number rejected.
+ * Inserts addresses, which the lead has accepted, into the core's other AVs.
+ * addr[]: the lead's fi_addr, replaced by ofi_duo's. bytes: the addresses, or
+ * NULL. If an AV rejects an address, removes it from all, and sets err[i]
+ * unless err is NULL. Returns the number of rejected addresses.
  */
 size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 			 const void *bytes, size_t count, int *err);

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core's AVs of one AV of ofi_duo: one for each endpoint, because efa of
- * libfabric 2.0 and 2.1 can bind an AV only once. All have the same addresses:
- * the first, the lead, gets an address; others get the bytes that the lead
- * returns for it.
+ * The core's AVs that belong to one AV of ofi_duo: one for each endpoint,
+ * because efa of libfabric 2.0 and 2.1 can bind an AV only once. All have the
+ * same addresses. An address is inserted into the first AV, the lead; the
+ * others get the bytes that the lead returns for it.
  *
- * Their fi_addr may differ, because efa assigns some to unknown senders and
- * reuses others. The route word has the difference to ofi_duo's;
- * core->fi_addr[] translates back. Lock: the domain's.
+ * An address may have different fi_addr in these AVs, because efa assigns some
+ * to unknown senders and reuses others. The route word has the core's fi_addr
+ * minus ofi_duo's; core->fi_addr[] translates back. Lock: the domain's.
  */
 
 #include <inttypes.h>
@@ -106,8 +106,8 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 }
 
 /*
- * Removes addr from the AV. The offset stays in the route word: a posted
- * receive with addr must not name another address.
+ * Removes addr from the AV. The offset stays in the route word, because a
+ * posted receive may name addr, and must not come to name another address.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -166,8 +166,8 @@ static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 
 /*
  * Stores the bytes that the lead returns for core_addr, else those of the
- * insert: ofi_rxd returns none before the first message. Without either, only
- * the lead has the address. Returns 0 or -FI_ENOMEM.
+ * insert: ofi_rxd, for example, returns none before the first message. Without
+ * both, only the lead has the address. Returns 0 or -FI_ENOMEM.
  */
 static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
 			    fi_addr_t core_addr, const void *bytes)
@@ -201,8 +201,9 @@ void duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 }
 
 /*
- * Stores the lead's core_addr under ofi_duo's addr, and inserts it into all
- * other AVs; removes it from all if one rejects it. Returns 0 or an error.
+ * Stores a new address, core_addr in the lead, as ofi_duo's addr, and inserts
+ * it into all other AVs. If one rejects it, removes it from all. Returns 0 or
+ * an error.
  */
 static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 			   fi_addr_t addr, const void *bytes)
@@ -307,8 +308,9 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 }
 
 /*
- * Adds an AV with all addresses to av->cores. Closes an unbound lead: efa
- * inserts addresses for an AV's endpoint.
+ * Adds an AV that has all addresses to av->cores. Closes the lead if no
+ * endpoint is bound to it, because efa inserts addresses for the endpoint of an
+ * AV.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's map: looks up addresses in the registry, connects peers for
- * their peer index, sets routes and sources. Lock: the domain's, held by the
- * caller.
+ * The map of an endpoint: looks up addresses in the registry, connects peers to
+ * get their peer index, and sets routes and sources. Lock: the domain's, held
+ * by the caller.
  */
 
 #include <inttypes.h>
@@ -94,7 +94,7 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t number)
 	return FI_ADDR_UNSPEC;
 }
 
-/* Replaces addr as the source of a peer's messages by another address. */
+/* If addr is the source of a peer's messages, replaces it as source. */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t number)
 {
@@ -111,7 +111,10 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 		ep->domain->peer->monitor(ep, duo_route_number(word));
 }
 
-/* Warns, once per endpoint, that the peer's lack of RMA breaks the order. */
+/*
+ * Warns, once per endpoint, that the peer at addr accepts no RMA, which the
+ * requested order needs.
+ */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (ep->map->no_order)
@@ -127,8 +130,9 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Sets peer index and route of an address, and makes it the peer's source if
- * that has none. reason not FI_DUO_OK: the core's route.
+ * Sets the peer index and the route of an address. The address becomes the
+ * source of the peer's messages if there is none. If reason is not FI_DUO_OK,
+ * the route is the core's.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 			 enum fi_duo_reason reason)
@@ -202,9 +206,9 @@ static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If local, it gets a peer index, becomes the source of
- * earlier messages, and has a local route unless its path was decided. Returns
- * FI_DUO_OK or why not.
+ * Looks up an address. If its process is local, the address gets a peer index,
+ * becomes the source of earlier messages, and gets a local route unless its
+ * path was decided. Returns FI_DUO_OK, or the reason why it is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -249,9 +253,10 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the peer index of a failed or unreachable process. A core's address,
- * which another process may get, becomes undecided; a name of the local
- * transport becomes the core's.
+ * Removes the peer index of an address, because its process has failed or
+ * cannot be reached. An address of the core may belong to another process
+ * later, so it becomes undecided. A name of the local transport never does, so
+ * its path becomes the core's.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -331,8 +336,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the index of the first address to look up, different in each process:
- * they start together, with the same addresses.
+ * Returns the index of the first address to look up. Processes that start
+ * together insert the same addresses, so each begins with a different one.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -373,8 +378,9 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * True if the address still is of the process that it is mapped to: another
- * gets it only after its end, when lives() is false.
+ * True if the address still belongs to the process that it is mapped to.
+ * Another process gets it only after that one has ended, and then lives() is
+ * false.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -385,9 +391,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * At the endpoint's start, and after a message without a known source, which
- * may have been published since, or have the address of a failed process.
- * Decided paths do not change.
+ * Called at the endpoint's start, and after a message whose source has no
+ * fi_addr. That source may have been published since, or may have got the
+ * address of a failed process. Decided paths do not change.
  */
 void duo_map_scan(struct duo_ep *ep)
 {

@@ -2,11 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's map of local addresses: from the index that the local transport
- * assigns to a peer (connect() of struct duo_transport) to fi_addr, while route
- * words translate back; and the reason why others are not local. Not of an AV:
- * two endpoints connect only if both local sides have space. Lock: the
- * domain's; senders read route words without it.
+ * The map of an endpoint: its local addresses. The local transport assigns an
+ * index to each peer that it can reach (connect() of struct duo_transport). The
+ * map translates index to fi_addr, the route words translate back. For other
+ * addresses, the map has the reason why they are not local. A map belongs to an
+ * endpoint, since two endpoints connect only if the local sides of both have
+ * space.
+ *
+ * Lock: the domain's. Senders read the route words without it.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -40,27 +43,36 @@ struct duo_map {
 
 /* Opens an empty map. Returns 0 or -FI_ENOMEM. */
 int duo_map_open(struct duo_ep *ep);
-/* Closes the map, if open, after the local side. */
+/* Closes the map if it is open. The local side must be closed. */
 void duo_map_close(struct duo_ep *ep);
 
-/* Looks up inserted addresses; a known one may be another process's now. */
+/*
+ * Looks up addresses that were just inserted. An address may have been inserted
+ * before, and may belong to another process now.
+ */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
-/* Chooses an undecided address's path for good, at the first send to it. */
+/* Chooses the path of an undecided address, for good, at the first send. */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
-/* Looks up addresses without peer index; plans a retry if a read failed. */
+/* Looks up addresses that have no peer index; plans a retry if a read fails. */
 void duo_map_scan(struct duo_ep *ep);
 /* True if the time of the planned scan has come. */
 bool duo_map_retry_due(const struct duo_map *map);
 /* Monitors the peer at addr: its failure ends receives that name addr. */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
-/* Removes routes to near's failed peer; with exited, reason FI_DUO_DEAD. */
+/*
+ * Removes the routes to near's peer with this index, which has failed. exited:
+ * its addresses get the reason FI_DUO_DEAD.
+ */
 void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited);
-/* True if the process at addr, a confirmed source, exited: receives fail. */
+/*
+ * True if the process at addr has exited, and was a confirmed source: a receive
+ * that names addr cannot complete.
+ */
 bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr);
 /*
- * Makes the core carry all messages to a peer to which no local message was
- * sent; it may still send local messages.
+ * Makes the core carry all messages to a peer, to which no message was sent
+ * over the local path. The peer may still send over it.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t local);
 

@@ -54,8 +54,9 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	if (reason == FI_DUO_DEAD)
 		return -FI_ECONNRESET;
 	/*
-	 * no longer FI_DUO_DEAD: another thread has found a new process, so the
-	 * caller may repeat the send; a core that carries nothing has no path
+	 * If the reason is not FI_DUO_DEAD any more, another thread has found a
+	 * new process at the address: the caller may repeat the send. If the
+	 * core carries nothing, the address has no path.
 	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

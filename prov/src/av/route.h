@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The only choice of paths for sends: from fi_addr to an endpoint and its
- * address. Cost: one load; the first send to an address also a registry lookup.
+ * The only place where senders choose the path: translates a fi_addr to an
+ * endpoint and an address for it. Cost: one load; the first send to an address
+ * also looks it up in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -61,7 +62,7 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 	       DUO_ROUTE_NUMBER_BITS;
 }
 
-/* Returns the bits with the core's fi_addr minus ofi_duo's. */
+/* Returns the bits of a route word with the core's fi_addr minus ofi_duo's. */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
 	return word << DUO_ROUTE_NUMBER_BITS >>
@@ -102,7 +103,10 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
-/* Warns once per endpoint of a transfer before fi_enable(): -FI_EOPBADSTATE. */
+/*
+ * Logs a warning about a call before fi_enable(), once for each endpoint.
+ * Returns -FI_EOPBADSTATE.
+ */
 int duo_ep_early(struct duo_ep *ep);
 
 static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
@@ -124,7 +128,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* True if a route read without the lock, now held, is still local. */
+/* True if a route that was read without the lock is still valid and local. */
 static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 				   const struct duo_route *to)
 {
@@ -135,8 +139,9 @@ static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Finds the core's address for RMA or an atomic, without choice of a path.
- * Returns 0; -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: not enabled.
+ * Finds the core's address for RMA or an atomic; does not choose a path.
+ * Returns 0; -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: the endpoint is not
+ * enabled.
  */
 static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr,
 				     fi_addr_t *core_addr)

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Groups of libfabric versions with equal public structures: a module works
- * with its group only. In another, struct fi_info has another size.
+ * Groups of libfabric versions with the same public structures. A module works
+ * only with the group that it was built with: in another one, struct fi_info
+ * has another size.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of structures of applications built with older headers, by the API
- * version that they passed to fi_getinfo(): libfabric appends fields, and
- * ofi_duo accesses none behind the end. Cost: comparisons with constants, for
- * errors and registrations.
+ * Sizes of the structures of an application that was built with older headers.
+ * The API version that it passed to fi_getinfo() determines them: newer
+ * versions of libfabric append fields. ofi_duo accesses no field behind the
+ * end. Cost: comparisons with constants, for errors and registrations only.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -64,9 +64,9 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Returns a copy of an application's attributes; fields that its version lacks
- * are 0. hmem: of the domain; false: interface and device are set to host
- * memory.
+ * Returns a copy of an application's attributes, in which fields that its API
+ * version lacks are 0. hmem: the domain has FI_HMEM; otherwise interface and
+ * device are those of host memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

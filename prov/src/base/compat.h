@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between libfabric's headers, 1.17 to 2.7. fi_peer_rx_entry lost
- * its list links in 2.3, but ofi_duo has its own. fi/entry_core.c permits
- * libfabric's shm only in the version of the build, as behavior differs, too.
+ * Differences between the headers of libfabric 1.17 to 2.7. One needs no code:
+ * fi_peer_rx_entry has no list links since 2.3, but ofi_duo uses its own.
+ * Versions also differ in behavior, so fi/entry_core.c permits libfabric's shm
+ * only in the version of the build.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -34,8 +35,8 @@
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /*
- * Returns the API version for the core: at most that of the headers, as newer
- * structures may be larger.
+ * Returns the API version to request from the core. It is at most that of the
+ * headers, since newer structures may be larger.
  */
 static inline uint32_t duo_api_version(uint32_t version)
 {
@@ -43,7 +44,10 @@ static inline uint32_t duo_api_version(uint32_t version)
 							DUO_FI_VERSION;
 }
 
-/* Enumerators, which #ifdef cannot test: the headers' version decides. */
+/*
+ * These options are enumerators, which #ifdef cannot test, so the headers'
+ * version decides.
+ */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #else
@@ -55,7 +59,7 @@ static inline uint32_t duo_api_version(uint32_t version)
 #define DUO_OPT_SHM_PERMITTED (-1)	/* not the value of any option */
 #endif
 
-/* True for options of efa: aligned blocks of 128 bytes in order. */
+/* True for the options with which efa writes blocks of 128 bytes in order. */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_IN_ORDER(option) \
 	((option) == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES || \
@@ -74,9 +78,9 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 }
 #else
 /*
- * libfabric 1.x, where shm cannot be a peer provider: its CQ cannot be opened
- * (1.17), or types of fi_peer(3) differ. shm/none.c replaces shm/; the types
- * below are parts of ofi_duo's structures.
+ * libfabric 1.x. shm cannot be a peer provider there: its CQ cannot be opened
+ * (1.17), or the types of fi_peer(3) differ. shm/none.c replaces the folder
+ * shm. The types below are parts of ofi_duo's structures.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -116,8 +120,9 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Return a copy of the fields of all versions; others are 0: older applications
- * lack them, and FI_XPU of 2.7 is not supported.
+ * Return a copy of the fields that all versions have. The others are 0, because
+ * older applications lack some of them, and ofi_duo does not support FI_XPU of
+ * 2.7.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {
@@ -141,7 +146,7 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 
 #ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
-/* FI_MR_DMABUF: sets mr_iov to the addresses in dmabuf, stored in *iov. */
+/* For FI_MR_DMABUF: sets mr_iov to the addresses in dmabuf, stored in *iov. */
 static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
 				   struct iovec *iov)
 {

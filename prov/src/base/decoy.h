@@ -3,13 +3,15 @@
 
 /*
  * A decoy behind the fid of a fabric or domain, for providers that take each
- * fid in hints for their own: efa of libfabric 2.4 and newer reads a
- * util_fabric or util_domain there, and compares the name (docs/upstream.md).
+ * fid in hints for one of their own. efa of libfabric 2.4 and newer reads a
+ * struct util_fabric or util_domain behind ofi_duo's fid, and compares the name
+ * in it (docs/upstream.md).
  *
- * Each pointer points to a block of pointers to the block itself, so all chains
- * of loads stay there. As text the block is "": its address is a multiple of
- * 256, and its first byte is the lowest, or on big-endian machines the top
- * byte, 0 both. No provider has an empty name. Cost: 256 bytes per object.
+ * Each pointer in the decoy points to a block of pointers, which point to the
+ * block itself, so that each chain of loads stays within the block. Read as
+ * text the block is "", because its address is a multiple of 256: the first
+ * byte, lowest on a little-endian machine, is 0, as is the top byte on a
+ * big-endian one. No provider has an empty name. Cost: 256 bytes per object.
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * duo_no_<name>(): operations that are not supported return -FI_ENOSYS;
- * libfabric calls many without a check for NULL. enosys.c defines the functions
- * of this list.
+ * duo_no_<name>() are functions for the operations that ofi_duo does not
+ * support: they return -FI_ENOSYS. libfabric calls many operations without a
+ * check for NULL. enosys.c defines the functions of this list.
  */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H

@@ -8,15 +8,18 @@
 #include <stdbool.h>
 
 /*
- * Internal flags of libfabric, 1.17 to 2.6, as its providers use them. All
- * disable the filter FI_PROVIDER, which would drop efa's own infos for
- * "efa;ofi_duo".
+ * Internal flags of libfabric, unchanged from 1.17 to 2.6. libfabric's own
+ * providers use them. All disable the filter FI_PROVIDER, which for
+ * "efa;ofi_duo" would drop the infos of efa alone.
  */
 #define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of any stack of providers */
 #define DUO_GETINFO_CORE_ONLY (1ULL << 59) /* infos without utility providers */
 #define DUO_GETINFO_HIDDEN (1ULL << 60)	/* infos of hidden providers as well */
 
-/* True in such a call of this thread, in which ofi_duo must return no info. */
+/*
+ * True while this thread is in such a call, in which fi_getinfo() also calls
+ * ofi_duo, which must return no info.
+ */
 extern __thread bool duo_in_getinfo;
 
 #endif /* DUO_GETINFO_H */

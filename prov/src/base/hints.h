@@ -13,7 +13,10 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-/* Orders between messages and RMA or atomics; all orders that are supported. */
+/*
+ * DUO_ORDER_MIXED: orders between messages and RMA or atomics. DUO_ORDER: all
+ * orders that ofi_duo supports.
+ */
 #define DUO_ORDER_MIXED \
 	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
 #define DUO_ORDER \

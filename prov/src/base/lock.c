@@ -32,8 +32,9 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * Takes the lock as DUO_LOCK_AWAITED, as others may sleep: at worst the release
- * wakes none. Acquire; its partner is the release in duo_lock_release().
+ * Takes the lock with the state DUO_LOCK_AWAITED, because further threads may
+ * sleep. At worst the release then makes a futex call that wakes none. Acquire;
+ * its partner is the release in duo_lock_release().
  */
 void duo_lock_wait(struct duo_lock *lock)
 {

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A domain's lock, see docs/objects.md: off with FI_THREAD_DOMAIN, at the cost
- * of a branch. A futex: the C library's mutex takes 50 instructions for each
- * call. Not recursive. Cost: an atomic operation to lock, and one to unlock; a
- * thread spins for a microsecond, then sleeps.
+ * The lock of a domain, see docs/objects.md. With FI_THREAD_DOMAIN it is off,
+ * and costs one branch. It is a futex, because the C library's mutex takes 50
+ * instructions for each call. Not recursive. Cost: an atomic operation to lock,
+ * and one to unlock. A thread that must wait spins for a microsecond, then
+ * sleeps.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -36,8 +37,8 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 /* lock.c: waits until the lock is free, and takes it. */
 void duo_lock_wait(struct duo_lock *lock);
 /*
- * Tail calls that return ret: duo_lock_wake() wakes a thread after
- * duo_lock_release(); duo_unlock_last() is duo_unlock().
+ * Both return ret, to be tail calls. duo_lock_wake() wakes a thread after
+ * duo_lock_release(); duo_unlock_last() does as duo_unlock().
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
@@ -54,8 +55,8 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 }
 
 /*
- * Releases the lock; true: call duo_lock_wake(). Its partners are the acquires
- * in duo_lock_try() and duo_lock_wait().
+ * Releases the lock. True: the caller must call duo_lock_wake(). Release; its
+ * partners are the acquires in duo_lock_try() and duo_lock_wait().
  */
 DUO_INLINE bool duo_lock_release(struct duo_lock *lock)
 {

@@ -25,16 +25,16 @@ struct duo_params {
 	char *registry_dir;	/* directory of all users' directories */
 	/* reads without a local event until deferred receives are posted */
 	size_t defer_polls;
-	/* time until the oldest deferred receive is posted, us */
+	/* time after which the oldest deferred receive is posted, us */
 	size_t defer_us;
-	/* reads of a CQ per poll of an idle core, with local events */
+	/* reads of a CQ per poll of an idle core, during local events */
 	size_t core_poll_interval;
 	size_t wait_poll_us;	/* period of the timer for FI_WAIT_FD, us */
 	size_t ring_memory;	/* ring budget of an endpoint, bytes */
 	int cma; /* 1: use single copy between processes (process_vm_readv()) */
-	/* 1: peers may read this process's memory in spite of Yama; 0: not */
+	/* 1: peers may read this process's memory although Yama forbids it */
 	int ptracer;
-	/* idle polls per yield, a power of 2, minus 1; all bits: never yield */
+	/* number of idle polls between yields, 2^n, minus 1; all bits: none */
 	uint32_t yield_mask;
 	bool yield_always;	/* yield even if CPUs are not oversubscribed */
 };

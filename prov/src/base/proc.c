@@ -126,7 +126,7 @@ int duo_proc_check(pid_t pid, uint64_t start)
 
 /*
  * If the main thread has ended, writes the path of descriptor fd under another
- * thread. False: it has not, or there is no other.
+ * thread. False: the main thread has not ended, or there is no other.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -169,8 +169,9 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Uses no pid: /proc may be of another namespace; and the calling thread:
- * /proc/self has no descriptors once the main thread has ended.
+ * Uses no pid, since /proc may belong to another pid namespace. Uses the
+ * calling thread, since /proc/self has no descriptors once the main thread has
+ * ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -279,7 +280,7 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* True if fd is a pidfd: signal 0 fails with EBADF only for others. */
+/* True if fd is a pidfd: only then signal 0 does not fail with EBADF. */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||

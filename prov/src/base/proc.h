@@ -10,15 +10,17 @@
 #include <sys/types.h>
 
 /*
- * Stores a process's start time, ticks since boot: with the pid, an identity
- * for ever. Returns 0, -ESRCH if pid is a zombie or none, or another -errno.
+ * Stores the start time of a process, in ticks since boot. A pid and its start
+ * time identify a process for ever. Returns 0, -ESRCH if pid is a zombie or no
+ * process, or another -errno.
  */
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
  * Open the file behind descriptor fd of a process, or read its link as
- * readlink(2), by another thread if the main thread has ended and /proc lists
- * none there. Return a descriptor, or a length, or -errno.
+ * readlink(2). If the main thread has ended, both use another thread, because
+ * /proc then has no descriptors under the main thread. Return a descriptor, or
+ * a length, or -errno.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
 /* Opens a descriptor of this process again. Returns a descriptor or -errno. */
@@ -26,28 +28,33 @@ int duo_proc_open_own(int fd, int flags);
 ssize_t duo_proc_link(pid_t pid, int fd, char *target, size_t size);
 /*
  * Returns 0 if the process with this pid and start time (0: unknown) exists;
- * -ESRCH: it has ended; another -errno: no descriptor, or hidden by /proc.
+ * -ESRCH: it has ended; another -errno: the check fails, for example because
+ * /proc hides the process.
  */
 int duo_proc_check(pid_t pid, uint64_t start);
 
 /* Stores an id of this host's boot in *host. Returns 0 or -errno. */
 int duo_proc_host(uint64_t *host);
 /*
- * Stores an id of the pid namespace: equal if processes find each other in
- * /proc; unique if /proc is another namespace's. Returns 0 or -errno.
+ * Stores an id of the pid namespace. Processes with equal ids find each other
+ * in /proc by their pids. If /proc belongs to another pid namespace, the id is
+ * unique. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
 /* Returns the inode of a file in /proc, the id of a namespace; 0: unknown. */
 uint64_t duo_proc_inode(const char *path);
 
-/* True if the effective uid is one user's; false: the overflow uid. */
+/* True if the effective uid is one user's, not the overflow uid of several. */
 bool duo_proc_user_known(void);
 
-/* Returns a descriptor that is readable at the process's end; tests it. */
+/*
+ * duo_proc_pidfd() returns a descriptor that becomes readable when the process
+ * ends, or -errno. duo_proc_ended() tests it.
+ */
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
-/* True if fd is one of the last descriptors, reserved for short uses. */
+/* True if fd is one of the last descriptors, which are for short uses only. */
 bool duo_proc_scarce(int fd);
 
 /* FNV-1a: returns the hash after adding data to the previous hash. */

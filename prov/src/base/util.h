@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * base/ serves all layers and depends on none: libfabric's versions (compat.h),
- * parameters, log, lock, clock, and compiler attributes here. Cost on the data
- * path: the lock, and few reads of the clock.
+ * base/ serves all layers and depends on none of them: differences of
+ * libfabric's versions (compat.h), parameters, log, lock, clock, and here
+ * compiler attributes. Cost on the data path: the lock, if it is on, and few
+ * reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -14,7 +15,10 @@
 /* Override the compiler's decision, which depends on the number of callers. */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
-/* For tail calls with the caller's arguments: unused ones must stay. */
+/*
+ * For a function that is called as a tail call with its caller's arguments: the
+ * compiler must keep unused ones, so that the others stay in place.
+ */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
 #define duo_container_of(ptr, type, member) \

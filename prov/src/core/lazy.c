@@ -3,9 +3,9 @@
 
 /*
  * Posting and recalling deferred receives. fi_cancel() is synchronous on every
- * supported core: after it, ofi_duo reads the core's CQ until it is empty. With
- * the canceled entry, ofi_duo may match the receive; otherwise the core has
- * matched it. Proof: docs/matching.md. Needs the domain's lock.
+ * supported core. After it, ofi_duo reads the core's CQ until it is empty: if
+ * it has the canceled entry, ofi_duo may match the receive; otherwise the core
+ * has matched it. docs/matching.md has the proof. Needs the domain's lock.
  */
 
 #include <assert.h>
@@ -179,8 +179,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives, oldest first, until *count, a counter in ep->lazy,
- * is 0. -FI_EAGAIN: the core accepts no receive now.
+ * Posts deferred receives, oldest first, until *count is 0, which is a counter
+ * in ep->lazy. -FI_EAGAIN: the core accepts no receive now.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -242,8 +242,9 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Before a receive or peek for *want goes to the core: posts the whole list if
- * one of its receives overlaps, which must go first. Returns 0 or -FI_EAGAIN.
+ * Must be called before a receive or peek for *want goes to the core: if a
+ * deferred receive overlaps with it, posts the whole list, because the core
+ * must have that receive first. Returns 0 or -FI_EAGAIN.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
@@ -301,8 +302,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls and defers receives posted after "seq", the last first: otherwise the
- * core could put the message of an earlier one into a later one.
+ * Recalls and defers receives that were posted after "seq", beginning with the
+ * last. If an earlier one were recalled first, the core could put its message
+ * into a later one.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

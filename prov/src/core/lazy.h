@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Deferred receives: a receive that a local message may match is in
- * ep->lazy.list, in posting order, before it is posted to the core, from which
- * it can be recalled. lazy_when.c decides when to post, when.h which to defer.
- * See docs/matching.md. Lock: the domain's.
+ * Deferred receives. A receive that a local message may match is in
+ * ep->lazy.list, in posting order, before it is posted to the core. A receive
+ * on the core can be recalled. lazy_when.c decides when to post, when.h which
+ * receives to defer. See docs/matching.md. Lock: the domain's.
  *
  * Cost on efa: a post takes some 330 instructions; a recall is an fi_cancel()
  * and a read of the core's CQ.
@@ -47,15 +47,17 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 bool duo_lazy_recall(struct duo_rx *rx);
 
 /*
- * lazy_when.c: post deferred receives: for aging, in polls that read the clock,
- * before the local transport is polled; and in each poll, after it.
+ * lazy_when.c: post deferred receives. duo_cq_age() is for aging: in polls that
+ * read the clock, before the local transport is polled. duo_cq_flush_lazy()
+ * comes in each poll, after the local transport.
  */
 void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
- * After a message of the core, which may have another: the next poll posts the
- * oldest deferred receive, or all if the local transport is idle.
+ * Makes the next poll post the oldest deferred receive, because the core has
+ * just delivered a message and may have another. If the local transport is
+ * idle, the next poll posts all.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* us */
 static inline void duo_lazy_hurry(struct duo_ep *ep)
@@ -66,7 +68,7 @@ static inline void duo_lazy_hurry(struct duo_ep *ep)
 		ep->rx_cq->clock_in = 0;
 }
 
-/* Counts rx as deferred until the event "lazy"; the caller inserts it. */
+/* Counts rx as deferred until the event "lazy". The caller must insert it. */
 DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 				enum duo_rx_lazy lazy)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * When deferred receives are posted, see docs/matching.md. A post and the
- * recall if a local message matches cost some microseconds. During local
- * traffic, at most two are posted in each defer_us, and one after each message
- * of the core.
+ * The times at which deferred receives are posted, see docs/matching.md. A post
+ * costs some microseconds, with the recall if a local message then matches.
+ * During local traffic, at most two receives are posted in each defer_us, and
+ * one after each message of the core.
  */
 
 #include "base/clock.h"
@@ -45,11 +45,11 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging: while local messages match receives as fast as they are posted, the
- * local transport is never idle, and lazy.limit is never reached. So the oldest
- * receive is posted every defer_us, and the whole list after defer_us times its
- * length. Then the core is polled, before local messages can recall the
- * receives.
+ * Aging. Local messages may match receives as fast as these are posted: then
+ * the local transport is never idle, and lazy.limit is never reached. So the
+ * oldest receive is posted every defer_us, and the whole list after defer_us
+ * times its length. The core is polled at once, before local messages can
+ * recall the receives.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
@@ -77,8 +77,8 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 }
 
 /*
- * True if the endpoint has receives that only aging posts: not due, and the
- * local transport is not idle.
+ * True if the endpoint has receives that only aging posts, because they are not
+ * due and the local transport is not idle.
  */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -107,8 +107,9 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Posts for all endpoints of the CQ, even those that only send with it: a send
- * may end only after a message of the peer for which a deferred receive waits.
+ * Posts deferred receives of all endpoints of the CQ, even of those that only
+ * send with it: a send may complete only after its peer has sent a message that
+ * a deferred receive must match.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

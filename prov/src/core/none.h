@@ -3,12 +3,13 @@
 
 /*
  * A core that carries no data, for the provider near. Its objects open, bind
- * and close as any core's; its AV numbers near's addresses, its domain chooses
- * keys, fi_setname(3) names an endpoint once. CQs are empty, endpoints have no
- * data calls (see carries_nothing in obj/traits.h). Calls that no upper layer
- * makes are NULL.
+ * and close as those of any core. Its AV assigns numbers to near's addresses,
+ * its domain chooses keys, and the first fi_setname(3) names an endpoint. Its
+ * CQs are empty, and its endpoints have no data calls (see carries_nothing in
+ * obj/traits.h). Calls that no upper layer makes are NULL.
  *
- * Cost: control path only. Thread safe, but an AV needs the domain's lock.
+ * Cost: on the control path only. Thread safe, but an AV needs the domain's
+ * lock.
  */
 #ifndef DUO_NONE_H
 #define DUO_NONE_H
@@ -28,8 +29,8 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
 /*
- * none.c: allocates an object of this class, which must begin with its fid and
- * gets the common fi_close(3), fi_control(3) and fi_ep_bind(3). NULL: no
+ * none.c: allocates an object of this class; its struct must begin with its
+ * fid. All objects share fi_close(3), fi_control(3) and fi_ep_bind(3). NULL: no
  * memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);

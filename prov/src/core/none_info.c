@@ -118,8 +118,9 @@ static bool duo_none_named(const char *what, const char *asked)
 }
 
 /*
- * Returns the info's mr_mode for that of the hints. FI_MR_PROV_KEY: near
- * chooses keys. The modes from before libfabric 1.5 are not bit sets.
+ * Returns the mr_mode of the info for that of the hints. FI_MR_PROV_KEY: near
+ * chooses keys that are free. The modes from before libfabric 1.5 are not bit
+ * sets.
  */
 static int duo_none_mr_mode(int asked)
 {
@@ -147,7 +148,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/* False for FI_HMEM without FI_MR_HMEM: a copy needs descriptors. */
+/* False for FI_HMEM without FI_MR_HMEM: copies find regions by descriptor. */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||

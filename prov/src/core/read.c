@@ -23,9 +23,9 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * Retires rx until DUO_RETIRED_MAX more have retired: some cores, as efa and
- * ofi_rxm, report a truncated receive of several packets twice. The second
- * report finds rx and is dropped.
+ * Makes rx a retired entry, which is released after DUO_RETIRED_MAX further
+ * ones. Some cores, such as efa and ofi_rxm, report a truncated receive of
+ * several packets twice. The second report finds rx and is dropped.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -163,7 +163,10 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 	return true;
 }
 
-/* Handles entries elsewhere, or those with no or several results. */
+/*
+ * Handles entries that are not in the application's array, or that result in no
+ * entry or in several.
+ */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *src, size_t count)
@@ -182,7 +185,7 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 	}
 }
 
-/* Handles the rest of a batch, moved out of the application's array. */
+/* Handles the remaining entries of a batch, after moving them. */
 DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *from_src, size_t count)
@@ -195,7 +198,7 @@ DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 	duo_cq_core_copy(cq, entry, src, count);
 }
 
-/* Handles entries in the application's array and format. Returns count. */
+/* Changes entries of the core in the application's array. Returns count. */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
 	struct fi_cq_tagged_entry *entry = cq->sink.buf;
@@ -217,8 +220,8 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads the core's CQ into the stack: the format differs, or no read is
- * running. Returns the number of entries.
+ * Reads the core's CQ into an array on the stack, because the CQ has another
+ * format or no read is running. Returns the number of entries.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads of the core's CQ: entries with a receive entry as context complete that
- * receive, others go to the application. Lock: the domain's. Cost: usually the
- * core writes into the application's array, where ofi_duo changes entries.
+ * Reads of the core's CQ. If the context of an entry is a receive entry, the
+ * entry completes that receive; all others go to the application. Lock: the
+ * domain's. Cost: in the common case the core writes into the application's
+ * array, and ofi_duo changes the entries there.
  */
 #ifndef DUO_READ_H
 #define DUO_READ_H
@@ -26,7 +27,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/* Inline duo_cq_poll_core(), for a core that has no entry most of the time. */
+/* duo_cq_poll_core(), inline for the common case that the core has no entry. */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t space = cq->sink.space;

@@ -20,7 +20,10 @@ static const struct duo_core_ops duo_none_ops = {
 	.addr_len = sizeof(struct near_addr),
 };
 
-/* Traits of a provider; whole: of this stack, else of all that contain it. */
+/*
+ * The traits of a provider. whole: name is a whole stack of providers;
+ * otherwise they hold for each stack that contains it.
+ */
 static const struct duo_traits_row {
 	const char *name;
 	bool whole;
@@ -61,8 +64,8 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * For efa: FI_REMOTE_COMM, or it uses shared memory of its own; FI_ORDER_SAS,
- * as without order and tags it cannot cancel receives.
+ * Adds FI_REMOTE_COMM for efa, which otherwise uses shared memory of its own,
+ * and FI_ORDER_SAS, because without order and tags efa cannot cancel receives.
  */
 void duo_traits_ask(struct fi_info *core)
 {
@@ -115,8 +118,9 @@ static int duo_efa_reject(struct fid *fid)
 }
 
 /*
- * libfabric 2.2 had four more functions in the table of domain operations; its
- * programs call them unchecked, and one module serves 2.1 and 2.2.
+ * In libfabric 2.2 the table of domain operations had four more functions. A
+ * program built with 2.2 calls them without a check, and one module serves 2.1
+ * and 2.2.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -130,9 +134,9 @@ static const struct {
 #endif
 
 /*
- * efa's functions would take ofi_duo's objects for efa's: query_mr() passes the
- * core's region; operations on queues and work requests would bypass ofi_duo,
- * and return -FI_EOPNOTSUPP.
+ * efa's functions would take ofi_duo's objects for efa's. The replacement of
+ * query_mr() passes the core's region. Operations on queues and work requests
+ * would bypass ofi_duo: they return -FI_EOPNOTSUPP.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

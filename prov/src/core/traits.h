@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores; only this file and traits.c name cores. The data
- * path's are in struct duo_traits (obj/traits.h), those here are for
- * fi_getinfo() and fi_open_ops(). Pure, except duo_traits_domain_ops(). No
- * lock.
+ * Differences between cores. Only this file and traits.c contain names of
+ * cores. struct duo_traits (obj/traits.h) has those that the data path needs;
+ * the functions here are for fi_getinfo() and fi_open_ops(). Pure, except
+ * duo_traits_domain_ops(). No lock.
  */
 #ifndef DUO_TRAITS_H
 #define DUO_TRAITS_H
@@ -15,13 +15,13 @@
 
 #include "obj/traits.h"
 
-/* Returns the traits of a core, named by its stack, as "tcp;ofi_rxm". */
+/* Returns the traits of a core, a stack of providers such as "tcp;ofi_rxm". */
 struct duo_traits duo_traits_find(const char *core);
 /* True if ofi_duo can wrap the provider with this name. */
 bool duo_traits_allowed(const char *core);
-/* Adds the bits that ofi_duo needs to a core's hints or info. */
+/* Adds the bits that ofi_duo needs to hints or an info of the core. */
 void duo_traits_ask(struct fi_info *core);
-/* True if ofi_duo never wraps this fabric, or if the core has such a fabric. */
+/* True if ofi_duo never wraps this fabric; if the core has such a fabric. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);
 /*

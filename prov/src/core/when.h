@@ -20,7 +20,7 @@ enum duo_recv_when {
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/* Decides for receives from any source, or from none of the AV. */
+/* Decides for a receive from any source, or from a source not in the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -63,8 +63,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if a receive for *want could not be recalled from the core, which gets
- * it only if no local message can match.
+ * True if a receive for *want could not be recalled from the core. It is then
+ * posted to the core only if no local message can match it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)

@@ -38,8 +38,9 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Only tries the domain's lock: a thread in
- * exit() might hold it, while the destructor below waits for this thread.
+ * Polls until the domain stops. Never waits for the domain's lock: a thread
+ * that calls exit() might hold it, and the destructor below waits for this
+ * thread.
  */
 static void *duo_auto_run(void *arg)
 {
@@ -121,9 +122,9 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * At exit or unload, ends threads before the core's state and their code go
- * away: this module depends on libfabric, so its destructors run first. A
- * forked child has no threads, and may have the mutex as taken.
+ * Ends the threads at exit or unload, before the core's state and their code
+ * are removed: this module depends on libfabric, so its destructors run first.
+ * A forked child has no threads, and may have inherited the mutex as taken.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

@@ -14,8 +14,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns what the endpoint itself has counted: receives of both paths, and
- * sends over a local transport without a counter of its own.
+ * Returns the number of operations that the endpoint itself has counted, or of
+ * failed ones if "err": receives of both paths, and sends over a local
+ * transport without a counter of its own.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -103,7 +104,10 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	return value;
 }
 
-/* Adds to own[err]; "set": the difference to the present sum. */
+/*
+ * Adds "value" to own[err]. "set": adds the difference to the present sum,
+ * since other addends cannot be set.
+ */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {
@@ -262,8 +266,8 @@ free_cntr:
 }
 
 /*
- * Binds to the core's endpoint, except for receives: the core would count
- * recalled ones as errors.
+ * Binds to the core's endpoint, except for receives, because the core would
+ * count recalled receives as errors.
  */
 static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 {
@@ -277,8 +281,9 @@ static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds on both paths. Bindings to the core or to a local transport's counter
- * cannot be undone: they come last, the core, which is likelier to fail, first.
+ * Binds on both paths. A binding to the core, or to a local transport's own
+ * counter, cannot be undone. So these two come last, and the core, which is
+ * likelier to fail, comes first of the two.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {

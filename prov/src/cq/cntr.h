@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counters: a read sums the core's counter (sends, RMA, atomics, remote
- * accesses) and the endpoint's statistics (receives, sends over near), at no
- * cost on the data path. libfabric's shm adds by itself. Lock: the domain's.
+ * Counters. A read computes a sum: the core's counter has the sends, RMA,
+ * atomics and remote accesses over the core, the endpoint's statistics the
+ * receives, and the sends over near. So counters cost nothing on the data path.
+ * libfabric's shm adds to a counter itself. Lock: the domain's.
  */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H
@@ -19,7 +20,7 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
 /*
  * Both need the lock. duo_cntr_progress() polls the endpoints, and the core if
- * due. duo_cntr_value() returns sums of successes and errors.
+ * that is due. duo_cntr_value() returns the sums of successes and of errors.
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
@@ -30,11 +31,11 @@ void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-/* Closes the wait object, for the unlock hook, too. Needs the lock. */
+/* Closes the wait object: the unlock hook then ignores it. Needs the lock. */
 void duo_cntr_wait_close(struct duo_cntr *cntr);
 /*
- * Add the core's CQ descriptors of ep to the wait objects of all its counters,
- * or of one binding. Return 0 or an error.
+ * Add the descriptors of the core's CQs of ep to the wait objects: of all its
+ * counters, or of one binding. Return 0 or an error.
  */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);

@@ -22,8 +22,8 @@
 #include "obj/forward.h"
 
 /*
- * Opens the wait objects. FI_WAIT_UNSPEC: a descriptor only if the local
- * transport can signal; else fi_cntr_wait() naps.
+ * Opens the wait objects. With FI_WAIT_UNSPEC there is a descriptor only if the
+ * local transport can signal; without one fi_cntr_wait() naps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -124,8 +124,8 @@ static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 }
 
 /*
- * True if the thread must not sleep: the counter has reached its value, or an
- * endpoint has deferred receives, which only polls post.
+ * True if the thread must not sleep: the counter has changed to a value that it
+ * waits for, or an endpoint has deferred receives, which only a poll posts.
  */
 static bool duo_cntr_due(struct duo_cntr *cntr,
 			 const struct duo_cntr_sleeper *sleeper)
@@ -214,10 +214,10 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 /*
  * Prepares the sleep of a thread. -FI_EAGAIN: there are events.
  *
- * Store buffering, as sends over the core take no lock: this thread stores
+ * Store buffering, since sends over the core take no lock: this thread stores
  * sleeper->asleep, then loads the counts; a sender changes a count, then loads
- * it (duo_cntr_wake_ep()). Both need a fence: on AArch64 a seq_cst store does
- * not order later plain loads.
+ * sleeper->asleep (duo_cntr_wake_ep()). Each needs a fence between: on AArch64
+ * a seq_cst store does not order later plain loads.
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)
@@ -241,8 +241,9 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 }
 
 /*
- * Prepares the sleep of a thread, with the lock. Returns 0: any event wakes it;
- * -FI_EAGAIN: there are events; -FI_ENOSYS: a source cannot wake it.
+ * Prepares the sleep of a thread, with the lock. Returns 0 if any event wakes
+ * the thread; -FI_EAGAIN: there are events; -FI_ENOSYS: a source cannot wake
+ * it.
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 				struct duo_cntr_sleeper *sleeper)

@@ -23,9 +23,9 @@
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls in a read that finds entries, every DUO_RING_READS-th at last: a
- * program that sends before each read would never poll. Each read polls if
- * DUO_RING_SLOW has passed between two polls.
+ * Polls in a read that finds entries, because a program that sends before each
+ * read always finds one. The number of reads per poll doubles up to
+ * DUO_RING_READS, and becomes 1 if DUO_RING_SLOW has passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -157,7 +157,7 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/* fi_cq_strerror() for the error that was read last, of cq->err_path. */
+/* fi_cq_strerror() for the last error that was read: of path cq->err_path. */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {
@@ -206,8 +206,8 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ, with a wait object if cq->core_signals; clears that if
- * the core supports none.
+ * Opens the core's CQ, with a wait object if cq->core_signals is set. Clears
+ * core_signals if the core supports none.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
@@ -226,7 +226,7 @@ static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 	return fi_cq_open(domain, attr, core_cq, NULL);
 }
 
-/* Opens both paths' CQs. *attr gets the core's size: the ring has no limit. */
+/* Opens the CQs of both paths. Stores the core's size in *attr. */
 static int duo_cq_open_paths(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);

@@ -2,12 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues. progress.c polls both paths, which write to the ring or to
- * the array of the running read; cq.c and read.c read, wait.c sleeps. Lock:
- * functions in fi_ops_cq take the domain's, others need it held.
+ * Completion queues. progress.c polls both paths, which write completions to
+ * the ring or to the array of the running read. cq.c and read.c read, wait.c
+ * sleeps. Lock: the functions in fi_ops_cq take the domain's; all others need
+ * it held.
  *
- * Cost: an empty read polls shared memory; the core only with a core poll
- * budget, while the local transport is idle, or at an interval (progress.c).
+ * Cost: an empty read polls shared memory. It polls the core while the CQ has a
+ * core poll budget, while the local transport is idle, or at an interval
+ * (progress.c).
  */
 #ifndef DUO_CQ_H
 #define DUO_CQ_H
@@ -19,8 +21,8 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
 /*
- * Opens a CQ that drops its entries. sleeps: it needs a wait object, as a
- * thread may sleep on a counter of its endpoint.
+ * Opens a CQ that drops its entries. sleeps: a thread may sleep on a counter of
+ * its endpoint, so it needs a wait object.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
@@ -54,7 +56,7 @@ DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 }
 
 void duo_cq_progress(struct duo_cq *cq);
-/* Returns the result without an entry: -FI_EAGAIN, -FI_EAVAIL; count 0: 0. */
+/* Returns the result of a read without entry: -FI_EAGAIN, -FI_EAVAIL, or 0. */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /* Yields the CPU if CPUs are oversubscribed. Returns -FI_EAGAIN. */
 ssize_t duo_cq_yield(struct duo_cq *cq);
@@ -71,7 +73,7 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/* Posts all deferred receives, with the lock. -FI_EAGAIN: not all accepted. */
+/* Posts all deferred receives, with the lock held. -FI_EAGAIN: some remain. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

@@ -21,7 +21,7 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* polls without a local event until the local transport pauses */
+/* polls without a local event, after which the local transport pauses */
 #define DUO_LOCAL_IDLE 1024
 #define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per local poll in a pause */
 
@@ -49,8 +49,9 @@ DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the core: with a core poll budget, while the
- * local transport is idle, and every core_poll_interval-th poll.
+ * True if this poll must poll the core: while there is a core poll budget,
+ * while the local transport is idle, and otherwise in every
+ * core_poll_interval-th poll.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -68,8 +69,8 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport; in a pause, while the core
- * is active, only each DUO_LOCAL_INTERVAL-th.
+ * True if this poll must poll the local transport. In a pause, while the core
+ * is active, only every DUO_LOCAL_INTERVAL-th poll must.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -78,9 +79,9 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Counts fast-path reads since the last full poll as polls. duo_near_passed()
- * never skips a poll in which a port reads its clock, even if another CQ has
- * polled it.
+ * Counts the fast-path reads since the last full poll as polls, of the CQ and
+ * of the ports. If another CQ has polled a port, duo_near_passed() still leaves
+ * out the poll in which the port reads its clock.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -104,9 +105,9 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls both paths. If cq->left is not 0, deferred work or a port's work is the
- * reason, and this counts as a fast-path read. cq->left stays 0 while each read
- * must do more than poll near's rings.
+ * Polls both paths. If cq->left is not 0, this poll is early, because of
+ * deferred work or a port's work, and counts as a fast-path read. While each
+ * read must do more than poll near's rings, cq->left stays 0.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -156,7 +157,7 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* True if CPUs were oversubscribed at the last check, repeated at intervals. */
+/* True if CPUs were oversubscribed at the last check, which is repeated. */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -167,10 +168,10 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Releases the lock, the only one held, and yields the CPU if CPUs are
- * oversubscribed: the next sender might need it. Else it would go to unrelated
- * processes. No yield without a local side, as the core does not yield. Returns
- * -FI_EAGAIN.
+ * Releases the lock, the only one that the caller holds, and yields the CPU if
+ * CPUs are oversubscribed: the next sender might need it. Otherwise a yield
+ * would help unrelated processes only. Does not yield without a local side, as
+ * the core alone does not. Returns -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

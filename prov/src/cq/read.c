@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of fi_cq_read(): while duo_cq.attention is 0 and duo_cq.left is
- * not, a read polls only the rings of near's ports. Functions that leave it
- * have their caller's arguments, to be tail calls: an empty read saves no
- * registers. read_locked.c includes this file for domains whose lock is on.
+ * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
+ * not 0, a read polls only the rings of near's ports. Functions that leave the
+ * fast path have the arguments of their caller, so that they are tail calls,
+ * and an empty read saves no registers. read_locked.c includes this file for
+ * domains whose lock is on.
  */
 
 #include <rdma/fi_errno.h>
@@ -20,7 +21,7 @@
 #define DUO_NAME(name) name
 #endif
 
-/* Waits for another thread's lock; reads on the slow path. */
+/* Waits for the lock, which another thread holds; reads on the slow path. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
@@ -50,7 +51,7 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 
 /*
  * Polls the rings of all endpoints from ep on into cq->sink, and returns the
- * read's result. "ring": the first of ep; NULL: all.
+ * result of the read. "ring": first ring of ep to poll; NULL: all.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
@@ -75,7 +76,7 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 				duo_cq_read_none(cq));
 }
 
-/* Reads the ring that has a message, usually small and the only one. */
+/* Reads the ring that has a message, in most cases a small one. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 		  struct duo_ep *ep, struct near_rx_ring *const *ring)

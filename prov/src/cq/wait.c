@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for completions; counters: cntr_wait.c. A CQ's wait object has one
- * descriptor for all sources: the core's CQ, near's ports, to which peers write
- * while armed, and an eventfd for other threads. For sources that cannot
- * signal, as libfabric's shm, fi_trywait() starts a timer of wait_poll_us.
+ * Waiting for completions; cntr_wait.c is for counters. The wait object of a CQ
+ * has one descriptor for all sources that can wake a thread: the core's CQ,
+ * near's ports, to which peers write while they are armed, and an eventfd for
+ * other threads. For sources that cannot signal, such as libfabric's shm,
+ * fi_trywait() starts a timer of wait_poll_us.
  */
 
 #include <poll.h>
@@ -31,8 +32,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. FI_WAIT_UNSPEC is for blocking reads only, which nap
- * if a source cannot signal: a descriptor only if the local transport can.
+ * Opens the wait object. With FI_WAIT_UNSPEC only blocking reads use it, and
+ * they nap if a source cannot signal. So there is a descriptor only if the
+ * local transport can signal.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -69,7 +71,7 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/* Ends a blocking read; callable by any thread without lock. */
+/* Ends a blocking read. Any thread may call it, without the lock. */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
@@ -98,8 +100,8 @@ int duo_ep_arm(struct duo_ep *ep)
 }
 
 /*
- * Ends a sleep. Wakes other threads on the endpoint's events: this one has
- * consumed the port's wakeup.
+ * Ends a sleep. Wakes the other threads that sleep on the endpoint's events,
+ * because this thread has consumed the port's wakeup.
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
@@ -127,7 +129,10 @@ void duo_cq_force_poll(struct duo_cq *cq)
 	duo_cq_core_active(cq);
 }
 
-/* Prepares a sleep. -FI_EAGAIN: events. Errors force polls of both paths. */
+/*
+ * Prepares a sleep. Returns 0; -FI_EAGAIN: there are events; or another error,
+ * after which the next polls poll both paths.
+ */
 static int duo_cq_arm(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -164,9 +169,10 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * Prepares the sleep of threads. Returns 0: new events wake all that sleep on
- * the CQ; -FI_EAGAIN: there are entries, and the descriptor stays ready, as the
- * caller may read only some while others sleep.
+ * Prepares the sleep of threads. Returns 0: new events will wake all threads
+ * that sleep on the CQ. -FI_EAGAIN: there are entries. The descriptor then
+ * stays ready, since the caller may read only some of them while other threads
+ * sleep.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* What waiting for completions and for counters have in common: wait.c. */
+/* Parts that waits for completions and for counters have in common: wait.c. */
 #ifndef DUO_CQ_WAIT_H
 #define DUO_CQ_WAIT_H
 
@@ -16,12 +16,12 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/* Longest sleep, ms, because a closing near peer does not ring the doorbell. */
+/* Longest sleep, ms: a near peer that closes does not ring the doorbell. */
 #define DUO_SLEEP_MS 1000
 
 /*
  * A blocking call polls for DUO_SPIN_NS, then sleeps. If a source cannot
- * signal, it naps: DUO_NAP_NS between polls.
+ * signal, it naps instead: it sleeps for DUO_NAP_NS between two polls.
  */
 #define DUO_SPIN_NS 50000	/* ns */
 #define DUO_NAP_NS 50000	/* ns */
@@ -51,7 +51,7 @@ static inline bool duo_nap_due(const struct duo_nap *nap)
 	return nap->waited >= DUO_SPIN_NS;
 }
 
-/* Returns the time left, ms, rounded up so that the last ms sleeps, too. */
+/* Returns the time left, ms, rounded up so that its last part is slept, too. */
 static inline int duo_nap_left_ms(const struct duo_nap *nap)
 {
 	return nap->timeout - (int) (nap->waited / 1000000);
@@ -68,9 +68,9 @@ static inline void duo_nap(void)
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
- * Arm the endpoint's events, or the core's CQ, before a sleep (duo_ep_woken()
- * after it), with the lock held. Return 0; -FI_EAGAIN: events, and the caller
- * must call duo_cq_force_poll().
+ * Arm the endpoint's events, or the core's CQ, before a sleep; duo_ep_woken()
+ * follows it. The caller must hold the lock. Return 0; -FI_EAGAIN: there are
+ * events, and the caller must call duo_cq_force_poll().
  */
 int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);

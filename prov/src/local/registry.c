@@ -115,7 +115,7 @@ static int duo_record_read(int fd, struct duo_record *record)
 	return 0;
 }
 
-/* Logs an ignored file, but not the same one twice in a row. */
+/* Logs a file that is ignored; not the same file twice in a row. */
 static void duo_record_reject(int dir, const char *name, const char *why,
 			      const char *remedy)
 {
@@ -307,7 +307,10 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/* Translates duo_record_check(); a record's lock proves life behind /proc. */
+/*
+ * Translates a result of duo_record_check(). If /proc hides the process, the
+ * record's lock proves that it is alive.
+ */
 static enum fi_duo_reason duo_record_reason(int check)
 {
 	switch (-check) {

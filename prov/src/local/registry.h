@@ -2,18 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry: in a directory of the user, a record for each local endpoint,
- * named by a hash of its core address. registry.c creates and reads records,
- * registry_dir.c locks and lists the directory, registry_owner.c finds it,
- * registry_sweep.c removes records of failed processes, registry_index.h tells
- * which addresses have none. The local transport fills in its part.
+ * The registry of local endpoints: in a directory of the user, one file for
+ * each endpoint, its record. The file's name is a hash of the core address.
+ * registry.c creates and reads records, registry_dir.c locks and lists the
+ * directory, registry_owner.c finds it, registry_sweep.c removes records of
+ * failed processes, registry_index.h finds addresses that have a record. The
+ * local transport fills in its part of a record.
  *
  * An endpoint is alive if its file is locked and its process exists. A
- * malformed file is never trusted. "base" has all users' directories.
+ * malformed file is never trusted. "base" is the directory with the directories
+ * of all users.
  *
- * Cost: control path. A lookup takes ten system calls, one without a file, none
- * with an index. Locks: of files and directories; structures: the caller's
- * domain lock.
+ * Cost: on the control path only. A lookup takes about ten system calls, one if
+ * there is no file, none with an index. Locks: of files and directories; the
+ * caller's domain lock protects the structures.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -50,8 +52,9 @@ struct duo_publication {
 };
 
 /*
- * Holds of the directory's lock: together while processes start endpoints;
- * alone for a sweep, or to repeat a start that lacked space.
+ * Ways to hold the directory's lock. Processes hold it together while they
+ * start endpoints. A process holds it alone for a sweep, or to repeat a start
+ * for which space was lacking.
  */
 enum duo_registry_hold {
 	DUO_REGISTRY_TOGETHER,
@@ -59,41 +62,40 @@ enum duo_registry_hold {
 };
 
 /*
- * registry_owner.c: opens or creates the user's directory and stores its path
- * in dir: NULL or DUO_PATH_MAX bytes. Returns a descriptor or -errno;
- * -FI_EPERM: the kernel or file system cannot distinguish this user (overflow
- * uid, no owners).
+ * registry_owner.c: opens the user's directory, or creates it. Returns a
+ * descriptor or -errno. Stores the path in dir, which is NULL or has
+ * DUO_PATH_MAX bytes. -FI_EPERM: this user cannot be distinguished from others
+ * (overflow uid, or no owners of files).
  */
 int duo_registry_open(const char *base, char *dir);
 /*
- * Opens and locks the directory, which is then not removed. Returns a
- * descriptor or -errno; -FI_ETIMEDOUT: locked for 3 s while no endpoint
- * started, probably by a stopped process.
+ * Opens and locks the directory, which no process removes while it is locked.
+ * Returns a descriptor for duo_registry_unlock() or -errno. -FI_ETIMEDOUT: it
+ * was locked for 3 s in which no endpoint started, probably by a stopped
+ * process.
  */
 int duo_registry_lock(const char *base, enum duo_registry_hold hold);
 void duo_registry_unlock(int lock);
 /*
- * Counts a new endpoint of this compatibility id without a lock, by a byte
- * appended to a file; returns the count or -errno. duo_registry_forget() resets
- * it, with the lock held alone.
+ * duo_registry_number() counts a new endpoint with this compatibility id. It
+ * needs no lock: it appends one byte to a file. Returns the count or -errno.
+ * duo_registry_forget() resets the count, with the lock held alone.
  */
 int duo_registry_number(int dir, uint64_t compat_id);
 void duo_registry_forget(int dir, uint64_t compat_id);
-/* Removes the directory of "file" if it has no record and no lock. */
+/* Removes the directory of "file" unless it has a record or is locked. */
 void duo_registry_leave(int dir, const char *file);
 /* Opens a stream of the directory's names, to be closed. NULL: an error. */
 DIR *duo_registry_list(int dir);
 /* Returns the number of records, also of endpoints that have just failed. */
 size_t duo_registry_count(int dir);
-/*
- * Returns a number that changes with the files. 0: the last change is recent.
- */
+/* Returns a number that changes with the files. 0: last change too recent. */
 uint64_t duo_registry_state(int dir);
 
 /*
- * registry_sweep.c: removes records of failed processes, and by peers[kind]
- * what else they left. Returns the number of endpoints alive. Needs the lock
- * alone.
+ * registry_sweep.c: removes records of failed processes, and by the transport
+ * peers[kind] all else that they have left. Returns the number of endpoints
+ * alive. The caller must hold the lock alone.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /* Sweeps, at most once a second. Does nothing while other processes start. */
@@ -101,24 +103,25 @@ void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
 /*
- * Create and lock the record of a core address, then make it visible. per_net:
- * the address is unique only in its network namespace. Return 0 or -errno;
- * -FI_EADDRINUSE: it has a record. Need the directory's lock.
+ * Creates and locks the record of a core address. duo_registry_ready() makes it
+ * visible. per_net: the address is unique only in its network namespace. Return
+ * 0 or -errno; -FI_EADDRINUSE: the address has a record. The caller must hold
+ * the directory's lock.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /*
- * Remove the record; duo_registry_withdraw() also closes it and leaves the
- * directory. No lock; may be called again.
+ * Both remove the record. duo_registry_withdraw() also closes it and leaves the
+ * directory. They need no lock, and may be called again.
  */
 void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address for the endpoint *self, without lock. Returns
- * FI_DUO_OK and stores the peer's name (DUO_TRANSPORT_NAME_MAX bytes), or the
- * reason why they cannot connect.
+ * Looks up a core address for the endpoint with the record *self; needs no
+ * lock. Returns FI_DUO_OK and stores the peer's name (DUO_TRANSPORT_NAME_MAX
+ * bytes); else the reason why the two cannot connect.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,
@@ -127,7 +130,7 @@ enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 #define DUO_HASH_DIGITS 16	/* hexadecimal digits of a record's file name */
 uint64_t duo_registry_hash(const void *data, size_t len);
 bool duo_registry_is_record(const char *name);
-/* Returns the hash in the file name of the record for this address. */
+/* Returns the hash in the file name of this address's record. */
 uint64_t duo_registry_key(const struct duo_publication *self, const void *addr,
 			  size_t len);
 

@@ -29,7 +29,7 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* Returns the time of the directory's last change of files, ns; 0: unknown. */
+/* Returns the time of the last creation or removal of a file, ns; or 0. */
 static uint64_t duo_dir_changed(int fd)
 {
 	struct stat st;

@@ -3,8 +3,8 @@
 
 /*
  * The file names in the registry's directory, read once for all lookups of a
- * call: addresses without a record cost no system call. The directory may
- * change, so "yes" is only "perhaps".
+ * call, so that an address without a record costs no system call. The directory
+ * may change afterwards, so the index can only exclude records.
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H
@@ -21,9 +21,7 @@ struct duo_registry_index {
 	size_t capacity;	/* allocated elements of hash */
 };
 
-/*
- * Reads the names unless "lookups" cost less; duo_registry_index_close() frees.
- */
+/* Reads the names, unless "lookups" lookups cost less. To be closed. */
 void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);

@@ -2,20 +2,25 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds or creates the user's directory in the base of all users.
+ * Finds or creates the user's directory in the base, which has the directories
+ * of all users.
  *
- * A user's name and number may differ in another user namespace, so directories
- * have random names, and a user's is the one that the user owns according to
- * the kernel: others cannot occupy its name or forge it.
+ * A user may have another name and number in another user namespace. So
+ * directories have random names, and the user's directory is the one that the
+ * user owns according to the kernel. Another user can neither occupy its name
+ * nor forge it.
  *
- * All processes of a user must use the same one, while other users create and
- * remove theirs. A new directory is "in the making" (sticky bit, locked by its
- * maker). The maker clears the bit, "ready", after a scan that has found no
- * other directory of the user, in the making or ready.
+ * All processes of a user must use the same directory, while other users create
+ * and remove theirs. A new directory is "in the making": it has the sticky bit,
+ * and its maker holds its lock. The maker makes it "ready", by clearing the
+ * bit, after a scan that has found no other directory of the user, ready or in
+ * the making.
  *
- * Only one of two makers succeeds: the later mkdir() scans when the other's
- * directory exists, and none removes a ready one. Of several in the making, the
- * lowest name stays. No deadlock: makers wait only for locks of higher names.
+ * At most one of two makers succeeds: the one that called mkdir() later scans
+ * when the other directory exists, and no maker removes a directory that is
+ * ready. If several are in the making, the one with the lowest name stays.
+ * There is no deadlock, because a maker waits only for the locks of higher
+ * names.
  */
 
 #include <dirent.h>
@@ -45,13 +50,13 @@ struct duo_base {
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* The user's lowest names, one ready, one in the making; "": none. */
+/* The user's directories of lowest name: ready, in the making; "": none. */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
 };
 
-/* Opens the base. Names contain the boot's id: hosts may share the base. */
+/* Opens the base. Directories have the boot's id in their names. */
 static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
@@ -70,7 +75,7 @@ static bool duo_dir_named(const struct duo_base *base, const char *name)
 	       duo_registry_is_record(name + DUO_DIR_PREFIX);
 }
 
-/* True if this user's directory is closed to the locks and files of others. */
+/* True if it is this user's, and closed to locks and changes by others. */
 static bool duo_dir_private(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() &&
@@ -83,7 +88,7 @@ static void duo_dirs_note(char *least, const char *name)
 		memcpy(least, name, DUO_DIR_NAME);
 }
 
-/* Finds the user's directories but "but". Returns 0 or -errno. */
+/* Finds the user's directories, except the one named "but". */
 static int duo_dirs_scan(const struct duo_base *base, const char *but,
 			 struct duo_dirs *dirs)
 {
@@ -117,9 +122,7 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * Opens a scan's directory. Returns a descriptor or -errno; -ENOENT: removed.
- */
+/* Opens a directory that a scan has found. -ENOENT: it was removed. */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);
@@ -132,8 +135,8 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 }
 
 /*
- * Waits until another process has made the directory ready or removed it;
- * removes it if the maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
+ * Waits until another process has made the directory ready or has removed it.
+ * Removes it if the maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -150,8 +153,9 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Makes the directory "name" ready, or removes it, with its lock held by fd.
- * -FI_EPERM: it is not private, on a file system without owners or modes.
+ * Makes the directory "name" ready, or removes it. fd: descriptor that holds
+ * its lock. -FI_EPERM: the directory is not private, because the file system
+ * has no owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)

@@ -13,8 +13,9 @@
 #include "local/registry.h"
 
 /*
- * Locks a directory: waits 60 s at most, and 3 s after its last change.
- * operation: LOCK_SH or LOCK_EX. Returns 0, -FI_ETIMEDOUT or -errno.
+ * Locks a directory. Waits at most 60 s, and at most 3 s after the last
+ * creation or removal of a file in it. operation: LOCK_SH or LOCK_EX. Returns
+ * 0, -FI_ETIMEDOUT or -errno.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it had been opened. */
@@ -45,9 +46,9 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor; silently -FI_ENOENT,
- * -FI_ENODATA (not written yet) or -FI_EPROTO (other version); after a warning
- * -FI_EINVAL (malformed, or another user's) or -errno.
+ * Opens and reads a record. Returns its descriptor; without a warning
+ * -FI_ENOENT, -FI_ENODATA (not written yet) or -FI_EPROTO (another version);
+ * after a warning -FI_EINVAL (malformed, or of another user) or -errno.
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
 /* Returns a file name's part behind the hash; NULL: no hash. */
@@ -55,9 +56,9 @@ const char *duo_record_suffix(const char *name);
 /* True if fd is a regular file of this user. Stores its state in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
- * Return 0 if a record's owner is alive, -ESRCH if it has failed, others if the
- * check fails. duo_record_locked() tests the lock, duo_record_check() also the
- * process, if in the pid namespace pid_ns.
+ * Check whether the owner of a record is alive: 0; -ESRCH: it has failed;
+ * another error: unknown. duo_record_locked() tests the file's lock,
+ * duo_record_check() also the process, if it is in the pid namespace pid_ns.
  */
 int duo_record_locked(int fd);
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);

@@ -31,7 +31,7 @@ static void duo_record_reap(int dir, const char *name,
 		 record->pid);
 }
 
-/* Removes an unlocked record that is incomplete, or of another version. */
+/* Removes a record that is unlocked and incomplete, or of another version. */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
 	struct stat st;
@@ -98,8 +98,8 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * True if the last sweep, the directory's access time, was more than
- * DUO_SWEEP_INTERVAL_S ago. Reading an index may change this time, too.
+ * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. Its time is
+ * the directory's access time, which a read of the names may change, too.
  */
 static bool duo_sweep_due(int dir)
 {

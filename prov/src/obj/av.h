@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector, and the core's AVs behind it, which av/ maintains; all
- * layers look up addresses here. Lock: the domain's; senders read route words
- * without it. Cost per fi_addr: 16 bytes, its address, and 12 bytes for each
- * endpoint.
+ * An address vector of ofi_duo, and the core's AVs behind it. av/ maintains
+ * them, all layers look up addresses here. Lock: the domain's; senders read the
+ * route words without it. Cost of each fi_addr: 16 bytes, its address, and 12
+ * bytes for each endpoint.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -26,17 +26,18 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * A fi_addr's route, one word, read without a lock: bits 0 and 1: state; upper
- * 12 bits: peer index plus 1, 0: none; between: the core's fi_addr minus
- * ofi_duo's, signed (av_core.c).
+ * The route of a fi_addr: one word, which senders read without a lock. Bits 0
+ * and 1: the state. Upper 12 bits: the peer index plus 1; 0: none. Between: the
+ * core's fi_addr minus ofi_duo's, signed (av_core.c).
  *
- * UNDECIDED becomes CORE or LOCAL, and LOCAL becomes CORE only before the first
- * message: messages to one peer keep their order. The state is reset by
- * removal, failure, or insertion after the process changed.
+ * The state changes from UNDECIDED to CORE or LOCAL, and from LOCAL to CORE
+ * only before the first message, so that all messages to a peer keep their
+ * order. It is reset if the address is removed, if its process fails, or if it
+ * is inserted again for another process.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	/* no message sent and no record found yet, or exited */
+	/* no message sent and no record found; or its process has exited */
 	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
@@ -91,8 +92,8 @@ static inline struct fid_av *duo_av_core(const struct duo_av *av)
 }
 
 /*
- * Translates a source of the core to ofi_duo's fi_addr; FI_ADDR_UNSPEC stays;
- * FI_ADDR_NOTAVAIL: not in the AV.
+ * Translates a source that the core reports to ofi_duo's fi_addr.
+ * FI_ADDR_UNSPEC: the core knows none; FI_ADDR_NOTAVAIL: not in the AV.
  */
 static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
 					   fi_addr_t src)
@@ -108,7 +109,7 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 	return addr < DUO_AV_MAX && av->addrs[addr].used;
 }
 
-/* Returns the element for addr; NULL: not in the AV, or without bytes. */
+/* Returns the element for addr. NULL: not in the AV, or bytes unknown. */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)
 {

@@ -19,14 +19,15 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * Calls in which threads sleep: fi_cntr_wait(), and poll(2) after fi_trywait().
- * Each has a duo_cntr_sleeper, so none consumes the other's wakeup.
+ * The two calls in which threads sleep on a counter: fi_cntr_wait(), and
+ * poll(2) after fi_trywait(). Each has its duo_cntr_sleeper, so that no thread
+ * consumes the wakeup of a thread in the other call.
  */
 enum duo_cntr_waiter_kind { DUO_CNTR_CALL, DUO_CNTR_FD, DUO_CNTR_WAITER_KINDS };
 
 struct duo_cntr_sleeper {
 	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
-	atomic_bool asleep; /* a thread that changes the counter must wake */
+	atomic_bool asleep; /* a thread that changes the counter must signal */
 	uint64_t want;		/* value to wait for; 0: any change */
 	uint64_t good, bad; /* the counter's values at the start of the sleep */
 };
@@ -48,7 +49,7 @@ struct duo_cntr {
 	atomic_int refs;
 };
 
-/* A counter's binding to an endpoint; flags of fi_ep_bind(3). */
+/* The binding of a counter to an endpoint, with the flags of fi_ep_bind(3). */
 struct duo_cntr_bind {
 	struct duo_cntr *cntr;
 	struct duo_ep *ep;
@@ -66,11 +67,11 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /* Wakes threads that sleep on the counter. Any thread may call it. */
 void duo_cntr_wake(struct duo_cntr *cntr);
-/* Wakes threads that sleep on ep's counters, after a possible change. */
+/* Wakes the threads that sleep on a counter of ep, which may have changed. */
 void duo_cntr_wake_ep(struct duo_ep *ep);
 /*
- * Counts an operation of near in the counters bound with "flag", as an error if
- * err is not 0.
+ * Counts an ended operation of near in the counters that are bound with "flag",
+ * as an error if err is not 0.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A completion queue: the ring of completions of both paths, and the counts
- * that decide how often a read polls each. cq/ reads and polls, all layers
- * push. Lock: the domain's. Cost: a push copies 48 bytes.
+ * A completion queue: the ring of completions that both paths write to, and the
+ * counts that decide how often a read polls each path. cq/ reads and polls, all
+ * layers push completions. Lock: the domain's. Cost: a push copies 48 bytes.
  */
 #ifndef DUO_OBJ_CQ_H
 #define DUO_OBJ_CQ_H
@@ -27,11 +27,14 @@ struct duo_domain;
 struct duo_ep;
 struct duo_rx;
 
-/* duo_cq.attention: why a read must do more than poll near's rings. */
+/* Bits of duo_cq.attention: why a read must do more than poll near's rings. */
 enum {
 	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or errors are queued */
 	DUO_CQ_CHORES = 2, /* an endpoint has deferred work: duo_ep_chore() */
-	/* not near, an endpoint closes, or a thread sleeps on a counter */
+	/*
+	 * the local transport is not near, an endpoint closes, or a thread
+	 * sleeps on a counter: duo_cq_attend()
+	 */
 	DUO_CQ_OTHERS = 4,
 };
 
@@ -52,14 +55,14 @@ struct duo_cq {
 	struct duo_err_list errs;
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
-	/* bound of local_idle; above: poll the core each time */
+	/* bound of local_idle, above which each poll polls the core */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
 	uint32_t ring_left;	/* number of reads of the ring until a poll */
 	uint32_t ring_every;	/* reads of the ring per poll */
 	uint64_t ring_ms; /* time of the last poll in a read of the ring, ms */
-	/* further polls that poll the core; an update may get lost */
+	/* number of further polls that poll the core; may lose an update */
 	atomic_uint core_poll_budget;
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	struct fid_peer_cq peer_cq;	/* libfabric's shm writes completions to
@@ -159,8 +162,9 @@ void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /*
- * Renews the core poll budget: the next DUO_CORE_POLL_BUDGET polls poll the
- * core, which may have entries. Any thread, with or without the lock.
+ * Renews the core poll budget, because the core may soon have entries: the next
+ * DUO_CORE_POLL_BUDGET polls poll it. Any thread may call this, with or without
+ * the lock.
  */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Attention words, computed when a condition changes, so that each message
- * checks one word. Lock: the domain's.
+ * Computation of the attention words, when a condition changes, so that each
+ * message checks only one word. Lock: the domain's.
  */
 
 #include "near/near.h"

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint: both paths' endpoints, routes and receives; each layer has a
- * struct in it. Lock: the domain's; sends over the core read their fields
- * without it.
+ * An endpoint: the endpoints of both paths, the routes, and the receives. Each
+ * layer has a struct in it. Lock: the domain's; sends over the core read their
+ * fields without it.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -40,9 +40,9 @@ enum duo_rx_special {
 };
 
 /*
- * duo_ep.attention: kinds of calls that must take the slow path. Otherwise a
- * call only checks that near can send the message now, or that the receive can
- * be queued.
+ * Bits of duo_ep.attention: the kinds of calls that must take the slow path.
+ * While a bit is 0, a call of this kind only checks that near can send the
+ * message now, or that the receive can be queued.
  */
 enum {
 	DUO_EP_MSG = 1 << DUO_MSG,	/* calls that receive, by kind */
@@ -54,10 +54,10 @@ enum {
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
 	uint32_t due;	/* number of these to be posted at the next poll */
-	/* polls without local event until all are posted; adapts */
+	/* polls without a local event, after which all are posted */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
-	/* not for the core before a multi-receive buffer is used up */
+	/* blocked: must not be posted to the core yet */
 	struct duo_rx_list blocked;
 	/* retired: the core may complete them again */
 	struct duo_rx_list retired;
@@ -104,13 +104,16 @@ struct duo_ep_opts {
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
 	bool in_order;		/* 128-byte blocks in order, by the core only */
-	/* order of messages and RMA, or fences: one path, or near orders */
+	/* messages and RMA keep one order: one path, or near orders */
 	bool mixed_order;
 	bool counted;		/* with a counter that has a wait object */
 	atomic_bool early_logged; /* a call before fi_enable() was logged */
 };
 
-/* First, in order of use: three lines for a send, six for a receive. */
+/*
+ * The fields that each message uses come first, in the order of use: three
+ * cache lines for a send, six for a receive.
+ */
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_domain *domain;
@@ -182,7 +185,7 @@ static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t local)
 	return ep->confirmed[local / 64] >> local % 64 & 1;
 }
 
-/* Iterate over a CQ's endpoints: rx_eps, then tx_eps, which only send. */
+/* Iterate over a CQ's endpoints: rx_eps, then tx_eps (those that only send). */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -204,8 +207,8 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 }
 
 /*
- * Compute the attention words of an endpoint with its CQs, or of a CQ, after
- * each change of a condition in them.
+ * Compute the attention words of an endpoint and its CQs, or of a CQ. Must be
+ * called after each change of a condition in them.
  */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
@@ -231,7 +234,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* Returns the receive entry at the address "context"; NULL: there is none. */
+/* Returns the receive entry whose address is "context"; NULL: none. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->domain->rx_ranges, context) ? context :

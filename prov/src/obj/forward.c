@@ -56,8 +56,8 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Rejects FI_ALIAS and FI_QUEUE_WORK: the core's endpoints would bypass
- * ofi_duo. Passes other commands to the core.
+ * Rejects FI_ALIAS and FI_QUEUE_WORK, which would bypass ofi_duo: the core
+ * would use its own endpoints. Passes other commands to the core.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

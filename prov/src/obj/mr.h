@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region of the core, in near's region table under its key. Device
- * memory is found by descriptor, or by near_region_entry.device
- * (device/device.h). Lock of near's table and domain->device_mrs: the domain's.
+ * A memory region of the core. near lists it under the core's key in its region
+ * table. Device memory is found by the descriptor, and by
+ * near_region_entry.device (device/device.h). Lock of near's table and of
+ * domain->device_mrs: the domain's.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /*
- * The interval is DUO_OVERSUB_SOON after a new result, and doubles with each
- * equal one up to DUO_OVERSUB_LATE. Times: ms of any clock. Initial state:
- * zeros.
+ * The interval is DUO_OVERSUB_SOON after a change of the result, and doubles
+ * with each equal result up to DUO_OVERSUB_LATE. Times are in ms of any clock.
+ * A struct of zeros is the initial state.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check */

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores, found once per fabric by core/traits.c, unless a
- * call's result shows them, as a failing fi_av_lookup() (duo_av_addr()).
+ * Differences between cores that ofi_duo must handle. core/traits.c finds them
+ * once for each fabric. Differences that a call's result shows, such as a
+ * failing fi_av_lookup(), are not here.
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -29,21 +30,37 @@ struct duo_core_ops {
 struct duo_traits {
 	const struct duo_core_ops *own;	/* NULL: a provider of libfabric */
 	/*
-	 * Its addresses are the local transport's names, from fi_endpoint() on:
-	 * no registry, no second process at an address, always a local side.
+	 * The core's addresses are the local transport's names, from
+	 * fi_endpoint() on. So there is no registry, an address never names a
+	 * second process, and each endpoint has a local side.
 	 */
 	bool peer_names;
-	/* Carries no data: gets no receives, and no operations near rejects. */
+	/*
+	 * The core carries no data. So receives are not posted to it, and
+	 * operations that the local transport rejects fail.
+	 */
 	bool carries_nothing;
-	/* Matches only in polls: a receive may be posted just before one. */
+	/*
+	 * The core matches messages only in polls, so it is early enough to
+	 * post a receive just before a poll.
+	 */
 	bool polled_match;
-	/* fi_cancel() of untagged receives with a source crashes util_srx.c. */
+	/*
+	 * fi_cancel() of an untagged receive that names its source crashes in
+	 * util_srx.c of libfabric 2.0 to 2.6.
+	 */
 	bool cannot_cancel;
 	/* A peek's completion by util_srx.c of libfabric has no source. */
 	bool peek_no_source;
-	/* The target's CPU executes atomics: they are atomic to near's. */
+	/*
+	 * The target's CPU executes the core's atomics, so that the core's and
+	 * near's are atomic to each other.
+	 */
 	bool cpu_atomics;
-	/* FI_MSG_PREFIX is optional: fi/calls_prefix.c skips prefixes. */
+	/*
+	 * The core works with and without FI_MSG_PREFIX. It is opened without
+	 * it, and fi/calls_prefix.c skips the prefix.
+	 */
 	bool prefix_optional;
 };
 

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls from lower layers, named first in each comment, to higher ones; table:
- * fi/ops.c. Local transports use struct duo_transport, near also struct
- * near_sink. Not for the fast path. Lock: the domain's.
+ * Calls from lower layers to higher ones; fi/ops.c has the table. The comments
+ * begin with the calling layer. Local transports use struct duo_transport
+ * instead, near also struct near_sink. Not for the fast path. Lock: the
+ * domain's.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
@@ -18,18 +19,24 @@ struct duo_ep;
 struct duo_rx;
 
 struct duo_up {
-	/* av/: a peer's fi_addr was found: looks up its messages. */
+	/* av/: found a peer's fi_addr. Looks up the peer's messages. */
 	void (*known)(struct duo_ep *ep);
-	/* av/: addr has no or a new process: the core may deliver for it. */
+	/*
+	 * av/: the address belongs to a new process, or to none. So the core
+	 * may now deliver messages for it.
+	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* core/: true while a multi-receive buffer keeps rx off the core. */
+	/*
+	 * core/: true if rx must not go to the core before a multi-receive
+	 * buffer is used up.
+	 */
 	bool (*blocked)(const struct duo_rx *rx);
 	/* core/: the core has received a message into the sub-receive rx. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
 	/* core/: the core reports an error for the sub-receive rx. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/* core/: the core rejects the remainder rx; the error is pushed. */
+	/* core/: the core rejects the remainder rx, whose error is pushed. */
 	void (*rejected)(struct duo_rx *rx);
 	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);

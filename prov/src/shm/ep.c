@@ -28,9 +28,9 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * Returns the reason why shm cannot be used, or NULL: excluded by FI_PROVIDER;
- * hooks, which do not forward contexts of peer objects; another libfabric with
- * other structures of fi_peer(3).
+ * Returns the reason why shm cannot be used, as text, or NULL. FI_PROVIDER may
+ * exclude it; hooks do not forward contexts of peer objects; another libfabric
+ * may have other structures of fi_peer(3).
  */
 static const char *duo_shm_excluded(void)
 {
@@ -186,7 +186,7 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens and binds the shared receive context: shm's domain stores only one. */
+/* Opens and binds the shared receive context; shm's domain stores only one. */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Regions, the shared memory files of shm: names and pages, peers' regions in
- * shm's AV, and those of failed processes. shm maps them without allocation:
- * without space in /dev/shm, access raises SIGBUS.
+ * Regions, the shared memory files of shm: names and pages of this process's
+ * regions, regions of peers in shm's AV, and those that failed processes have
+ * left. shm maps a region without allocation of its pages; access to a page
+ * without space in /dev/shm raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -35,8 +36,8 @@ static int duo_shm_prefix(char *buf, size_t size)
 }
 
 /*
- * Makes a name that cannot be guessed: in /dev/shm any user may create files,
- * and shm would use one of that name.
+ * Makes a name that cannot be guessed. All users may create files in /dev/shm,
+ * and shm uses an existing file of that name as its own.
  */
 static int duo_shm_make_name(uint64_t pid_ns, char *name)
 {
@@ -53,9 +54,9 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Computes the compatibility id: mount of /dev/shm, version of the structures,
- * and user namespace, across which shm may not read memory. Returns 0 or
- * -FI_EOPNOTSUPP.
+ * Computes the compatibility id, of the mount of /dev/shm, the version of the
+ * structures, and the user namespace: shm may not read memory of another one.
+ * Returns 0 or -FI_EOPNOTSUPP.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -186,8 +187,9 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Tests by mmap() that a peer's region can be mapped: at the first send, shm
- * 2.0 to 2.6 would fail for ever, or use MAP_FAILED. Returns 0 or -errno.
+ * Checks, by mapping it, that a peer's region can be mapped. shm 2.0 to 2.6
+ * maps at the first send; after a failure it returns -FI_EAGAIN without end, or
+ * uses MAP_FAILED. Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -243,8 +245,8 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 
 /*
  * Inserts a peer into shm's AV. Rejects endpoints of this process: fi_close()
- * of the AV reads all regions, and shm 2.5 and newer computes addresses from
- * NULL if this process has closed one.
+ * of shm's AV reads all regions, and since 2.5 computes addresses from NULL if
+ * this process has closed one.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

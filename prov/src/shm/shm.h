@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over libfabric's shm, a peer provider (fi_peer(3)):
- * it calls ofi_duo to match and to complete. ep.c opens shm's objects, srx.c
- * has the functions that shm calls, region.c the shared memory. Lock: the
- * domain's, which shm expects, too. Cost: 16 MiB of /dev/shm for each endpoint.
+ * An endpoint's local side over libfabric's shm. shm is a peer provider
+ * (fi_peer(3)): it calls ofi_duo to match messages and to write completions.
+ * ep.c opens shm's objects, srx.c has the functions that shm calls, region.c
+ * handles the shared memory. Lock: the domain's, which shm expects, too. Cost:
+ * 16 MiB of /dev/shm for each endpoint.
  */
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
@@ -33,13 +34,14 @@
 struct duo_cntr;
 
 /*
- * An AV of shm has 256 places, and shm adds peers that connect without a check:
- * in a full map it overwrites an entry, and data goes to another process. None
- * becomes free: fi_av_remove() of shm 2.0 to 2.6 leaves the peer's state.
+ * An AV of shm has space for 256 peers. shm itself adds a peer that connects,
+ * and does not check for space: in a full AV it overwrites an entry, and data
+ * goes to another process. No entry becomes free, because fi_av_remove() of shm
+ * 2.0 to 2.6 leaves the peer's state.
  *
- * So each endpoint has an AV of shm of its own. The registry counts endpoints
- * over shm (duo_registry_number()); above DUO_SHM_ENDPOINTS they have no local
- * side.
+ * So each endpoint has an AV of shm of its own. The registry counts the
+ * endpoints over shm (duo_registry_number()), and an endpoint beyond
+ * DUO_SHM_ENDPOINTS has no local side.
  */
 struct duo_shm {
 	struct fid_av *av;
@@ -49,15 +51,15 @@ struct duo_shm {
 };
 
 /*
- * region.c: checks space for an endpoint's region. Returns 0, -FI_ENOSPC,
- * -FI_ENOMEM (RLIMIT_AS) or -FI_EFBIG (RLIMIT_FSIZE).
+ * region.c: checks that there is space for an endpoint's region. Returns 0,
+ * -FI_ENOSPC, -FI_ENOMEM (RLIMIT_AS) or -EFBIG (RLIMIT_FSIZE).
  */
 int duo_shm_check_space(void);
 /*
- * Allocates all pages of an enabled endpoint's region. After -FI_ENOSPC the
- * caller must only close it. Endpoints of this user are excluded since
- * duo_shm_check_space() (duo_transport.alone); another user may take it, and
- * shm then raises SIGBUS.
+ * Allocates all pages of the region of an enabled endpoint. After -FI_ENOSPC
+ * the caller must only close the endpoint. No other endpoint of this user takes
+ * space since duo_shm_check_space() (duo_transport.alone). Another user may,
+ * and SIGBUS then ends the process.
  */
 int duo_shm_allocate(const char *name);
 /* Fills in shm's part of the record, with a new random name. */
@@ -72,7 +74,7 @@ bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);
-/* Functions of struct duo_transport; *_open() open shm's objects. */
+/* Functions of struct duo_transport; *_open() open objects of shm. */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv);
 int duo_shm_cq_open(struct duo_cq *cq, size_t size);
 uint32_t duo_shm_poll(struct duo_cq *cq);

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that shm calls in polls and sends, under the domain's lock, see
- * fi_peer(3): matching, completions, counters.
+ * Functions that shm calls in polls and sends, which hold the domain's lock,
+ * see fi_peer(3): matching, completions and counters.
  *
- * shm 2.0 to 2.6 cannot truncate or discard: it reads from NULL, loops, never
- * completes, or writes into the peer's region. Such a message is received into
- * a bounce buffer.
+ * shm 2.0 to 2.6 cannot truncate or discard a message: it reads from NULL,
+ * loops without end, never completes the receive, or writes into the peer's
+ * region. So such a message is received into a bounce buffer.
  */
 
 #include <stdlib.h>
@@ -75,9 +75,9 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Returns a matching receive with space for all of the message; NULL: none. A
- * receive without memory for a bounce buffer ends in an error, and the next one
- * is tried.
+ * Returns a receive that matches, with space for the whole message; NULL: none.
+ * If there is no memory for a bounce buffer, the receive ends in an error, and
+ * the next one is tried.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -101,8 +101,8 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 }
 
 /*
- * Stores a message as unexpected, or unresolved ("hold"). -FI_ENOENT: shm
- * queues it; -FI_ENOMEM.
+ * Stores a message as unexpected or, if "hold", as unresolved. Returns
+ * -FI_ENOENT, after which shm queues it, or -FI_ENOMEM.
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
@@ -141,7 +141,7 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
-	/* unresolved behind unresolved, or while closing, which may fail */
+	/* becomes unresolved, too; while closing, which may fail, each does */
 	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
@@ -221,9 +221,9 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * See struct duo_transport. A bounce buffer receives a message that is too
- * large, so that shm never truncates; it is allocated while an error can still
- * be returned.
+ * See struct duo_transport. If the message is too large, a bounce buffer
+ * receives it, so that shm never truncates. It is allocated first, because
+ * later steps cannot return an error.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
@@ -386,8 +386,8 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 }
 
 /*
- * Polls shm. Returns the number of events; 1 without a poll if receive entries
- * are few, and senders get -FI_EAGAIN.
+ * Polls shm. Returns the number of events. If too few receive entries are free,
+ * returns 1 without a poll; senders then get -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {
