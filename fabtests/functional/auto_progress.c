@@ -31,7 +31,7 @@ static void ft_silent_barrier(void)
 }
 
 /* Rank 1 sends a large message, and then does not poll. */
-static void ft_case_sender(void)
+static void ft_case_idle_sender_sends(void)
 {
 	struct ft_op op;
 
@@ -55,7 +55,7 @@ static void ft_case_sender(void)
 }
 
 /* Rank 0 is the target of an RMA write, and does not poll. */
-static void ft_case_target(void)
+static void ft_case_idle_target_is_written(void)
 {
 	struct ft_op op;
 
@@ -109,8 +109,10 @@ static void ft_exit_child(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "the sender is silent", ft_case_sender },
-		{ "the target is silent", ft_case_target },
+		{ "large message ends although the sender does not poll",
+		  ft_case_idle_sender_sends },
+		{ "write ends although the target does not poll",
+		  ft_case_idle_target_is_written },
 	};
 	const struct ft_cfg cfg = {
 		.caps = FI_RMA, .raw = true, .data_progress = FI_PROGRESS_AUTO,

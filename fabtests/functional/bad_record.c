@@ -154,22 +154,23 @@ static void ft_run_bad(enum bad bad)
 		unlink(aside);
 }
 
-static void ft_case_garbage(void) { ft_run_bad(GARBAGE); }
-static void ft_case_truncated(void) { ft_run_bad(TRUNCATED); }
-static void ft_case_linked(void) { ft_run_bad(LINKED); }
+static void ft_case_garbage_is_ignored(void) { ft_run_bad(GARBAGE); }
+static void ft_case_truncated_record_is_ignored(void) { ft_run_bad(TRUNCATED); }
+static void ft_case_symbolic_link_is_ignored(void) { ft_run_bad(LINKED); }
 
 /* Only root can create a file of another user. */
-static void ft_case_foreign(void)
+static void ft_case_other_users_record_is_ignored(void)
 {
 	if (!geteuid())
 		ft_run_bad(FOREIGN);
 }
 
 static const struct ft_case cases[] = {
-	{ "garbage", ft_case_garbage },
-	{ "truncated", ft_case_truncated },
-	{ "symbolic link", ft_case_linked },
-	{ "other owner", ft_case_foreign },
+	{ "record of garbage is ignored", ft_case_garbage_is_ignored },
+	{ "truncated record is ignored", ft_case_truncated_record_is_ignored },
+	{ "symbolic link is ignored", ft_case_symbolic_link_is_ignored },
+	{ "other user's record is ignored",
+	  ft_case_other_users_record_is_ignored },
 };
 
 static int ft_log_enabled(const struct fi_provider *prov,

@@ -134,7 +134,7 @@ static void ft_mode(const struct ft_cfg *cfg)
 	ft_close(&e);
 }
 
-static void ft_beside(void)
+static void ft_case_counters_count_beside_completions(void)
 {
 	static const struct ft_cfg cfg = {
 		.caps = FI_SOURCE | FI_DIRECTED_RECV, .counters = true,
@@ -143,7 +143,7 @@ static void ft_beside(void)
 	ft_mode(&cfg);
 }
 
-static void ft_selective(void)
+static void ft_case_counters_count_without_completions(void)
 {
 	static const struct ft_cfg cfg = {
 		.caps = FI_SOURCE | FI_DIRECTED_RECV, .counters = true,
@@ -158,7 +158,7 @@ static void ft_selective(void)
  * Binds counters after fi_enable(), as Sandia OpenSHMEM does for its default
  * context.
  */
-static void ft_late(void)
+static void ft_case_late_counters_count(void)
 {
 	static const struct ft_cfg cfg = {
 		.caps = FI_SOURCE | FI_DIRECTED_RECV, .counters = true,
@@ -168,7 +168,7 @@ static void ft_late(void)
 	ft_mode(&cfg);
 }
 
-static void ft_alone(void)
+static void ft_case_counters_count_without_cq(void)
 {
 	static const struct ft_cfg cfg = {
 		.caps = FI_SOURCE | FI_DIRECTED_RECV, .counters = true,
@@ -181,10 +181,14 @@ static void ft_alone(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "beside completions", ft_beside },
-		{ "completions on demand only", ft_selective },
-		{ "bound to an enabled endpoint", ft_late },
-		{ "no completion queue", ft_alone },
+		{ "counters count beside completions",
+		  ft_case_counters_count_beside_completions },
+		{ "counters count without requested completions",
+		  ft_case_counters_count_without_completions },
+		{ "counters bound to an enabled endpoint count",
+		  ft_case_late_counters_count },
+		{ "counters count without a CQ",
+		  ft_case_counters_count_without_cq },
 	};
 	/* without ofi_duo, tcp misses counts, and other cores require a CQ */
 	size_t bare = ft_wraps() ? 0 : 2;

@@ -141,7 +141,7 @@ static void ft_one_format(enum fi_cq_format format, bool separate)
 	ft_finish();
 }
 
-static void ft_case_formats(void)
+static void ft_case_formats_have_fields(void)
 {
 	int format;
 
@@ -206,7 +206,7 @@ static void ft_selective(bool tagged)
 	ft_finish();
 }
 
-static void ft_case_selective(void)
+static void ft_case_selective_cq_has_requested(void)
 {
 	ft_selective(false);
 	ft_selective(true);
@@ -216,7 +216,7 @@ static void ft_case_selective(void)
  * The source of expected and unexpected messages, from rank 1 and from rank 0
  * itself.
  */
-static void ft_case_source(void)
+static void ft_case_source_is_returned(void)
 {
 	struct ft_cfg cfg = { .caps = FI_SOURCE };
 	struct fi_cq_tagged_entry entry;
@@ -251,7 +251,7 @@ static void ft_case_source(void)
  * Reads of several entries return those that are available, in batches of any
  * size.
  */
-static void ft_case_batches(void)
+static void ft_case_batch_returns_available(void)
 {
 	struct ft_cfg cfg = { 0 };
 	struct fi_cq_tagged_entry entry[64];
@@ -327,12 +327,12 @@ static void ft_sread_with(enum fi_wait_obj wait_obj)
 	ft_finish();
 }
 
-static void ft_case_sread(void)
+static void ft_case_sread_wakes(void)
 {
 	ft_sread_with(FI_WAIT_UNSPEC);
 }
 
-static void ft_case_sread_fd(void)
+static void ft_case_sread_fd_wakes(void)
 {
 	ft_sread_with(FI_WAIT_FD);
 }
@@ -340,14 +340,19 @@ static void ft_case_sread_fd(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "formats", ft_case_formats },
-		{ "selective", ft_case_selective },
-		{ "source", ft_case_source },
-		{ "batches", ft_case_batches },
-		{ "sread", ft_case_sread },
+		{ "each CQ format has its fields",
+		  ft_case_formats_have_fields },
+		{ "selective CQ has requested completions only",
+		  ft_case_selective_cq_has_requested },
+		{ "fi_cq_readfrom() returns the source",
+		  ft_case_source_is_returned },
+		{ "read of several entries returns those available",
+		  ft_case_batch_returns_available },
+		{ "fi_cq_sread() wakes for a message", ft_case_sread_wakes },
 	};
 	static const struct ft_case fd_cases[] = {
-		{ "sread with FI_WAIT_FD", ft_case_sread_fd },
+		{ "fi_cq_sread() with FI_WAIT_FD wakes for a message",
+		  ft_case_sread_fd_wakes },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));

@@ -109,7 +109,7 @@ static bool ft_can_truncate(size_t sent, size_t space, bool expected)
 	return space || !ft_has_prefix(prov, "tcp");
 }
 
-static void ft_case_truncation(void)
+static void ft_case_truncated_recv_fails(void)
 {
 	static const struct {
 		size_t sent, space;
@@ -133,7 +133,7 @@ static void ft_case_truncation(void)
  * A canceled receive ends with one error entry. Other receives are not
  * affected.
  */
-static void ft_case_cancel(void)
+static void ft_case_canceled_recv_fails_once(void)
 {
 	struct ft_xfer x;
 	int i;
@@ -209,7 +209,7 @@ static void ft_overrun(size_t cq_size, bool separate)
 	ft_finish();
 }
 
-static void ft_case_overrun(void)
+static void ft_case_small_cq_loses_none(void)
 {
 	static const size_t sizes[] = { 1, 2, 8, 64 };
 	size_t i;
@@ -223,9 +223,12 @@ static void ft_case_overrun(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "truncation", ft_case_truncation },
-		{ "cancel", ft_case_cancel },
-		{ "overrun", ft_case_overrun },
+		{ "truncated receive ends in an error",
+		  ft_case_truncated_recv_fails },
+		{ "canceled receive ends in one error",
+		  ft_case_canceled_recv_fails_once },
+		{ "CQ smaller than its completions loses none",
+		  ft_case_small_cq_loses_none },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));

@@ -138,19 +138,22 @@ static void ft_in_turn(bool tagged)
 	}
 }
 
-#define FT_BOTH(name) \
-	static void name##_tagged(void) \
+#define FT_BOTH(fn, tagged, untagged) \
+	static void tagged(void) \
 	{ \
-		name(true); \
+		fn(true); \
 	} \
-	static void name##_msg(void) \
+	static void untagged(void) \
 	{ \
-		name(false); \
+		fn(false); \
 	}
 
-FT_BOTH(ft_posted_before)
-FT_BOTH(ft_posted_after)
-FT_BOTH(ft_in_turn)
+FT_BOTH(ft_posted_before, ft_case_early_tagged_recvs_match,
+	ft_case_early_untagged_recvs_match)
+FT_BOTH(ft_posted_after, ft_case_late_tagged_recvs_match,
+	ft_case_late_untagged_recvs_match)
+FT_BOTH(ft_in_turn, ft_case_tagged_recvs_match_in_turn,
+	ft_case_untagged_recvs_match_in_turn)
 
 static void ft_open_all(bool insert)
 {
@@ -172,7 +175,7 @@ static void ft_close_all(void)
 }
 
 /* Rank 0 inserts the senders after their messages have arrived. */
-static void ft_late_insert(void)
+static void ft_case_recvs_match_late_sources(void)
 {
 	int r;
 
@@ -198,17 +201,24 @@ static void ft_late_insert(void)
 static void ft_run(void)
 {
 	static const struct ft_case tagged[] = {
-		{ "tagged, posted before", ft_posted_before_tagged },
-		{ "tagged, posted after", ft_posted_after_tagged },
-		{ "tagged, in turn", ft_in_turn_tagged },
+		{ "tagged receives posted early match their sources",
+		  ft_case_early_tagged_recvs_match },
+		{ "tagged receives posted late match their sources",
+		  ft_case_late_tagged_recvs_match },
+		{ "tagged receives match one source after another",
+		  ft_case_tagged_recvs_match_in_turn },
 	};
 	static const struct ft_case msg[] = {
-		{ "msg, posted before", ft_posted_before_msg },
-		{ "msg, posted after", ft_posted_after_msg },
-		{ "msg, in turn", ft_in_turn_msg },
+		{ "untagged receives posted early match their sources",
+		  ft_case_early_untagged_recvs_match },
+		{ "untagged receives posted late match their sources",
+		  ft_case_late_untagged_recvs_match },
+		{ "untagged receives match one source after another",
+		  ft_case_untagged_recvs_match_in_turn },
 	};
 	static const struct ft_case late[] = {
-		{ "late insert", ft_late_insert },
+		{ "receives match sources that are inserted late",
+		  ft_case_recvs_match_late_sources },
 	};
 
 	ft_open_all(true);

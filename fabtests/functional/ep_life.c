@@ -32,7 +32,7 @@ static void ft_forget(void)
 }
 
 /* Legal orders of closing: the fabric last, the domain before it. */
-static void ft_case_close_order(void)
+static void ft_case_objects_close_in_order(void)
 {
 	static const char *const orders[] = {
 		"ecadf", "ecdaf", "eacdf",
@@ -66,7 +66,7 @@ static void ft_case_close_order(void)
 }
 
 /* The CQ and the AV of an open endpoint cannot be closed. */
-static void ft_case_busy(void)
+static void ft_case_objects_in_use_stay_open(void)
 {
 	ft_open(&e, NULL);
 	FT_CHECK(fi_close(&e.txcq->fid) == -FI_EBUSY, "a CQ in use closed");
@@ -78,7 +78,7 @@ static void ft_case_busy(void)
 }
 
 /* Closing with posted receives and unexpected messages is legal. */
-static void ft_case_close_busy_ep(void)
+static void ft_case_busy_ep_closes(void)
 {
 	static struct ft_op op[40];
 	struct ft_xfer x = { .tagged = true, .addr = FI_ADDR_UNSPEC };
@@ -108,7 +108,7 @@ static void ft_case_close_busy_ep(void)
 	ft_forget();
 }
 
-static void ft_case_names(void)
+static void ft_case_name_is_returned(void)
 {
 	char name[FT_NAME_MAX], small[4] = { 0 };
 	size_t len = 0, again;
@@ -141,7 +141,7 @@ static void ft_case_names(void)
 	ft_finish();
 }
 
-static void ft_case_options(void)
+static void ft_case_options_are_kept(void)
 {
 	size_t value = 64, len = sizeof(value);
 	bool flag;
@@ -178,7 +178,7 @@ static void ft_case_options(void)
 			 #call, refused_); \
 	} while (0)
 
-static void ft_case_bad_sends(void)
+static void ft_case_invalid_sends_fail(void)
 {
 	struct iovec iov[64] = { { 0 } };
 	struct fi_context2 ctx;
@@ -208,7 +208,7 @@ static void ft_case_bad_sends(void)
 	ft_finish();
 }
 
-static void ft_case_bad_addresses(void)
+static void ft_case_invalid_addresses_fail(void)
 {
 	struct fi_msg_tagged tmsg = { .iov_count = 1 };
 	struct fi_msg msg = { .iov_count = 1 };
@@ -230,7 +230,7 @@ static void ft_case_bad_addresses(void)
 	ft_finish();
 }
 
-static void ft_case_bad_receives(void)
+static void ft_case_invalid_receives_fail(void)
 {
 	struct iovec iov[64] = { { 0 } };
 	struct fi_context2 ctx, unknown;
@@ -253,7 +253,7 @@ static void ft_case_bad_receives(void)
 }
 
 /* Opens and binds with invalid attributes fail. */
-static void ft_case_bad_opens(void)
+static void ft_case_invalid_opens_fail(void)
 {
 	struct fi_cq_attr cq_attr = { .format = 77, .wait_obj = FI_WAIT_NONE };
 	struct fi_av_attr av_attr = { .type = 77 };
@@ -275,7 +275,7 @@ static void ft_case_bad_opens(void)
 }
 
 /* Binds a counter for RMA to an endpoint without FI_RMA, as MPICH does. */
-static void ft_case_rma_counter(void)
+static void ft_case_rma_counter_is_bound(void)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
@@ -322,7 +322,7 @@ static void ft_self_send(const struct ft_cfg *cfg)
 }
 
 /* After the cases with errors, sends to itself still work. */
-static void ft_case_to_self(void)
+static void ft_case_self_send_works_after_errors(void)
 {
 	ft_self_send(NULL);
 }
@@ -331,7 +331,7 @@ static void ft_case_to_self(void)
  * One thread for control and data progress, which Open MPI requests since
  * 2026-08.
  */
-static void ft_case_unified(void)
+static void ft_case_unified_progress_opens(void)
 {
 #if FI_MAJOR_VERSION >= 2
 	const struct ft_cfg cfg = {
@@ -348,18 +348,26 @@ static void ft_case_unified(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "close order", ft_case_close_order },
-		{ "close in use", ft_case_busy },
-		{ "close with operations", ft_case_close_busy_ep },
-		{ "names", ft_case_names },
-		{ "options", ft_case_options },
-		{ "bad sends", ft_case_bad_sends },
-		{ "bad addresses", ft_case_bad_addresses },
-		{ "bad receives", ft_case_bad_receives },
-		{ "bad opens", ft_case_bad_opens },
-		{ "counter of RMA", ft_case_rma_counter },
-		{ "to oneself", ft_case_to_self },
-		{ "unified progress", ft_case_unified },
+		{ "objects close in each legal order",
+		  ft_case_objects_close_in_order },
+		{ "CQ and AV in use do not close",
+		  ft_case_objects_in_use_stay_open },
+		{ "endpoint with operations closes", ft_case_busy_ep_closes },
+		{ "endpoint name is returned and inserted again",
+		  ft_case_name_is_returned },
+		{ "endpoint keeps its options", ft_case_options_are_kept },
+		{ "invalid sends fail", ft_case_invalid_sends_fail },
+		{ "operations on invalid addresses fail",
+		  ft_case_invalid_addresses_fail },
+		{ "invalid receives fail", ft_case_invalid_receives_fail },
+		{ "opens and binds with invalid attributes fail",
+		  ft_case_invalid_opens_fail },
+		{ "endpoint without FI_RMA accepts a counter of RMA",
+		  ft_case_rma_counter_is_bound },
+		{ "endpoint sends to itself after errors",
+		  ft_case_self_send_works_after_errors },
+		{ "domain with unified progress opens",
+		  ft_case_unified_progress_opens },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));

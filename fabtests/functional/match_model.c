@@ -229,12 +229,12 @@ static void ft_rounds(int nsenders)
 	}
 }
 
-static void ft_case_one_sender(void)
+static void ft_case_wildcards_match_as_model(void)
 {
 	ft_rounds(1);
 }
 
-static void ft_case_all_directed(void)
+static void ft_case_directed_recvs_match_as_model(void)
 {
 	ft_rounds(ft.opts.nranks - 1);
 }
@@ -242,8 +242,10 @@ static void ft_case_all_directed(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "one sender, wildcards", ft_case_one_sender },
-		{ "many senders, directed", ft_case_all_directed },
+		{ "wildcards match one sender as the model",
+		  ft_case_wildcards_match_as_model },
+		{ "directed receives match many senders as the model",
+		  ft_case_directed_recvs_match_as_model },
 	};
 	struct ft_cfg cfg = { .caps = FI_DIRECTED_RECV };
 

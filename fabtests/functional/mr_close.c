@@ -48,7 +48,7 @@ static void ft_send_round(int round)
 	free(x.buf);
 }
 
-static void ft_case_send(void)
+static void ft_case_send_ends_without_region(void)
 {
 	int i;
 
@@ -88,7 +88,7 @@ static void ft_write_round(struct ft_region *region, int round)
 	free(region->ptr);
 }
 
-static void ft_case_write(void)
+static void ft_case_write_ends_without_region(void)
 {
 	static const struct ft_cfg cfg = {.caps = FI_RMA, .raw = true};
 	struct ft_region region = {.arrived = 0};
@@ -106,8 +106,10 @@ static void ft_case_write(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{"send", ft_case_send},
-		{"write", ft_case_write},
+		{ "send ends once although its region closes",
+		  ft_case_send_ends_without_region },
+		{ "write ends once although its region closes",
+		  ft_case_write_ends_without_region },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));

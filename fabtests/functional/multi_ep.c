@@ -170,37 +170,37 @@ static void ft_try(struct ft_cfg cfg, bool share_domain)
 	ft_barrier();
 }
 
-static void ft_case_domains(void)
+static void ft_case_three_domains_exchange(void)
 {
 	ft_try((struct ft_cfg){ .caps = 0 }, false);
 }
 
-static void ft_case_one_domain(void)
+static void ft_case_one_domain_exchanges(void)
 {
 	ft_try((struct ft_cfg){ .caps = 0 }, true);
 }
 
-static void ft_case_shared_av(void)
+static void ft_case_shared_av_exchanges(void)
 {
 	ft_try((struct ft_cfg){ .share_av = true }, true);
 }
 
-static void ft_case_shared_cq(void)
+static void ft_case_shared_cq_exchanges(void)
 {
 	ft_try((struct ft_cfg){ .share_cq = true }, true);
 }
 
-static void ft_case_shared_both(void)
+static void ft_case_shared_av_and_cq_exchange(void)
 {
 	ft_try((struct ft_cfg){ .share_cq = true, .share_av = true }, true);
 }
 
-static void ft_case_av_map(void)
+static void ft_case_av_map_exchanges(void)
 {
 	ft_try((struct ft_cfg){ .av_type = FI_AV_MAP }, true);
 }
 
-static void ft_case_av_table(void)
+static void ft_case_av_table_exchanges(void)
 {
 	ft_try((struct ft_cfg){ .av_type = FI_AV_TABLE }, true);
 }
@@ -209,7 +209,7 @@ static void ft_case_av_table(void)
  * Opens endpoints, exchanges messages and closes them, many times. No resource
  * may accumulate.
  */
-static void ft_case_reopen(void)
+static void ft_case_reopened_eps_exchange(void)
 {
 	int i, times = ft.opts.quick ? 3 : 15;
 
@@ -220,16 +220,24 @@ static void ft_case_reopen(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "three domains", ft_case_domains },
-		{ "one domain", ft_case_one_domain },
-		{ "shared CQ", ft_case_shared_cq },
-		{ "AV map", ft_case_av_map },
-		{ "AV table", ft_case_av_table },
-		{ "open and close again", ft_case_reopen },
+		{ "endpoints of three domains exchange messages",
+		  ft_case_three_domains_exchange },
+		{ "endpoints of one domain exchange messages",
+		  ft_case_one_domain_exchanges },
+		{ "endpoints of one CQ exchange messages",
+		  ft_case_shared_cq_exchanges },
+		{ "endpoints with an AV map exchange messages",
+		  ft_case_av_map_exchanges },
+		{ "endpoints with an AV table exchange messages",
+		  ft_case_av_table_exchanges },
+		{ "reopened endpoints exchange messages",
+		  ft_case_reopened_eps_exchange },
 	};
 	static const struct ft_case shared_av[] = {
-		{ "shared AV", ft_case_shared_av },
-		{ "shared AV and CQ", ft_case_shared_both },
+		{ "endpoints of one AV exchange messages",
+		  ft_case_shared_av_exchanges },
+		{ "endpoints of one AV and CQ exchange messages",
+		  ft_case_shared_av_and_cq_exchange },
 	};
 
 	ft.together = true;

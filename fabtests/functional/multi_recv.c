@@ -353,21 +353,25 @@ static void ft_run_mode(struct ft_mode m)
 		ft_run_mode((struct ft_mode){ __VA_ARGS__ }); \
 	}
 
-FT_MODE(ft_small, .nbufs = 2, .fits = 16, .max_len = 500, .per_pair = 8000)
-FT_MODE(ft_one_buf, .nbufs = 1, .fits = 8, .max_len = 500, .per_pair = 4000)
-FT_MODE(ft_tight, .nbufs = 2, .fits = 1, .max_len = 5000, .per_pair = 2000)
-FT_MODE(ft_large, .nbufs = 3, .fits = 5, .max_len = 150000, .per_pair = 1000)
-FT_MODE(ft_late, .nbufs = 4, .fits = 3, .max_len = 20000, .per_pair = 1000,
-	.late = true)
-FT_MODE(ft_all, .nbufs = 2, .fits = 16, .max_len = 500, .per_pair = 4000,
-	.to_all = true)
-FT_MODE(ft_all_large, .nbufs = 8, .fits = 4, .max_len = 100000,
-	.per_pair = 500, .to_all = true)
-FT_MODE(ft_canceled, .nbufs = 3, .fits = 8, .max_len = 9000,
-	.per_pair = 4000, .cancel = true)
+FT_MODE(ft_case_buffers_take_all_senders, .nbufs = 2, .fits = 16,
+	.max_len = 500, .per_pair = 8000)
+FT_MODE(ft_case_one_buffer_takes_all, .nbufs = 1, .fits = 8, .max_len = 500,
+	.per_pair = 4000)
+FT_MODE(ft_case_tight_buffers_are_released, .nbufs = 2, .fits = 1,
+	.max_len = 5000, .per_pair = 2000)
+FT_MODE(ft_case_buffers_take_large, .nbufs = 3, .fits = 5, .max_len = 150000,
+	.per_pair = 1000)
+FT_MODE(ft_case_late_buffers_take_unexpected, .nbufs = 4, .fits = 3,
+	.max_len = 20000, .per_pair = 1000, .late = true)
+FT_MODE(ft_case_buffers_of_all_take_all, .nbufs = 2, .fits = 16,
+	.max_len = 500, .per_pair = 4000, .to_all = true)
+FT_MODE(ft_case_buffers_of_all_take_large, .nbufs = 8, .fits = 4,
+	.max_len = 100000, .per_pair = 500, .to_all = true)
+FT_MODE(ft_case_canceled_buffers_are_released, .nbufs = 3, .fits = 8,
+	.max_len = 9000, .per_pair = 4000, .cancel = true)
 
 /* One sender after the other, so that one path carries all messages. */
-static void ft_in_turn(void)
+static void ft_case_buffers_take_each_sender(void)
 {
 	int r;
 
@@ -381,15 +385,23 @@ static void ft_in_turn(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "each sender alone", ft_in_turn },
-		{ "all to one", ft_small },
-		{ "one buffer", ft_one_buf },
-		{ "buffers for one message", ft_tight },
-		{ "large messages", ft_large },
-		{ "posted late", ft_late },
-		{ "all to all", ft_all },
-		{ "all to all, large messages", ft_all_large },
-		{ "canceled under load", ft_canceled },
+		{ "buffers take messages of each sender alone",
+		  ft_case_buffers_take_each_sender },
+		{ "buffers take messages of all senders",
+		  ft_case_buffers_take_all_senders },
+		{ "one buffer takes all messages",
+		  ft_case_one_buffer_takes_all },
+		{ "buffers for one message are released each time",
+		  ft_case_tight_buffers_are_released },
+		{ "buffers take large messages", ft_case_buffers_take_large },
+		{ "buffers posted late take unexpected messages",
+		  ft_case_late_buffers_take_unexpected },
+		{ "buffers of all ranks take all messages",
+		  ft_case_buffers_of_all_take_all },
+		{ "buffers of all ranks take large messages",
+		  ft_case_buffers_of_all_take_large },
+		{ "canceled buffers are released under load",
+		  ft_case_canceled_buffers_are_released },
 	};
 	struct ft_cfg cfg = {
 		.caps = FI_SOURCE | FI_DIRECTED_RECV | FI_MULTI_RECV,

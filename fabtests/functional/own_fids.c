@@ -31,7 +31,7 @@ static bool ft_names(void)
  * The info has the open objects, or none (fi_getinfo(3)), and never those of
  * the core.
  */
-static void ft_case_answer(void)
+static void ft_case_info_has_open_objects(void)
 {
 	struct fi_info *info;
 
@@ -46,7 +46,7 @@ static void ft_case_answer(void)
 }
 
 /* Hints with objects that are neither a fabric nor a domain. */
-static void ft_case_foreign(void)
+static void ft_case_other_objects_get_no_info(void)
 {
 	struct ft_ep wrong = {
 		.fabric = (struct fid_fabric *)first.ep,
@@ -88,14 +88,14 @@ static void ft_talk(const struct ft_cfg *cfg)
 	ft_close(&second);	/* also checks the paths */
 }
 
-static void ft_case_named(void)
+static void ft_case_named_hints_find_domain(void)
 {
 	const struct ft_cfg cfg = {.share = &first, .by_fids = true};
 
 	ft_talk(&cfg);
 }
 
-static void ft_case_unnamed(void)
+static void ft_case_unnamed_hints_find_domain(void)
 {
 	const struct ft_cfg cfg = {
 		.share = &first, .by_fids = true, .unnamed = true,
@@ -121,7 +121,7 @@ static void ft_write(struct ft_region *region)
  * RMA in a domain that was opened for messages only. A core may reject it. If
  * it works, it must not use the core within a host.
  */
-static void ft_case_widened(void)
+static void ft_case_widened_domain_avoids_core(void)
 {
 	const struct ft_cfg cfg = {
 		.share = &first, .by_fids = true, .caps = FI_RMA, .raw = true,
@@ -151,11 +151,16 @@ static void ft_case_widened(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{"answer", ft_case_answer},
-		{"foreign", ft_case_foreign},
-		{"named", ft_case_named},
-		{"unnamed", ft_case_unnamed},
-		{"widened", ft_case_widened},
+		{ "info has the open objects or none",
+		  ft_case_info_has_open_objects },
+		{ "hints with other objects return no info",
+		  ft_case_other_objects_get_no_info },
+		{ "hints with provider name find the domain",
+		  ft_case_named_hints_find_domain },
+		{ "hints without provider name find the domain",
+		  ft_case_unnamed_hints_find_domain },
+		{ "RMA in a domain for messages avoids the core",
+		  ft_case_widened_domain_avoids_core },
 	};
 
 	ft_open(&first, NULL);

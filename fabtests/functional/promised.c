@@ -80,7 +80,7 @@ static size_t ft_inject_size(void)
 	return all[1];
 }
 
-static void ft_case_inject(void)
+static void ft_case_promised_injects_arrive(void)
 {
 	const size_t len = ft_inject_size();
 
@@ -92,7 +92,7 @@ static void ft_case_inject(void)
 }
 
 /* Sends and receives with the largest number of buffers. */
-static void ft_case_buffers(void)
+static void ft_case_promised_buffers_arrive(void)
 {
 	const size_t rx = e.info->rx_attr->iov_limit;
 	const size_t tx = e.info->tx_attr->iov_limit;
@@ -124,8 +124,10 @@ static void ft_case_buffers(void)
 static void ft_run_messages(void)
 {
 	static const struct ft_case cases[] = {
-		{ "injects", ft_case_inject },
-		{ "buffers", ft_case_buffers },
+		{ "injects of the promised size arrive",
+		  ft_case_promised_injects_arrive },
+		{ "messages of the promised number of buffers arrive",
+		  ft_case_promised_buffers_arrive },
 	};
 
 	ft_open(&e, NULL);

@@ -65,13 +65,13 @@ static void ft_run_format(uint32_t format)
 	ft_close(&e);
 }
 
-static void ft_case_in(void)
+static void ft_case_equal_sockaddr_in_stay_apart(void)
 {
 	ft_run_format(FI_SOCKADDR_IN);
 }
 
 /* Uses FI_SOCKADDR, a format that does not name the family of the address. */
-static void ft_case_any(void)
+static void ft_case_equal_sockaddr_stay_apart(void)
 {
 	ft_run_format(FI_SOCKADDR);
 }
@@ -79,8 +79,10 @@ static void ft_case_any(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "FI_SOCKADDR_IN", ft_case_in },
-		{ "FI_SOCKADDR", ft_case_any },
+		{ "equal FI_SOCKADDR_IN addresses stay apart",
+		  ft_case_equal_sockaddr_in_stay_apart },
+		{ "equal FI_SOCKADDR addresses stay apart",
+		  ft_case_equal_sockaddr_stay_apart },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));

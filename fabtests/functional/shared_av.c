@@ -218,7 +218,7 @@ static void ft_talk(void)
  * is removed and inserted again gets no messages before, because efa numbers
  * the messages to a new peer from 0.
  */
-static void ft_case_holes(void)
+static void ft_case_ep_gets_av_with_holes(void)
 {
 	ft_join(0);
 	ft_insert_ranks(0);
@@ -237,7 +237,7 @@ static void ft_case_holes(void)
  * Inserts each address twice. Some cores count the inserts, others return a
  * second fi_addr.
  */
-static void ft_case_again(void)
+static void ft_case_address_inserted_twice_works(void)
 {
 	fi_addr_t before[FT_MAX_RANKS];
 	int r;
@@ -258,7 +258,7 @@ static void ft_case_again(void)
  * Odd ranks send before even ranks have inserted them, and insert in another
  * order.
  */
-static void ft_case_unknown(void)
+static void ft_case_unknown_senders_arrive(void)
 {
 	bool odd = ft.opts.rank % 2;
 	int k, r, n = ft.opts.nranks;
@@ -305,7 +305,7 @@ static void ft_case_unknown(void)
  * Closes the first endpoint of the AV, then opens another one. tcp alone loses
  * a message to or from the new one in about one of thirty runs.
  */
-static void ft_case_first_leaves(void)
+static void ft_case_av_outlives_first_ep(void)
 {
 	int r;
 
@@ -331,7 +331,7 @@ static void ft_case_first_leaves(void)
  * Opens and closes endpoints of one AV, one after the other. tcp alone
  * sometimes hangs.
  */
-static void ft_case_in_turn(void)
+static void ft_case_av_serves_eps_in_turn(void)
 {
 	int i;
 
@@ -349,13 +349,18 @@ static void ft_case_in_turn(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "holes", ft_case_holes },
-		{ "unknown senders", ft_case_unknown },
-		{ "the first leaves", ft_case_first_leaves },
-		{ "in turn", ft_case_in_turn },
+		{ "endpoint gets addresses of an AV with holes",
+		  ft_case_ep_gets_av_with_holes },
+		{ "messages of unknown senders arrive",
+		  ft_case_unknown_senders_arrive },
+		{ "AV outlives its first endpoint",
+		  ft_case_av_outlives_first_ep },
+		{ "AV serves one endpoint after another",
+		  ft_case_av_serves_eps_in_turn },
 	};
 	static const struct ft_case efa[] = {
-		{ "inserted twice", ft_case_again },
+		{ "address inserted twice reaches its peer",
+		  ft_case_address_inserted_twice_works },
 	};
 
 	ft.together = true;

@@ -135,7 +135,7 @@ static void ft_round(bool stopped, int *lock)
 	ft_close(&e);
 }
 
-static void ft_case_together(void)
+static void ft_case_simultaneous_starts_connect(void)
 {
 	int i, rounds = ft.opts.quick ? FT_QUICK_ROUNDS : FT_ROUNDS;
 
@@ -143,7 +143,7 @@ static void ft_case_together(void)
 		ft_round(false, NULL);
 }
 
-static void ft_case_stopped(void)
+static void ft_case_stopped_process_means_core(void)
 {
 	int lock = -1;
 
@@ -157,8 +157,10 @@ static void ft_case_stopped(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "together", ft_case_together },
-		{ "stopped", ft_case_stopped },
+		{ "processes that start together find each other",
+		  ft_case_simultaneous_starts_connect },
+		{ "starts beside a stopped process use the core",
+		  ft_case_stopped_process_means_core },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));

@@ -282,52 +282,52 @@ static void ft_each(enum fi_threading threading, bool share, bool share_cq,
 	ft_close_each(share_cq);
 }
 
-static void ft_case_safe(void)
+static void ft_case_safe_threads_exchange(void)
 {
 	ft_safe(false, ft_work);
 }
 
-static void ft_case_safe_disturbed(void)
+static void ft_case_safe_threads_exchange_beside_cancels(void)
 {
 	ft_safe(false, ft_disturb);
 }
 
-static void ft_case_safe_two_cqs(void)
+static void ft_case_safe_threads_exchange_by_two_cqs(void)
 {
 	ft_safe(true, ft_work);
 }
 
-static void ft_case_safe_come_and_go(void)
+static void ft_case_safe_threads_exchange_beside_opens(void)
 {
 	ft_safe(false, ft_come_and_go);
 }
 
-static void ft_case_safe_two_cqs_come_and_go(void)
+static void ft_case_safe_threads_exchange_by_two_cqs_beside_opens(void)
 {
 	ft_safe(true, ft_come_and_go);
 }
 
-static void ft_case_safe_shared_cq(void)
+static void ft_case_safe_threads_exchange_by_one_cq(void)
 {
 	ft_each(FI_THREAD_SAFE, true, true, true);
 }
 
-static void ft_case_completion(void)
+static void ft_case_completion_threads_exchange_tagged(void)
 {
 	ft_each(FI_THREAD_COMPLETION, true, false, true);
 }
 
-static void ft_case_completion_msg(void)
+static void ft_case_completion_threads_exchange_untagged(void)
 {
 	ft_each(FI_THREAD_COMPLETION, true, false, false);
 }
 
-static void ft_case_domain(void)
+static void ft_case_domain_threads_exchange_tagged(void)
 {
 	ft_each(FI_THREAD_DOMAIN, false, false, true);
 }
 
-static void ft_case_domain_msg(void)
+static void ft_case_domain_threads_exchange_untagged(void)
 {
 	ft_each(FI_THREAD_DOMAIN, false, false, false);
 }
@@ -335,17 +335,26 @@ static void ft_case_domain_msg(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "safe", ft_case_safe },
-		{ "safe, with cancels", ft_case_safe_disturbed },
-		{ "safe, two CQs", ft_case_safe_two_cqs },
-		{ "safe, endpoints come and go", ft_case_safe_come_and_go },
-		{ "safe, two CQs, endpoints come and go",
-		  ft_case_safe_two_cqs_come_and_go },
-		{ "safe, endpoints share a CQ", ft_case_safe_shared_cq },
-		{ "completion", ft_case_completion },
-		{ "completion, msg", ft_case_completion_msg },
-		{ "domain", ft_case_domain },
-		{ "domain, msg", ft_case_domain_msg },
+		{ "FI_THREAD_SAFE threads exchange",
+		  ft_case_safe_threads_exchange },
+		{ "FI_THREAD_SAFE threads exchange beside cancels",
+		  ft_case_safe_threads_exchange_beside_cancels },
+		{ "FI_THREAD_SAFE threads exchange by two CQs",
+		  ft_case_safe_threads_exchange_by_two_cqs },
+		{ "FI_THREAD_SAFE threads exchange beside opens",
+		  ft_case_safe_threads_exchange_beside_opens },
+		{ "FI_THREAD_SAFE threads exchange by two CQs beside opens",
+		  ft_case_safe_threads_exchange_by_two_cqs_beside_opens },
+		{ "FI_THREAD_SAFE threads with one CQ exchange",
+		  ft_case_safe_threads_exchange_by_one_cq },
+		{ "FI_THREAD_COMPLETION threads exchange tagged",
+		  ft_case_completion_threads_exchange_tagged },
+		{ "FI_THREAD_COMPLETION threads exchange untagged",
+		  ft_case_completion_threads_exchange_untagged },
+		{ "FI_THREAD_DOMAIN threads exchange tagged",
+		  ft_case_domain_threads_exchange_tagged },
+		{ "FI_THREAD_DOMAIN threads exchange untagged",
+		  ft_case_domain_threads_exchange_untagged },
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));

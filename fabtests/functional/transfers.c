@@ -207,12 +207,12 @@ static void ft_notify_all(int count)
 }
 
 /* As NIXL: more messages than the target has receives. */
-static void ft_case_notes(void)
+static void ft_case_notes_arrive(void)
 {
 	ft_notify_all(2 * FT_RECVS);
 }
 
-static void ft_case_writes(void)
+static void ft_case_writes_arrive(void)
 {
 	int r;
 
@@ -228,7 +228,7 @@ static void ft_case_writes(void)
 		ft_verify(memory + FT_HALF, FT_HALF, 1, "written blocks");
 }
 
-static void ft_case_reads(void)
+static void ft_case_reads_return_blocks(void)
 {
 	if (!ft.opts.rank)
 		ft_fill(memory + FT_HALF, FT_HALF, 2);
@@ -241,7 +241,7 @@ static void ft_case_reads(void)
 }
 
 /* A rank is its own target: it writes blocks without data, then reads them. */
-static void ft_case_loopback(void)
+static void ft_case_blocks_move_within_process(void)
 {
 	if (ft.opts.rank) {
 		ft_fill(memory, FT_HALF, 3);
@@ -274,7 +274,7 @@ static void *ft_poster(void *arg)
 	return NULL;
 }
 
-static void ft_case_threads(void)
+static void ft_case_writes_of_threads_arrive(void)
 {
 	pthread_t thread[FT_POSTERS];
 	int t;
@@ -405,14 +405,19 @@ static void ft_rails_close(void)
 static void ft_run(void)
 {
 	static const struct ft_case nixl[] = {
-		{ "NIXL: notes", ft_case_notes },
-		{ "NIXL: writes", ft_case_writes },
-		{ "NIXL: reads", ft_case_reads },
-		{ "NIXL: loopback", ft_case_loopback },
+		{ "NIXL: messages arrive on each rail", ft_case_notes_arrive },
+		{ "NIXL: writes with CQ data arrive", ft_case_writes_arrive },
+		{ "NIXL: reads return the blocks",
+		  ft_case_reads_return_blocks },
+		{ "NIXL: blocks move within a process",
+		  ft_case_blocks_move_within_process },
 	}, mooncake[] = {
-		{ "Mooncake: threads", ft_case_threads },
-		{ "Mooncake: reads", ft_case_reads },
-		{ "Mooncake: loopback", ft_case_loopback },
+		{ "Mooncake: writes of threads arrive",
+		  ft_case_writes_of_threads_arrive },
+		{ "Mooncake: reads return the blocks",
+		  ft_case_reads_return_blocks },
+		{ "Mooncake: blocks move within a process",
+		  ft_case_blocks_move_within_process },
 	};
 
 	ft_rails_open(ft_hints_nixl);

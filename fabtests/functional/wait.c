@@ -223,32 +223,32 @@ static void ft_mode(enum fi_wait_obj wait_obj, bool counters)
 	ft_close(&e);
 }
 
-static void ft_descriptor(void)
+static void ft_case_cq_descriptor_wakes(void)
 {
 	ft_mode(FI_WAIT_FD, false);
 }
 
-static void ft_blocking(void)
+static void ft_case_blocking_read_wakes(void)
 {
 	ft_mode(FI_WAIT_UNSPEC, false);
 }
 
-static void ft_yielding(void)
+static void ft_case_yielding_read_returns(void)
 {
 	ft_mode(FI_WAIT_YIELD, false);
 }
 
-static void ft_counter_descriptor(void)
+static void ft_case_counter_descriptor_wakes(void)
 {
 	ft_mode(FI_WAIT_FD, true);
 }
 
-static void ft_counter_blocking(void)
+static void ft_case_blocking_counter_wait_wakes(void)
 {
 	ft_mode(FI_WAIT_UNSPEC, true);
 }
 
-static void ft_counter_yielding(void)
+static void ft_case_yielding_counter_wait_returns(void)
 {
 	ft_mode(FI_WAIT_YIELD, true);
 }
@@ -256,12 +256,18 @@ static void ft_counter_yielding(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
-		{ "descriptor", ft_descriptor },
-		{ "blocking read", ft_blocking },
-		{ "yielding", ft_yielding },
-		{ "counter's descriptor", ft_counter_descriptor },
-		{ "blocking wait for a counter", ft_counter_blocking },
-		{ "yielding wait for a counter", ft_counter_yielding },
+		{ "CQ's descriptor wakes a thread",
+		  ft_case_cq_descriptor_wakes },
+		{ "blocking read wakes for a message",
+		  ft_case_blocking_read_wakes },
+		{ "read with FI_WAIT_YIELD returns the message",
+		  ft_case_yielding_read_returns },
+		{ "counter's descriptor wakes a thread",
+		  ft_case_counter_descriptor_wakes },
+		{ "blocking wait for a counter wakes",
+		  ft_case_blocking_counter_wait_wakes },
+		{ "wait for a counter with FI_WAIT_YIELD returns",
+		  ft_case_yielding_counter_wait_returns },
 	};
 	size_t count = FT_COUNT(cases);
 
