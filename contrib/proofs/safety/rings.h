@@ -69,7 +69,7 @@ static inline void tx_any(struct near_tx *tx)
 	      tx->eager_max <= tx->dsize && tx->fanout_max <= tx->dsize);
 	tx->tail = any(uint64_t);
 	tx->head = any(uint64_t);
-	tx->taken = any(uint64_t);
+	tx->consumed = any(uint64_t);
 	tx->messages = any(uint64_t);
 	tx->quiet = any(uint64_t);
 	tx->lap = any(uint16_t);
