@@ -118,7 +118,7 @@ UNIT_TEST(receiver_copies_for_idle_sender)
 {
 	begin(LARGE, got);
 	rig_until(b, NULL, 2);
-	ck_assert_uint_eq(rx_op()->claimed, 0);
+	ck_assert_uint_eq(rx_op()->sender_steps, 0);
 	ends(LARGE);
 	ck_assert_uint_eq(tx_op()->wrote, 0);
 }
@@ -154,7 +154,7 @@ UNIT_TEST(both_ends_copy_in_turn)
 		near_rx_step(b->port, &rx_op()->link, &one);
 		ck_assert_uint_lt(i, 1000);
 	}
-	ck_assert_uint_gt(rx_op()->claimed, 0);
+	ck_assert_uint_gt(rx_op()->sender_steps, 0);
 	ends(LARGE);
 }
 
