@@ -18,6 +18,7 @@
  * C: link/alive.c near_peer_drained near_peer_end near_port_reap near_peer_ended
  * C: link/port.c near_close
  *
+ * LARGE: up to 800,000 states
  * WITH TWO: two rings, and one of the senders may be killed. Without it: one ring, which
  * the second sender finds claimed, or free again, and both may be killed.
  * WITH NO_MEMORY: a sender that has claimed gets no memory, and releases the claim.

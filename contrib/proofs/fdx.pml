@@ -28,6 +28,7 @@
  * C: link/rx_ring.c near_rx_ring_peer near_rx_ring_open near_rx_ring_release
  * C: link/port.c near_close
  *
+ * LARGE: up to 400,000 states
  * WITH PROC: one of the ports opens the other's descriptors through /proc, or only a
  * pidfd; a later port with another nonce may get the pid of port 1. Without it: both
  * ports are in different pid namespaces.

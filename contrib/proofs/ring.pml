@@ -14,6 +14,7 @@
  * C: link/ring.h near_rx_ready near_rx_data near_rx_release_slot near_rx_release
  * C: link/ring.c near_tx_reload near_tx_init near_rx_init
  *
+ * LARGE: up to 2,600,000 states
  * WITH SIZES: messages of 1 line, too.
  * MUTANT PUBLISH_FIRST: the slot is published before its data are written
  * MUTANT WORD_RELAXED: as PUBLISH_FIRST, because the two stores are reordered

@@ -15,6 +15,7 @@
  * C: link/port.c near_port_barrier
  * C: link/ring.h near_tx_publish near_tx_need_doorbell
  *
+ * LARGE: up to 400,000 states
  * WITH AGAIN: one producer, of three slots.
  * WITH STOP: one of the two stops at any step, for ever, and its failure is not detected.
  * WITH FENCE: membarrier is not permitted, and the producers fence.
