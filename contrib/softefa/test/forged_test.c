@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -193,6 +194,8 @@ START_TEST(garbage_of_peer_is_rejected)
 		while (rig_poll(b.rcq, &wc) || rig_poll(b.scq, &wc))
 			;
 	}
+	fprintf(stderr, "torture: fuzz: packets: %lu inputs\n",
+		(unsigned long)inputs);
 	rig_close(&a);
 	rig_close(&c);
 	rig_close(&b);
