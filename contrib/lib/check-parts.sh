@@ -45,6 +45,7 @@ sockets		1200	last	all
 upstream	3600	last	all
 debian12	2400	last	all
 newest		2400	last	all
+aarch64		2400	last	all
 "
 
 check_werror=--enable-werror
@@ -602,6 +603,11 @@ part_debian12()
 part_newest()
 {
 	in_root "$duo_src/contrib/lib/check-release" forky
+}
+
+part_aarch64()
+{
+	in_root "$duo_src/contrib/lib/check-aarch64"
 }
 
 # Without --all the part leaves out tests whose packages take long to install:
