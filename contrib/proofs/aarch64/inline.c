@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Near's inline functions, each in a function of its own: see "expected". */
+/* A function for each inline function of near that the file "expected" names. */
 
 #include "near/near.h"
 #include "near/rma/inline.h"
@@ -14,14 +14,14 @@ void tx_publish(struct near_tx *tx, struct near_slot *slot, uint64_t word)
 	near_tx_publish(tx, slot, word);
 }
 
-bool tx_told(const struct near_tx *tx)
+bool tx_polled(const struct near_tx *tx)
 {
-	return near_tx_told(tx);
+	return near_tx_polled(tx);
 }
 
-bool tx_taken(struct near_tx *tx)
+bool tx_consumed(struct near_tx *tx)
 {
-	return near_tx_taken(tx);
+	return near_tx_consumed(tx);
 }
 
 uint8_t *tx_data(struct near_tx *tx, size_t len, uint64_t *end)
@@ -64,10 +64,10 @@ void coop_wrote(struct near_ctl *ctl, uint32_t round, uint32_t steps)
 	near_coop_wrote(ctl, round, steps, false);
 }
 
-bool coop_over(const struct near_ctl *ctl, uint32_t round, uint32_t claimed,
-	       uint32_t *steps)
+bool coop_over(const struct near_ctl *ctl, uint32_t round,
+	       uint32_t sender_steps, uint32_t *steps)
 {
-	return near_coop_over(ctl, round, claimed, steps);
+	return near_coop_over(ctl, round, sender_steps, steps);
 }
 
 void deleg_done(struct near_rx_ring *ring, uint64_t word)
