@@ -243,7 +243,7 @@ part_surroundings()
 			  this memory limit.
 			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and space for N files. *filled*:
 			  another process fills the free bytes during the run.
-			- *namespaces X*: each process has namespaces of its own of the kinds X (net, user, pid, ipc). */dev/shm*
+			- *namespaces X*: the two processes share no namespace of the kinds X (net, user, pid, ipc). */dev/shm*
 			  is *shared* by both, or *separate*.
 
 			The second column has the path of the messages: *local* is shared memory, *core* is tcp. In these rows all

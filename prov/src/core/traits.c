@@ -64,7 +64,7 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * Adds FI_REMOTE_COMM for efa, which otherwise uses shared memory of its own,
+ * Adds FI_REMOTE_COMM for efa, which otherwise uses EFA's own shared memory,
  * and FI_ORDER_SAS, because without order and tags efa cannot cancel receives.
  */
 void duo_traits_ask(struct fi_info *core)

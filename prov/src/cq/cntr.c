@@ -16,7 +16,7 @@
 /*
  * Returns the number of operations that the endpoint itself has counted, or of
  * failed ones if "err": receives of both paths, and sends over a local
- * transport without a counter of its own.
+ * transport that has no counter.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {

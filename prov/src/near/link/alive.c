@@ -278,7 +278,7 @@ static bool near_segment_named(const struct near_peer *peer)
 /*
  * True if a peer to which this port has no ring has closed its port. Keeps a
  * descriptor of its segment, to read near_segment.closed, until a ring from the
- * peer exists: a port that closes closes its claims. An address is never used
+ * peer exists: a closing port closes its claims. An address is never used
  * again, so another file or segment at its descriptor shows a closed port.
  */
 static bool near_unmet_closed(struct near_peer *peer)

@@ -6,8 +6,7 @@
  * of a registered process. Other processes execute fences themselves.
  *
  * The registration of a process with threads waits for an RCU grace period, 5
- * to 20 ms. To keep this out of MPI_Init, a thread of its own does it and
- * exits.
+ * to 20 ms. To keep this out of MPI_Init, a short-lived thread registers.
  */
 #ifndef NEAR_LINK_BARRIER_H
 #define NEAR_LINK_BARRIER_H

@@ -4,8 +4,9 @@
 /*
  * fd exchange: two ports pass descriptors over UNIX datagram sockets if
  * /proc/PID/fd/N of the peer cannot be opened: it is in another pid namespace,
- * or permission is missing. Each datagram carries all descriptors of its port,
- * and a pidfd of its process, so one request and one reply suffice.
+ * or permission is missing. Each datagram carries all descriptors of the
+ * sending port, and a pidfd of the sending process, so one request and one
+ * reply suffice.
  *
  * Cost: two system calls per datagram while peers connect; one read of the
  * socket every NEAR_FDX_MS, and every ms for NEAR_ASKED_MS after a request.
