@@ -369,8 +369,8 @@ part_hook()
 	local test
 	local -a only=()
 	for test in any_source atomics cntr ep_life match_model own_fids \
-		peer_death promised rdm_tagged_pingpong rma threads transfers \
-		wait; do
+		peer_death poll_set promised rdm_tagged_pingpong rma threads \
+		transfers wait; do
 		only+=(--only "$test/local")
 	done
 	for test in plain_send plain_recv wrap_send wrap_recv noshm_send; do
@@ -382,7 +382,8 @@ part_hook()
 	only+=(--only promised/remote --only transfers/remote --only auto_progress)
 	fabtests --hook --core tcp "${only[@]}" --only order/local
 	fabtests --hook --core efa --wire shm "${only[@]}"
-	fabtests --hook --core efa --wire udp --only transfers/remote
+	fabtests --hook --core efa --wire udp --only transfers/remote \
+		--only poll_set/mixed
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-pingpong" hook
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" hook
 }

@@ -217,6 +217,7 @@ static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 		fi_strerror(-ret), (unsigned long)cfg->caps, cfg->threading);
 }
 
+/* The context of a CQ or counter is the address of its field in e. */
 static void ft_open_cqs(struct ft_ep *e)
 {
 	struct fi_cq_attr attr = {
@@ -232,10 +233,10 @@ static void ft_open_cqs(struct ft_ep *e)
 		e->rxcq = e->cfg.share->rxcq;
 		return;
 	}
-	FT_OK(fi_cq_open(e->domain, &attr, &e->txcq, NULL));
+	FT_OK(fi_cq_open(e->domain, &attr, &e->txcq, &e->txcq));
 	e->rxcq = e->txcq;
 	if (e->cfg.separate_cqs)
-		FT_OK(fi_cq_open(e->domain, &attr, &e->rxcq, NULL));
+		FT_OK(fi_cq_open(e->domain, &attr, &e->rxcq, &e->rxcq));
 }
 
 static void ft_open_cntrs(struct ft_ep *e)
@@ -248,8 +249,8 @@ static void ft_open_cntrs(struct ft_ep *e)
 
 	if (!e->cfg.counters)
 		return;
-	FT_OK(fi_cntr_open(e->domain, &attr, &e->tx_cntr, NULL));
-	FT_OK(fi_cntr_open(e->domain, &attr, &e->rx_cntr, NULL));
+	FT_OK(fi_cntr_open(e->domain, &attr, &e->tx_cntr, &e->tx_cntr));
+	FT_OK(fi_cntr_open(e->domain, &attr, &e->rx_cntr, &e->rx_cntr));
 	FT_OK(fi_ep_bind(e->ep, &e->tx_cntr->fid, FI_SEND));
 	FT_OK(fi_ep_bind(e->ep, &e->rx_cntr->fid, FI_RECV));
 }

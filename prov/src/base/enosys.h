@@ -24,8 +24,6 @@
 	   struct fid_wait **set) \
 	no(passive_ep, struct fid_fabric *fabric, struct fi_info *info, \
 	   struct fid_pep **pep, void *context) \
-	no(poll, struct fid_domain *domain, struct fi_poll_attr *attr, \
-	   struct fid_poll **set) \
 	no(scalable_ep, struct fid_domain *domain, struct fi_info *info, \
 	   struct fid_ep **sep, void *context) \
 	no(stx_ctx, struct fid_domain *domain, struct fi_tx_attr *attr, \
