@@ -134,12 +134,14 @@ int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 {
 	struct fi_info *hints = ft_hints(cfg, prov);
 	const char *src = cfg->src ? NULL : ft.opts.src;
+	uint32_t version = FT_API_VERSION;
 	int ret;
 
+	if (cfg->api && FI_VERSION_LT(cfg->api, version))
+		version = cfg->api;
 	if (!src && !cfg->src && ft_wants_src(prov))
 		src = "127.0.0.1";
-	ret = fi_getinfo(FT_API_VERSION, src, NULL, src ? FI_SOURCE : 0, hints,
-			 info);
+	ret = fi_getinfo(version, src, NULL, src ? FI_SOURCE : 0, hints, info);
 	fi_freeinfo(hints);
 	return ret || !cfg->unnamed ? ret : ft_pick(prov, info);
 }

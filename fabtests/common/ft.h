@@ -100,6 +100,8 @@ struct ft_buf {
 
 /* Configuration of an endpoint. Most tests leave all members 0. */
 struct ft_cfg {
+	/* API version, where FT_API_VERSION is newer; 0: FT_API_VERSION */
+	uint32_t api;
 	uint64_t caps;		/* capabilities besides FI_MSG | FI_TAGGED */
 	uint64_t order;		/* orders besides FI_ORDER_SAS */
 	enum fi_threading threading;
