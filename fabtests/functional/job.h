@@ -67,6 +67,7 @@ size_t job_len(int from, int kind, uint32_t seq);
 size_t job_fill(uint8_t *buf, int from, int to, int kind, uint32_t seq);
 /* Checks a message, except its number. Returns its sender. */
 int job_verify(const uint8_t *buf, size_t len, int to, int kind);
+int job_from(const uint8_t *buf);	/* sender of a message */
 uint32_t job_seq(const uint8_t *buf);	/* number of a message */
 uint64_t job_cpu_ns(void);	/* of this process */
 /*

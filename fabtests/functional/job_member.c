@@ -7,41 +7,17 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
-#include "job.h"
+#include "job_member.h"
 
-#define JOB_POSTED 6		/* receives from any source */
 #define JOB_AHEAD 6		/* messages sent more than received, at most */
 #define JOB_EACH 6		/* of each kind with each member, in a round */
 #define JOB_ONESIDED 2		/* writes, reads and additions likewise */
 #define JOB_LIMIT_NS 1000000000u	/* CPU time of this process */
 
-/* An operation that may be pending, and its buffer. */
-struct job_act {
-	struct ft_op op;
-	struct ft_buf buf;
-	bool busy;
-};
-
-/* Steps of one-sided operations with a member. */
-enum { JOB_WRITE, JOB_READ, JOB_ADD, JOB_VERBS };
-
-struct job_peer {
-	fi_addr_t addr;
-	bool over;		/* it has died, and nothing with it is pending */
-	uint64_t dead_ns;	/* CPU time when its death was known; 0: alive */
-	struct job_act tx[JOB_KINDS], in, verb[JOB_VERBS];
-	int at;			/* verb to start or pending */
-	uint64_t was;		/* result of the addition */
-	unsigned int seed, len;	/* of the data in its cell */
-	uint32_t got[JOB_KINDS], onesided;
-	uint32_t old_got[JOB_KINDS], old_onesided;	/* before the round */
-};
-
 static struct job *job;
 static int self, round_now, known;
 static struct ft_ep e;
 static struct job_peer peers[JOB_MAX];
-static struct job_act any[JOB_POSTED];
 static struct job_cell *cells;
 static struct fid_mr *mr;
 static bool stopping;
@@ -85,11 +61,7 @@ static int job_other(int p, const struct ft_op *op)
 	return p;
 }
 
-/*
- * True once if the operation has ended. *ok: with success. One with a remote
- * member that failed stays busy, since efa may report its error again.
- */
-static bool job_ended(int p, struct job_act *act, bool *ok)
+bool job_ended(int p, struct job_act *act, bool *ok)
 {
 	if (!act->busy || !atomic_load(&act->op.done))
 		return false;
@@ -151,7 +123,7 @@ static struct ft_xfer job_xfer(const struct job_act *act, int kind,
 	};
 }
 
-static void job_receive(int p, struct job_act *act, int kind)
+void job_receive(int p, struct job_act *act, int kind)
 {
 	struct ft_xfer x = job_xfer(act, kind, kind == JOB_ANY ?
 				    FI_ADDR_UNSPEC : peers[p].addr);
@@ -160,7 +132,7 @@ static void job_receive(int p, struct job_act *act, int kind)
 	job_started(p, act, ft_rx_try(&e, FT_RX_RECV, &x, &act->op));
 }
 
-static void job_got(const struct job_act *act, int kind)
+void job_got(const struct job_act *act, int kind)
 {
 	int from = job_verify(act->buf.ptr, act->op.len, self, kind);
 
@@ -168,27 +140,6 @@ static void job_got(const struct job_act *act, int kind)
 		 "message %u of member %d, kind %d, not %u",
 		 job_seq(act->buf.ptr), from, kind, peers[from].got[kind]);
 	peers[from].got[kind]++;
-}
-
-static void job_step_any(void)
-{
-	bool ok;
-	int i;
-
-	/* in the order of posting, in which messages of a source arrive */
-	for (i = 0; i < JOB_POSTED; i++) {
-		static int next;
-		struct job_act *act = &any[next];
-
-		if (act->busy && !job_ended(self, act, &ok))
-			return;
-		if (act->op.done && !act->op.err)
-			job_got(act, JOB_ANY);
-		job_receive(self, act, JOB_ANY);
-		if (!act->busy)
-			return;
-		next = (next + 1) % JOB_POSTED;
-	}
 }
 
 static void job_step_directed(int p)
@@ -383,7 +334,7 @@ static void job_steps(void)
 	if (!ft_progress(&e))
 		sched_yield();
 	job_round();
-	job_step_any();
+	job_any_step();
 	for (p = 0; p < known; p++)
 		job_step_peer(p);
 }
@@ -449,7 +400,6 @@ static void job_open(int host)
 		.eq = true,	/* else efa aborts when a remote peer dies */
 	};
 	struct job_about *about = &job->about[self];
-	int i;
 
 	ft_open(&e, &cfg);
 	cells = aligned_alloc(4096, JOB_MAX * sizeof(*cells));
@@ -463,8 +413,7 @@ static void job_open(int host)
 	about->base = e.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ?
 		      (uintptr_t)cells : 0;
 	about->host = host;
-	for (i = 0; i < JOB_POSTED; i++)
-		job_act_open(&any[i]);
+	job_any_open(&e, job, self, peers);
 }
 
 static void job_close(void)
@@ -472,8 +421,7 @@ static void job_close(void)
 	int i;
 
 	fi_close(&mr->fid);
-	for (i = 0; i < JOB_POSTED; i++)
-		job_act_close(&any[i]);
+	job_any_close();
 	for (i = 0; i < known; i++)
 		job_acts(&peers[i], job_act_close);
 	ft_close_fids(&e);
@@ -493,6 +441,7 @@ void job_member(struct job *shared, int me, int host)
 	job_enter(JOB_STOPPED, job_has_stopped);
 	job_enter(JOB_CHECKED, job_has_all);
 	job_check_cells();
+	job_any_cancel();
 	job_check_leaks(job_locals());
 	job_close();
 	atomic_store(&job->entered[self], JOB_CLOSED);

@@ -36,6 +36,15 @@ struct job_hdr {
 	uint32_t from, seq;
 };
 
+int job_from(const uint8_t *buf)
+{
+	struct job_hdr hdr;
+
+	memcpy(&hdr, buf, sizeof(hdr));
+	FT_CHECK(hdr.from < (uint32_t)JOB_MAX, "no header: %u", hdr.from);
+	return (int)hdr.from;
+}
+
 uint32_t job_seq(const uint8_t *buf)
 {
 	struct job_hdr hdr;
