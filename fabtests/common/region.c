@@ -19,6 +19,9 @@ struct ft_region_peer {
 
 void ft_region_open(struct ft_ep *e, struct ft_region *region, size_t len)
 {
+	const int mode = e->info->domain_attr->mr_mode;
+	/* FI_MR_BASIC, which stands for two modes, is deprecated */
+	const bool basic = mode == 1;
 	struct ft_region_peer self, all[FT_MAX_RANKS];
 	static uint64_t key = 1;
 	int r;
@@ -31,9 +34,11 @@ void ft_region_open(struct ft_ep *e, struct ft_region *region, size_t len)
 			&region->mr, NULL));
 	region->desc = fi_mr_desc(region->mr);
 	self.key = fi_mr_key(region->mr);
-	self.base = e->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR
-			    ? (uintptr_t)region->ptr
-			    : 0;
+	FT_CHECK(basic || mode & FI_MR_PROV_KEY || self.key == key - 1,
+		 "MR modes 0x%x: key 0x%" PRIx64 ", not 0x%" PRIx64, mode,
+		 self.key, key - 1);
+	self.base = basic || mode & FI_MR_VIRT_ADDR ? (uintptr_t)region->ptr :
+						      0;
 	ft_allgather(&self, sizeof(self), all);
 	for (r = 0; r < ft.opts.nranks; r++) {
 		region->key[r] = all[r].key;

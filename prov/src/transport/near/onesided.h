@@ -34,7 +34,7 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
  *
  * - FI_FENCE without FI_MSG and FI_TAGGED: a fence would have to wait for both
  *   paths;
- * - FI_MR_BASIC or FI_MR_RAW;
+ * - FI_MR_RAW;
  * - FI_PROGRESS_AUTO, except in the hook;
  * - more buffers per operation than near supports.
  */

@@ -14,14 +14,12 @@
 
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
 
-#define DUO_MR_UNKNOWN (DUO_MR_BASIC | FI_MR_RAW)
-
 bool duo_near_serves(const struct fi_info *info)
 {
 	return info->caps & (FI_RMA | FI_ATOMIC) &&
 	       (info->caps & (FI_MSG | FI_TAGGED) ||
 		!(info->caps & FI_FENCE)) &&
-	       !(info->domain_attr->mr_mode & DUO_MR_UNKNOWN) &&
+	       !(info->domain_attr->mr_mode & FI_MR_RAW) &&
 	       (info->domain_attr->data_progress != FI_PROGRESS_AUTO ||
 		duo_params.hook) &&
 	       !(info->tx_attr && info->tx_attr->iov_limit > NEAR_IOV_MAX);
