@@ -13,8 +13,8 @@
 
 #define FT_LEN ((size_t)64 << 10)
 
-/* FI_MR_BASIC and FI_MR_SCALABLE, which are deprecated */
-enum { FT_MR_BASIC = 1, FT_MR_SCALABLE = 2 };
+/* FI_MR_UNSPEC, FI_MR_BASIC and FI_MR_SCALABLE, which are deprecated */
+enum { FT_MR_UNSPEC, FT_MR_BASIC, FT_MR_SCALABLE };
 
 static struct ft_ep e;
 static struct ft_region region;
@@ -74,6 +74,17 @@ static void ft_mode(int hinted)
 	ft_close(&e);
 }
 
+/*
+ * Not over efa itself: its infos then have no MR modes, and no FI_REMOTE_READ
+ * and FI_REMOTE_WRITE (libfabric 2.1 to 2.6).
+ */
+static void ft_case_hints_without_mode(void)
+{
+	if (!ft_has_prefix(ft.opts.prov, "efa") ||
+	    strstr(ft.opts.prov, "ofi_duo"))
+		ft_mode(FT_MR_UNSPEC);
+}
+
 static void ft_case_hints_with_basic_mode(void)
 {
 	ft_mode(FT_MR_BASIC);
@@ -93,6 +104,8 @@ static void ft_case_hints_with_modes(void)
 static void ft_run(void)
 {
 	static const struct ft_case cases[] = {
+		{ "RMA with no MR mode in the hints",
+		  ft_case_hints_without_mode },
 		{ "RMA with FI_MR_BASIC in the hints",
 		  ft_case_hints_with_basic_mode },
 		{ "RMA with FI_MR_SCALABLE in the hints",

@@ -31,6 +31,13 @@
 /* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers. */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
+/*
+ * The newer modes, except FI_MR_LOCAL: efa returns it if the hints have it, and
+ * does not need it.
+ */
+#define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
+		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
+		    FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE)
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 

@@ -47,6 +47,23 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 	return hints->fabric_attr->prov_name ? 0 : -FI_ENOMEM;
 }
 
+/*
+ * If the hints request RMA or atomics and no MR mode, which permits any,
+ * fi_domain(3), names all modes. Otherwise efa's infos have no mode, although
+ * efa selects keys and needs virtual addresses, and lack FI_REMOTE_READ and
+ * FI_REMOTE_WRITE. Not for a core that is part of ofi_duo, which would return
+ * all modes, nor in API versions before 1.5.
+ */
+static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
+{
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || !hints->domain_attr ||
+	    hints->domain_attr->mr_mode ||
+	    (hints->caps && !(hints->caps & (FI_RMA | FI_ATOMIC))) ||
+	    duo_traits_find(hints->fabric_attr->prov_name).own)
+		return;
+	hints->domain_attr->mr_mode = DUO_MR_ANY;
+}
+
 /* Returns the core's infos for hints with its name; NULL: none. */
 static struct fi_info *duo_ask_core(const struct duo_query *query,
 				    const struct fi_info *hints)
@@ -134,6 +151,7 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 	if (!query->hints)
 		hints->mode = ~FI_MSG_PREFIX;
 	if (!duo_hints_name(hints, core)) {
+		duo_hints_mr_modes(hints, query->version);
 		duo_traits_ask(hints);
 		duo_opened_to_core(&query->opened, hints);
 		tail = duo_select(duo_ask_core(query, hints), query, core,

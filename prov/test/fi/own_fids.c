@@ -13,6 +13,8 @@
 #include "fake.h"
 #include "near/said.h"
 
+/* the MR modes that the fake core has */
+#define MODES (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY)
 #define CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV)
 #define ONESIDED (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | \
 		  FI_REMOTE_WRITE)
@@ -28,6 +30,7 @@ static struct {
 	int asked; /* number of fi_getinfo calls of the core */
 	struct fid_fabric *hinted_fabric;
 	struct fid_domain *hinted_domain;
+	int hinted_modes;		/* MR modes in the hints */
 } core;
 
 static struct fid_fabric foreign_fabric;
@@ -45,10 +48,12 @@ int fi_getinfo(uint32_t version, const char *node, const char *service,
 	core.asked++;
 	core.hinted_fabric = asked->fabric_attr->fabric;
 	core.hinted_domain = asked->domain_attr->domain;
+	core.hinted_modes = asked->domain_attr->mr_mode;
 	is = fi_dupinfo(asked);
 	ck_assert_ptr_nonnull(is);
 	is->caps = (asked->caps ? asked->caps : CAPS) | core.caps;
 	is->domain_attr->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+	is->domain_attr->mr_mode &= MODES;
 	free(is->fabric_attr->name);
 	free(is->domain_attr->name);
 	is->fabric_attr->name = strdup(core.fabric);
@@ -362,6 +367,32 @@ UNIT_TEST(missing_mr_modes_exclude_domain)
 	ck_assert_int_eq(ask(), 0);
 	hints->domain_attr->mr_mode = FI_MR_LOCAL;
 	ck_assert_int_eq(ask(), -FI_ENODATA);
+}
+
+static const struct {
+	const char *name;
+	uint64_t caps;
+	int mr_mode, hinted, returned;
+} modes[] = {
+	{ "RMA", CAPS | ONESIDED, 0, DUO_MR_ANY, MODES & ~FI_MR_LOCAL },
+	{ "all capabilities", 0, 0, DUO_MR_ANY, MODES & ~FI_MR_LOCAL },
+	{ "messages", CAPS, 0, 0, 0 },
+	{ "RMA with modes", CAPS | ONESIDED, FI_MR_VIRT_ADDR,
+	  FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR },
+};
+
+/*
+ * Hints for RMA without MR modes permit any: the core's own modes are returned.
+ */
+UNIT_LOOP(hints_without_mr_modes_get_those_of_core, 0, ARRAY_SIZE(modes))
+{
+	hints->caps = modes[_i].caps;
+	hints->domain_attr->mr_mode = modes[_i].mr_mode;
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_msg(core.hinted_modes == modes[_i].hinted &&
+		      info->domain_attr->mr_mode == modes[_i].returned,
+		      "%s: 0x%x, 0x%x", modes[_i].name, core.hinted_modes,
+		      info->domain_attr->mr_mode);
 }
 
 /* near executes RMA in a domain that was opened for messages only. */
