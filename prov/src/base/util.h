@@ -4,13 +4,15 @@
 /*
  * base/ serves all layers and depends on none of them: differences of
  * libfabric's versions (compat.h), parameters, log, lock, clock, and here
- * compiler attributes. Cost on the data path: the lock, if it is on, and few
+ * compiler attributes, and memory in whole cache lines. Cost on the data path: the lock, if it is on, and few
  * reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Override the compiler's decision, which depends on the number of callers. */
 #define DUO_INLINE static inline __attribute__((always_inline))
@@ -23,6 +25,21 @@
 
 #define duo_container_of(ptr, type, member) \
 	((type *) ((char *) (ptr) - offsetof(type, member)))
+
+#define DUO_LINE 64	/* bytes of a cache line */
+
+/*
+ * Allocates bytes of zeros, from the start of a cache line on: members that are
+ * used together then share as few lines as the struct was laid out for. NULL:
+ * no memory. To be freed by free().
+ */
+static inline void *duo_alloc(size_t bytes)
+{
+	size_t whole = (bytes + DUO_LINE - 1) / DUO_LINE * DUO_LINE;
+	void *memory = aligned_alloc(DUO_LINE, whole);
+
+	return memory ? memset(memory, 0, whole) : NULL;
+}
 
 static inline size_t duo_min(size_t a, size_t b)
 {

@@ -256,7 +256,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (attr->flags & FI_PEER)
 		return -FI_ENOSYS; /* FI_PEER: another provider would read the
 				    * CQ */
-	cq = calloc(1, sizeof(*cq));
+	cq = duo_alloc(sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;
 	cq->domain = duo_domain_of(domain_fid);

@@ -448,7 +448,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	}
 	if (!duo_ep_prefix_ok(duo_domain_of(domain_fid), info))
 		return -FI_EINVAL;
-	ep = calloc(1, sizeof(*ep));
+	ep = duo_alloc(sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
 	ep->domain = duo_domain_of(domain_fid);

@@ -38,23 +38,29 @@ enum {
 	DUO_CQ_OTHERS = 4,
 };
 
-/* The fields that a poll uses come first: four cache lines. */
+/*
+ * In the order of use: a send uses the first cache line, a read on the fast
+ * path the first two.
+ */
 struct duo_cq {
 	struct fid_cq cq_fid;
-	struct duo_domain *domain;
+	struct duo_ring ring;
 	uint32_t attention;	/* DUO_CQ_* bits; 0: poll near's rings only */
 	uint32_t left;	/* number of fast-path reads until the next full poll */
-	uint32_t granted; /* "left" plus fast-path reads not counted yet */
-	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
-	const struct duo_transport *peer;	/* NULL: no local transport */
+	struct duo_domain *domain;
+	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
+	enum fi_cq_format format;
+	uint32_t local_idle;	/* polls since the last local event */
+	/* number of further polls that poll the core; may lose an update */
+	atomic_uint core_poll_budget;
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
 	bool asleep;	/* a new entry must wake a thread */
-	struct duo_ring ring;
 	struct duo_sink sink; /* array of the running read, for new entries */
+	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
+	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
-	enum fi_cq_format format;
-	uint32_t local_idle;	/* polls since the last local event */
+	uint32_t granted; /* "left" plus fast-path reads not counted yet */
 	/* bound of local_idle, above which each poll polls the core */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
@@ -62,9 +68,6 @@ struct duo_cq {
 	uint32_t ring_left;	/* number of reads of the ring until a poll */
 	uint32_t ring_every;	/* reads of the ring per poll */
 	uint64_t ring_ms; /* time of the last poll in a read of the ring, ms */
-	/* number of further polls that poll the core; may lose an update */
-	atomic_uint core_poll_budget;
-	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	struct fid_peer_cq peer_cq;	/* libfabric's shm writes completions to
 					 * it */
 	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */

@@ -78,12 +78,12 @@ struct duo_ep_multi {
 /* State of receives: rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
-	size_t iov_limit;
+	struct duo_rx_list held;	/* unresolved messages */
 	bool ready;		/* the endpoint is enabled and can receive */
 	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
 	bool dead;		/* a process has failed, see duo_map_dead() */
+	size_t iov_limit;
 	uint64_t failed;
-	struct duo_rx_list held;	/* unresolved messages */
 	struct duo_rx_list claimed; /* messages claimed by FI_PEEK | FI_CLAIM */
 };
 
@@ -111,44 +111,44 @@ struct duo_ep_opts {
 };
 
 /*
- * The fields that each message uses come first, in the order of use: three
- * cache lines for a send, six for a receive.
+ * The fields that each message uses come first, in the order of use: a send
+ * uses the first three cache lines, a receive also the next two, and a line in
+ * each of match and confirmed.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_domain *domain;
-	/* [FI_DUO_LOCAL]: from fi_enable() on */
-	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
 	struct duo_near *near;		/* NULL: not near, or not open */
-	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
 	duo_route_word *route;	/* core_av->route: route words by fi_addr */
 	fi_addr_t route_size; /* number of route words; 0: not enabled */
 	struct duo_cq *tx_cq;
+	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
+	bool closing;	/* fi_close() is running: no message is matched */
+	/* each message updates path[] */
+	struct fi_duo_stats stats __attribute__((aligned(DUO_LINE)));
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
-	struct duo_cq *rx_cq;
+	struct duo_cq *rx_cq __attribute__((aligned(DUO_LINE)));
+	struct duo_map *map;		/* NULL: no local side */
+	struct duo_ep_rx rx;
+	struct duo_rx_pool pool;
+	struct duo_match match[DUO_KIND_COUNT]
+		__attribute__((aligned(DUO_LINE)));
+	/* bitmap of confirmed sources, by peer index */
+	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
+	/* [FI_DUO_LOCAL]: from fi_enable() on */
+	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
 	struct duo_av *av;
 	struct duo_core_av *core_av;
 	uint64_t caps;
-	struct duo_ep_rx rx;
 	struct duo_ep_tx tx;
-
-	struct fi_duo_stats stats; /* each message updates path[], its start */
-
 	struct duo_ep_opts opts;
-	bool closing;	/* fi_close() is running: no message is matched */
 	struct duo_traits core;	/* differences of the core: fabric->traits */
 	const struct duo_up *up;
-	/* used by queue/: */
-	struct duo_rx_pool pool;
-	struct duo_match match[DUO_KIND_COUNT];
 	/* used by core/ and rx/: */
 	struct duo_ep_lazy lazy;
 	struct duo_ep_multi multi;
 	/* used by av/: */
-	/* bitmap of confirmed sources, by peer index */
-	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
-	struct duo_map *map;		/* NULL: no local side */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
 	/* used by cq/: */
 	struct duo_cq *own_cq;		/* hidden CQ */

@@ -27,7 +27,7 @@ int duo_ring_init(struct duo_ring *ring, size_t size)
 	ring->limit = ring->size;
 	ring->head = 0;
 	ring->tail = 0;
-	ring->slot = calloc(ring->size, sizeof(*ring->slot));
+	ring->slot = aligned_alloc(DUO_LINE, ring->size * sizeof(*ring->slot));
 	return ring->slot ? 0 : -FI_ENOMEM;
 }
 
@@ -44,7 +44,7 @@ int duo_ring_grow(struct duo_ring *ring)
 
 	if (ring->size >= DUO_RING_MAX)
 		return -FI_ENOMEM;
-	slot = malloc(2 * (size_t) ring->size * sizeof(*slot));
+	slot = aligned_alloc(DUO_LINE, 2 * (size_t) ring->size * sizeof(*slot));
 	if (!slot)
 		return -FI_ENOMEM;
 	for (i = 0; i < count; i++)

@@ -6,7 +6,7 @@
  * An error stores the ring's tail, so readers get it in order. A full ring
  * doubles its size; without memory, the completion is lost, and the CQ reports
  * FI_EOVERRUN. Pure: calls no provider and takes no lock (the caller holds the
- * domain's). Cost: 56 bytes a slot.
+ * domain's). Cost: a cache line per slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -18,12 +18,14 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_eq.h>
 
+#include "base/util.h"
+
 #define DUO_ERR_DATA_MAX 256 /* bytes of a provider's err_data that are kept */
 
 struct duo_ring_slot {
 	struct fi_cq_tagged_entry entry;
 	fi_addr_t src;
-};
+} __attribute__((aligned(DUO_LINE)));
 
 struct duo_ring {
 	struct duo_ring_slot *slot;

@@ -14,6 +14,7 @@
 #include "near/link/barrier.h"
 #include "near/link/port.h"
 #include "base/proc.h"
+#include "base/util.h"
 
 static struct near_peer **near_hash(struct near_port *port,
 				    const struct near_addr *addr)
@@ -37,11 +38,9 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 	struct near_peer *peer = near_peer_find(port, addr), **head;
 
 	if (!peer) {
-		peer = aligned_alloc(NEAR_LINE, (sizeof(*peer) + NEAR_LINE - 1)
-				     / NEAR_LINE * NEAR_LINE);
+		peer = duo_alloc(sizeof(*peer));
 		if (!peer)
 			return -ENOMEM;
-		memset(peer, 0, sizeof(*peer));
 		near_tx_none(&peer->tx);
 		peer->addr = *addr;
 		peer->pidfd = peer->wake_fd = -1;

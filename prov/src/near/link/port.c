@@ -16,6 +16,7 @@
 #include "near/link/barrier.h"
 #include "near/link/port.h"
 #include "base/proc.h"
+#include "base/util.h"
 
 void near_log(const struct near_port *port, int level, const char *format, ...)
 {
@@ -122,7 +123,7 @@ static void near_port_free(struct near_port *port)
 int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 		   const struct near_messages *messages)
 {
-	struct near_port *port = calloc(1, sizeof(*port));
+	struct near_port *port = duo_alloc(sizeof(*port));
 	int ret;
 
 	if (!port)

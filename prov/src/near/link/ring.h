@@ -31,7 +31,10 @@ enum near_fence {
 	NEAR_FENCE_ALWAYS,
 };
 
-/* The producer's end. A resize resets the counters, which never wrap. */
+/*
+ * The producer's end. A resize resets the counters, which never wrap. Inline
+ * messages use only the first cache line.
+ */
 struct near_tx {
 	/* NULL: not connected; no slot is free */
 	struct near_slot *slots;
@@ -39,14 +42,15 @@ struct near_tx {
 	uint64_t head;	/* near_ctl.head when last loaded; see near_tx_gate() */
 	/* slots known to be consumed; may exceed head: near_tx_consumed() */
 	uint64_t consumed;
-	/* tail after the last message; valid only while quiet equals tail */
-	uint64_t messages;
-	/* tail after the last slot that was no message, as an ACK */
-	uint64_t quiet;
+	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
 	uint8_t gated;			/* closed gates: NEAR_GATE_* */
+	/* tail after the last slot that was no message, as an ACK */
+	uint64_t quiet;
+	/* tail after the last message; valid only while quiet equals tail */
+	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;
 	uint64_t dbase;			/* dtail at offset 0 of the data ring */
@@ -54,7 +58,6 @@ struct near_tx {
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
 	uint32_t fanout_max;		/* eager limit in a fan-out, bytes */
-	struct near_ctl *ctl;
 };
 
 /* The consumer's end. */

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "base/proc.h"
+#include "base/util.h"
 #include "near/link/port.h"
 
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
@@ -117,11 +118,9 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	void *memory;
 	int ret;
 
-	ring = aligned_alloc(NEAR_LINE, (sizeof(*ring) + NEAR_LINE - 1) /
-			     NEAR_LINE * NEAR_LINE);
+	ring = duo_alloc(sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
-	memset(ring, 0, sizeof(*ring));
 	ret = -EINVAL;
 	if (near_place(port->budget.growing, index,
 		       __atomic_load_n(&claim->tier, __ATOMIC_RELAXED), &place))

@@ -34,7 +34,7 @@ static void duo_near_log(int level, const char *text)
 
 static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 {
-	struct duo_near *near = calloc(1, sizeof(*near));
+	struct duo_near *near = duo_alloc(sizeof(*near));
 
 	if (!near)
 		return NULL;
