@@ -241,6 +241,17 @@ bool near_woken(struct near_port *port);
 #define NEAR_MAY_WRITE 2u
 #define NEAR_MAY_DEVICE 2	/* left shift of both flags for device memory */
 
+#define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
+
+/* How peers can map an allocation of device memory: near_device.map(). */
+struct near_export {
+	uint8_t handle[NEAR_EXPORT_HANDLE];
+	/* of the allocation; the process never uses an id again; 0: none */
+	uint64_t id;
+	/* address of the allocation's first byte in the owner's process */
+	uint64_t base;
+};
+
 struct near_region_entry {
 	uint64_t key;
 	uint64_t start;	/* address of the first byte in requests: fi_mr(3) */
@@ -250,6 +261,9 @@ struct near_region_entry {
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
 	uint64_t device;	/* handle for near_device; 0: host memory */
+	/* The next two fields are set by near_table_export(). */
+	uint64_t export_id;	/* near_export.id; 0: peers cannot map it */
+	uint32_t export_index;	/* index of the near_export in the file */
 } __attribute__((aligned(64)));
 
 struct near_table;
@@ -262,6 +276,19 @@ int near_table_add(struct near_table *table,
 		   const struct near_region_entry *entry);
 /* Removes the region with this key, if there is one. */
 void near_table_remove(struct near_table *table, uint64_t key);
+/*
+ * Lets peers map the allocation of a region of device memory, until the region
+ * is removed. Returns 0; -ENOENT: no such region; -ENOSPC: too many exported
+ * regions; -ENOMEM.
+ */
+int near_table_export(struct near_table *table, uint64_t key,
+		      const struct near_export *export);
+/*
+ * Returns a mapping from near_device.map() that the ports of this table will
+ * not use again, because the peer has failed or has removed its region. The
+ * embedder must release it. NULL: none.
+ */
+void *near_table_unmapped(struct near_table *table);
 
 /*
  * One-sided operations (RMA and atomics) in both directions, enabled by
@@ -362,6 +389,13 @@ struct near_rma_event {
 	uint64_t len;
 };
 
+/* A mapping of a peer's device memory in this process. */
+struct near_map {
+	void *mapping;		/* for near_table_unmapped() */
+	uint8_t *at;		/* address of the allocation */
+	size_t len;		/* number of mapped bytes from there on */
+};
+
 /*
  * The embedder's functions for copies of device memory. device: handle from
  * near_rma_bufs or near_region_entry.
@@ -375,6 +409,19 @@ struct near_device {
 	/* Registers host memory to make copies faster; NULL: failed. */
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
+	/*
+	 * Returns an id of the queue in which the device makes the copies of
+	 * this memory, in order; NULL: peers' memory cannot be mapped. If this
+	 * function is NULL, neither can any memory.
+	 */
+	const void *(*queue)(void *device);
+	/*
+	 * Maps a peer's allocation for copies from and to this device memory.
+	 * Returns 0 or -errno. near calls it in near_rma() only, and returns
+	 * the mapping by near_table_unmapped().
+	 */
+	int (*map)(void *device, const struct near_export *export,
+		   struct near_map *map);
 };
 
 struct near_rma_sink {
@@ -425,6 +472,8 @@ size_t near_type_size(unsigned int type);
 
 /* Returns the number of operations on device memory that this port began. */
 uint64_t near_rma_staged(const struct near_port *port);
+/* Returns the number of these that the device copied without a stage. */
+uint64_t near_rma_mapped(const struct near_port *port);
 
 /* True if operations of this port on the peer's memory are pending. */
 bool near_rma_busy(const struct near_peer *peer);

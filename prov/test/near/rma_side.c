@@ -6,6 +6,7 @@
 struct side a, b;
 struct near_peer *to_b;
 struct near_device side_device;
+int side_unmapped;
 uint8_t *memory, *local;
 
 static struct side *side_of(void *ctx)
@@ -49,6 +50,8 @@ static void side_open(struct side *side, bool no_cma)
 static void side_close(struct side *side)
 {
 	rig_close(side->rig);
+	while (near_table_unmapped(side->table))
+		side_unmapped++;
 	near_table_close(side->table);
 }
 

@@ -28,6 +28,8 @@ extern struct side a, b;
 extern struct near_peer *to_b;
 /* device of both ports; tests fill it in */
 extern struct near_device side_device;
+/* number of mappings that near has passed on */
+extern int side_unmapped;
 /* b's region and a's buffer, SIDE_LARGE bytes each */
 extern uint8_t *memory, *local;
 

@@ -95,10 +95,8 @@ bool near_rma_notifies(const struct near_rma_op *op)
 		       near_rma_access(op->args.verb, op->args.op);
 }
 
-/* Notifies the target of a single copy. */
-static void near_rma_notify(struct near_port *port,
-			    const struct near_rma_op *op,
-			    struct near_slot *slot)
+void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
+		     struct near_slot *slot)
 {
 	slot->tag = op->args.addr;
 	slot->rma = (struct near_rma_slot) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "near/rma/inline.h"
+#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
@@ -20,7 +21,7 @@ static void near_rma_ungate(const struct near_rma_peer *at)
 		near_tx_open_gate(&at->peer->tx, NEAR_GATE_QUEUE);
 }
 
-static void near_rma_unqueue(struct near_rma_op *op)
+void near_rma_unqueue(struct near_rma_op *op)
 {
 	if (!op->queued)
 		return;
@@ -47,6 +48,8 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_ungate(at);
 		}
 	}
+	if (op->mapping)
+		op->mapping->ops--;
 	free(op->copy);
 }
 
@@ -193,13 +196,8 @@ static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 
 	if (near_rma_must_wait(op))
 		return -EAGAIN;
-	if (op->staged) {
-		ret = near_stage_issue(port, op);
-		if (!ret)
-			near_rma_unqueue(op);
-		near_stage_step(port, at);
-		return ret;
-	}
+	if (op->staged)
+		return near_stage_go(port, op);
 	if (near_rma_asks(port, op))
 		return near_rma_ask_on(port, op);
 	if (at->unanswered)
@@ -389,11 +387,13 @@ struct near_rma_op *near_rma_op(struct near_port *port,
 	op->expect = 0;
 	op->begun = op->queued = false;
 	op->delegated = op->small = op->staged = false;
+	op->mapping = NULL;
 	return op;
 }
 
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
-		   const struct near_rma_args *args, bool staged)
+		   const struct near_rma_args *args, bool staged,
+		   struct near_mapping *mapping)
 {
 	struct near_rma_op *op = near_rma_op(port, at, args);
 
@@ -402,6 +402,9 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	op->queued = true;
 	op->staged = staged;
 	op->err = 0;
+	op->mapping = mapping;
+	if (mapping)
+		mapping->ops++;
 	near_peer_hold(at->peer);
 	near_list_append(&at->queue, &op->link);
 	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
@@ -447,7 +450,8 @@ static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 	ret = near_rma_delegate(port, at, args);
 	if (ret == -EPERM)
 		ret = near_rma_at_once(port, at, args, memory);
-	return ret == -EPERM ? near_rma_queue(port, at, args, false) : ret;
+	return ret == -EPERM ? near_rma_queue(port, at, args, false, NULL) :
+			       ret;
 }
 
 int near_rma(struct near_port *port, struct near_peer *peer,

@@ -8,6 +8,8 @@
 #include "near/rma/delegate.h"
 
 /* issue.c: the initiator */
+/* Removes an operation from the queue if it is in there. */
+void near_rma_unqueue(struct near_rma_op *op);
 /* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
@@ -40,6 +42,9 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
  * events of this kind of operation, or the operation has remote CQ data.
  */
 bool near_rma_notifies(const struct near_rma_op *op);
+/* Notifies the target of a copy that has ended. */
+void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
+		     struct near_slot *slot);
 
 /* ordered.c: the order of operations after messages */
 /*
@@ -72,9 +77,13 @@ bool near_rma_behind(struct near_rma_peer *at,
 /* True if the operation must not start yet, because of an earlier operation. */
 bool near_rma_must_wait(const struct near_rma_op *op);
 
-/* issue.c. Queues an operation, issues it if possible. -EAGAIN: no memory. */
+/*
+ * issue.c. Queues an operation, issues it if possible. -EAGAIN: no memory.
+ * staged: with device memory; mapping: the target's, or NULL.
+ */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
-		   const struct near_rma_args *args, bool staged);
+		   const struct near_rma_args *args, bool staged,
+		   struct near_mapping *mapping);
 
 /* direct.c: single copies */
 /*

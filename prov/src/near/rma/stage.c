@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "near/rma/inline.h"
+#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
@@ -51,8 +52,7 @@ static void near_stage_unmap(const struct near_staging *staging,
 	*stage = (struct near_stage) { .memory = NULL };
 }
 
-/* Opens the stage for this port's operations on the peer's memory. */
-static int near_stage_open(struct near_port *port, struct near_rma_peer *at)
+int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 {
 	struct near_staging *staging = near_staging(port, at);
 	int index, ret;
@@ -137,36 +137,38 @@ static bool near_chunk_copied(const struct near_staging *staging,
 	return true;
 }
 
-/* Checks the access to a region of host or device memory. */
-static int near_stage_look(struct near_rma_peer *at,
-			   const struct near_rma_args *args)
+int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
+		    struct near_region_entry *entry, uint64_t *memory)
 {
 	uint32_t access = near_rma_access(args->verb, args->op);
-	struct near_region_entry entry;
-	uint64_t memory;
 	int ret;
 
 	if (!near_rma_view(at))
 		return -ENOENT;
-	ret = near_table_view_find(at->view, args->key, &entry);
+	ret = near_table_view_find(at->view, args->key, entry);
 	if (ret)
 		return ret;
-	return near_region_check(&entry, args->addr, args->len, entry.device ?
-				 access << NEAR_MAY_DEVICE : access, &memory);
+	return near_region_check(entry, args->addr, args->len, entry->device ?
+				 access << NEAR_MAY_DEVICE : access, memory);
 }
 
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args)
 {
+	struct near_mapping *mapping = NULL;
+	struct near_region_entry entry;
+	uint64_t memory;
 	int ret;
 
 	if (args->verb != NEAR_WRITE && args->verb != NEAR_READ)
 		return -EOPNOTSUPP;
-	ret = near_stage_look(at, args);
+	ret = near_stage_look(at, args, &entry, &memory);
 	if (!ret)
+		mapping = near_mapping_get(port, at, args, &entry, memory);
+	if (!ret && !mapping)
 		ret = near_stage_open(port, at);
 	if (!ret)
-		ret = near_rma_queue(port, at, args, true);
+		ret = near_rma_queue(port, at, args, true, mapping);
 	if (!ret)
 		port->rma->staged++;
 	return ret;
@@ -184,14 +186,19 @@ static void near_stage_begin(struct near_rma_op *op)
 	op->to->staged++;
 }
 
-int near_stage_issue(struct near_port *port, struct near_rma_op *op)
+/*
+ * Copies parts of the first operation in the queue into chunks. 0: all parts
+ * are in chunks; -EAGAIN: not all yet.
+ */
+static int near_stage_issue(struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	struct near_staging *staging = at->staging;
 	struct near_chunk *chunk;
 	int ret;
 
-	if (!op->begun && at->unanswered != at->staged)
+	if (!op->begun && (at->unanswered != at->staged ||
+			   near_mapped_pending(at)))
 		return -EAGAIN;
 	if (!op->begun)
 		near_stage_begin(op);
@@ -216,6 +223,19 @@ int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 		at->due++;
 	}
 	return 0;
+}
+
+int near_stage_go(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_rma_peer *at = op->to;
+	int ret = op->mapping ? near_mapped_issue(port, op) :
+				near_stage_issue(op);
+
+	if (!ret)
+		near_rma_unqueue(op);
+	if (at->staging)
+		near_stage_step(port, at);
+	return ret;
 }
 
 /* Posts a chunk's request. False: a copy is pending, or no slot is free. */

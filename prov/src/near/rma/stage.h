@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes of device memory. Only the owner can access device memory,
- * by copies of the device's driver (struct near_device). So the bytes go
- * through chunks of shared memory, the stage, behind the initiator's region
- * table.
+ * Reads and writes of device memory that this process cannot map (mapped.h).
+ * Only the owner can access it, by copies of the device's driver (struct
+ * near_device). So the bytes go through chunks of shared memory, the stage,
+ * behind the initiator's region table.
  *
  * - Write: the initiator copies a part into a chunk and posts a request; the
  *   target copies the chunk into its region and replies.
@@ -91,10 +91,18 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
 /*
- * Copies parts of the first operation in the queue into chunks. 0: all parts
- * are in chunks; -EAGAIN: not all yet.
+ * Looks up a region of host or device memory, and checks the access. Stores the
+ * target address in the peer's process. Returns 0 or an error, as near_rma().
  */
-int near_stage_issue(struct near_port *port, struct near_rma_op *op);
+int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
+		    struct near_region_entry *entry, uint64_t *memory);
+/* Opens the stage for this port's operations on the peer's memory. */
+int near_stage_open(struct near_port *port, struct near_rma_peer *at);
+/*
+ * Continues the first operation in the queue, on device memory. 0: it has left
+ * the queue, and may have been freed; -EAGAIN: not yet.
+ */
+int near_stage_go(struct near_port *port, struct near_rma_op *op);
 /*
  * Posts requests for chunks that are filled, and ends operations whose chunks
  * have all ended.

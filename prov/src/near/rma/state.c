@@ -9,6 +9,7 @@
 
 #include "base/proc.h"
 #include "near/rma/inline.h"
+#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
@@ -93,8 +94,10 @@ static int near_rma_peer_step(struct near_port *port,
 	if (near_unlikely(!near_rma_waits(at))) {
 		n = 1;
 		near_rma_reply_all(port, at);
-		if (at->due)
+		if (at->due && at->staging)
 			near_stage_step(port, at);
+		if (at->due && at->mapped)
+			near_mapped_step(port, at);
 		near_rma_issue(port, at);
 	}
 	if (at->delegs)
@@ -139,6 +142,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 	struct near_rma_op *op;
 	uint32_t i = 0;
 
+	near_mapped_close(at);
 	near_stage_close(at, false);
 	while (!near_list_empty(&at->replies)) {
 		reply = near_container(at->replies.next, struct near_rma_reply,
@@ -158,6 +162,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 static void near_rma_forget(struct near_peer *peer)
 {
 	near_rma_sleep(peer->rma);
+	near_mapped_close(peer->rma);
 	near_stage_close(peer->rma, true);
 	near_rma_view_drop(peer->rma);
 	free(peer->rma);

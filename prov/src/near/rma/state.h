@@ -33,6 +33,7 @@ struct near_rma {
 	/* operations that fast paths have issued, and executed for peers */
 	uint64_t small, served;
 	uint64_t staged;	/* operations begun with device memory */
+	uint64_t mapped;	/* those of them that a mapping served */
 };
 
 struct near_rma_peer {
@@ -60,10 +61,12 @@ struct near_rma_peer {
 	uint32_t skip;	/* number of next operations that are not delegated */
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
-	/* The next three fields are for staged operations. */
-	struct near_staging *staging;	/* NULL: no device memory so far */
-	uint32_t staged;	/* staged operations begun, but not ended */
-	uint32_t due;			/* chunks that polls must continue */
+	/* The next four fields are for operations on device memory. */
+	struct near_staging *staging;	/* NULL: no stage so far */
+	struct near_mapped *mapped;	/* NULL: no mapping so far */
+	uint32_t staged;	/* such operations begun, but not ended */
+	/* chunks and mapped operations that polls must continue */
+	uint32_t due;
 	struct near_link queue;	/* operations not yet issued, in order */
 	struct near_link replies;	/* replies owed to the peer, in order */
 };
@@ -83,8 +86,10 @@ struct near_rma_op {
 	bool queued;			/* in near_rma_peer.queue */
 	bool delegated;
 	bool small;	/* issued by the fast path of inline.h */
-	bool staged;			/* with device memory: stage.h */
+	bool staged;	/* with device memory: stage.h, mapped.h */
 	int err;			/* staged: the first error, positive */
+	struct near_mapping *mapping;	/* NULL: the stage is used */
+	void *pending[NEAR_IOV_MAX];	/* mapped: copies of local; or NULL */
 	uint8_t *copy;	/* operands in memory from malloc(); or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];

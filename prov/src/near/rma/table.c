@@ -68,6 +68,12 @@ void near_table_stage_put(struct near_table *table, int index)
 	table->stages[index / 64] &= ~(1ULL << index % 64);
 }
 
+off_t near_table_export_at(uint32_t index)
+{
+	return (off_t)(near_table_size(NEAR_TABLE_MAX_BITS) +
+		       index * sizeof(struct near_export));
+}
+
 static int near_table_create(struct near_table *table, bool staged)
 {
 	size_t size = near_table_size(NEAR_TABLE_MAX_BITS);
@@ -104,6 +110,8 @@ int near_table_open(struct near_table **table_out, bool staged)
 	table->bits = NEAR_TABLE_MIN_BITS;
 	table->own = calloc(1u << table->bits, sizeof(*table->own));
 	table->fd = -1;
+	near_list_init(&table->mapped);
+	near_list_init(&table->unmapped);
 	ret = table->own ? near_table_create(table, staged) : -ENOMEM;
 	if (ret) {
 		near_table_close(table);
@@ -202,10 +210,58 @@ int near_table_add(struct near_table *table,
 			return ret;
 	}
 	used.used = 1;
+	used.export_id = 0;
 	near_table_begin(table);
 	near_table_put(table, near_table_at(table, entry->key), &used);
 	near_table_end(table);
 	table->count++;
+	return 0;
+}
+
+/* Writes an export to the file. Returns its index, -ENOSPC or -ENOMEM. */
+static int near_table_export_get(struct near_table *table,
+				 const struct near_export *export)
+{
+	off_t at;
+	int i;
+
+	for (i = 0; i < NEAR_EXPORTS; i++) {
+		if (table->exports[i / 64] >> i % 64 & 1)
+			continue;
+		at = near_table_export_at((uint32_t)i);
+		if (near_segment_reserve(table->fd, (size_t)at,
+					 sizeof(*export)) ||
+		    pwrite(table->fd, export, sizeof(*export), at) !=
+		    sizeof(*export))
+			return -ENOMEM;
+		table->exports[i / 64] |= 1ULL << i % 64;
+		return i;
+	}
+	return -ENOSPC;
+}
+
+static void near_table_export_put(struct near_table *table, uint32_t index)
+{
+	table->exports[index / 64] &= ~(1ULL << index % 64);
+}
+
+int near_table_export(struct near_table *table, uint64_t key,
+		      const struct near_export *export)
+{
+	uint32_t at = near_table_at(table, key);
+	struct near_region_entry entry = table->own[at];
+	int index;
+
+	if (!entry.used || entry.export_id || !export->id)
+		return -ENOENT;
+	index = near_table_export_get(table, export);
+	if (index < 0)
+		return index;
+	entry.export_id = export->id;
+	entry.export_index = (uint32_t)index;
+	near_table_begin(table);
+	near_table_put(table, at, &entry);
+	near_table_end(table);
 	return 0;
 }
 
@@ -218,6 +274,8 @@ void near_table_remove(struct near_table *table, uint64_t key)
 
 	if (!table->own[gap].used)
 		return;
+	if (table->own[gap].export_id)
+		near_table_export_put(table, table->own[gap].export_index);
 	near_table_begin(table);
 	for (;;) {
 		at = (at + 1) & mask;
@@ -364,4 +422,27 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 		return ret;
 	}
 	return -EAGAIN;
+}
+
+/*
+ * The owner removes a region before it overwrites the region's export. So if
+ * the entry is unchanged after the read, the export is the entry's.
+ */
+int near_table_view_export(struct near_table_view *view,
+			   const struct near_region_entry *entry,
+			   struct near_export *export)
+{
+	struct near_region_entry now;
+	int ret;
+
+	if (entry->export_index >= NEAR_EXPORTS ||
+	    pread(view->fd, export, sizeof(*export),
+		  near_table_export_at(entry->export_index)) !=
+	    sizeof(*export))
+		return -EAGAIN;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	ret = near_table_view_find(view, entry->key, &now);
+	return !ret && now.export_id == entry->export_id &&
+	       now.export_index == entry->export_index &&
+	       export->id == entry->export_id ? 0 : -EAGAIN;
 }

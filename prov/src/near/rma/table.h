@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <sys/types.h>
 
+#include "near/link/list.h"
 #include "near/near.h"
 
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
@@ -23,6 +24,11 @@ static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 #define NEAR_STAGES 256
 #define NEAR_STAGE (2u << 20)
 #define NEAR_STAGE_CHUNK (256u << 10)
+
+/* Exports between the table and the stages in the file. */
+#define NEAR_EXPORTS 4096
+static_assert(NEAR_EXPORTS * sizeof(struct near_export) +
+	      2 * sizeof(struct near_region_entry) <= NEAR_STAGE, "they fit");
 
 /* The head of the copy in shared memory. */
 struct near_table_head {
@@ -40,10 +46,16 @@ struct near_table {
 	int fd;
 	/* bitmap of the stages in use */
 	uint64_t stages[NEAR_STAGES / 64];
+	/* bitmap of the exports in use */
+	uint64_t exports[NEAR_EXPORTS / 64];
+	/* near_mapped of all peers; near_mapping that nothing uses: mapped.h */
+	struct near_link mapped, unmapped;
+	uint32_t unmapped_count;
 };
 
-/* Returns the offset of a stage in the file of a table. */
+/* Returns the offset of a stage, or an export, in the file of a table. */
 off_t near_table_stage(int index);
+off_t near_table_export_at(uint32_t index);
 /* Allocates a stage. Returns its index; -ENOSPC: all are in use; -ENOMEM. */
 int near_table_stage_get(struct near_table *table);
 void near_table_stage_put(struct near_table *table, int index);
@@ -93,6 +105,13 @@ bool near_table_view_has(const struct near_table_view *view, int index);
  */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
+/*
+ * Copies the export of an entry that was just found. -EAGAIN: the region was
+ * removed meanwhile, or the table is invalid.
+ */
+int near_table_view_export(struct near_table_view *view,
+			   const struct near_region_entry *entry,
+			   struct near_export *export);
 /*
  * Returns the entry found last if it has this key and the table is unchanged;
  * NULL: call near_table_view_find().

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Reads and writes between device memory of both ends, by one copy of the
+ * initiator's device. The initiator maps the target's allocation
+ * (near_device.map()), and the target takes no part. If an allocation cannot be
+ * mapped, or a local buffer is host memory, the operation is staged (stage.h).
+ *
+ * A mapping serves all regions of an allocation. Mapping takes a millisecond;
+ * near_rma() maps when the first operation on an allocation begins. Releasing a
+ * mapping may wait for the device's work, which may itself wait for messages.
+ * So near never releases one: it passes the mapping to the embedder by
+ * near_table_unmapped(). See docs/near/rma.md, *Device memory*.
+ */
+#ifndef NEAR_RMA_MAPPED_H
+#define NEAR_RMA_MAPPED_H
+
+#include "near/rma/state.h"
+
+/* limit of mappings per peer; operations on further allocations are staged */
+#define NEAR_MAPPINGS 64
+/* limit of mappings per table that wait for near_table_unmapped() */
+#define NEAR_UNMAPPED 64
+/* limit of mapped operations to a peer whose copies are pending */
+#define NEAR_MAPPED_OPS 16
+
+/* A peer's allocation. */
+struct near_mapping {
+	/* in near_mapped.mappings, afterwards in near_table.unmapped */
+	struct near_link link;
+	uint64_t id;		/* near_export.id */
+	uint64_t base;		/* near_export.base */
+	uint64_t key;		/* key of one of the regions in it */
+	const void *queue;	/* queue of the device that has mapped it */
+	struct near_map map;	/* map.mapping is NULL if mapping has failed */
+	bool refused;	/* mapping or a copy has failed: use the stage */
+	uint32_t ops;		/* operations that use the mapping */
+};
+
+/* The mappings of a peer's allocations, and pending operations on them. */
+struct near_mapped {
+	struct near_link link;		/* in near_table.mapped */
+	struct near_rma_peer *at;
+	struct near_table *table;
+	const struct near_device *device;
+	struct near_link mappings;
+	uint32_t count;			/* length of the list mappings */
+	/* generation of the peer's table at the last search for old mappings */
+	uint64_t searched;
+	const void *queue;		/* queue of all pending copies */
+	/* number of operations begun, and ended, since the start */
+	uint32_t begun, ended;
+	struct near_rma_op *op[NEAR_MAPPED_OPS];
+};
+
+/* Returns the number of pending mapped operations. */
+static inline uint32_t near_mapped_pending(const struct near_rma_peer *at)
+{
+	return at->mapped ? at->mapped->begun - at->mapped->ended : 0;
+}
+
+/*
+ * Returns the mapping for an operation on a region, which this function creates
+ * if necessary. memory: target address in the peer's process. NULL: the
+ * operation must be staged.
+ */
+struct near_mapping *near_mapping_get(struct near_port *port,
+				      struct near_rma_peer *at,
+				      const struct near_rma_args *args,
+				      const struct near_region_entry *entry,
+				      uint64_t memory);
+/*
+ * Starts the copies of the first operation in the queue. 0: started, or failed,
+ * which near_mapped_step() reports; -EAGAIN: not yet.
+ */
+int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
+/* Ends operations whose copies have ended, in order. */
+void near_mapped_step(struct near_port *port, struct near_rma_peer *at);
+/* Waits for all pending copies, and passes on the mappings. */
+void near_mapped_close(struct near_rma_peer *at);
+
+#endif /* NEAR_RMA_MAPPED_H */

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gpu_side.h"
+
+struct gpu gpu;
+void *const on_gpu[] = { &gpu, NULL, &gpu };
+static const uint8_t handle[NEAR_EXPORT_HANDLE] = "handle";
+
+struct copy {
+	uint8_t *to;
+	const uint8_t *from;
+	size_t len;
+	int polls;
+};
+
+/* Returns the accessible address of device memory; NULL: host memory. */
+static uint8_t *reach(const void *at)
+{
+	size_t offset = (size_t)((const uint8_t *)at - gpu.base);
+	size_t mapped = (size_t)((const uint8_t *)at - gpu.mapped);
+
+	if (mapped < 2 * GPU_LEN)
+		return gpu.shadow + mapped;
+	return offset < 2 * GPU_LEN ? gpu.shadow + offset : NULL;
+}
+
+static bool is_mapped(const void *at)
+{
+	return (size_t)((const uint8_t *)at - gpu.mapped) < 2 * GPU_LEN;
+}
+
+static bool fails(void)
+{
+	return ++gpu.calls == gpu.fail_at;
+}
+
+static int gpu_start(void *device, void *to, const void *from, size_t len,
+		     void **copy_out)
+{
+	uint8_t *in = reach(to), *out = reach(from);
+	struct copy *copy = malloc(sizeof(*copy));
+
+	ck_assert(device == &gpu || device == &gpu.second);
+	if (is_mapped(to) || is_mapped(from))
+		ck_assert(in && out && is_mapped(to) != is_mapped(from));
+	else
+		ck_assert_int_ne(!in, !out);
+	ck_assert_uint_gt(len, 0);
+	if (fails()) {
+		free(copy);
+		return -EIO;
+	}
+	*copy = (struct copy) { in ? in : to, out ? out : from, len,
+				gpu.polls };
+	gpu.under_way++;
+	*copy_out = copy;
+	return 0;
+}
+
+static int gpu_done(void *opaque)
+{
+	struct copy *copy = opaque;
+	bool lost;
+
+	if (copy->polls-- > 0 ||
+	    (gpu.until_failure && to_b->state != NEAR_PEER_GONE))
+		return -EAGAIN;
+	lost = fails();
+	if (!lost)
+		memcpy(copy->to, copy->from, copy->len);
+	gpu.under_way--;
+	free(copy);
+	return lost ? -EIO : 0;
+}
+
+static void *gpu_pin(void *device, void *memory_, size_t len)
+{
+	ck_assert_uint_eq(len, NEAR_STAGE);
+	gpu.pinned++;
+	return &gpu;
+}
+
+static void gpu_unpin(void *pin)
+{
+	gpu.pinned--;
+}
+
+static const void *gpu_queue(void *device)
+{
+	return device;
+}
+
+static int gpu_map(void *device, const struct near_export *export,
+		   struct near_map *map)
+{
+	ck_assert(device == &gpu || device == &gpu.second);
+	gpu.map_calls++;
+	if (gpu.map_fails || memcmp(export->handle, handle, sizeof(handle)))
+		return -EIO;
+	*map = (struct near_map) { &gpu.maps, gpu.mapped, gpu.map_len };
+	gpu.maps++;
+	return 0;
+}
+
+static void *gpu_memory(int fd, int prot)
+{
+	void *at = mmap(NULL, 2 * GPU_LEN, prot, MAP_SHARED, fd, 0);
+
+	ck_assert_ptr_ne(at, MAP_FAILED);
+	return at;
+}
+
+static void gpu_open(void)
+{
+	int fd = memfd_create("gpu", MFD_CLOEXEC);
+
+	ck_assert_int_eq(ftruncate(fd, 2 * GPU_LEN), 0);
+	gpu = (struct gpu) {
+		.base = gpu_memory(fd, PROT_NONE),
+		.mapped = gpu_memory(fd, PROT_NONE),
+		.shadow = gpu_memory(fd, PROT_READ | PROT_WRITE),
+		.polls = 2,
+		.map_len = GPU_LEN,
+	};
+	close(fd);
+	side_unmapped = 0;
+	side_device = (struct near_device) {
+		.start = gpu_start, .done = gpu_done, .pin = gpu_pin,
+		.unpin = gpu_unpin, .queue = gpu_queue, .map = gpu_map,
+	};
+}
+
+void gpu_region(void)
+{
+	const struct near_region_entry entry = {
+		.key = GPU_KEY, .start = SIDE_START,
+		.memory = (uintptr_t)gpu.base, .len = GPU_LEN,
+		.access = (NEAR_MAY_READ | NEAR_MAY_WRITE) << NEAR_MAY_DEVICE,
+		.device = (uintptr_t)&gpu,
+	};
+
+	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+	rig_fill(gpu.shadow, 2 * GPU_LEN, 3);
+	rig_fill(local, SIDE_LARGE, 9);
+}
+
+void gpu_export(uint64_t id)
+{
+	struct near_export export = {
+		.id = id, .base = (uintptr_t)gpu.base,
+	};
+
+	memcpy(export.handle, handle, sizeof(handle));
+	ck_assert_int_eq(near_table_export(b.table, GPU_KEY, &export), 0);
+}
+
+void gpu_setup_direct(void)
+{
+	gpu_open();
+	side_setup_direct();
+	gpu_region();
+}
+
+void gpu_setup_asked(void)
+{
+	gpu_open();
+	side_setup_asked();
+	gpu_region();
+}
+
+void gpu_teardown(void)
+{
+	side_teardown();
+	ck_assert_int_eq(gpu.under_way, 0);
+	ck_assert_int_eq(gpu.pinned, 0);
+	ck_assert_int_eq(gpu.maps, side_unmapped);
+	munmap(gpu.base, 2 * GPU_LEN);
+	munmap(gpu.mapped, 2 * GPU_LEN);
+	munmap(gpu.shadow, 2 * GPU_LEN);
+}
+
+int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
+	    uint32_t flags)
+{
+	const struct iovec iov = {
+		where & AT_A ? gpu.base + GPU_LEN + offset : local + offset,
+		len,
+	};
+	const struct near_rma_args args = {
+		.verb = verb, .flags = flags, .addr = SIDE_START + offset,
+		.key = where & AT_B ? GPU_KEY : SIDE_KEY,
+		.local = { &iov, 1, where & AT_A ? on_gpu : NULL },
+		.len = len, .data = 4242, .about = 1, .cookie = local,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+const uint8_t *gpu_at_a(int where)
+{
+	return where & AT_A ? gpu.shadow + GPU_LEN : local;
+}
+
+const uint8_t *gpu_at_b(int where)
+{
+	return where & AT_B ? gpu.shadow : memory;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A fake device for two ports. near must not access its memory itself. It
+ * copies asynchronously: after a number of polls, one of them copies the bytes
+ * and returns that the copy has ended.
+ */
+#ifndef NEAR_GPU_SIDE_H
+#define NEAR_GPU_SIDE_H
+
+#include "near/rma/mapped.h"
+#include "near/rma/stage.h"
+#include "rma_side.h"
+
+#define GPU_KEY 77u
+/* needs more chunks than a stage has */
+#define GPU_LEN (9 * NEAR_STAGE_CHUNK + 777)
+
+extern struct gpu {
+	/* 2 * GPU_LEN bytes: b's region, then a's buffer */
+	uint8_t *base, *shadow;
+	uint8_t *mapped;	/* address of the same bytes in a mapping */
+	int polls;		/* number of polls before a copy has ended */
+	bool until_failure;	/* copies end after b's failure only */
+	int fail_at;		/* number of the call that fails, from 1 */
+	int calls;
+	int under_way, pinned;
+	size_t map_len;		/* length of each mapping */
+	bool map_fails;
+	/* number of calls of map(), of those that succeeded */
+	int map_calls, maps;
+	char second;		/* a second queue of the same device */
+} gpu;
+
+/* Handles of the device for three buffers, the second one in host memory. */
+extern void *const on_gpu[];
+
+/*
+ * side_setup_direct() or side_setup_asked(), with b's region in device memory,
+ * which a cannot map. gpu_teardown() asserts that nothing is left open.
+ */
+void gpu_setup_direct(void);
+void gpu_setup_asked(void);
+void gpu_teardown(void);
+/* Add b's region, and fill both ends. */
+void gpu_region(void);
+/* Let a map b's region. */
+void gpu_export(uint64_t id);
+
+/* Flags: the ends that have device memory. */
+#define AT_B 1
+#define AT_A 2
+
+/* Start an operation; return the result of near_rma(). */
+int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
+	    uint32_t flags);
+/* Return the bytes that operations access at an end. */
+const uint8_t *gpu_at_a(int where);
+const uint8_t *gpu_at_b(int where);
+
+#endif /* NEAR_GPU_SIDE_H */
