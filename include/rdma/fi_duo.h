@@ -96,7 +96,7 @@ struct fi_duo_stats {
 	uint64_t atomic_ops[FI_DUO_PATH_COUNT];
 	/*
 	 * Messages and RMA over the local path, from or to device memory, which
-	 * ofi_duo copies through host memory.
+	 * ofi_duo copies through host memory, but for device_rma_mapped.
 	 */
 	uint64_t device_tx_msgs;
 	uint64_t device_rx_msgs; /* received messages, with or without
@@ -106,6 +106,11 @@ struct fi_duo_stats {
 	 * at the initiator, the target, or both
 	 */
 	uint64_t device_rma_ops;
+	/*
+	 * RMA operations among these that the device has copied directly,
+	 * because this process has mapped the peer's memory
+	 */
+	uint64_t device_rma_mapped;
 };
 
 /*

@@ -202,6 +202,9 @@ struct fake_device {
 	int copies;
 	int under_way;		/* number of copies that have not ended */
 	int pinned;		/* number of pinned parts of host memory */
+	/* mappings of a peer's memory, which begins at base + len / 2 */
+	int maps;
+	int map_calls;
 	int polls;		/* polls until a copy has ended */
 	int fail_at; /* number of the call that fails, from 1; 0: none */
 	bool fails;		/* every call fails */

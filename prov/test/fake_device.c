@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
+#include "base/lock.h"
 #include "device/device.h"
 #include "fake.h"
 
@@ -66,7 +67,8 @@ static int fake_device_start(void *state, void *to, const void *from,
 	struct fake_copy *copy;
 
 	ck_assert_ptr_eq(state, &fake.device.open);
-	ck_assert_msg(!in != !out, "a copy has one side on the device");
+	ck_assert_msg(!in != !out || (in && fake.device.maps),
+		      "a copy has one side on the device");
 	ck_assert_uint_gt(len, 0);
 	if (fake_device_fails())
 		return -FI_EIO;
@@ -111,11 +113,52 @@ static void fake_device_unpin(struct duo_device_held *pin)
 	free(pin);
 }
 
+static int fake_device_export(const void *state, const void *addr, size_t len,
+			      struct near_export *export)
+{
+	ck_assert_ptr_eq(state, &fake.device.open);
+	if (fake.device.fails)
+		return -FI_EIO;
+	*export = (struct near_export) {
+		.handle = "fake", .id = 1, .base = (uintptr_t) addr,
+	};
+	return 0;
+}
+
+static int fake_device_map(void *state, const struct near_export *export,
+			   struct near_map *map)
+{
+	ck_assert_ptr_eq(state, &fake.device.open);
+	fake.device.map_calls++;
+	if (strcmp((const char *) export->handle, "fake"))
+		return -FI_EIO;
+	*map = (struct near_map) {
+		.mapping = calloc(1, sizeof(struct duo_device_held)),
+		.at = (uint8_t *) fake.device.base + fake.device.len / 2,
+		.len = fake.device.len / 2,
+	};
+	fake.device.maps++;
+	return 0;
+}
+
+static void fake_device_unmap(struct duo_device_held *mapping)
+{
+	if (fake.lock && fake.lock->on) {
+		ck_assert_msg(duo_lock_try(fake.lock),
+			      "unmap() is called with the lock held");
+		duo_lock_release(fake.lock);
+	}
+	fake.device.maps--;
+	free(mapping);
+}
+
 static const struct duo_device_iface fake_device_ifaces[] = {
 	{ .id = FI_HMEM_CUDA, .name = "fake", .library = "libfake.so",
 	  .open = fake_device_prepare, .close = fake_device_release,
 	  .start = fake_device_start, .done = fake_device_done,
-	  .pin = fake_device_pin, .unpin = fake_device_unpin },
+	  .pin = fake_device_pin, .unpin = fake_device_unpin,
+	  .export = fake_device_export, .map = fake_device_map,
+	  .unmap = fake_device_unmap },
 	{ .id = FI_HMEM_ZE, .name = "other", .library = "libother.so" },
 	{ .name = NULL },
 };
@@ -142,6 +185,7 @@ void fake_device_close(void)
 	ck_assert_int_eq(fake.device.open, 0);
 	ck_assert_int_eq(fake.device.under_way, 0);
 	ck_assert_int_eq(fake.device.pinned, 0);
+	ck_assert_int_eq(fake.device.maps, 0);
 	duo_device_ifaces = fake_device_saved;
 	munmap(fake.device.base, fake.device.len);
 	munmap(fake.device.shadow, fake.device.len);

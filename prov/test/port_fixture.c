@@ -33,6 +33,25 @@ static void port_region(void)
 	ck_assert_int_eq(near_table_add(table, &entry), 0);
 }
 
+void port_add_device(const char *handle)
+{
+	const struct near_region_entry entry = {
+		.key = DEVICE_KEY, .start = START, .memory = DEVICE_AT,
+		.len = sizeof(theirs), .device = 1,
+		.access = (NEAR_MAY_READ | NEAR_MAY_WRITE) << NEAR_MAY_DEVICE,
+	};
+	struct near_export export = { .id = 9, .base = DEVICE_AT - 100 };
+
+	strcpy((char *) export.handle, handle);
+	ck_assert_int_eq(near_table_add(table, &entry), 0);
+	ck_assert_int_eq(near_table_export(table, DEVICE_KEY, &export), 0);
+}
+
+void port_remove_device(void)
+{
+	near_table_remove(table, DEVICE_KEY);
+}
+
 void port_setup(const struct fixture_attr *as)
 {
 	memset(theirs, 0, sizeof(theirs));

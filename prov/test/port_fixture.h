@@ -21,6 +21,14 @@ extern char context;
 
 void port_setup(const struct fixture_attr *as);
 void port_teardown(void);
+/*
+ * Adds a region of device memory to the peer's table, with DEVICE_KEY, that
+ * begins 100 bytes behind the start of its allocation; removes it.
+ */
+#define DEVICE_KEY 98
+#define DEVICE_AT 0x7654321000u	/* its address in the peer's process */
+void port_add_device(const char *handle);
+void port_remove_device(void);
 /* Closes the peer's port and its region table. */
 void port_close(void);
 /*

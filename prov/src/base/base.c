@@ -33,6 +33,7 @@ struct duo_params duo_params = {
 	.wait_poll_us = 500,
 	.ring_memory = NEAR_MEMORY,
 	.cma = 1,
+	.gpu_ipc = 1,
 	.ptracer = 1,
 	.yield_mask = 63,
 };

@@ -32,6 +32,7 @@ struct duo_params {
 	size_t wait_poll_us;	/* period of the timer for FI_WAIT_FD, us */
 	size_t ring_memory;	/* ring budget of an endpoint, bytes */
 	int cma; /* 1: use single copy between processes (process_vm_readv()) */
+	int gpu_ipc;	/* 1: map device memory of local peers for RMA */
 	/* 1: peers may read this process's memory although Yama forbids it */
 	int ptracer;
 	/* number of idle polls between yields, 2^n, minus 1; all bits: none */

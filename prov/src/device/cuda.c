@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,74 +11,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "device/cuda.h"
-
-/* Constants of NVIDIA's header cuda.h, which is not needed to build ofi_duo. */
-#define DUO_CUDA_SUCCESS 0
-#define DUO_CUDA_POINTER_CONTEXT 1	/* CU_POINTER_ATTRIBUTE_CONTEXT */
-#define DUO_CUDA_POINTER_SYNC_MEMOPS 6	/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
-#define DUO_CUDA_NON_BLOCKING 1		/* CU_STREAM_NON_BLOCKING */
-#define DUO_CUDA_DISABLE_TIMING 2	/* CU_EVENT_DISABLE_TIMING */
-#define DUO_CUDA_PORTABLE 1		/* CU_MEMHOSTREGISTER_PORTABLE */
-#define DUO_CUDA_NOT_READY 600		/* CUDA_ERROR_NOT_READY */
-
-/* The CUDA driver's functions that ofi_duo calls. Each returns a CUresult. */
-static struct duo_cuda {
-	int (*init)(unsigned int flags);
-	int (*pointer)(void *data, int attribute, uint64_t addr);
-	int (*pointer_set)(const void *data, int attribute, uint64_t addr);
-	int (*retain)(void **context, int device);
-	int (*release)(int device);
-	int (*push)(void *context);
-	int (*pop)(void **context);
-	int (*stream_open)(void **stream, unsigned int flags);
-	int (*stream_close)(void *stream);
-	int (*copy)(uint64_t to, uint64_t from, size_t len, void *stream);
-	int (*wait)(void *stream);
-	int (*event_open)(void **event, unsigned int flags);
-	int (*event_close)(void *event);
-	int (*record)(void *event, void *stream);
-	int (*query)(void *event);
-	int (*pin)(void *memory, size_t len, unsigned int flags);
-	int (*unpin)(void *memory);
-} cuda;
-
-static const struct {
-	const char *name;
-	void *call;	/* address of the member of cuda for the function */
-} duo_cuda_symbols[] = {
-	{ "cuInit", &cuda.init },
-	{ "cuPointerGetAttribute", &cuda.pointer },
-	{ "cuPointerSetAttribute", &cuda.pointer_set },
-	{ "cuDevicePrimaryCtxRetain", &cuda.retain },
-	{ "cuDevicePrimaryCtxRelease_v2", &cuda.release },
-	{ "cuCtxPushCurrent_v2", &cuda.push },
-	{ "cuCtxPopCurrent_v2", &cuda.pop },
-	{ "cuStreamCreate", &cuda.stream_open },
-	{ "cuStreamDestroy_v2", &cuda.stream_close },
-	{ "cuMemcpyAsync", &cuda.copy },
-	{ "cuStreamSynchronize", &cuda.wait },
-	{ "cuEventCreate", &cuda.event_open },
-	{ "cuEventDestroy_v2", &cuda.event_close },
-	{ "cuEventRecord", &cuda.record },
-	{ "cuEventQuery", &cuda.query },
-	{ "cuMemHostRegister_v2", &cuda.pin },
-	{ "cuMemHostUnregister", &cuda.unpin },
-};
-
-#define DUO_CUDA_SYMBOLS (sizeof(duo_cuda_symbols) / sizeof(*duo_cuda_symbols))
-
-/* A CUDA context, and ofi_duo's stream for all regions of the context. */
-struct duo_cuda_stream {
-	LIST_ENTRY(duo_cuda_stream) link;
-	void *context;
-	void *stream;
-	int device;		/* device of which the primary context is
-				 * retained; -1: none */
-	unsigned int refs; /* number of regions, copies and pinned blocks that
-			    * use the stream */
-	unsigned int copies;	/* number of copies that have not ended */
-	struct duo_cuda_copy *spare;
-};
+#include "device/cuda_driver.h"
 
 /* A copy. After its end, the stream keeps the struct for a later copy. */
 struct duo_cuda_copy {
@@ -95,34 +27,9 @@ struct duo_cuda_pin {
 	void *memory;
 };
 
-const char *duo_cuda_library = DUO_CUDA_LIBRARY;
-static pthread_once_t duo_cuda_once = PTHREAD_ONCE_INIT;
-static bool duo_cuda_there;
 static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* protected by
 							 * duo_cuda_lock */
-
-/* Loads the library for good, because the application uses it as well. */
-static void duo_cuda_load(void)
-{
-	void *library = dlopen(duo_cuda_library, RTLD_NOW | RTLD_LOCAL);
-	const char *missing = library ? NULL : "the library";
-	void *call;
-	size_t i;
-
-	for (i = 0; library && i < DUO_CUDA_SYMBOLS; i++) {
-		call = dlsym(library, duo_cuda_symbols[i].name);
-		if (!call)
-			missing = duo_cuda_symbols[i].name;
-		*(void **) duo_cuda_symbols[i].call = call;
-	}
-	duo_cuda_there = !missing && cuda.init(0) == DUO_CUDA_SUCCESS;
-	if (!duo_cuda_there)
-		DUO_WARN(MR, "%s: %s%s: messages from and to CUDA memory will "
-			 "fail. Install the driver's library, or set "
-			 "FI_OFI_DUO_LOCAL=off\n", DUO_CUDA_LIBRARY,
-			 missing ? "no " : "", missing ? missing : "no device");
-}
 
 /*
  * Finds the context that the memory belongs to. Memory of a pool belongs to no
@@ -133,11 +40,11 @@ static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
 {
 	found->device = -1;
-	if (cuda.pointer(&found->context, DUO_CUDA_POINTER_CONTEXT,
+	if (duo_cuda.pointer(&found->context, DUO_CUDA_POINTER_CONTEXT,
 			 (uintptr_t) addr) == DUO_CUDA_SUCCESS &&
 	    found->context)
 		return 0;
-	if (cuda.retain(&found->context, attr->device.cuda) !=
+	if (duo_cuda.retain(&found->context, attr->device.cuda) !=
 	    DUO_CUDA_SUCCESS)
 		return -FI_EIO;
 	found->device = attr->device.cuda;
@@ -147,7 +54,7 @@ static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 static void duo_cuda_forget(const struct duo_cuda_stream *found)
 {
 	if (found->device >= 0)
-		cuda.release(found->device);
+		duo_cuda.release(found->device);
 }
 
 static int duo_cuda_stream_open(struct duo_cuda_stream *stream)
@@ -155,10 +62,10 @@ static int duo_cuda_stream_open(struct duo_cuda_stream *stream)
 	void *context;
 	int ret;
 
-	if (cuda.push(stream->context) != DUO_CUDA_SUCCESS)
+	if (duo_cuda.push(stream->context) != DUO_CUDA_SUCCESS)
 		return -FI_EIO;
-	ret = cuda.stream_open(&stream->stream, DUO_CUDA_NON_BLOCKING);
-	cuda.pop(&context);
+	ret = duo_cuda.stream_open(&stream->stream, DUO_CUDA_NON_BLOCKING);
+	duo_cuda.pop(&context);
 	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
 }
 
@@ -197,7 +104,7 @@ static int duo_cuda_add(const struct duo_cuda_stream *found,
 static void duo_cuda_sync_calls(const void *addr)
 {
 	const unsigned int on = 1;
-	int ret = cuda.pointer_set(&on, DUO_CUDA_POINTER_SYNC_MEMOPS,
+	int ret = duo_cuda.pointer_set(&on, DUO_CUDA_POINTER_SYNC_MEMOPS,
 				   (uintptr_t) addr);
 
 	if (ret != DUO_CUDA_SUCCESS)
@@ -212,8 +119,7 @@ int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 	struct duo_cuda_stream found, *stream;
 	int ret;
 
-	pthread_once(&duo_cuda_once, duo_cuda_load);
-	if (!duo_cuda_there)
+	if (!duo_cuda_load())
 		return -FI_ENOSYS;
 	ret = duo_cuda_context(attr, addr, &found);
 	if (ret)
@@ -246,17 +152,17 @@ static void duo_cuda_stream_close(struct duo_cuda_stream *stream)
 {
 	struct duo_cuda_copy *copy;
 	void *context;
-	bool there = cuda.push(stream->context) == DUO_CUDA_SUCCESS;
+	bool there = duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS;
 
 	while ((copy = stream->spare)) {
 		stream->spare = copy->next;
 		if (there)
-			cuda.event_close(copy->event);
+			duo_cuda.event_close(copy->event);
 		free(copy);
 	}
 	if (there) {
-		cuda.stream_close(stream->stream);
-		cuda.pop(&context);
+		duo_cuda.stream_close(stream->stream);
+		duo_cuda.pop(&context);
 	}
 	LIST_REMOVE(stream, link);
 	duo_cuda_forget(stream);
@@ -269,6 +175,20 @@ static void duo_cuda_put(struct duo_cuda_stream *stream)
 		duo_cuda_stream_close(stream);
 }
 
+void duo_cuda_hold(struct duo_cuda_stream *stream)
+{
+	pthread_mutex_lock(&duo_cuda_lock);
+	stream->refs++;
+	pthread_mutex_unlock(&duo_cuda_lock);
+}
+
+void duo_cuda_unhold(struct duo_cuda_stream *stream)
+{
+	pthread_mutex_lock(&duo_cuda_lock);
+	duo_cuda_put(stream);
+	pthread_mutex_unlock(&duo_cuda_lock);
+}
+
 void duo_cuda_close(void *state)
 {
 	struct duo_cuda_stream *stream = state;
@@ -276,9 +196,10 @@ void duo_cuda_close(void *state)
 
 	pthread_mutex_lock(&duo_cuda_lock);
 	/* after this function the application may free the memory */
-	if (stream->copies && cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
-		cuda.wait(stream->stream);
-		cuda.pop(&context);
+	if (stream->copies &&
+	    duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
+		duo_cuda.wait(stream->stream);
+		duo_cuda.pop(&context);
 	}
 	duo_cuda_put(stream);
 	pthread_mutex_unlock(&duo_cuda_lock);
@@ -300,7 +221,8 @@ static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 	if (copy)
 		return copy;
 	copy = malloc(sizeof(*copy));
-	if (copy && cuda.event_open(&copy->event, DUO_CUDA_DISABLE_TIMING) !=
+	if (copy && duo_cuda.event_open(&copy->event,
+					DUO_CUDA_DISABLE_TIMING) !=
 		    DUO_CUDA_SUCCESS) {
 		free(copy);
 		return NULL;
@@ -335,21 +257,21 @@ int duo_cuda_start(void *state, void *to, const void *from, size_t len,
 	void *context;
 	int ret = -1;
 
-	if (cuda.push(stream->context) != DUO_CUDA_SUCCESS)
+	if (duo_cuda.push(stream->context) != DUO_CUDA_SUCCESS)
 		return -FI_EIO;
 	copy = duo_cuda_copy_get(stream);
 	if (copy) {
 		duo_cuda_copy_count(copy, 1);
-		ret = cuda.copy((uintptr_t) to, (uintptr_t) from, len,
+		ret = duo_cuda.copy((uintptr_t) to, (uintptr_t) from, len,
 				stream->stream);
 		if (ret == DUO_CUDA_SUCCESS)
-			ret = cuda.record(copy->event, stream->stream);
+			ret = duo_cuda.record(copy->event, stream->stream);
 		if (ret != DUO_CUDA_SUCCESS) {
-			cuda.wait(stream->stream);
+			duo_cuda.wait(stream->stream);
 			duo_cuda_copy_count(copy, -1);
 		}
 	}
-	cuda.pop(&context);
+	duo_cuda.pop(&context);
 	if (ret != DUO_CUDA_SUCCESS)
 		return -FI_EIO;
 	*held = &copy->held;
@@ -360,18 +282,18 @@ int duo_cuda_done(struct duo_device_held *held)
 {
 	struct duo_cuda_copy *copy =
 		duo_container_of(held, struct duo_cuda_copy, held);
-	int ret = cuda.push(copy->stream->context);
+	int ret = duo_cuda.push(copy->stream->context);
 	void *context;
 
 	if (ret == DUO_CUDA_SUCCESS) {
-		ret = cuda.query(copy->event);
+		ret = duo_cuda.query(copy->event);
 		/*
 		 * after this function the caller may use the buffers of the
 		 * failed copy
 		 */
 		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
-			cuda.wait(copy->stream->stream);
-		cuda.pop(&context);
+			duo_cuda.wait(copy->stream->stream);
+		duo_cuda.pop(&context);
 	}
 	if (ret == DUO_CUDA_NOT_READY)
 		return -FI_EAGAIN;
@@ -392,9 +314,9 @@ struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 
 	if (!pin)
 		return NULL;
-	if (cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
-		ret = cuda.pin(memory, len, DUO_CUDA_PORTABLE);
-		cuda.pop(&context);
+	if (duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
+		ret = duo_cuda.pin(memory, len, DUO_CUDA_PORTABLE);
+		duo_cuda.pop(&context);
 	}
 	if (ret != DUO_CUDA_SUCCESS) {
 		DUO_INFO(MR, "cannot register %zu bytes of shared memory with "
@@ -404,9 +326,7 @@ struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 		return NULL;
 	}
 	*pin = (struct duo_cuda_pin) { .stream = stream, .memory = memory };
-	pthread_mutex_lock(&duo_cuda_lock);
-	stream->refs++;
-	pthread_mutex_unlock(&duo_cuda_lock);
+	duo_cuda_hold(stream);
 	return &pin->held;
 }
 
@@ -417,9 +337,9 @@ void duo_cuda_unpin(struct duo_device_held *held)
 	void *context;
 
 	pthread_mutex_lock(&duo_cuda_lock);
-	if (cuda.push(pin->stream->context) == DUO_CUDA_SUCCESS) {
-		cuda.unpin(pin->memory);
-		cuda.pop(&context);
+	if (duo_cuda.push(pin->stream->context) == DUO_CUDA_SUCCESS) {
+		duo_cuda.unpin(pin->memory);
+		duo_cuda.pop(&context);
 	}
 	duo_cuda_put(pin->stream);
 	pthread_mutex_unlock(&duo_cuda_lock);

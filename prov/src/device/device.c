@@ -11,6 +11,7 @@
 
 #include "base/compat.h"
 #include "base/log.h"
+#include "base/params.h"
 #include "device/cuda.h"
 #include "device/device.h"
 #include "obj/domain.h"
@@ -24,7 +25,9 @@ static const struct duo_device_iface duo_device_table[] = {
 	{ .id = FI_HMEM_CUDA, .name = "CUDA", .library = DUO_CUDA_LIBRARY,
 	  .open = duo_cuda_open, .close = duo_cuda_close,
 	  .start = duo_cuda_start, .done = duo_cuda_done,
-	  .pin = duo_cuda_pin, .unpin = duo_cuda_unpin },
+	  .pin = duo_cuda_pin, .unpin = duo_cuda_unpin,
+	  .export = duo_cuda_export, .map = duo_cuda_map,
+	  .unmap = duo_cuda_unmap },
 	{ .id = FI_HMEM_ROCR, .name = "ROCr",
 	  .library = "libhsa-runtime64.so.1" },
 	{ .id = FI_HMEM_ZE, .name = "Level Zero",
@@ -198,11 +201,50 @@ static void duo_device_unpin(void *pin)
 	held->iface->unpin(held);
 }
 
+int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
+		      struct near_export *export)
+{
+	if (!duo_params.gpu_ipc || !mr->device->export)
+		return -FI_ENOSYS;
+	return mr->device->export(mr->device_state, iov->iov_base, iov->iov_len,
+				  export);
+}
+
+static const void *duo_device_queue(void *device)
+{
+	const struct duo_mr *mr = device;
+
+	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
+}
+
+static int duo_device_map(void *device, const struct near_export *export,
+			  struct near_map *map)
+{
+	const struct duo_mr *mr = device;
+	struct duo_device_held *held;
+	int ret = mr->device->map(mr->device_state, export, map);
+
+	if (ret)
+		return ret;
+	held = map->mapping;
+	held->iface = mr->device;
+	return 0;
+}
+
+void duo_device_unmap(void *mapping)
+{
+	struct duo_device_held *held = mapping;
+
+	held->iface->unmap(held);
+}
+
 const struct near_device duo_device_near = {
 	.start = duo_device_start,
 	.done = duo_device_done,
 	.pin = duo_device_pin,
 	.unpin = duo_device_unpin,
+	.queue = duo_device_queue,
+	.map = duo_device_map,
 };
 
 /*

@@ -65,6 +65,18 @@ struct duo_device_iface {
 	int (*done)(struct duo_device_held *copy);
 	struct duo_device_held *(*pin)(void *state, void *memory, size_t len);
 	void (*unpin)(struct duo_device_held *pin);
+	/*
+	 * Memory that other processes map; or all three are NULL. Regions whose
+	 * copies are made in one queue have the same state. export() fails for
+	 * memory that cannot be mapped. map() is as in struct near_device, with
+	 * a struct duo_device_held as map->mapping. unmap() may wait for the
+	 * application's work on the device.
+	 */
+	int (*export)(const void *state, const void *addr, size_t len,
+		      struct near_export *export);
+	int (*map)(void *state, const struct near_export *export,
+		   struct near_map *map);
+	void (*unmap)(struct duo_device_held *mapping);
 };
 
 /*
@@ -92,6 +104,17 @@ void duo_device_forget(struct duo_mr *mr);
  */
 void duo_device_unlist(struct duo_mr *mr);
 int duo_device_list(struct duo_mr *mr);
+/*
+ * Describes a region's allocation to peers that map it. Returns -errno if that
+ * is not possible, or if the parameter gpu_ipc is off. Needs no lock.
+ */
+int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
+		      struct near_export *export);
+/*
+ * Releases a mapping of near. Must be called without the domain's lock, because
+ * it may wait for the application's work on the device.
+ */
+void duo_device_unmap(void *mapping);
 
 /* Copies for near; the argument "device" is the region's struct duo_mr. */
 extern const struct near_device duo_device_near;

@@ -119,6 +119,9 @@ static const struct duo_param duo_param_near[] = {
 	  "If Yama's ptrace_scope is 1, permit all processes of this user "
 	  "to access the memory of this process and to debug it, so that "
 	  "near copies large messages directly (default: on)" },
+	{ "gpu_ipc", FI_PARAM_BOOL, &duo_params.gpu_ipc, NULL,
+	  "Map CUDA memory of local peers by CUDA's IPC, so that near copies "
+	  "RMA from GPU to GPU directly (default: on)" },
 	{ "yield_polls", FI_PARAM_SIZE_T, NULL,
 	  duo_param_read_yield,
 	  "Consecutive completion queue reads without a local event after "

@@ -329,6 +329,7 @@ static int duo_ep_close(struct fid *fid)
 	duo_cntr_unbind(ep);
 	duo_ep_fini(ep);
 	duo_unlock(&domain->lock);
+	duo_near_regions_unmap(domain);
 	if (ep->own_cq)
 		fi_close(&ep->own_cq->cq_fid.fid);
 	atomic_fetch_sub(&domain->refs, 1);

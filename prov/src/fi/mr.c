@@ -43,6 +43,7 @@ static int duo_mr_close(struct fid *fid)
 		return ret;
 	}
 	duo_device_forget(mr);
+	duo_near_regions_unmap(mr->domain);
 	atomic_fetch_sub(&mr->domain->refs, 1);
 	free(mr);
 	return 0;
@@ -158,6 +159,7 @@ static int duo_mr_open(struct fid *domain_fid, const struct fi_mr_attr *attr,
 
 	if (!mr)
 		return -FI_ENOMEM;
+	duo_near_regions_unmap(mr->domain);
 	ret = duo_mr_open_core(mr, *attr, flags);
 	if (ret) {
 		free(mr);

@@ -21,8 +21,10 @@ static struct fi_duo_stats duo_stats_of(const struct duo_ep *ep)
 	struct fi_duo_stats stats = ep->stats;
 
 	stats.core_polls = ep->rx_cq ? ep->rx_cq->core_polls : 0;
-	if (ep->near && ep->near->onesided)
+	if (ep->near && ep->near->onesided) {
 		stats.device_rma_ops = near_rma_staged(ep->near->port);
+		stats.device_rma_mapped = near_rma_mapped(ep->near->port);
+	}
 	return stats;
 }
 
@@ -115,7 +117,7 @@ void duo_stats_print(const struct duo_ep *ep)
 		"core_rma_ops=%" PRIu64 " core_atomic_ops=%" PRIu64 " "
 		"local_rma_ops=%" PRIu64 " local_atomic_ops=%" PRIu64 " "
 		"device_tx_msgs=%" PRIu64 " device_rx_msgs=%" PRIu64 " "
-		"device_rma_ops=%" PRIu64 "\n",
+		"device_rma_ops=%" PRIu64 " device_rma_mapped=%" PRIu64 "\n",
 		getpid(), ep->domain->fabric->core_name,
 		local->tx_msgs, local->tx_bytes, local->rx_msgs,
 		local->rx_bytes,
@@ -125,5 +127,5 @@ void duo_stats_print(const struct duo_ep *ep)
 		stats.rma_ops[FI_DUO_CORE], stats.atomic_ops[FI_DUO_CORE],
 		stats.rma_ops[FI_DUO_LOCAL], stats.atomic_ops[FI_DUO_LOCAL],
 		stats.device_tx_msgs, stats.device_rx_msgs,
-		stats.device_rma_ops);
+		stats.device_rma_ops, stats.device_rma_mapped);
 }

@@ -26,6 +26,7 @@ struct duo_mr {
 	const struct duo_device_iface *device;
 	void *device_state;	/* private to "device" */
 	struct near_region_entry region; /* entry in near's region table */
+	struct near_export export; /* id 0: peers cannot map the region */
 	bool listed;		/* the region is in near's region table */
 };
 

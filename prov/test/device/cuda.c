@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "device/cuda.h"
+#include "device/cuda_driver.h"
 #include "unit.h"
 
 #define PRIMARY 7		/* device whose primary context is retained */
@@ -22,6 +23,12 @@ static int streams, waits, retained, events;
 static void *pinned;
 static uint64_t in_sync;	/* memory that has attribute SYNC_MEMOPS */
 static bool fails;
+static int export_fails;	/* number of the call that fails; 0: none */
+static int mappings;
+static char allocation[256];	/* of this process, mapped at `mapped` */
+static char mapped[256];
+static size_t mapped_len = sizeof(mapped);
+static uint64_t buffer_id = 12;
 static const struct fi_mr_attr attr = { .device.cuda = PRIMARY };
 
 int cuInit(unsigned int flags);
@@ -41,6 +48,11 @@ int cuEventRecord(void *event, void *stream);
 int cuEventQuery(void *event);
 int cuMemHostRegister_v2(void *memory, size_t len, unsigned int flags);
 int cuMemHostUnregister(void *memory);
+int cuMemGetAddressRange_v2(uint64_t *base, size_t *len, uint64_t addr);
+int cuIpcGetMemHandle(struct duo_cuda_ipc *handle, uint64_t addr);
+int cuIpcOpenMemHandle_v2(uint64_t *addr, struct duo_cuda_ipc handle,
+			  unsigned int flags);
+int cuIpcCloseMemHandle(uint64_t addr);
 
 int cuInit(unsigned int flags)
 {
@@ -49,6 +61,10 @@ int cuInit(unsigned int flags)
 
 int cuPointerGetAttribute(void *data, int attribute, uint64_t addr)
 {
+	if (attribute == 7) {
+		*(uint64_t *) data = buffer_id;
+		return export_fails == 3;
+	}
 	ck_assert_int_eq(attribute, 1);
 	*(void **) data = owner;
 	return 0;
@@ -177,6 +193,52 @@ int cuMemHostUnregister(void *memory)
 	return 0;
 }
 
+int cuMemGetAddressRange_v2(uint64_t *base, size_t *len, uint64_t addr)
+{
+	ck_assert_ptr_nonnull(current);
+	if (addr - (uintptr_t) allocation < sizeof(allocation)) {
+		*base = (uintptr_t) allocation;
+		*len = sizeof(allocation);
+	} else {
+		ck_assert_uint_eq(addr, (uintptr_t) mapped);
+		*base = addr;
+		*len = mapped_len;
+	}
+	return export_fails == 1;
+}
+
+int cuIpcGetMemHandle(struct duo_cuda_ipc *handle, uint64_t addr)
+{
+	ck_assert_ptr_nonnull(current);
+	ck_assert_uint_eq(addr, (uintptr_t) allocation);
+	memset(handle, 42, sizeof(*handle));
+	return export_fails == 2;
+}
+
+int cuIpcOpenMemHandle_v2(uint64_t *addr, struct duo_cuda_ipc handle,
+			  unsigned int flags)
+{
+	size_t i;
+
+	ck_assert_ptr_nonnull(current);
+	ck_assert_uint_eq(flags, 1);	/* peer access */
+	for (i = 0; i < sizeof(handle); i++)
+		ck_assert_int_eq(handle.bytes[i], 42);
+	if (export_fails == 2)
+		return 1;
+	*addr = (uintptr_t) mapped;
+	mappings++;
+	return 0;
+}
+
+int cuIpcCloseMemHandle(uint64_t addr)
+{
+	ck_assert_ptr_nonnull(current);
+	ck_assert_uint_eq(addr, (uintptr_t) mapped);
+	mappings--;
+	return 0;
+}
+
 static void setup(void)
 {
 	duo_cuda_library = NULL;
@@ -198,6 +260,7 @@ static void teardown(void)
 	ck_assert_int_eq(streams, 0);
 	ck_assert_int_eq(retained, 0);
 	ck_assert_int_eq(events, 0);
+	ck_assert_int_eq(mappings, 0);
 	ck_assert_ptr_null(current);
 	ck_assert_ptr_null(pinned);
 }
@@ -331,4 +394,55 @@ UNIT_TEST(missing_driver_fails_open)
 
 	duo_cuda_library = "libduo-no-such.so";
 	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), -FI_ENOSYS);
+}
+
+/* A region in an allocation is exported, and mapped: its stream stays open. */
+UNIT_TEST(allocation_is_exported_and_mapped)
+{
+	void *state = open_region();
+	struct near_export export = { .id = 0 };
+	struct near_map map;
+
+	ck_assert_int_eq(duo_cuda_export(state, allocation + 9, 247, &export),
+			 0);
+	ck_assert_uint_eq(export.id, buffer_id);
+	ck_assert_uint_eq(export.base, (uintptr_t) allocation);
+	ck_assert_int_eq(duo_cuda_map(state, &export, &map), 0);
+	ck_assert_ptr_eq(map.at, mapped);
+	ck_assert_uint_eq(map.len, sizeof(mapped));
+	duo_cuda_close(state);
+	ck_assert_int_eq(streams, 1);
+	duo_cuda_unmap(map.mapping);
+}
+
+/* A failed call, a range beyond the allocation, no id: no export. */
+UNIT_LOOP(export_fails_without_change, 0, 6)
+{
+	void *state = open_region();
+	struct near_export export = { .id = 0 };
+
+	export_fails = _i;
+	if (_i == 4)
+		buffer_id = 0;
+	if (_i == 5)
+		duo_cuda.range = NULL;	/* a driver without IPC */
+	ck_assert_int_ne(duo_cuda_export(state, allocation + 9, _i ? 1 : 248,
+					 &export), 0);
+	ck_assert_uint_eq(export.id, 0);
+	duo_cuda_close(state);
+}
+
+/* If mapping fails, or its length is unknown, nothing stays mapped. */
+UNIT_LOOP(failed_mapping_is_closed, 0, 3)
+{
+	void *state = open_region();
+	struct near_export export;
+	struct near_map map;
+
+	ck_assert_int_eq(duo_cuda_export(state, allocation, 1, &export), 0);
+	export_fails = 1 + _i;
+	if (_i == 2)
+		duo_cuda.range = NULL;
+	ck_assert_int_ne(duo_cuda_map(state, &export, &map), 0);
+	duo_cuda_close(state);
 }

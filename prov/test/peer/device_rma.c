@@ -10,6 +10,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
+#include "base/params.h"
 #include "port_fixture.h"
 
 #define NEXT 32			/* offset of a second buffer in device memory */
@@ -41,7 +42,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	if (mr)
+		ck_assert_int_eq(fi_close(&mr->fid), 0);
 	mr = NULL;
 	port_teardown();
 	fake_device_close();
@@ -141,4 +143,89 @@ UNIT_TEST(device_atomics_use_core)
 					 &context), 0);
 	ended(FI_ATOMIC | FI_READ);
 	carried(0, 1, 2);
+}
+
+/* Writes 64 bytes from device memory to the peer's device memory. */
+static void write_mapped(void)
+{
+	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
+				  peer, START + 8, DEVICE_KEY, &context), 0);
+	ended(FI_RMA | FI_WRITE);
+}
+
+/*
+ * Device memory at both ends: ofi_duo maps the peer's allocation. It releases
+ * the mapping, without the lock, when a region is opened or closed after the
+ * peer has removed its own.
+ */
+UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
+{
+	char *theirs_at = fake.device.shadow + LARGE / 2 + 108;
+	static char host[64];
+	struct fid_mr *other = NULL;
+
+	port_add_device("fake");
+	memset(fake.device.shadow, 7, 64);
+	write_mapped();
+	write_mapped();
+	ck_assert_mem_eq(theirs_at, fake.device.shadow, 64);
+	ck_assert_int_eq(theirs_at[-1], 5);
+	ck_assert_int_eq(theirs_at[64], 5);
+	ck_assert_int_eq(fake.device.copies, 2);
+	ck_assert_int_eq(fake.device.map_calls, 1);
+	ck_assert_uint_eq(stats_now().device_rma_ops, 2);
+	ck_assert_uint_eq(stats_now().device_rma_mapped, 2);
+	carried(2, 0, 0);
+	if (_i == 0)
+		return;		/* fi_close() of the endpoint releases it */
+	port_remove_device();
+	ck_assert_int_eq(fake.device.maps, 1);
+	if (_i == 1) {
+		ck_assert_int_eq(fi_mr_reg(fx.domain, host, sizeof(host),
+					   FI_READ, 0, 5, 0, &other, NULL), 0);
+		ck_assert_int_eq(fake.device.maps, 0);
+		ck_assert_int_eq(fi_close(&other->fid), 0);
+	} else {
+		ck_assert_int_eq(fi_close(&mr->fid), 0);
+		mr = NULL;
+	}
+	ck_assert_int_eq(fake.device.maps, 0);
+}
+
+/* The region of this process is exported, if the device and gpu_ipc permit. */
+UNIT_LOOP(region_is_exported, 0, 2)
+{
+	const struct iovec iov = { fake.device.base, LARGE };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
+		.access = FI_REMOTE_READ, .requested_key = 3,
+	};
+	const struct near_region_entry *entry;
+	struct fid_mr *other;
+
+	duo_params.gpu_ipc = _i != 1;
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &other), 0);
+	entry = near_table_find(fixture_ep()->domain->table, fi_mr_key(other));
+	ck_assert_ptr_nonnull(entry);
+	ck_assert_uint_eq(entry->export_id, _i != 1);
+	ck_assert_uint_eq(entry->device, (uintptr_t) other);
+	/* FI_ENABLE lists the region anew */
+	ck_assert_int_eq(fi_mr_enable(other), 0);
+	entry = near_table_find(fixture_ep()->domain->table, fi_mr_key(other));
+	ck_assert_uint_eq(entry->export_id, _i != 1);
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	duo_params.gpu_ipc = 1;
+}
+
+/* With the parameter gpu_ipc off, or if mapping fails, no memory is mapped. */
+UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
+{
+	port_add_device("other");
+	duo_params.gpu_ipc = _i;
+	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
+				  peer, START + 8, DEVICE_KEY, &context), 0);
+	ck_assert_int_eq(fake.device.map_calls, _i);
+	ck_assert_uint_eq(stats_now().device_rma_ops, 1);
+	ck_assert_uint_eq(stats_now().device_rma_mapped, 0);
+	duo_params.gpu_ipc = 1;
 }

@@ -50,6 +50,11 @@ int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);
 /*
+ * Releases mappings of peers' regions that have been removed. Must be called
+ * without the lock, by calls that may take time.
+ */
+void duo_near_regions_unmap(struct duo_domain *domain);
+/*
  * duo_near_region_set() fills in mr->region and lists it;
  * duo_near_region_list() lists it if peers may access it;
  * duo_near_region_unlist() removes it. The core executes operations on regions

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "device/device.h"
 #include "obj/fabric.h"
 #include "transport/near/onesided.h"
 
@@ -67,8 +68,25 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 
 void duo_near_table_close(struct duo_domain *domain)
 {
+	duo_near_regions_unmap(domain);
 	if (domain->table)
 		near_table_close(domain->table);
+}
+
+void duo_near_regions_unmap(struct duo_domain *domain)
+{
+	void *mapping;
+
+	if (!domain->device)
+		return;
+	do {
+		duo_lock(&domain->lock);
+		mapping = domain->table ? near_table_unmapped(domain->table) :
+					  NULL;
+		duo_unlock(&domain->lock);
+		if (mapping)
+			duo_device_unmap(mapping);
+	} while (mapping);
 }
 
 static uint32_t duo_near_access(uint64_t access)
@@ -90,6 +108,8 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 	if (mr->device) {
 		mr->region.access <<= NEAR_MAY_DEVICE;
 		mr->region.device = (uintptr_t) mr;
+		if (duo_device_export(mr, iov, &mr->export))
+			mr->export.id = 0;
 	}
 	return duo_near_region_list(mr);
 }
@@ -109,6 +129,9 @@ int duo_near_region_list(struct duo_mr *mr)
 	if (table)
 		ret = near_table_add(table, &mr->region);
 	mr->listed = table && !ret;
+	/* if this fails, peers access the region through host memory */
+	if (mr->listed && mr->export.id)
+		near_table_export(table, mr->region.key, &mr->export);
 	duo_unlock(&domain->lock);
 	if (ret)
 		DUO_INFO(MR, "near: cannot list the region with key 0x%" PRIx64

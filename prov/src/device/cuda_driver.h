@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The CUDA driver's functions, and what cuda.c and cuda_map.c share. Lock: the
+ * driver may be called by any thread; the streams have a lock of their own.
+ */
+#ifndef DUO_DEVICE_CUDA_DRIVER_H
+#define DUO_DEVICE_CUDA_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "near/near.h"
+
+/* Constants of NVIDIA's header cuda.h, which is not needed to build ofi_duo. */
+#define DUO_CUDA_SUCCESS 0
+#define DUO_CUDA_POINTER_CONTEXT 1	/* CU_POINTER_ATTRIBUTE_CONTEXT */
+#define DUO_CUDA_POINTER_SYNC_MEMOPS 6	/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
+#define DUO_CUDA_POINTER_BUFFER_ID 7	/* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+#define DUO_CUDA_NON_BLOCKING 1		/* CU_STREAM_NON_BLOCKING */
+#define DUO_CUDA_DISABLE_TIMING 2	/* CU_EVENT_DISABLE_TIMING */
+#define DUO_CUDA_PORTABLE 1		/* CU_MEMHOSTREGISTER_PORTABLE */
+/* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
+#define DUO_CUDA_IPC_PEER 1
+#define DUO_CUDA_NOT_READY 600		/* CUDA_ERROR_NOT_READY */
+
+/* CUipcMemHandle, which the driver's functions take by value. */
+struct duo_cuda_ipc {
+	uint8_t bytes[NEAR_EXPORT_HANDLE];
+};
+
+/* The functions that ofi_duo calls. Each returns a CUresult. */
+extern struct duo_cuda {
+	int (*init)(unsigned int flags);
+	int (*pointer)(void *data, int attribute, uint64_t addr);
+	int (*pointer_set)(const void *data, int attribute, uint64_t addr);
+	int (*retain)(void **context, int device);
+	int (*release)(int device);
+	int (*push)(void *context);
+	int (*pop)(void **context);
+	int (*stream_open)(void **stream, unsigned int flags);
+	int (*stream_close)(void *stream);
+	int (*copy)(uint64_t to, uint64_t from, size_t len, void *stream);
+	int (*wait)(void *stream);
+	int (*event_open)(void **event, unsigned int flags);
+	int (*event_close)(void *event);
+	int (*record)(void *event, void *stream);
+	int (*query)(void *event);
+	int (*pin)(void *memory, size_t len, unsigned int flags);
+	int (*unpin)(void *memory);
+	/* the next four are NULL if the driver lacks one of them */
+	int (*range)(uint64_t *base, size_t *len, uint64_t addr);
+	int (*ipc_get)(struct duo_cuda_ipc *handle, uint64_t addr);
+	int (*ipc_open)(uint64_t *addr, struct duo_cuda_ipc handle,
+			unsigned int flags);
+	int (*ipc_close)(uint64_t addr);
+} duo_cuda;
+
+/* A CUDA context, and ofi_duo's stream for all regions of the context. */
+struct duo_cuda_stream {
+	LIST_ENTRY(duo_cuda_stream) link;
+	void *context;
+	void *stream;
+	int device;		/* device of which the primary context is
+				 * retained; -1: none */
+	unsigned int refs; /* number of regions, copies, pinned blocks and
+			    * mappings that use the stream */
+	unsigned int copies;	/* number of copies that have not ended */
+	struct duo_cuda_copy *spare;
+};
+
+/* cuda_driver.c. Loads the library at the first call. False: no driver. */
+bool duo_cuda_load(void);
+
+/* cuda.c. Keep a stream open. */
+void duo_cuda_hold(struct duo_cuda_stream *stream);
+void duo_cuda_unhold(struct duo_cuda_stream *stream);
+
+#endif /* DUO_DEVICE_CUDA_DRIVER_H */
