@@ -7,7 +7,8 @@
 #include "duogpu.h"
 
 struct gpu_cuda cuda;
-static int gpu_device;
+static int gpu_device, gpu_devices;
+static void *gpu_context;
 
 static const struct {
 	const char *name;
@@ -28,6 +29,7 @@ static const struct {
 	{ "cuMemcpyDtoH_v2", &cuda.out },
 	{ "cuMemcpyHtoD_v2", &cuda.in },
 	{ "cuMemcpyAsync", &cuda.copy },
+	{ "cuMemcpyPeerAsync", &cuda.copy_peer },
 	{ "cuCtxSynchronize", &cuda.wait },
 	{ "cuMemAllocHost_v2", &cuda.host },
 };
@@ -41,9 +43,8 @@ static void gpu_skip(const char *why)
 
 void gpu_cuda_open(void)
 {
-	void *context, *lib = dlopen("libcuda.so.1", RTLD_NOW);
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 	char name[128] = "";
-	int devices = 0;
 	size_t i;
 
 	if (!lib)
@@ -51,14 +52,14 @@ void gpu_cuda_open(void)
 	for (i = 0; i < sizeof(gpu_symbols) / sizeof(*gpu_symbols); i++)
 		*(void **) gpu_symbols[i].call =
 			dlsym(lib, gpu_symbols[i].name);
-	if (cuda.init(0) || cuda.count(&devices) || !devices)
+	if (cuda.init(0) || cuda.count(&gpu_devices) || !gpu_devices)
 		gpu_skip("no GPU");
-	gpu_device = gpu.rank % devices;
-	GPU_OK(cuda.retain(&context, gpu_device));
-	GPU_OK(cuda.current(context));
+	gpu_device = gpu.rank % gpu_devices;
+	GPU_OK(cuda.retain(&gpu_context, gpu_device));
+	GPU_OK(cuda.current(gpu_context));
 	GPU_OK(cuda.name(name, sizeof(name), gpu_device));
-	printf("rank %d: GPU %d of %d, %s\n", gpu.rank, gpu_device, devices,
-	       name);
+	printf("rank %d: GPU %d of %d, %s\n", gpu.rank, gpu_device,
+	       gpu_devices, name);
 	fflush(stdout);
 }
 
@@ -99,4 +100,16 @@ char *gpu_cuda_alloc(const char *kind, size_t len)
 		gpu_skip("this driver has no such memory");
 	GPU_OK(cuda.wait());
 	return (char *) (uintptr_t) at;
+}
+
+bool gpu_cuda_other(struct gpu_other *other, size_t len)
+{
+	if (gpu_devices < 2)
+		return false;
+	GPU_OK(cuda.retain(&other->context, !gpu_device));
+	GPU_OK(cuda.current(other->context));
+	GPU_OK(cuda.alloc(&other->at, len));
+	GPU_OK(cuda.current(gpu_context));
+	other->mine = gpu_context;
+	return true;
 }

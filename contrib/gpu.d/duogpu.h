@@ -105,12 +105,20 @@ extern struct gpu_cuda {
 	int (*out)(void *to, uint64_t from, size_t len);
 	int (*in)(uint64_t to, const void *from, size_t len);
 	int (*copy)(uint64_t to, uint64_t from, size_t len, void *stream);
+	int (*copy_peer)(uint64_t to, void *to_context, uint64_t from,
+			 void *from_context, size_t len, void *stream);
 	int (*wait)(void);
 	int (*host)(void **at, size_t len);
 } cuda;
 /* Opens this rank's GPU; if there is none, ends the program with GPU_SKIP. */
 void gpu_cuda_open(void);
 char *gpu_cuda_alloc(const char *kind, size_t len);
+/* Memory of another GPU in this process; false: there is one GPU. */
+struct gpu_other {
+	uint64_t at;
+	void *context, *mine;	/* of the other GPU, of this rank's GPU */
+};
+bool gpu_cuda_other(struct gpu_other *other, size_t len);
 
 /* run.c */
 void gpu_table(void);

@@ -10,7 +10,8 @@
  *	kill	a peer is killed while it is written to
  *
  * DUOGPU_DISJOINT=1: each process sees a GPU of its own alone. DUOGPU_PIDNS=1:
- * each is in a pid namespace of its own.
+ * each is in a pid namespace of its own. DUOGPU_MAPPED=1: fail if no operation
+ * was copied between mapped memory; 0: fail if one was.
  */
 
 #include <errno.h>
@@ -110,14 +111,16 @@ static void gpu_print_path(void)
 {
 	struct fi_duo_stats stats;
 	struct fi_ops_duo *ops;
+	const char *mapped = getenv("DUOGPU_MAPPED");
 
 	if (fi_open_ops(&gpu.ep->fid, FI_DUO_OPS, 0, (void **) &ops, NULL) ||
 	    ops->stats(gpu.ep, &stats, sizeof(stats)))
 		return;
-	printf("rank %d: RMA %lu local (%lu staged), %lu core; messages %lu "
-	       "local (%lu staged), %lu core\n", gpu.rank,
+	printf("rank %d: RMA %lu local (%lu of GPU memory, %lu mapped), %lu "
+	       "core; messages %lu local (%lu staged), %lu core\n", gpu.rank,
 	       (unsigned long) stats.rma_ops[FI_DUO_LOCAL],
 	       (unsigned long) stats.device_rma_ops,
+	       (unsigned long) stats.device_rma_mapped,
 	       (unsigned long) stats.rma_ops[FI_DUO_CORE],
 	       (unsigned long) stats.path[FI_DUO_LOCAL].tx_msgs,
 	       (unsigned long) stats.device_tx_msgs,
@@ -125,6 +128,8 @@ static void gpu_print_path(void)
 	if (strcmp(gpu.prov, "near") && stats.rma_ops[FI_DUO_CORE] &&
 	    strstr(gpu.prov, "duo"))
 		GPU_FAIL("the core has executed RMA");
+	if (!gpu.rank && mapped && !stats.device_rma_mapped == atoi(mapped))
+		GPU_FAIL("GPU memory was %smapped", atoi(mapped) ? "not " : "");
 }
 
 static void gpu_close(void)

@@ -5,12 +5,15 @@
  * A stand-in for libcuda.so.1, for tests without a GPU. The CPU cannot access
  * its memory (PROT_NONE). Its copies are asynchronous: the bytes are copied
  * when the program waits for the stream, or queries an event behind the copy
- * for the third time. STANDIN_FAIL=N: copy, event or query number N of the
- * process fails.
+ * for the third time. STANDIN_FAIL=N: copy, event, query or call of IPC number N
+ * of the process fails. A process opens another one's IPC handle if both are in
+ * one pid namespace and have the same CUDA_VISIBLE_DEVICES.
  */
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,12 +23,30 @@
 #define SIZE ((size_t) 1 << 30)
 #define COPIES 4096		/* largest number of pending copies */
 #define NOT_READY 600
+#define INVALID 1
+#define ALLOCATIONS 256
+#define MAPPINGS 64
+#define BUFFER_ID 7		/* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 
 struct event { uint64_t after; int polls; };
 
+/* CUipcMemHandle */
+struct handle {
+	int pid, fd;
+	size_t offset, len;
+	char visible[40];
+};
+
+_Static_assert(sizeof(struct handle) == 64, "as in cuda.h");
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *base, *shadow;
+static int file = -1;
 static size_t used;
+/* this process's allocations, and those of others that it has mapped */
+static struct { char *at; size_t len; } allocations[ALLOCATIONS];
+static struct { char *at, *shadow; size_t len; } mappings[MAPPINGS];
+static int allocated;
 static struct { char *to, *from; size_t len; } copies[COPIES];
 static uint64_t begun, ended;
 static long fail_at, calls;
@@ -38,7 +59,12 @@ static int fails(void)
 static char *reach(uint64_t at)
 {
 	uint64_t offset = at - (uintptr_t) base;
+	int i;
 
+	for (i = 0; i < MAPPINGS; i++)
+		if (at - (uintptr_t) mappings[i].at < mappings[i].len)
+			return mappings[i].shadow + at -
+			       (uintptr_t) mappings[i].at;
 	return offset < SIZE ? shadow + offset : (char *) (uintptr_t) at;
 }
 
@@ -67,7 +93,7 @@ CALL(cuInit, unsigned int flags)
 		base = mmap(NULL, SIZE, PROT_NONE, MAP_SHARED, fd, 0);
 		shadow = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
 			      fd, 0);
-		close(fd);
+		file = fd;
 		fail_at = getenv("STANDIN_FAIL") ?
 			  atol(getenv("STANDIN_FAIL")) : 0;
 	}
@@ -89,7 +115,15 @@ CALL(cuDeviceGetName, char *name, int len, int device)
 
 CALL(cuPointerGetAttribute, void *data, int attribute, uint64_t at)
 {
-	*(void **) data = &base;
+	int i;
+
+	if (attribute != BUFFER_ID) {
+		*(void **) data = &base;
+		return 0;
+	}
+	for (i = 0; i < allocated; i++)
+		if (at == (uintptr_t) allocations[i].at)
+			*(uint64_t *) data = (uint64_t) i + 1;
 	return 0;
 }
 
@@ -130,6 +164,10 @@ CALL(cuMemAlloc_v2, uint64_t *at, size_t len)
 	pthread_mutex_lock(&lock);
 	*at = (uintptr_t) base + used;
 	used += (len + 4095) & ~(size_t) 4095;
+	if (allocated < ALLOCATIONS) {
+		allocations[allocated].at = (char *) (uintptr_t) *at;
+		allocations[allocated++].len = len;
+	}
 	pthread_mutex_unlock(&lock);
 	return used > SIZE;
 }
@@ -238,4 +276,119 @@ CALL(cuMemHostRegister_v2, void *memory, size_t len, unsigned int flags)
 CALL(cuMemHostUnregister, void *memory)
 {
 	return 0;
+}
+
+/* Finds the allocation or mapping with this address. The lock is held. */
+static int range(uint64_t *at, size_t *len, uint64_t addr)
+{
+	int i;
+
+	for (i = 0; i < ALLOCATIONS + MAPPINGS; i++) {
+		*at = (uintptr_t) (i < ALLOCATIONS ? allocations[i].at :
+				   mappings[i - ALLOCATIONS].at);
+		*len = i < ALLOCATIONS ? allocations[i].len :
+					 mappings[i - ALLOCATIONS].len;
+		if (addr - *at < *len)
+			return 0;
+	}
+	return INVALID;
+}
+
+CALL(cuMemGetAddressRange_v2, uint64_t *at, size_t *len, uint64_t addr)
+{
+	int ret;
+
+	pthread_mutex_lock(&lock);
+	ret = fails() ? INVALID : range(at, len, addr);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+static const char *visible(void)
+{
+	const char *text = getenv("CUDA_VISIBLE_DEVICES");
+
+	return text ? text : "";
+}
+
+CALL(cuIpcGetMemHandle, struct handle *handle, uint64_t addr)
+{
+	uint64_t at;
+	size_t len;
+	int ret;
+
+	pthread_mutex_lock(&lock);
+	ret = fails() ? INVALID : range(&at, &len, addr);
+	pthread_mutex_unlock(&lock);
+	if (ret)
+		return ret;
+	*handle = (struct handle) {
+		.pid = getpid(), .fd = file, .offset = at - (uintptr_t) base,
+		.len = len,
+	};
+	strncpy(handle->visible, visible(), sizeof(handle->visible) - 1);
+	return 0;
+}
+
+/* Maps another process's memory as this process's own. */
+static int map(int i, const struct handle *handle, int fd)
+{
+	off_t offset = (off_t) handle->offset;
+
+	mappings[i].at = mmap(NULL, handle->len, PROT_NONE, MAP_SHARED, fd,
+			      offset);
+	mappings[i].shadow = mmap(NULL, handle->len, PROT_READ | PROT_WRITE,
+				  MAP_SHARED, fd, offset);
+	if (mappings[i].at == MAP_FAILED || mappings[i].shadow == MAP_FAILED)
+		abort();
+	mappings[i].len = handle->len;
+	return 0;
+}
+
+CALL(cuIpcOpenMemHandle_v2, uint64_t *at, struct handle handle,
+     unsigned int flags)
+{
+	char path[64];
+	int i = 0, fd, ret = INVALID;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle.pid, handle.fd);
+	if (handle.pid == getpid() || strcmp(handle.visible, visible()))
+		return INVALID;
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return INVALID;
+	pthread_mutex_lock(&lock);
+	while (i < MAPPINGS && mappings[i].len)
+		i++;
+	if (i < MAPPINGS && !fails()) {
+		ret = map(i, &handle, fd);
+		*at = (uintptr_t) mappings[i].at;
+	}
+	pthread_mutex_unlock(&lock);
+	close(fd);
+	return ret;
+}
+
+CALL(cuIpcCloseMemHandle, uint64_t at)
+{
+	int i;
+
+	pthread_mutex_lock(&lock);
+	flush(begun);
+	for (i = 0; i < MAPPINGS; i++) {
+		if (!mappings[i].len || (uintptr_t) mappings[i].at != at)
+			continue;
+		munmap(mappings[i].at, mappings[i].len);
+		munmap(mappings[i].shadow, mappings[i].len);
+		mappings[i].len = 0;
+		break;
+	}
+	pthread_mutex_unlock(&lock);
+	return i == MAPPINGS;
+}
+
+CALL(cuMemcpyPeerAsync, uint64_t to, void *to_context, uint64_t from,
+     void *from_context, size_t len, void *stream)
+{
+	return cuMemcpyAsync(to, from, len, stream);
 }
