@@ -240,6 +240,8 @@ UNIT_TEST(send_without_socket_fails)
 	rig_close(them);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -ECONNRESET);
 	ck_assert_int_eq(us->warnings, 1);
+	/* the peer may also be in another network namespace */
+	ck_assert(!near_peer_exited(peer));
 }
 
 enum { SEALED, UNSEALED, PIPE, PIDFD, KINDS_OF_FD };
@@ -437,6 +439,41 @@ UNIT_TEST(sockets_are_found_in_directory)
 	rig_close(there);
 	ck_assert_int_eq(count(dir), 1);
 	unlink(name);
+	close(dir);
+	ck_assert_int_eq(rmdir(path), 0);
+}
+
+/*
+ * The kernel has closed the socket of an exiting process, its file is still in
+ * the directory, and its pid exists. _i is 1: a peer of this pid namespace whose
+ * descriptors /proc hides.
+ */
+UNIT_LOOP(refused_socket_shows_exit, 0, 2)
+{
+	char path[] = "/tmp/near-refused-XXXXXX";
+	struct near_peer *peer;
+	struct rig *here;
+	int dir;
+
+	ck_assert_ptr_nonnull(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY);
+	here = rig_open(false);
+	ck_assert_int_eq(near_listen(here->port, dir), 0);
+	rig_close(them);
+	them = _i ? rig_open(false) : far_open(dir);
+	if (_i)
+		ck_assert_int_eq(near_listen(them->port, dir), 0);
+	peer = rig_peer(here, them);
+	peer->ask = true;
+	close(them->port->fdx);
+	them->port->fdx = -1;
+	ck_assert_int_eq(rig_send(here, peer, 1, big, 8), -ECONNRESET);
+	ck_assert(near_peer_exited(peer));
+	rig_until_gone(here, 1);
+	ck_assert_int_eq(rig_send(here, peer, 1, big, 8), -ECONNRESET);
+	near_sweep(dir);
+	ck_assert_int_eq(count(dir), 1);
+	rig_close(here);
 	close(dir);
 	ck_assert_int_eq(rmdir(path), 0);
 }
