@@ -199,7 +199,8 @@ static near_inline bool near_rma_adds(unsigned int type, unsigned int op)
 static inline unsigned int near_rma_operands(unsigned int verb,
 					     unsigned int op)
 {
-	if (verb == NEAR_READ || verb == NEAR_EVENT || op == NEAR_ATOMIC_READ)
+	if (verb == NEAR_READ || verb == NEAR_EVENT ||
+	    (verb == NEAR_FETCH && op == NEAR_ATOMIC_READ))
 		return 0;
 	return verb == NEAR_COMPARE ? 2 : 1;
 }
