@@ -71,5 +71,7 @@
 #define DUO_NO_DECLARE(name, ...) int duo_no_##name(__VA_ARGS__);
 DUO_NO_OPS(DUO_NO_DECLARE)
 DUO_NO_XPU(DUO_NO_DECLARE)
+/* for endpoints: all collective operations return -FI_ENOSYS */
+extern struct fi_ops_collective duo_no_collective;
 
 #endif /* DUO_ENOSYS_H */

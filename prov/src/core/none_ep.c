@@ -191,6 +191,8 @@ int duo_none_query_atomic(struct fid_domain *domain, enum fi_datatype type,
 			      NEAR_ATOMIC;
 	int ret;
 
+	if (!attr)
+		return -FI_EINVAL;
 	if (flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC) ||
 	    flags == (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
 		return -FI_EBADFLAGS;

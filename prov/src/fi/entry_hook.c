@@ -58,6 +58,8 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	bool inside = duo_hook_inside;
 	int ret;
 
+	if (!info)
+		return -FI_EINVAL;
 	duo_hook_inside = true;
 	if (inside || !duo_info_kept(info))
 		ret = fi_domain(core, info, domain, context);

@@ -104,6 +104,13 @@ UNIT_TEST(other_fabrics_are_not_replaced)
 	ck_assert_ptr_eq(fabric, core_fabric);
 }
 
+/* libfabric passes the info to the core without a check. */
+UNIT_TEST(domain_without_info_is_rejected)
+{
+	ck_assert_int_eq(install(), 0);
+	ck_assert_int_eq(fi_domain(fabric, NULL, &domain, NULL), -FI_EINVAL);
+}
+
 static void with_nothing(void)
 {
 }

@@ -169,6 +169,12 @@ UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 	ck_assert_int_eq(said_lines, 0);
 }
 
+UNIT_TEST(atomic_query_without_attributes_fails)
+{
+	ck_assert_int_eq(fi_query_atomic(one_domain, FI_UINT64, FI_SUM, NULL,
+					 0), -FI_EINVAL);
+}
+
 UNIT_TEST(enable_without_object_fails)
 {
 	ck_assert_int_eq(fi_ep_bind(one, NULL, 0), -FI_EINVAL);
