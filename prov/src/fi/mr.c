@@ -44,6 +44,9 @@ static int duo_mr_close(struct fid *fid)
 	}
 	duo_device_forget(mr);
 	duo_near_regions_unmap(mr->domain);
+	duo_lock(&mr->domain->lock);
+	LIST_REMOVE(mr, link);
+	duo_unlock(&mr->domain->lock);
 	atomic_fetch_sub(&mr->domain->refs, 1);
 	free(mr);
 	return 0;
@@ -131,6 +134,26 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 	return mr;
 }
 
+/*
+ * Returns the core's region of a base region; NULL: the pointer is not a region
+ * of the domain. libfabric's hooks do not initialize it in fi_mr_reg() and
+ * fi_mr_regv() (2.0 to 2.6).
+ */
+static const struct fid_mr *duo_mr_base(struct duo_domain *domain,
+					const struct fid_mr *base)
+{
+	const struct fid_mr *core = NULL;
+	const struct duo_mr *mr;
+
+	duo_lock(&domain->lock);
+	LIST_FOREACH(mr, &domain->mrs, link) {
+		if (&mr->mr_fid == base)
+			core = mr->core;
+	}
+	duo_unlock(&domain->lock);
+	return core;
+}
+
 /* Registers the region with the core. Returns 0 or the core's error. */
 static int duo_mr_open_core(struct duo_mr *mr, struct fi_mr_attr attr,
 			    uint64_t flags)
@@ -139,12 +162,15 @@ static int duo_mr_open_core(struct duo_mr *mr, struct fi_mr_attr attr,
 	int ret;
 
 	if (base && *base)
-		*base = duo_container_of(*base, struct duo_mr, mr_fid)->core;
+		*base = duo_mr_base(mr->domain, *base);
 	ret = fi_mr_regattr(mr->domain->path_domain[FI_DUO_CORE], &attr,
 			    flags, &mr->core);
 	if (ret)
 		return ret;
 	duo_mr_copy(mr);
+	duo_lock(&mr->domain->lock);
+	LIST_INSERT_HEAD(&mr->domain->mrs, mr, link);
+	duo_unlock(&mr->domain->lock);
 	atomic_fetch_add(&mr->domain->refs, 1);
 	return 0;
 }

@@ -23,6 +23,7 @@ struct duo_av;
 struct duo_cntr;
 struct duo_device_stage;
 struct duo_fabric;
+struct duo_mr;
 struct duo_poll;
 struct near_table;
 
@@ -38,6 +39,7 @@ struct duo_domain {
 	int mr_mode;
 	enum fi_threading threading;
 	bool device;	/* the local transport carries device memory */
+	LIST_HEAD(, duo_mr) mrs; /* all regions */
 	void *device_mrs; /* regions of device memory (device/device.h) */
 	struct duo_device_stage *device_stage;
 	struct near_table *table;	/* near's table of memory regions; NULL:

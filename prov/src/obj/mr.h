@@ -4,13 +4,14 @@
 /*
  * A memory region of the core. near lists it under the core's key in its region
  * table. Device memory is found by the descriptor, and by
- * near_region_entry.device (device/device.h). Lock of near's table and of
- * domain->device_mrs: the domain's.
+ * near_region_entry.device (device/device.h). Lock of near's table, of
+ * domain->mrs and of domain->device_mrs: the domain's.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/compat.h"
 #include "near/near.h"
@@ -28,6 +29,7 @@ struct duo_mr {
 	struct near_region_entry region; /* entry in near's region table */
 	struct near_export export; /* id 0: peers cannot map the region */
 	bool listed;		/* the region is in near's region table */
+	LIST_ENTRY(duo_mr) link;	/* in domain->mrs */
 };
 
 #endif /* DUO_MR_H */

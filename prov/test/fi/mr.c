@@ -108,6 +108,24 @@ UNIT_TEST(base_region_is_that_of_core)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
+/* As libfabric's hooks leave it: a pointer to no region, or to a closed one. */
+UNIT_TEST(invalid_base_region_is_ignored)
+{
+	struct fi_mr_attr attr = { .access = FI_RECV };
+	struct fid_mr *mr, *part;
+
+	ck_assert_int_eq(reg(2, &mr), 0);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	attr.base_mr = mr;
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &part), 0);
+	ck_assert_ptr_null(fake.core.base_mr);
+	ck_assert_int_eq(fi_close(&part->fid), 0);
+	attr.base_mr = (const struct fid_mr *) 1;
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &part), 0);
+	ck_assert_ptr_null(fake.core.base_mr);
+	ck_assert_int_eq(fi_close(&part->fid), 0);
+}
+
 UNIT_LOOP(bind_to_other_object_fails, 0, 3)
 {
 	struct fid_mr *mr;
