@@ -77,12 +77,12 @@ int duo_registry_open(const char *base, char *dir);
 int duo_registry_lock(const char *base, enum duo_registry_hold hold);
 void duo_registry_unlock(int lock);
 /*
- * duo_registry_number() counts a new endpoint with this compatibility id. It
+ * duo_registry_count_ep() counts a new endpoint with this compatibility id. It
  * needs no lock: it appends one byte to a file. Returns the count or -errno.
- * duo_registry_forget() resets the count, with the lock held alone.
+ * duo_registry_reset_count() resets the count, with the lock held alone.
  */
-int duo_registry_number(int dir, uint64_t compat_id);
-void duo_registry_forget(int dir, uint64_t compat_id);
+int duo_registry_count_ep(int dir, uint64_t compat_id);
+void duo_registry_reset_count(int dir, uint64_t compat_id);
 /* Removes the directory of "file" unless it has a record or is locked. */
 void duo_registry_leave(int dir, const char *file);
 /* Opens a stream of the directory's names, to be closed. NULL: an error. */

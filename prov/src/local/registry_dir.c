@@ -94,7 +94,7 @@ static void duo_count_name(uint64_t compat_id, char *name)
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
 }
 
-int duo_registry_number(int dir, uint64_t compat_id)
+int duo_registry_count_ep(int dir, uint64_t compat_id)
 {
 	char name[DUO_COUNT_NAME];
 	off_t end = -1;
@@ -111,7 +111,7 @@ int duo_registry_number(int dir, uint64_t compat_id)
 	return end < 0 ? -FI_ENOSPC : (int) end;
 }
 
-void duo_registry_forget(int dir, uint64_t compat_id)
+void duo_registry_reset_count(int dir, uint64_t compat_id)
 {
 	char name[DUO_COUNT_NAME];
 

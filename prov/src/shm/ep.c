@@ -281,15 +281,15 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 /* Counts a new endpoint over shm. -EUSERS: too many. */
 static int duo_shm_count_ep(uint64_t compat_id)
 {
-	int number, dir = duo_registry_open(duo_params.registry_dir, NULL);
+	int count, dir = duo_registry_open(duo_params.registry_dir, NULL);
 
 	if (dir < 0)
 		return dir;
-	number = duo_registry_number(dir, compat_id);
+	count = duo_registry_count_ep(dir, compat_id);
 	close(dir);
-	if (number < 0)
-		return number;
-	return number > DUO_SHM_ENDPOINTS ? -EUSERS : 0;
+	if (count < 0)
+		return count;
+	return count > DUO_SHM_ENDPOINTS ? -EUSERS : 0;
 }
 
 static int duo_shm_peer_open(struct duo_ep *ep)

@@ -127,7 +127,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 	}
 	closedir(stream);
 	if (!left && !duo_shm_compat_id(&compat_id))
-		duo_registry_forget(dir, compat_id);
+		duo_registry_reset_count(dir, compat_id);
 }
 
 /* True if the limit of address space permits all regions that shm may map. */

@@ -40,7 +40,7 @@ struct duo_cntr;
  * 2.0 to 2.6 leaves the peer's state.
  *
  * So each endpoint has an AV of shm of its own. The registry counts the
- * endpoints over shm (duo_registry_number()), and an endpoint beyond
+ * endpoints over shm (duo_registry_count_ep()), and an endpoint beyond
  * DUO_SHM_ENDPOINTS has no local side.
  */
 struct duo_shm {

@@ -179,7 +179,7 @@ static uint64_t shm_compat_id(void)
 /* Counts one endpoint of shm; returns the number of all. */
 static int count_endpoint(int dir)
 {
-	return duo_registry_number(dir, shm_compat_id());
+	return duo_registry_count_ep(dir, shm_compat_id());
 }
 
 /*
@@ -220,7 +220,7 @@ UNIT_TEST(last_endpoint_resets_shm_count)
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	ck_assert_int_eq(count_endpoint(dir), 2);
 	/* The count starts anew, as after a sweep that finds no region. */
-	duo_registry_forget(dir, shm_compat_id());
+	duo_registry_reset_count(dir, shm_compat_id());
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	close(dir);
 }
