@@ -45,7 +45,7 @@ static struct duo_map *duo_map_alloc(void)
 	if (!map)
 		return NULL;
 	for (i = 0; i < DUO_LOCAL_MAX; i++)
-		map->addr_of_number[i] = FI_ADDR_UNSPEC;
+		map->addr_of_index[i] = FI_ADDR_UNSPEC;
 	map->reason = duo_av_reserve(DUO_AV_MAX);
 	map->id = duo_av_reserve(DUO_AV_MAX * sizeof(*map->id));
 	if (map->reason && map->id)
@@ -80,7 +80,7 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 }
 
 /* Returns an address with this peer index; FI_ADDR_UNSPEC: none. */
-static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t number)
+static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 {
 	fi_addr_t addr;
 	uint64_t word;
@@ -88,7 +88,7 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t number)
 	for (addr = 0; addr < ep->av->high; addr++) {
 		word = duo_route_load(ep->route, addr);
 		if (duo_route_mapped(word) &&
-		    duo_route_number(word) == number)
+		    duo_route_index(word) == index)
 			return addr;
 	}
 	return FI_ADDR_UNSPEC;
@@ -96,11 +96,11 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t number)
 
 /* If addr is the source of a peer's messages, replaces it as source. */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
-				fi_addr_t number)
+				fi_addr_t index)
 {
-	if (ep->map->addr_of_number[number] == addr)
-		ep->map->addr_of_number[number] =
-			duo_map_other_addr(ep, number);
+	if (ep->map->addr_of_index[index] == addr)
+		ep->map->addr_of_index[index] =
+			duo_map_other_addr(ep, index);
 }
 
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
@@ -108,7 +108,7 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 	uint64_t word = duo_route_load(ep->route, addr);
 
 	if (duo_route_mapped(word) && ep->domain->peer->monitor)
-		ep->domain->peer->monitor(ep, duo_route_number(word));
+		ep->domain->peer->monitor(ep, duo_route_index(word));
 }
 
 /*
@@ -134,7 +134,7 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
  * source of the peer's messages if there is none. If reason is not FI_DUO_OK,
  * the route is the core's.
  */
-static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
+static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
 {
 	struct duo_map *map = ep->map;
@@ -143,23 +143,23 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
 
 	word = duo_route_load(ep->route, addr);
 	state = duo_route_state(word);
-	if (duo_route_mapped(word) && duo_route_number(word) == number)
+	if (duo_route_mapped(word) && duo_route_index(word) == index)
 		return;
-	if (map->addr_of_number[number] == FI_ADDR_UNSPEC)
-		map->addr_of_number[number] = addr;
+	if (map->addr_of_index[index] == FI_ADDR_UNSPEC)
+		map->addr_of_index[index] = addr;
 	if (state == DUO_ROUTE_CORE) /* a decision for the core is permanent */
-		duo_map_set(ep, addr, duo_route_word_of(state, number),
+		duo_map_set(ep, addr, duo_route_word_of(state, index),
 			    map->reason[addr]);
 	else
 		duo_map_set(ep, addr,
 			    duo_route_word_of(reason == FI_DUO_OK ?
 					      DUO_ROUTE_LOCAL : DUO_ROUTE_CORE,
-					      number), reason);
+					      index), reason);
 	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
 	if (duo_route_mapped(word)) {	/* addr was mapped to a process that has
 					 * been replaced */
-		duo_map_pass_source(ep, addr, duo_route_number(word));
+		duo_map_pass_source(ep, addr, duo_route_index(word));
 		ep->up->moved(ep, addr);
 	}
 	if (ep->match[DUO_MSG].posted_count +
@@ -173,13 +173,13 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t number,
  * reason.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
-				       const struct duo_registry_index *index,
+				       const struct duo_registry_index *names,
 				       char *peer_name)
 {
 	const struct duo_av_addr *core = duo_av_addr(ep->av, addr);
 
 	if (!core || core->len > DUO_ADDR_MAX ||
-	    !duo_registry_index_has(index, duo_registry_key(
+	    !duo_registry_index_has(names, duo_registry_key(
 		    &ep->publication, core->bytes, core->len)))
 		return FI_DUO_NOT_REGISTERED;
 	if (!ep->core.peer_names)
@@ -212,14 +212,14 @@ static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
-		const struct duo_registry_index *index)
+		const struct duo_registry_index *names)
 {
 	char peer_name[DUO_TRANSPORT_NAME_MAX];
 	enum fi_duo_reason reason;
-	fi_addr_t number;
+	fi_addr_t index;
 	uint64_t id;
 
-	reason = duo_map_name(ep, addr, index, peer_name);
+	reason = duo_map_name(ep, addr, names, peer_name);
 	if (reason == FI_DUO_RECORD_UNREADABLE)
 		ep->map->failed = true;
 	if (reason != FI_DUO_OK)
@@ -227,11 +227,11 @@ duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 	id = duo_map_id(peer_name);
 	if (duo_map_failed(ep->map, addr, id))
 		return FI_DUO_DEAD;
-	number = ep->domain->peer->connect(ep, peer_name, addr, &reason);
-	if (number == FI_ADDR_NOTAVAIL)
+	index = ep->domain->peer->connect(ep, peer_name, addr, &reason);
+	if (index == FI_ADDR_NOTAVAIL)
 		return reason;
 	ep->map->id[addr] = id;
-	duo_map_bind(ep, addr, number, reason);
+	duo_map_bind(ep, addr, index, reason);
 	return FI_DUO_OK;
 }
 
@@ -271,18 +271,18 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, reason);
 	if (reason == FI_DUO_DEAD) {
 		ep->rx.dead = true;
-		if (duo_ep_confirmed(ep, duo_route_number(word)))
+		if (duo_ep_confirmed(ep, duo_route_index(word)))
 			ep->map->id[addr] |= DUO_MAP_CONFIRMED;
 	}
-	duo_map_pass_source(ep, addr, duo_route_number(word));
+	duo_map_pass_source(ep, addr, duo_route_index(word));
 	ep->up->moved(ep, addr);
 }
 
-void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited)
+void duo_map_gone(struct duo_ep *ep, fi_addr_t index, bool exited)
 {
 	fi_addr_t addr;
 
-	while ((addr = duo_map_other_addr(ep, local)) != FI_ADDR_UNSPEC)
+	while ((addr = duo_map_other_addr(ep, index)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_DEAD : FI_DUO_UNDECIDED);
 }
@@ -294,7 +294,7 @@ bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr)
 	       ep->map->id[addr] & DUO_MAP_CONFIRMED;
 }
 
-void duo_map_use_core(struct duo_ep *ep, fi_addr_t local)
+void duo_map_use_core(struct duo_ep *ep, fi_addr_t index)
 {
 	fi_addr_t addr;
 	uint64_t word;
@@ -302,9 +302,9 @@ void duo_map_use_core(struct duo_ep *ep, fi_addr_t local)
 	for (addr = 0; addr < ep->av->high; addr++) {
 		word = duo_route_load(ep->route, addr);
 		if (duo_route_state(word) != DUO_ROUTE_LOCAL ||
-		    duo_route_number(word) != local)
+		    duo_route_index(word) != index)
 			continue;
-		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_CORE, local),
+		duo_map_set(ep, addr, duo_route_word_of(DUO_ROUTE_CORE, index),
 			    FI_DUO_NOT_MAPPED);
 		DUO_WARN(AV, "ep %p: fi_addr %" PRIu64 " is not reachable "
 			 "over %s (see the warning above, or those of the "
@@ -315,13 +315,13 @@ void duo_map_use_core(struct duo_ep *ep, fi_addr_t local)
 }
 
 static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
-			 const struct duo_registry_index *index)
+			 const struct duo_registry_index *names)
 {
 	enum fi_duo_reason reason;
 
 	if (!duo_av_has(ep->av, addr))
 		return;
-	reason = duo_map_look_up(ep, addr, index);
+	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
 	/* a record that cannot be read is no evidence of a change */
@@ -348,12 +348,12 @@ static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 {
 	size_t i, first = duo_map_first(ep, count);
-	struct duo_registry_index index;
+	struct duo_registry_index names;
 
-	duo_registry_index_open(&index, ep->publication.dir, count);
+	duo_registry_index_open(&names, ep->publication.dir, count);
 	for (i = 0; i < count; i++)
-		duo_map_note(ep, addr[(first + i) % count], &index);
-	duo_registry_index_close(&index);
+		duo_map_note(ep, addr[(first + i) % count], &names);
+	duo_registry_index_close(&names);
 }
 
 bool duo_map_retry_due(const struct duo_map *map)
@@ -387,7 +387,7 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 	uint64_t word = duo_route_load(ep->route, addr);
 
 	return duo_route_mapped(word) &&
-	       ep->domain->peer->lives(ep, duo_route_number(word));
+	       ep->domain->peer->lives(ep, duo_route_index(word));
 }
 
 /*
@@ -399,19 +399,19 @@ void duo_map_scan(struct duo_ep *ep)
 {
 	uint64_t state = ep->core.peer_names ? DUO_MAP_COMPLETE :
 			 duo_registry_state(ep->publication.dir);
-	struct duo_registry_index index;
+	struct duo_registry_index names;
 	struct duo_map *map = ep->map;
 	fi_addr_t addr;
 
 	if (state && state == map->scanned)
 		return;
 	map->failed = false;
-	duo_registry_index_open(&index, ep->publication.dir, ep->av->high);
+	duo_registry_index_open(&names, ep->publication.dir, ep->av->high);
 	for (addr = 0; addr < ep->av->high; addr++) {
 		if (duo_av_has(ep->av, addr) && !duo_map_same(ep, addr))
-			duo_map_look_up(ep, addr, &index);
+			duo_map_look_up(ep, addr, &names);
 	}
-	duo_registry_index_close(&index);
+	duo_registry_index_close(&names);
 	map->scanned = map->failed ? 0 : state;
 	duo_map_plan(ep);
 }
@@ -423,5 +423,5 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 
 	duo_map_set(ep, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
 	if (duo_route_mapped(word))
-		duo_map_pass_source(ep, addr, duo_route_number(word));
+		duo_map_pass_source(ep, addr, duo_route_index(word));
 }

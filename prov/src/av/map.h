@@ -26,7 +26,7 @@ struct duo_ep;
 
 struct duo_map {
 	/* indexed by peer index; FI_ADDR_UNSPEC: none */
-	fi_addr_t addr_of_number[DUO_LOCAL_MAX];
+	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
 	 * enum fi_duo_reason, by fi_addr. FI_DUO_DEAD: exited, operations fail
 	 * until a record names another peer
@@ -64,7 +64,7 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
  * Removes the routes to near's peer with this index, which has failed. exited:
  * its addresses get the reason FI_DUO_DEAD.
  */
-void duo_map_gone(struct duo_ep *ep, fi_addr_t local, bool exited);
+void duo_map_gone(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*
  * True if the process at addr has exited, and was a confirmed source: a receive
  * that names addr cannot complete.
@@ -74,13 +74,13 @@ bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr);
  * Makes the core carry all messages to a peer, to which no message was sent
  * over the local path. The peer may still send over it.
  */
-void duo_map_use_core(struct duo_ep *ep, fi_addr_t local);
+void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 
 /* Returns the fi_addr of the peer with this index; FI_ADDR_UNSPEC: none. */
 static inline fi_addr_t duo_map_peer(const struct duo_map *map,
-				     fi_addr_t number)
+				     fi_addr_t index)
 {
-	return number < DUO_LOCAL_MAX ? map->addr_of_number[number] :
+	return index < DUO_LOCAL_MAX ? map->addr_of_index[index] :
 					  FI_ADDR_UNSPEC;
 }
 

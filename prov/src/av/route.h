@@ -21,9 +21,9 @@ struct duo_route {
 
 /* The parts of a route word, see obj/av.h. */
 #define DUO_ROUTE_STATE_BITS 2
-#define DUO_ROUTE_NUMBER_BITS 12
-_Static_assert(DUO_LOCAL_MAX < 1 << DUO_ROUTE_NUMBER_BITS, "fits into a word");
-#define DUO_ROUTE_NUMBER_SHIFT (64 - DUO_ROUTE_NUMBER_BITS)
+#define DUO_ROUTE_INDEX_BITS 12
+_Static_assert(DUO_LOCAL_MAX < 1 << DUO_ROUTE_INDEX_BITS, "fits into a word");
+#define DUO_ROUTE_INDEX_SHIFT (64 - DUO_ROUTE_INDEX_BITS)
 
 static inline uint64_t duo_route_load(const duo_route_word *route,
 				      fi_addr_t addr)
@@ -39,18 +39,18 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 /* True if the address has a peer index; its path may be the core's. */
 static inline bool duo_route_mapped(uint64_t word)
 {
-	return word >> DUO_ROUTE_NUMBER_SHIFT;
+	return word >> DUO_ROUTE_INDEX_SHIFT;
 }
 
-static inline fi_addr_t duo_route_number(uint64_t word)
+static inline fi_addr_t duo_route_index(uint64_t word)
 {
-	return (word >> DUO_ROUTE_NUMBER_SHIFT) - 1;
+	return (word >> DUO_ROUTE_INDEX_SHIFT) - 1;
 }
 
 static inline uint64_t duo_route_word_of(enum duo_route_state state,
-					 fi_addr_t number)
+					 fi_addr_t index)
 {
-	return (number + 1) << DUO_ROUTE_NUMBER_SHIFT | state;
+	return (index + 1) << DUO_ROUTE_INDEX_SHIFT | state;
 }
 
 /* Returns a route word with core_addr minus addr, and all other bits 0. */
@@ -58,22 +58,22 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 					   fi_addr_t core_addr)
 {
 	return (core_addr - addr) <<
-	       (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS) >>
-	       DUO_ROUTE_NUMBER_BITS;
+	       (DUO_ROUTE_INDEX_BITS + DUO_ROUTE_STATE_BITS) >>
+	       DUO_ROUTE_INDEX_BITS;
 }
 
 /* Returns the bits of a route word with the core's fi_addr minus ofi_duo's. */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
-	return word << DUO_ROUTE_NUMBER_BITS >>
-	       (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS) <<
+	return word << DUO_ROUTE_INDEX_BITS >>
+	       (DUO_ROUTE_INDEX_BITS + DUO_ROUTE_STATE_BITS) <<
 	       DUO_ROUTE_STATE_BITS;
 }
 
 static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
 {
-	int64_t offset = (int64_t) (word << DUO_ROUTE_NUMBER_BITS) >>
-			 (DUO_ROUTE_NUMBER_BITS + DUO_ROUTE_STATE_BITS);
+	int64_t offset = (int64_t) (word << DUO_ROUTE_INDEX_BITS) >>
+			 (DUO_ROUTE_INDEX_BITS + DUO_ROUTE_STATE_BITS);
 
 	return addr + (uint64_t) offset;
 }
@@ -118,7 +118,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 		if (duo_route_state(word) == DUO_ROUTE_LOCAL &&
 		    ep->path_ep[FI_DUO_LOCAL])
 			return (struct duo_route) { ep->path_ep[FI_DUO_LOCAL],
-						    duo_route_number(word),
+						    duo_route_index(word),
 						    FI_DUO_LOCAL };
 		if (duo_route_state(word) >= DUO_ROUTE_CORE ||
 		    (duo_route_state(word) && !ep->path_ep[FI_DUO_LOCAL]))
@@ -135,7 +135,7 @@ static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 	uint64_t word = duo_route_load(ep->route, addr);
 
 	return duo_route_state(word) == DUO_ROUTE_LOCAL &&
-	       duo_route_number(word) == to->addr;
+	       duo_route_index(word) == to->addr;
 }
 
 /*

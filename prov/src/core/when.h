@@ -41,7 +41,7 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 		return DUO_RECV_NO_SOURCE;
 	if (!duo_route_mapped(word))
 		return DUO_RECV_NOW;
-	if (duo_ep_confirmed(ep, duo_route_number(word)))
+	if (duo_ep_confirmed(ep, duo_route_index(word)))
 		return DUO_RECV_NEVER;
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }

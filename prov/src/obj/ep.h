@@ -180,9 +180,9 @@ static inline bool duo_ep_enabled(const struct duo_ep *ep)
 }
 
 /* True if the peer with this peer index is a confirmed source. */
-static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t local)
+static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t index)
 {
-	return ep->confirmed[local / 64] >> local % 64 & 1;
+	return ep->confirmed[index / 64] >> index % 64 & 1;
 }
 
 /* Iterate over a CQ's endpoints: rx_eps, then tx_eps (those that only send). */

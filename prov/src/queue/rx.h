@@ -143,7 +143,7 @@ struct duo_rx {
 	struct duo_ep *ep;
 	union {
 		/* unexpected: sender's peer index; FI_ADDR_NOTAVAIL: none */
-		fi_addr_t src_number;
+		fi_addr_t src_index;
 		struct duo_rx *owner;	/* sub-receive: owner entry */
 		struct duo_rx *more;	/* count > 1: entry with the buffers */
 	};

@@ -10,9 +10,9 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local)
+void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index)
 {
-	ep->confirmed[local / 64] |= 1ULL << local % 64;
+	ep->confirmed[index / 64] |= 1ULL << index % 64;
 	duo_lazy_unblock(ep);
 }
 
@@ -92,7 +92,7 @@ void duo_arrival_identify(struct duo_ep *ep)
 		for (rx = TAILQ_FIRST(&ep->match[kind].unexp); rx; rx = next) {
 			next = TAILQ_NEXT(rx, link);
 			if (rx->addr != FI_ADDR_UNSPEC ||
-			    duo_map_peer(ep->map, rx->src_number) ==
+			    duo_map_peer(ep->map, rx->src_index) ==
 			    FI_ADDR_UNSPEC)
 				continue;
 			duo_match_unqueue(&ep->match[kind], rx);
@@ -159,7 +159,7 @@ void duo_arrival_resolve(struct duo_ep *ep)
 		return;
 	duo_map_scan(ep);
 	while ((msg = TAILQ_FIRST(&ep->rx.held))) {
-		msg->addr = duo_map_peer(ep->map, msg->src_number);
+		msg->addr = duo_map_peer(ep->map, msg->src_index);
 		if (duo_arrival_match_held(msg))
 			continue;
 		duo_arrival_unlink(msg);

@@ -43,11 +43,11 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 }
 
 /* Confirms a source, by its peer index, and defers blocked receives. */
-void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t local);
-DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t local)
+void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
+DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 {
-	if (__builtin_expect(!duo_ep_confirmed(ep, local), 0))
-		duo_arrival_confirm_new(ep, local);
+	if (__builtin_expect(!duo_ep_confirmed(ep, index), 0))
+		duo_arrival_confirm_new(ep, index);
 }
 
 /* Queues a new message: unresolved if rx->hold, else unexpected. Returns 0. */

@@ -177,11 +177,11 @@ int duo_shm_allocate(const char *name)
 /* Returns the peer's index in shm's AV; FI_ADDR_NOTAVAIL: none. */
 static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 {
-	fi_addr_t number;
+	fi_addr_t index;
 
-	for (number = 0; number < DUO_SHM_PEERS; number++) {
-		if (!strcmp(shm->name[number], peer_name))
-			return number;
+	for (index = 0; index < DUO_SHM_PEERS; index++) {
+		if (!strcmp(shm->name[index], peer_name))
+			return index;
 	}
 	return FI_ADDR_NOTAVAIL;
 }
@@ -231,16 +231,16 @@ static bool duo_shm_reachable(struct duo_ep *ep, const char *peer_name,
 
 static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 {
-	fi_addr_t number = FI_ADDR_NOTAVAIL;
-	int ret = fi_av_insert(shm->av, peer_name, 1, &number, 0, NULL);
+	fi_addr_t index = FI_ADDR_NOTAVAIL;
+	int ret = fi_av_insert(shm->av, peer_name, 1, &index, 0, NULL);
 
-	if (ret != 1 || number >= DUO_SHM_PEERS) {
+	if (ret != 1 || index >= DUO_SHM_PEERS) {
 		DUO_WARN(AV, "shm rejects peer %s: %d; the core carries "
 			 "its messages\n", peer_name, ret);
 		return FI_ADDR_NOTAVAIL;
 	}
-	strcpy(shm->name[number], peer_name);
-	return number;
+	strcpy(shm->name[index], peer_name);
+	return index;
 }
 
 /*
@@ -251,10 +251,10 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)
 {
-	fi_addr_t number = duo_shm_known(ep->shm, peer_name);
+	fi_addr_t index = duo_shm_known(ep->shm, peer_name);
 
-	if (number != FI_ADDR_NOTAVAIL)
-		return number;
+	if (index != FI_ADDR_NOTAVAIL)
+		return index;
 	*reason = FI_DUO_NAMESPACE;
 	if (duo_shm_sibling(ep->publication.peer_name, peer_name))
 		return FI_ADDR_NOTAVAIL;
@@ -262,19 +262,19 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 	if (!duo_shm_reachable(ep, peer_name, addr))
 		return FI_ADDR_NOTAVAIL;
 	*reason = FI_DUO_NO_PEER_SLOT;
-	number = duo_shm_insert(ep->shm, peer_name);
-	if (number != FI_ADDR_NOTAVAIL)
+	index = duo_shm_insert(ep->shm, peer_name);
+	if (index != FI_ADDR_NOTAVAIL)
 		*reason = FI_DUO_OK;
-	return number;
+	return index;
 }
 
 /* True if the peer's region exists. */
-bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t number)
+bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t index)
 {
 	char path[sizeof(DUO_DEV_SHM "/") + DUO_TRANSPORT_NAME_MAX];
 
 	snprintf(path, sizeof(path), DUO_DEV_SHM "/%s",
-		 ep->shm->name[number]);
+		 ep->shm->name[index]);
 	return !access(path, F_OK);
 }
 

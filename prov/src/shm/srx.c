@@ -121,7 +121,7 @@ DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	rx->kind = kind;
 	duo_rx_become(rx, DUO_RX_ARRIVING);
 	rx->hold = hold;
-	rx->src_number = attr->addr;
+	rx->src_index = attr->addr;
 	rx->addr = addr;
 	rx->peer.flags = duo_rx_cq_flags(rx);
 	rx->peer.count = 0;
@@ -195,11 +195,11 @@ static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
 		TAILQ_FOREACH(rx, &ep->match[kind].unexp, link) {
 			if (rx->addr == FI_ADDR_UNSPEC)
-				rx->src_number = get_addr(&rx->peer);
+				rx->src_index = get_addr(&rx->peer);
 		}
 	}
 	TAILQ_FOREACH(rx, &ep->rx.held, link)
-		rx->src_number = get_addr(&rx->peer);
+		rx->src_index = get_addr(&rx->peer);
 }
 
 static struct fi_ops_srx_owner duo_shm_srx_owner_ops = {

@@ -107,9 +107,9 @@ struct duo_transport {
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/* True if the peer's process certainly exists. */
-	bool (*lives)(const struct duo_ep *ep, fi_addr_t local);
+	bool (*lives)(const struct duo_ep *ep, fi_addr_t index);
 	/* Monitors a peer: its failure ends receives from it. NULL: no. */
-	void (*monitor)(struct duo_ep *ep, fi_addr_t local);
+	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*
 	 * Remove what failed processes have left. reap(): files of the name in
 	 * a record. sweep(): files without a record, in the registry's

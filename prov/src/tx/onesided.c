@@ -108,15 +108,15 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
  * -FI_EAGAIN while near has operations in flight that the core could overtake,
  * or while the peer may have failed; else DUO_TO_CORE.
  */
-static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t number,
+static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 				 const struct near_rma_args *op, int ret)
 {
-	struct near_peer *peer = ep->near->peer[number];
+	struct near_peer *peer = ep->near->peer[index];
 
 	/* no ring to the peer: the core must carry all operations */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
-		duo_map_use_core(ep, number);
+		duo_map_use_core(ep, index);
 	if (ret == -FI_EAGAIN || ret == -FI_ECONNRESET || near_rma_busy(peer) ||
 	    (ep->opts.mixed_order && near_rma_quiet(ep->near->port, peer)))
 		return -FI_EAGAIN;
@@ -205,12 +205,12 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /* duo_onesided_any() for a local peer. The caller must hold the lock. */
-static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
+static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 			     struct near_rma_args *op, uint64_t flags,
 			     bool quiet)
 {
 	struct duo_near *near = ep->near;
-	struct near_peer *peer = near->peer[number];
+	struct near_peer *peer = near->peer[index];
 	int ret = -FI_EOPNOTSUPP;
 
 	if (!peer)
@@ -234,7 +234,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t number,
 				       ret < 0 ? -ret : 0);
 	else if (ret)
 		return ep->core.carries_nothing ? ret :
-		       duo_onesided_rejected(ep, number, op, ret);
+		       duo_onesided_rejected(ep, index, op, ret);
 	(op->about & FI_ATOMIC ? ep->stats.atomic_ops :
 				 ep->stats.rma_ops)[FI_DUO_LOCAL]++;
 	return 0;

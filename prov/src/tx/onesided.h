@@ -59,7 +59,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 			  !(word = duo_send_route(ep, dest))))
 		return false;
 	duo_lock(&ep->domain->lock);
-	peer = near->peer[duo_route_number(word)];
+	peer = near->peer[duo_route_index(word)];
 	if (near_likely(peer && near->small & duo_near_small(&op))) {
 		if (!op.flags && near->tx_reports)
 			op.about |= (uint32_t) FI_COMPLETION;

@@ -70,7 +70,7 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 	route = duo_send_route(ep, call.dest);
 	if (near_unlikely(!route))
 		return NULL;
-	peer = ep->near->peer[duo_route_number(route)];
+	peer = ep->near->peer[duo_route_index(route)];
 	if (near_unlikely(!peer || (!quiet && !duo_cq_accepts(ep->tx_cq)) ||
 			  !near_send_short(ep->near->port, peer, &msg)))
 		return NULL;

@@ -12,7 +12,7 @@
 static const struct {
 	const char *name;
 	enum duo_route_state state;
-	fi_addr_t number;
+	fi_addr_t index;
 } word_cases[] = {
 	{ "undecided, first of shm", DUO_ROUTE_UNDECIDED, 0 },
 	{ "core, known to shm", DUO_ROUTE_CORE, 5 },
@@ -25,12 +25,12 @@ UNIT_CASE("word", NULL, NULL);
 UNIT_LOOP(word_keeps_state_and_address, 0, ARRAY_SIZE(word_cases))
 {
 	uint64_t word = duo_route_word_of(word_cases[_i].state,
-					  word_cases[_i].number);
+					  word_cases[_i].index);
 
 	ck_assert_msg(duo_route_state(word) == word_cases[_i].state, "%s",
 		      word_cases[_i].name);
 	ck_assert_msg(duo_route_mapped(word), "%s", word_cases[_i].name);
-	ck_assert_msg(duo_route_number(word) == word_cases[_i].number,
+	ck_assert_msg(duo_route_index(word) == word_cases[_i].index,
 		      "%s", word_cases[_i].name);
 }
 
@@ -63,7 +63,7 @@ static void setup(void)
 }
 
 enum target { NOWHERE, CORE, SHM };
-#define SHM_8 (9ULL << DUO_ROUTE_NUMBER_SHIFT)
+#define SHM_8 (9ULL << DUO_ROUTE_INDEX_SHIFT)
 
 static const struct {
 	const char *name;
@@ -128,7 +128,7 @@ UNIT_LOOP(core_route_has_core_fi_addr, 0, ARRAY_SIZE(offset_cases))
 	ck_assert_msg(duo_route_core_addr(words, 3) ==
 		      offset_cases[_i].core_addr, "%s", name);
 	ck_assert_msg(duo_route_mapped(words[3]) &&
-		      duo_route_number(words[3]) == 8, "%s", name);
+		      duo_route_index(words[3]) == 8, "%s", name);
 	words[3] = offset | SHM_8 | DUO_ROUTE_LOCAL;
 	ck_assert_msg(duo_route(&ep, 3).addr == 8, "%s", name);
 	/* A removed address has no route, with any offset. */

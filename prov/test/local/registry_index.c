@@ -194,8 +194,8 @@ UNIT_TEST(ended_peer_is_not_local)
 	insert_many(1);
 	peer_publish(100);
 	insert_many(100);
-	ck_assert_uint_ne(fixture_ep()->map->addr_of_number[0], FI_ADDR_UNSPEC);
+	ck_assert_uint_ne(fixture_ep()->map->addr_of_index[0], FI_ADDR_UNSPEC);
 	peer_withdraw();
 	insert_many(100);
-	ck_assert_uint_eq(fixture_ep()->map->addr_of_number[0], FI_ADDR_UNSPEC);
+	ck_assert_uint_eq(fixture_ep()->map->addr_of_index[0], FI_ADDR_UNSPEC);
 }

@@ -27,7 +27,7 @@ static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 }
 
 /* True if rx names the process of this peer index. */
-static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
+static bool duo_near_names(const struct duo_rx *rx, fi_addr_t index)
 {
 	fi_addr_t addr = rx->addr;
 	uint64_t word;
@@ -35,17 +35,17 @@ static bool duo_near_names(const struct duo_rx *rx, fi_addr_t number)
 	if (addr >= rx->ep->route_size)
 		return false;
 	word = duo_route_load(rx->ep->route, addr);
-	return duo_route_mapped(word) && duo_route_number(word) == number;
+	return duo_route_mapped(word) && duo_route_index(word) == index;
 }
 
 /* Returns the first posted receive that names the process; NULL: none. */
 static struct duo_rx *duo_near_named(const struct duo_match *match,
-				     fi_addr_t number)
+				     fi_addr_t index)
 {
 	struct duo_rx *rx;
 
 	TAILQ_FOREACH(rx, &match->posted, link) {
-		if (duo_near_names(rx, number))
+		if (duo_near_names(rx, index))
 			return rx;
 	}
 	return NULL;
@@ -53,11 +53,11 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 
 /* Ends posted receives that name the peer, unless the core has matched them. */
 static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
-			      fi_addr_t number)
+			      fi_addr_t index)
 {
 	struct duo_rx *rx;
 
-	while ((rx = duo_near_named(match, number))) {
+	while ((rx = duo_near_named(match, index))) {
 		duo_match_unpost(match, rx);
 		duo_lazy_drop(rx);
 		if (!rx->on_core || duo_lazy_recall(rx))
@@ -82,7 +82,7 @@ static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
 
 void duo_near_peer_down(void *ctx, struct near_peer *peer)
 {
-	fi_addr_t number = duo_near_number(peer);
+	fi_addr_t index = duo_near_index(peer);
 	struct duo_ep *ep = ctx;
 	int kind;
 
@@ -94,13 +94,13 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);
 	duo_near_lose(&ep->rx.held, peer);
-	if (number == FI_ADDR_NOTAVAIL || !ep->map)
+	if (index == FI_ADDR_NOTAVAIL || !ep->map)
 		return;
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
-		duo_near_fail_all(ep, &ep->match[kind], number);
-	duo_map_gone(ep, number, near_peer_exited(peer));
-	if (!ep->near->bound[number])
+		duo_near_fail_all(ep, &ep->match[kind], index);
+	duo_map_gone(ep, index, near_peer_exited(peer));
+	if (!ep->near->bound[index])
 		return;
-	ep->near->bound[number] = false;
+	ep->near->bound[index] = false;
 	near_peer_put(ep->near->port, peer);
 }

@@ -193,15 +193,15 @@ static void duo_near_close(struct duo_ep *ep)
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
 	struct duo_near *near = ((struct duo_ep *) ctx)->near;
-	uint32_t i, number;
+	uint32_t i, index;
 
 	for (i = 0; i < DUO_LOCAL_MAX; i++) {
-		number = (near->next + i) % DUO_LOCAL_MAX;
-		if (near->peer[number])
+		index = (near->next + i) % DUO_LOCAL_MAX;
+		if (near->peer[index])
 			continue;
-		near->peer[number] = peer;
-		near->next = (number + 1) % DUO_LOCAL_MAX;
-		near_peer_set_user(peer, (void *) (uintptr_t) (number + 1));
+		near->peer[index] = peer;
+		near->next = (index + 1) % DUO_LOCAL_MAX;
+		near_peer_set_user(peer, (void *) (uintptr_t) (index + 1));
 		return;
 	}
 	DUO_WARN(EP_DATA, "ep %p: limit of %u local peers reached; the core "
@@ -211,13 +211,13 @@ void duo_near_peer_up(void *ctx, struct near_peer *peer)
 /* near_sink.peer_release(): frees the peer index. */
 void duo_near_peer_release(void *ctx, struct near_peer *peer)
 {
-	fi_addr_t number = duo_near_number(peer);
+	fi_addr_t index = duo_near_index(peer);
 	struct duo_ep *ep = ctx;
 
-	if (number == FI_ADDR_NOTAVAIL)
+	if (index == FI_ADDR_NOTAVAIL)
 		return;
-	ep->near->peer[number] = NULL;
-	ep->confirmed[number / 64] &= ~(1ULL << number % 64);
+	ep->near->peer[index] = NULL;
+	ep->confirmed[index / 64] &= ~(1ULL << index % 64);
 }
 
 /*
@@ -242,7 +242,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	struct duo_near *near = ep->near;
 	struct near_peer *peer;
 	struct near_addr at;
-	fi_addr_t number;
+	fi_addr_t index;
 
 	memcpy(&at, name, sizeof(at));
 	*reason = FI_DUO_NAMESPACE;
@@ -252,40 +252,40 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	if (near_peer_get(near->port, &at, &peer))
 		return FI_ADDR_NOTAVAIL;
 	near_peer_ahead(near->port, peer);
-	number = duo_near_number(peer);
-	if (number == FI_ADDR_NOTAVAIL)
+	index = duo_near_index(peer);
+	if (index == FI_ADDR_NOTAVAIL)
 		*reason = FI_DUO_NO_PEER_SLOT;
 	else if (!near_peer_usable(peer))
-		number = FI_ADDR_NOTAVAIL;
-	if (number == FI_ADDR_NOTAVAIL || near->bound[number])
+		index = FI_ADDR_NOTAVAIL;
+	if (index == FI_ADDR_NOTAVAIL || near->bound[index])
 		/* the map takes no reference, or has one already */
 		near_peer_put(near->port, peer);
 	else
-		near->bound[number] = true;
-	if (number != FI_ADDR_NOTAVAIL)
+		near->bound[index] = true;
+	if (index != FI_ADDR_NOTAVAIL)
 		*reason = duo_near_keeps_order(ep, &at) ?
 			  FI_DUO_OK : FI_DUO_ORDER_UNSUPPORTED;
-	return number;
+	return index;
 }
 
 /* duo_transport.lives(): true if the peer is monitored and has not failed. */
-static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t local)
+static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t index)
 {
-	const struct near_peer *peer = ep->near->peer[local];
+	const struct near_peer *peer = ep->near->peer[index];
 
 	return peer && near_peer_lives(peer);
 }
 
-static void duo_near_monitor(struct duo_ep *ep, fi_addr_t local)
+static void duo_near_monitor(struct duo_ep *ep, fi_addr_t index)
 {
-	struct near_peer *peer = ep->near->peer[local];
+	struct near_peer *peer = ep->near->peer[index];
 
 	if (!peer)
 		return;
 	near_peer_monitor(ep->near->port, peer);
 	/* all its messages come over near, so it is a confirmed source */
 	if (ep->core.carries_nothing)
-		ep->confirmed[local / 64] |= 1ULL << local % 64;
+		ep->confirmed[index / 64] |= 1ULL << index % 64;
 }
 
 static void duo_near_sweep(int dir, uint64_t pid_ns)

@@ -65,16 +65,16 @@ static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 
 /* Returns the fi_addr of a peer index; FI_ADDR_NOTAVAIL: the peer has none. */
 static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
-				      fi_addr_t number)
+				      fi_addr_t index)
 {
-	fi_addr_t addr = ep->map && number != FI_ADDR_NOTAVAIL ?
-			 duo_map_peer(ep->map, number) : FI_ADDR_UNSPEC;
+	fi_addr_t addr = ep->map && index != FI_ADDR_NOTAVAIL ?
+			 duo_map_peer(ep->map, index) : FI_ADDR_UNSPEC;
 
 	return addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : addr;
 }
 
 /* Returns a peer's index (near_peer.user - 1); FI_ADDR_NOTAVAIL: none. */
-static near_inline fi_addr_t duo_near_number(const struct near_peer *peer)
+static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 {
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
@@ -96,7 +96,7 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 
 /* send.c: sends to the peer with this index. Returns as fi_send(). */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
-		      fi_addr_t number);
+		      fi_addr_t index);
 /* near_sink.sent(): ends a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err);
 

@@ -31,7 +31,7 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 	duo_cntr_add_ep(ep, about & (FI_READ | FI_WRITE), err);
 	if (near_unlikely(err))
 		duo_cq_push_own_err(ep->tx_cq, context, entry.flags, 0,
-				    duo_near_addr(ep, duo_near_number(peer)),
+				    duo_near_addr(ep, duo_near_index(peer)),
 				    err);
 	else if (about & FI_COMPLETION)
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
@@ -52,7 +52,7 @@ static void duo_near_onesided_event(void *ctx,
 	if (!event->has_data)
 		return;
 	duo_cq_push(ep->rx_cq, &entry,
-		    duo_near_addr(ep, duo_near_number(event->peer)));
+		    duo_near_addr(ep, duo_near_index(event->peer)));
 }
 
 static const struct near_rma_sink duo_near_onesided_sink = {

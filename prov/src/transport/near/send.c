@@ -84,15 +84,15 @@ void duo_near_sent(void *ctx, void *cookie, int err)
  * - If the peer has failed, the next poll removes its routes, and the address
  *   is looked up again.
  */
-static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t number,
+static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 				    int ret)
 {
-	const struct near_peer *peer = near->peer[number];
+	const struct near_peer *peer = near->peer[index];
 
 	if (ret == -FI_EINVAL || near->ep->core.carries_nothing)
 		return ret;
 	if (peer && !near_peer_rings(peer) && ret != -FI_ECONNRESET)
-		duo_map_use_core(near->ep, number);
+		duo_map_use_core(near->ep, index);
 	return -FI_EAGAIN;
 }
 
@@ -101,7 +101,7 @@ static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t number,
  * message in memory from malloc(), which near frees after success.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
-			  fi_addr_t number, void *owned)
+			  fi_addr_t index, void *owned)
 {
 	const bool quiet = send->variant == DUO_SEND_INJECT;
 	struct near_large large = {
@@ -119,11 +119,11 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			return -FI_EAGAIN;
 		op->context = send->context;
 		op->flags = duo_near_tx_flags(send);
-		op->to = duo_near_addr(near->ep, number);
+		op->to = duo_near_addr(near->ep, index);
 		op->report = duo_near_reports(near, send);
 		large.cookie = op;
 	}
-	ret = near_send_large(near->port, near->peer[number], &send->msg,
+	ret = near_send_large(near->port, near->peer[index], &send->msg,
 			      &large);
 	if (ret && op)
 		near_pool_put(&near->sends, op);
@@ -134,11 +134,11 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 /* Handles a message for which near_send() has returned ret, not 0. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
-		   fi_addr_t number, int ret)
+		   fi_addr_t index, int ret)
 {
 	if (ret == NEAR_LARGE)
-		ret = duo_near_large(near, send, number, NULL);
-	return ret ? duo_near_send_failed(near, number, ret) : 0;
+		ret = duo_near_large(near, send, index, NULL);
+	return ret ? duo_near_send_failed(near, index, ret) : 0;
 }
 
 /*
@@ -146,7 +146,7 @@ duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
  * NEAR_LARGE: the caller must call duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
-			     fi_addr_t number)
+			     fi_addr_t index)
 {
 	uint8_t gathered[DUO_NEAR_GATHER];
 	struct near_msg msg = send->msg;
@@ -158,7 +158,7 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 		near_iov_out(gathered, send->iov, 0, msg.len);
 		msg.payload = gathered;
 	}
-	return near_send(near->port, near->peer[number], &msg);
+	return near_send(near->port, near->peer[index], &msg);
 }
 
 /*
@@ -167,24 +167,24 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
  */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
-				  fi_addr_t number, void *owned)
+				  fi_addr_t index, void *owned)
 {
-	int ret = duo_near_send_now(near, send, number);
+	int ret = duo_near_send_now(near, send, index);
 
 	if (!ret)
 		duo_near_report(near, send);
 	if (ret == NEAR_LARGE) {
-		ret = duo_near_large(near, send, number, owned);
+		ret = duo_near_large(near, send, index, owned);
 		owned = ret ? owned : NULL;
 	}
 	free(owned);
-	return ret ? duo_near_send_failed(near, number, ret) : 0;
+	return ret ? duo_near_send_failed(near, index, ret) : 0;
 }
 
 /* Sends device memory, by a copy in host memory or, if short, on the stack. */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
-					  fi_addr_t number)
+					  fi_addr_t index)
 {
 	uint8_t small[DUO_NEAR_GATHER];
 	size_t len = send->msg.len;
@@ -205,7 +205,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.count = 1;
 	/* near must copy: `small` ends with the function */
 	copy.flags |= FI_INJECT;
-	ret = duo_near_send_host(near, &copy, number, owned);
+	ret = duo_near_send_host(near, &copy, index, owned);
 	near->ep->stats.device_tx_msgs += !ret;
 	return ret;
 }
@@ -216,30 +216,30 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,
-		  fi_addr_t number)
+		  fi_addr_t index)
 {
-	const struct near_peer *peer = near->peer[number];
+	const struct near_peer *peer = near->peer[index];
 
 	if (!peer || (send->flags & FI_FENCE && near_rma_fenced(peer)))
 		return -FI_EAGAIN;
 	return duo_near_of_device(near, send) ?
-	       duo_near_send_device(near, send, number) :
-	       duo_near_send_host(near, send, number, NULL);
+	       duo_near_send_device(near, send, index) :
+	       duo_near_send_host(near, send, index, NULL);
 }
 
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
-		      fi_addr_t number)
+		      fi_addr_t index)
 {
-	struct near_peer *peer = near->peer[number];
+	struct near_peer *peer = near->peer[index];
 	int ret;
 
 	if (near_unlikely(!peer || send->count != 1 ||
 			  send->flags & DUO_NEAR_FLAGGED ||
 			  duo_near_of_device(near, send)))
-		return duo_near_send_any(near, send, number);
+		return duo_near_send_any(near, send, index);
 	ret = near_send(near->port, peer, &send->msg);
 	if (near_unlikely(ret))
-		return duo_near_send_rest(near, send, number, ret);
+		return duo_near_send_rest(near, send, index, ret);
 	duo_near_report(near, send);
 	return 0;
 }

@@ -171,7 +171,7 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 	rx->kind = tagged ? DUO_TAGGED : DUO_MSG;
 	duo_rx_become(rx, DUO_RX_ARRIVING);
 	rx->hold = hold;
-	rx->src_number = duo_near_number(peer);
+	rx->src_index = duo_near_index(peer);
 	duo_near_describe(rx, msg, tagged ? msg->tag : 0, peer, addr);
 	rx->arrival.payload = payload;
 	duo_arrival_queue(&rx->peer);
@@ -213,15 +213,15 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg)
 {
-	fi_addr_t addr, number = duo_near_number(peer);
+	fi_addr_t addr, index = duo_near_index(peer);
 	bool tagged = msg->flags & NEAR_TAGGED;
 	enum duo_rx_kind kind = tagged ? DUO_TAGGED : DUO_MSG;
 	uint64_t tag = tagged ? msg->tag : 0;
 	struct duo_rx *rx;
 
-	addr = duo_map_peer(ep->map, number);
+	addr = duo_map_peer(ep->map, index);
 	if (near_likely(addr != FI_ADDR_UNSPEC))
-		duo_arrival_confirm(ep, number);
+		duo_arrival_confirm(ep, index);
 	/*
 	 * Unresolved messages are matched before this one. If its source may be
 	 * in the AV, it is unresolved, too. No message is matched while

@@ -94,17 +94,17 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
  * is not on the core.
  */
 static near_inline struct duo_rx *
-duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t number,
+duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
 	       const struct near_msg *msg, fi_addr_t *addr)
 {
 	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
 
-	if (near_unlikely(!rx || number >= DUO_LOCAL_MAX ||
-			  !(ep->confirmed[number / 64] & 1ULL << number % 64) ||
+	if (near_unlikely(!rx || index >= DUO_LOCAL_MAX ||
+			  !(ep->confirmed[index / 64] & 1ULL << index % 64) ||
 			  match->by_want.on))
 		return NULL;
-	*addr = ep->map->addr_of_number[number];
+	*addr = ep->map->addr_of_index[index];
 	if (near_unlikely(!duo_rx_is_plain(rx, kind) ||
 			  !duo_rx_matches(rx, *addr, kind ? msg->tag : 0) ||
 			  *addr == FI_ADDR_UNSPEC ||
@@ -119,12 +119,12 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 					     enum duo_rx_kind kind,
 					     struct near_msg *msg)
 {
-	fi_addr_t addr, number = duo_near_number(peer);
+	fi_addr_t addr, index = duo_near_index(peer);
 	struct duo_rx *rx = NULL;
 
 	/* unresolved messages come first; during fi_close none is matched */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
-		rx = duo_near_first(ep, kind, number, msg, &addr);
+		rx = duo_near_first(ep, kind, index, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
 		return duo_near_arrived_any(ep, peer, msg);
 	duo_match_unpost_plain(&ep->match[kind], rx);
@@ -149,8 +149,8 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
 		    enum fi_cq_format format, void *at, fi_addr_t *src)
 {
-	fi_addr_t addr, number = duo_near_number(ring->peer);
-	struct duo_rx *rx = duo_near_first(ep, kind, number, msg, &addr);
+	fi_addr_t addr, index = duo_near_index(ring->peer);
+	struct duo_rx *rx = duo_near_first(ep, kind, index, msg, &addr);
 	struct fi_cq_tagged_entry entry;
 
 	if (near_unlikely(!rx || rx->lazy))
