@@ -7,7 +7,8 @@
 #include "duogpu.h"
 
 struct gpu_cuda cuda;
-static int gpu_device, gpu_devices;
+int gpu_device;
+static int gpu_devices;
 static void *gpu_context;
 
 static const struct {
@@ -31,6 +32,7 @@ static const struct {
 	{ "cuMemcpyAsync", &cuda.copy },
 	{ "cuMemcpyPeerAsync", &cuda.copy_peer },
 	{ "cuCtxSynchronize", &cuda.wait },
+	{ "cuCtxEnablePeerAccess", &cuda.peer },
 	{ "cuMemAllocHost_v2", &cuda.host },
 };
 
@@ -110,6 +112,8 @@ bool gpu_cuda_other(struct gpu_other *other, size_t len)
 	GPU_OK(cuda.current(other->context));
 	GPU_OK(cuda.alloc(&other->at, len));
 	GPU_OK(cuda.current(gpu_context));
+	/* if this fails, the driver's copies go through host memory */
+	cuda.peer(other->context, 0);
 	other->mine = gpu_context;
 	return true;
 }

@@ -108,8 +108,10 @@ extern struct gpu_cuda {
 	int (*copy_peer)(uint64_t to, void *to_context, uint64_t from,
 			 void *from_context, size_t len, void *stream);
 	int (*wait)(void);
+	int (*peer)(void *context, unsigned int flags);
 	int (*host)(void **at, size_t len);
 } cuda;
+extern int gpu_device;	/* number of this rank's GPU */
 /* Opens this rank's GPU; if there is none, ends the program with GPU_SKIP. */
 void gpu_cuda_open(void);
 char *gpu_cuda_alloc(const char *kind, size_t len);

@@ -69,6 +69,7 @@ static void gpu_region(enum gpu_place place)
 		.access = FI_SEND | FI_RECV | FI_READ | FI_WRITE |
 			  FI_REMOTE_READ | FI_REMOTE_WRITE,
 		.iface = place == GPU_DEVICE ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
+		.device.cuda = gpu_device,
 	};
 
 	GPU_OK(fi_mr_regattr(gpu.domain, &attr, 0, &gpu.mr[place]));

@@ -387,6 +387,11 @@ CALL(cuIpcCloseMemHandle, uint64_t at)
 	return i == MAPPINGS;
 }
 
+CALL(cuCtxEnablePeerAccess, void *context, unsigned int flags)
+{
+	return 0;
+}
+
 CALL(cuMemcpyPeerAsync, uint64_t to, void *to_context, uint64_t from,
      void *from_context, size_t len, void *stream)
 {
