@@ -7,7 +7,7 @@
  * (near_device.map()), and the target takes no part. If an allocation cannot be
  * mapped, or a local buffer is host memory, the operation is staged (stage.h).
  *
- * A mapping serves all regions of an allocation. Mapping takes a millisecond;
+ * A mapping serves all regions of an allocation. Mapping takes up to 10 ms;
  * near_rma() maps when the first operation on an allocation begins. Releasing a
  * mapping may wait for the device's work, which may itself wait for messages.
  * So near never releases one: it passes the mapping to the embedder by
