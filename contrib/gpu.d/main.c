@@ -129,7 +129,7 @@ static void gpu_print_path(void)
 	if (strcmp(gpu.prov, "near") && stats.rma_ops[FI_DUO_CORE] &&
 	    strstr(gpu.prov, "duo"))
 		GPU_FAIL("the core has executed RMA");
-	if (!gpu.rank && mapped && (stats.device_rma_mapped > 0) != atoi(mapped))
+	if (!gpu.rank && mapped && !!stats.device_rma_mapped != atoi(mapped))
 		GPU_FAIL("GPU memory was %smapped", atoi(mapped) ? "not " : "");
 }
 
