@@ -136,11 +136,11 @@ static void mt_client(struct mt_trips *trips)
  */
 static void mt_far_client(struct mt_trips *trips)
 {
-	const struct timespec nap = { .tv_nsec = MT_INTERVAL * 1e9 };
+	const struct timespec interval = { .tv_nsec = MT_INTERVAL * 1e9 };
 	double start = MPI_Wtime();
 
 	while (!mt_ask(trips))
-		nanosleep(&nap, NULL);
+		nanosleep(&interval, NULL);
 	trips->time = MPI_Wtime() - start;
 }
 

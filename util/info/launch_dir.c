@@ -90,7 +90,7 @@ static void dir_fence_key(char *key, size_t size, int fence, int rank)
  */
 static int dir_await(struct launch *launch, int rank, time_t end)
 {
-	struct timespec nap = { .tv_nsec = 1000000 };
+	struct timespec interval = { .tv_nsec = 1000000 };
 	char key[64], path[PATH_MAX];
 
 	dir_fence_key(key, sizeof(key), dir_fences, rank);
@@ -106,9 +106,9 @@ static int dir_await(struct launch *launch, int rank, time_t end)
 				   launch->timeout);
 			return -1;
 		}
-		nanosleep(&nap, NULL);
-		if (nap.tv_nsec < 100000000)
-			nap.tv_nsec *= 2;
+		nanosleep(&interval, NULL);
+		if (interval.tv_nsec < 100000000)
+			interval.tv_nsec *= 2;
 	}
 	return 0;
 }

@@ -22,8 +22,9 @@
 #include "obj/forward.h"
 
 /*
- * Opens the wait objects. With FI_WAIT_UNSPEC there is a descriptor only if the
- * local transport can signal; without one fi_cntr_wait() naps.
+ * Opens the wait objects. With FI_WAIT_UNSPEC, opens a descriptor only if the
+ * local transport can signal. Without a descriptor, fi_cntr_wait() polls and
+ * uses short sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -261,13 +262,16 @@ static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 }
 
 /* Sleeps until successes reach "want" or errors differ from "bad". */
-static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
+static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_blocking *call,
 			   uint64_t want, uint64_t bad)
 {
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
 	int ret = -FI_ENOSYS;
 
-	/* several threads nap: they would consume each other's wakeups */
+	/*
+	 * with several waiting threads, short sleeps: a thread that wakes would
+	 * consume the wakeup of the others
+	 */
 	if (atomic_load(&cntr->waiting) <= 1) {
 		duo_lock(&cntr->domain->lock);
 		sleeper->want = want;
@@ -275,11 +279,11 @@ static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_nap *nap,
 		ret = duo_cntr_fall_asleep(cntr, sleeper);
 		duo_unlock(&cntr->domain->lock);
 	}
-	duo_waiter_sleep(&sleeper->waiter, nap, ret);
+	duo_waiter_sleep(&sleeper->waiter, call, ret);
 }
 
 static int duo_cntr_wait_for(struct duo_cntr *cntr, uint64_t want,
-			     struct duo_nap *nap)
+			     struct duo_blocking *call)
 {
 	struct fid_cntr *cntr_fid = &cntr->cntr_fid;
 	uint64_t bad = fi_cntr_readerr(cntr_fid);
@@ -289,10 +293,10 @@ static int duo_cntr_wait_for(struct duo_cntr *cntr, uint64_t want,
 			return 0;
 		if (fi_cntr_readerr(cntr_fid) != bad)
 			return -FI_EAVAIL;
-		if (duo_nap_over(nap))
+		if (duo_blocking_over(call))
 			return -FI_ETIMEDOUT;
-		if (duo_nap_due(nap))
-			duo_cntr_sleep(cntr, nap, want, bad);
+		if (duo_blocking_sleeps(call))
+			duo_cntr_sleep(cntr, call, want, bad);
 	}
 }
 
@@ -300,13 +304,13 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 {
 	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
 	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
-	struct duo_nap nap = duo_nap_begin(timeout);
+	struct duo_blocking call = duo_blocking_begin(timeout);
 	int ret;
 
 	if (atomic_fetch_add(&cntr->waiting, 1))
-		/* wakes the sleeping thread, so that both threads nap */
+		/* wakes the sleeping thread: both threads use short sleeps */
 		duo_waiter_wake(&sleeper->waiter);
-	ret = duo_cntr_wait_for(cntr, threshold, &nap);
+	ret = duo_cntr_wait_for(cntr, threshold, &call);
 	if (ret)	/* this thread needs no wakeup any more */
 		atomic_store(&sleeper->asleep, false);
 	atomic_fetch_sub(&cntr->waiting, 1);

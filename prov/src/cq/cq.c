@@ -135,7 +135,7 @@ ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
 ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			 fi_addr_t *src, const void *cond, int timeout)
 {
-	struct duo_nap nap = duo_nap_begin(timeout);
+	struct duo_blocking call = duo_blocking_begin(timeout);
 	struct duo_cq *cq = duo_cq_of(cq_fid);
 	ssize_t ret;
 
@@ -145,10 +145,10 @@ ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			return ret;
 		if (atomic_exchange(&cq->signaled, false))
 			return -FI_EAGAIN;
-		if (duo_nap_over(&nap))
+		if (duo_blocking_over(&call))
 			return -FI_EAGAIN;
-		if (duo_nap_due(&nap))
-			duo_cq_sleep(cq, &nap);
+		if (duo_blocking_sleeps(&call))
+			duo_cq_sleep(cq, &call);
 	}
 }
 

@@ -67,9 +67,9 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
 int duo_cq_wait_core(struct duo_cq *cq);
 /* Adds a timer if core or local transport have no descriptor. */
 int duo_cq_wait_timer(struct duo_cq *cq);
-struct duo_nap;
+struct duo_blocking;
 /* Sleeps, without the lock, until the CQ may have an entry. */
-void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap);
+void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);

@@ -32,9 +32,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC only blocking reads use it, and
- * they nap if a source cannot signal. So there is a descriptor only if the
- * local transport can signal.
+ * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use it. It
+ * then has a descriptor only if the local transport can signal. Without a
+ * descriptor, blocking reads poll and use short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -191,33 +191,36 @@ static int duo_cq_fall_asleep(struct duo_cq *cq)
 }
 
 static void duo_waiter_poll(const struct duo_waiter *waiter,
-			    const struct duo_nap *nap)
+			    const struct duo_blocking *call)
 {
 	struct pollfd fd = { .fd = waiter->fd, .events = POLLIN };
 	int ms = DUO_SLEEP_MS;
 
-	if (nap->timeout >= 0 && duo_nap_left_ms(nap) < ms)
-		ms = duo_nap_left_ms(nap);
+	if (call->timeout >= 0 && duo_blocking_left_ms(call) < ms)
+		ms = duo_blocking_left_ms(call);
 	poll(&fd, 1, ms);
 }
 
-void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
-		      int ret)
+void duo_waiter_sleep(const struct duo_waiter *waiter,
+		      struct duo_blocking *call, int ret)
 {
 	if (!ret) {
-		nap->tries = 0;
-		duo_waiter_poll(waiter, nap);
-	} else if (ret == -FI_EAGAIN && !nap->tries++) {
-		/* nap after a second -FI_EAGAIN in a row: near is busy */
+		call->tries = 0;
+		duo_waiter_poll(waiter, call);
+	} else if (ret == -FI_EAGAIN && !call->tries++) {
+		/*
+		 * the caller tries once more; after a second -FI_EAGAIN in a
+		 * row near is busy, and the thread sleeps
+		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {
 		sched_yield();
 	} else {
-		duo_nap();
+		duo_short_sleep();
 	}
 }
 
-void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap)
+void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 {
 	int ret = -FI_ENOSYS;
 
@@ -228,7 +231,7 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_nap *nap)
 	} else {
 		ret = duo_cq_fall_asleep(cq);
 	}
-	duo_waiter_sleep(&cq->waiter, nap, ret);
+	duo_waiter_sleep(&cq->waiter, call, ret);
 }
 
 static int duo_cq_trywait(struct duo_cq *cq)

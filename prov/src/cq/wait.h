@@ -20,48 +20,51 @@ struct duo_ep;
 #define DUO_SLEEP_MS 1000
 
 /*
- * A blocking call polls for DUO_SPIN_NS, then sleeps. If a source cannot
- * signal, it naps instead: it sleeps for DUO_NAP_NS between two polls.
+ * A blocking call polls for DUO_SPIN_NS. Then it sleeps until a source of
+ * events wakes it. If a source cannot wake a thread, the call repeats a short
+ * sleep and a poll.
  */
 #define DUO_SPIN_NS 50000	/* ns */
-#define DUO_NAP_NS 50000	/* ns */
+#define DUO_SHORT_SLEEP_NS 50000	/* ns */
 
-struct duo_nap {
+/* State of a blocking call. */
+struct duo_blocking {
 	uint64_t start, waited;	/* start of the blocking call, and time since
 				 * its start; ns */
 	int timeout;		/* ms; negative: no timeout */
 	int tries; /* failed attempts to sleep (-FI_EAGAIN) in a row */
 };
 
-static inline struct duo_nap duo_nap_begin(int timeout)
+static inline struct duo_blocking duo_blocking_begin(int timeout)
 {
-	return (struct duo_nap) { duo_now_ns(), 0, timeout, 0 };
+	return (struct duo_blocking) { duo_now_ns(), 0, timeout, 0 };
 }
 
-static inline bool duo_nap_over(struct duo_nap *nap)
+/* True if the timeout is over. Stores the time since the start. */
+static inline bool duo_blocking_over(struct duo_blocking *call)
 {
-	nap->waited = duo_now_ns() - nap->start;
-	return nap->timeout >= 0 &&
-	       nap->waited >= (uint64_t) nap->timeout * 1000000;
+	call->waited = duo_now_ns() - call->start;
+	return call->timeout >= 0 &&
+	       call->waited >= (uint64_t) call->timeout * 1000000;
 }
 
-/* True if the blocking call had polled for DUO_SPIN_NS at duo_nap_over(). */
-static inline bool duo_nap_due(const struct duo_nap *nap)
+/* True if the call had polled for DUO_SPIN_NS at duo_blocking_over(). */
+static inline bool duo_blocking_sleeps(const struct duo_blocking *call)
 {
-	return nap->waited >= DUO_SPIN_NS;
+	return call->waited >= DUO_SPIN_NS;
 }
 
 /* Returns the time left, ms, rounded up so that its last part is slept, too. */
-static inline int duo_nap_left_ms(const struct duo_nap *nap)
+static inline int duo_blocking_left_ms(const struct duo_blocking *call)
 {
-	return nap->timeout - (int) (nap->waited / 1000000);
+	return call->timeout - (int) (call->waited / 1000000);
 }
 
-static inline void duo_nap(void)
+static inline void duo_short_sleep(void)
 {
-	const struct timespec nap = { .tv_nsec = DUO_NAP_NS };
+	const struct timespec time = { .tv_nsec = DUO_SHORT_SLEEP_NS };
 
-	nanosleep(&nap, NULL);
+	nanosleep(&time, NULL);
 }
 
 /* True if the local transport can wake a thread, or there is none. */
@@ -82,9 +85,9 @@ void duo_cq_force_poll(struct duo_cq *cq);
  * - 0: sleeps until the waiter is signaled, at most for the time left and
  *   DUO_SLEEP_MS;
  * - the first -FI_EAGAIN in a row: returns at once;
- * - otherwise: naps, or yields the CPU with FI_WAIT_YIELD.
+ * - otherwise: a short sleep; with FI_WAIT_YIELD, yields the CPU instead.
  */
-void duo_waiter_sleep(const struct duo_waiter *waiter, struct duo_nap *nap,
-		      int ret);
+void duo_waiter_sleep(const struct duo_waiter *waiter,
+		      struct duo_blocking *call, int ret);
 
 #endif /* DUO_CQ_WAIT_H */

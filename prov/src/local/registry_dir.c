@@ -20,7 +20,7 @@
 #define DUO_LOCK_WAIT_MS 3000	/* longest wait while the directory does not
 				 * change */
 #define DUO_LOCK_LAST_MS 60000	/* longest wait in all */
-#define DUO_LOCK_NAP_NS 500000
+#define DUO_LOCK_RETRY_NS 500000 /* time between two attempts to lock, ns */
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_COUNT_NAME (1 + DUO_HASH_DIGITS + 1)
 
@@ -39,7 +39,7 @@ static uint64_t duo_dir_changed(int fd)
 
 int duo_dir_lock(int fd, int operation)
 {
-	const struct timespec nap = { .tv_nsec = DUO_LOCK_NAP_NS };
+	const struct timespec interval = { .tv_nsec = DUO_LOCK_RETRY_NS };
 	uint64_t last = duo_now_ms() + DUO_LOCK_LAST_MS;
 	uint64_t changed, seen = UINT64_MAX, end = 0;
 
@@ -52,7 +52,7 @@ int duo_dir_lock(int fd, int operation)
 		if (duo_now_ms() > (end < last ? end : last))
 			return -FI_ETIMEDOUT;
 		seen = changed;
-		nanosleep(&nap, NULL);
+		nanosleep(&interval, NULL);
 	}
 	return 0;
 }

@@ -16,12 +16,12 @@
 
 #include "wait_fixture.h"
 
-static atomic_int naps, naps_at_sleep, sleeps, yields;
+static atomic_int short_sleeps, short_at_sleep, sleeps, yields;
 
 /* Replaces nanosleep() of the C library; counts the calls. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
-	naps++;
+	short_sleeps++;
 	return (int) syscall(SYS_nanosleep, time, left);
 }
 
@@ -36,7 +36,7 @@ int poll(struct pollfd *fds, nfds_t count, int ms)
 	const struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
 
 	sleeps++;
-	naps_at_sleep = atomic_load(&naps);
+	short_at_sleep = atomic_load(&short_sleeps);
 	return (int) syscall(SYS_ppoll, fds, count, &time, NULL, 0);
 }
 
@@ -234,7 +234,7 @@ static void wait_in_silence(void)
 	int i;
 
 	/* libraries call nanosleep, too */
-	naps = naps_at_sleep = sleeps = yields = 0;
+	short_sleeps = short_at_sleep = sleeps = yields = 0;
 	for (i = 0; i < 1000 && !sleeps && !yields; i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
 }
@@ -243,7 +243,7 @@ UNIT_TEST(wait_sleeps_without_timer)
 {
 	wait_in_silence();
 	ck_assert_int_gt(sleeps, 0);
-	ck_assert_int_eq(naps, naps_at_sleep);
+	ck_assert_int_eq(short_sleeps, short_at_sleep);
 	/* After the wait, unlocking the domain checks for no waiting thread. */
 	fi_cntr_read(fx.cntr);
 	ck_assert_ptr_null(duo_domain_of(fx.domain)->lock.unlock_hook);
@@ -260,7 +260,7 @@ UNIT_TEST(wait_yields_if_configured)
 	wait_open(&attr);
 	wait_in_silence();
 	ck_assert_int_gt(yields, 0);
-	ck_assert_int_eq(naps + sleeps, 0);
+	ck_assert_int_eq(short_sleeps + sleeps, 0);
 	wait_close();
 }
 
@@ -323,7 +323,7 @@ UNIT_TEST(blocking_wait_and_descriptor_both_wake)
 		uint64_t now = fi_cntr_read(fx.cntr);
 
 		fall_asleep();
-		naps = sleeps = 0;
+		short_sleeps = sleeps = 0;
 		ck_assert_int_eq(pthread_create(&thread, NULL, wait_for,
 						(void *) (uintptr_t) (now + 2)),
 				 0);
