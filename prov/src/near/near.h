@@ -410,15 +410,15 @@ struct near_device {
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 	/*
-	 * Returns an id of the queue in which the device makes the copies of
-	 * this memory, in order; NULL: peers' memory cannot be mapped. If this
-	 * function is NULL, neither can any memory.
+	 * Returns an id of the device's queue that makes the copies of this
+	 * memory in order. NULL: this device cannot map peers' memory. The
+	 * function pointer itself may be NULL; then no device can.
 	 */
 	const void *(*queue)(void *device);
 	/*
-	 * Maps a peer's allocation for copies from and to this device memory.
-	 * Returns 0 or -errno. near calls it in near_rma() only, and returns
-	 * the mapping by near_table_unmapped().
+	 * Maps a peer's allocation, for copies between it and this device
+	 * memory. Returns 0 or -errno. Only near_rma() calls map(). The
+	 * embedder gets the mapping back by near_table_unmapped().
 	 */
 	int (*map)(void *device, const struct near_export *export,
 		   struct near_map *map);

@@ -86,7 +86,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->ask)
 		return ret;
 	ret = near_ask(port, peer);
-	/* no socket: if /proc only hides the peer, it cannot be connected */
+	/* without a socket, a peer that /proc hides cannot be connected */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -304,7 +304,10 @@ static bool near_unmet_closed(struct near_peer *peer)
 	return closed;
 }
 
-/* True if a peer has failed that neither a pidfd nor mapped memory reports. */
+/*
+ * True if the peer has failed, but neither its pidfd nor mapped memory shows
+ * that.
+ */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_unmet_closed(peer))
@@ -312,7 +315,7 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
-	/* retry: no descriptor was free, or no reply had come */
+	/* retry: no descriptor was free, or the peer had not replied */
 	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }

@@ -47,9 +47,10 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 }
 
 /*
- * Adds to set->processes the members of pid[], sorted, that may run only on the
- * set's CPUs. joined: NULL, or CPUs to which all CPUs of processes that overlap
- * with them are added.
+ * Counts processes: increments set->processes for each member of pid[] that may
+ * run only on the set's CPUs. pid[] must be sorted. joined: NULL; or a set of
+ * CPUs, to which this function adds all CPUs of each process that may run on
+ * one of them.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,

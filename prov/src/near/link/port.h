@@ -154,7 +154,10 @@ struct near_port {
 	const struct near_peer *run;
 	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
-	/* if equal to poll_value, no work; points to it if there is none */
+	/*
+	 * word in a peer's memory; if it differs from poll_value, there is
+	 * work. Points to poll_value while no peer's word is needed
+	 */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
 	struct near_link sending;
@@ -282,9 +285,9 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes its sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected) or drops a reference to a peer that has sent a request, and
- * so will attach to a ring; or that has attached to a ring, but has not replied
- * to a request.
+ * Takes a reference to a peer (expected), or drops it. The peer has sent a
+ * request and will attach to a ring, or it has attached to a ring and has not
+ * replied to a request yet.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -303,8 +306,8 @@ void near_fd_drop_all(struct near_peer *peer);
 /* True if near_segment.closed is set; false also if it cannot be read. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens a file of the peer: that of peer->fd[which], or, if this is -1, by
- * /proc that of descriptor number theirs. Returns a descriptor or -errno.
+ * Opens a file of the peer: peer->fd[which] again, or, if that is -1, the
+ * peer's descriptor number `theirs` by /proc. Returns a descriptor or -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);

@@ -35,7 +35,10 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/* Records the receiver's reply. If it is no, multiplies the backoff by 4. */
+/*
+ * Records the receiver's reply. If the size is unchanged although the sender
+ * has requested a larger ring, multiplies the backoff by 4.
+ */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;

@@ -47,9 +47,12 @@ struct near_tx {
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
 	uint8_t gated;			/* closed gates: NEAR_GATE_* */
-	/* tail after the last slot that was no message, as an ACK */
+	/*
+	 * value of tail after the last slot that was not a message (e.g. an
+	 * ACK)
+	 */
 	uint64_t quiet;
-	/* tail after the last message; valid only while quiet equals tail */
+	/* value of tail after the last message; valid if quiet equals tail */
 	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;
@@ -79,10 +82,11 @@ struct near_rx {
 };
 
 /*
- * Returns the longest message that the data ring always accepts once all before
- * is consumed: 3/8 of its size. A message does not wrap around the ring's end,
- * so it may need twice its length, and a quarter of the ring may be consumed,
- * but not yet published.
+ * Returns the longest length of a message that always finds space in the data
+ * ring when all earlier data is consumed: 3/8 of the ring. A message does not
+ * wrap around the ring's end, so it may need twice its length. The heads are
+ * published each quarter of the ring, so up to a quarter may be consumed but
+ * appear full.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {

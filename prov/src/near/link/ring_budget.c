@@ -5,9 +5,9 @@
 
 #include "near/link/port.h"
 
-/* least number of senders that a port expects */
+/* minimum of the number of senders that a port expects */
 #define NEAR_BUDGET_FEW 8
-/* a page stays free for each of this many senders */
+/* number of senders for each of which the budget keeps a page */
 #define NEAR_BUDGET_MANY 63
 #define NEAR_BUDGET_NEXT 4	/* least number of new senders expected */
 #define NEAR_BUDGET_IDLE 5	/* checks without a message until idle */
@@ -63,8 +63,9 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * A port learns of a new sender only after the sender has allocated its ring.
- * So all senders that are expected must find memory at the advertised size.
+ * The port learns of a new sender after the sender has allocated its ring.
+ * Several senders may read the advertised size before the port can change it.
+ * So this size must leave memory for all senders that are expected next.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -127,9 +128,9 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class for which memory is left, from the even share
- * down to `least`; or `least`, if it is larger. The ring's present class if
- * there is no memory.
+ * Returns the largest size class, at least class "least", for which memory is
+ * left. The class is not above the even share, except for "least" itself. If
+ * there is no memory for any of these, returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)

@@ -60,9 +60,11 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Stores the peer that has taken a claim, by the address in it, copied before
- * the check. -EAGAIN: its descriptors were requested, and it is kept until the
- * reply; -EINVAL or -EHOSTUNREACH: the claim must be rejected.
+ * Finds or creates the peer that has taken a claim, by the address in the
+ * claim, and stores it in *peer_out. Checks a copy of the address, because the
+ * sender may change the claim. Returns 0; -EAGAIN: the peer's descriptors were
+ * requested, and the peer is kept until the reply; -EINVAL or -EHOSTUNREACH:
+ * the claim must be rejected.
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -84,7 +86,10 @@ static int near_rx_ring_peer(struct near_port *port,
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/* it has exited since it opened the claim: deliver messages */
+		/*
+		 * the peer has exited since it opened the claim: deliver its
+		 * messages
+		 */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}

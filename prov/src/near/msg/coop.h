@@ -93,8 +93,9 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 }
 
 /*
- * Stores the number of steps written. failed: the last step taken was not
- * written. Message passing: pairs with near_coop_over().
+ * Stores the number of steps that the sender has written. failed: the sender
+ * has taken a further step, but could not write it. Message passing: this
+ * release pairs with the acquire in near_coop_over().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)
@@ -104,9 +105,10 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender has ended all its steps. sender_steps: result of
- * near_coop_end(). Stores in *steps the number written: the receiver reads the
- * remaining ones. Message passing: pairs with near_coop_wrote().
+ * True if the sender works on no step any more. sender_steps: number of steps
+ * that it has taken, from near_coop_end(). Stores the number of steps written
+ * in *steps; the receiver must read the others. Message passing: this acquire
+ * pairs with the release in near_coop_wrote().
  */
 static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
 				  uint32_t sender_steps, uint32_t *steps)
