@@ -30,7 +30,11 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 	LIST_REMOVE(ep, av_link);
 }
 
-/* Returns addr or a new array *own, to be freed; NULL: no memory. */
+/*
+ * Returns the array for the fi_addr of an insert: addr, or a new array if addr
+ * is NULL. Stores a new array in *own; the caller must free it. NULL: no
+ * memory.
+ */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
 {
@@ -46,8 +50,9 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 }
 
 /*
- * Completes an insert into the lead, which has returned "ret". Returns the
- * number of addresses inserted, or an error.
+ * Continues an insert after the core's fi_av_insert() into the lead has
+ * returned "ret": inserts the addresses into the core's other AVs and into the
+ * maps of local sides. Returns the number of inserted addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)

@@ -43,7 +43,7 @@ int duo_core_av_close(struct duo_core_av *core);
 int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
 /* Inserts all addresses into ep's AV of the core, when ep is enabled. */
 int duo_core_av_fill(struct duo_ep *ep);
-/* After the close of the core's endpoint. */
+/* Unbinds ep's AV, after the core's endpoint was closed. */
 void duo_core_av_unbind(struct duo_ep *ep);
 /*
  * Inserts addresses, which the lead has accepted, into the core's other AVs.

@@ -106,8 +106,9 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 }
 
 /*
- * Removes addr from the AV. The offset stays in the route word, because a
- * posted receive may name addr, and must not come to name another address.
+ * Removes addr from the AV. Keeps the offset in the route word: a posted
+ * receive may name addr, and without the offset the receive would name another
+ * address.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -151,7 +152,10 @@ static int duo_core_av_copy(struct duo_core_av *core,
 	return 0;
 }
 
-/* Returns ofi_duo's fi_addr: core_addr if free, else the lowest free one. */
+/*
+ * Chooses ofi_duo's fi_addr for an address: core_addr if no address has it,
+ * else the lowest free one.
+ */
 static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 				    fi_addr_t core_addr)
 {
@@ -165,9 +169,10 @@ static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 }
 
 /*
- * Stores the bytes that the lead returns for core_addr, else those of the
- * insert: ofi_rxd, for example, returns none before the first message. Without
- * both, only the lead has the address. Returns 0 or -FI_ENOMEM.
+ * Stores the bytes of an address: those that the lead returns for core_addr. If
+ * it returns none, as ofi_rxd before the first message, stores the bytes of the
+ * insert. If there are neither, only the lead has the address. Returns 0 or
+ * -FI_ENOMEM.
  */
 static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
 			    fi_addr_t core_addr, const void *bytes)

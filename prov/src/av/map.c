@@ -94,7 +94,10 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 	return FI_ADDR_UNSPEC;
 }
 
-/* If addr is the source of a peer's messages, replaces it as source. */
+/*
+ * If addr is the source that the peer's messages report, chooses another
+ * address of the peer as the source.
+ */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
 {
@@ -254,9 +257,10 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Removes the peer index of an address, because its process has failed or
- * cannot be reached. An address of the core may belong to another process
- * later, so it becomes undecided. A name of the local transport never does, so
- * its path becomes the core's.
+ * cannot be reached. If the address is one of the core, another process may get
+ * it later, so its path becomes undecided. If the address is a name of the
+ * local transport, no other process ever gets it, so its path becomes the
+ * core's.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -378,9 +382,8 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * True if the address still belongs to the process that it is mapped to.
- * Another process gets it only after that one has ended, and then lives() is
- * false.
+ * True if the address still belongs to the process that it is mapped to. While
+ * this process exists, the core assigns the address to no other process.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {

@@ -37,13 +37,13 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 /* lock.c: waits until the lock is free, and takes it. */
 void duo_lock_wait(struct duo_lock *lock);
 /*
- * Both return ret, to be tail calls. duo_lock_wake() wakes a thread after
- * duo_lock_release(); duo_unlock_last() does as duo_unlock().
+ * Both return ret, so that they can be tail calls. duo_lock_wake() wakes a
+ * thread after duo_lock_release(). duo_unlock_last() unlocks like duo_unlock().
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
-/* Takes a free lock. Acquire; its partner is in duo_lock_release(). */
+/* Takes a free lock. Acquire order; pairs with duo_lock_release(). */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -55,8 +55,8 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 }
 
 /*
- * Releases the lock. True: the caller must call duo_lock_wake(). Release; its
- * partners are the acquires in duo_lock_try() and duo_lock_wait().
+ * Releases the lock. True: the caller must call duo_lock_wake(). Memory order:
+ * release; pairs with the acquires in duo_lock_try() and duo_lock_wait().
  */
 DUO_INLINE bool duo_lock_release(struct duo_lock *lock)
 {

@@ -99,7 +99,10 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 	return ret;
 }
 
-/* See duo_proc_check(), without /proc. An error if the kernel has no pidfds. */
+/*
+ * duo_proc_check() by signal and pidfd, without /proc. Returns an error if the
+ * kernel has no pidfds.
+ */
 static int duo_proc_hidden(pid_t pid)
 {
 	bool ended = kill(pid, 0) && errno == ESRCH;

@@ -4,8 +4,8 @@
 /*
  * base/ serves all layers and depends on none of them: differences of
  * libfabric's versions (compat.h), parameters, log, lock, clock, and here
- * compiler attributes, and memory in whole cache lines. Cost on the data path: the lock, if it is on, and few
- * reads of the clock.
+ * compiler attributes, and memory in whole cache lines. Cost on the data path:
+ * the lock, if it is on, and few reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -29,9 +29,9 @@
 #define DUO_LINE 64	/* bytes of a cache line */
 
 /*
- * Allocates bytes of zeros, from the start of a cache line on: members that are
- * used together then share as few lines as the struct was laid out for. NULL:
- * no memory. To be freed by free().
+ * Allocates zeroed memory that begins at a cache line, so that the members of a
+ * struct lie in the cache lines of its layout. free() frees the memory. NULL:
+ * no memory.
  */
 static inline void *duo_alloc(size_t bytes)
 {

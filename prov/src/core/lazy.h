@@ -27,8 +27,9 @@ void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
- * Another process may have addr: defers posted receives for it that until now
- * only local messages could match.
+ * Must be called if addr may belong to another process now. Posted receives
+ * that name addr were kept from the core, because only local messages could
+ * match. Makes them deferred, because the core may now match them.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);

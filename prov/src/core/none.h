@@ -3,10 +3,10 @@
 
 /*
  * A core that carries no data, for the provider near. Its objects open, bind
- * and close as those of any core. Its AV assigns numbers to near's addresses,
- * its domain chooses keys, and the first fi_setname(3) names an endpoint. Its
- * CQs are empty, and its endpoints have no data calls (see carries_nothing in
- * obj/traits.h). Calls that no upper layer makes are NULL.
+ * and close as those of any core. Its AV assigns a fi_addr to each address of
+ * near. Its domain chooses keys. An endpoint gets its name by one call of
+ * fi_setname(3). Its CQs are empty, and its endpoints have no data calls (see
+ * carries_nothing in obj/traits.h). Calls that no upper layer makes are NULL.
  *
  * Cost: on the control path only. Thread safe, but an AV needs the domain's
  * lock.

@@ -185,7 +185,10 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 	}
 }
 
-/* Handles the remaining entries of a batch, after moving them. */
+/*
+ * Handles the remaining entries of a batch. Copies them first, because the
+ * completions overwrite the array.
+ */
 DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *from_src, size_t count)

@@ -21,8 +21,8 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * The traits of a provider. whole: name is a whole stack of providers;
- * otherwise they hold for each stack that contains it.
+ * The traits of a provider. whole: "name" is a whole stack of providers.
+ * Otherwise each stack that contains this provider has the traits.
  */
 static const struct duo_traits_row {
 	const char *name;

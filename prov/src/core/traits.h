@@ -21,7 +21,10 @@ struct duo_traits duo_traits_find(const char *core);
 bool duo_traits_allowed(const char *core);
 /* Adds the bits that ofi_duo needs to hints or an info of the core. */
 void duo_traits_ask(struct fi_info *core);
-/* True if ofi_duo never wraps this fabric; if the core has such a fabric. */
+/*
+ * duo_traits_direct(): true if ofi_duo never wraps this fabric.
+ * duo_traits_has_direct(): true if the core has such a fabric.
+ */
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);
 /*

@@ -106,8 +106,9 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 }
 
 /*
- * Adds "value" to own[err]. "set": adds the difference to the present sum,
- * since other addends cannot be set.
+ * Adds "value" to own[err], ofi_duo's part of the counter's sum. set: makes the
+ * sum equal to "value". The other parts are counts of the core and of
+ * endpoints, which ofi_duo cannot change, so own[err] gets the difference.
  */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)

@@ -24,9 +24,10 @@
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls in a read that finds entries, because a program that sends before each
- * read always finds one. The number of reads per poll doubles up to
- * DUO_RING_READS, and becomes 1 if DUO_RING_SLOW has passed between two polls.
+ * Polls although the read has found entries: a program that sends before each
+ * read finds an entry in each read, and would otherwise never poll. The number
+ * of reads per poll doubles up to DUO_RING_READS, and becomes 1 if
+ * DUO_RING_SLOW has passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {

@@ -114,8 +114,8 @@ static int duo_poll_del(struct fid_poll *poll_fid, struct fid *fid,
 }
 
 /*
- * True if the counter has changed since this function last returned true. Does
- * not without "wanted".
+ * True if the counter has changed since this function last returned true. If
+ * "wanted" is false, returns false, and a later call reports the change.
  */
 static bool duo_poll_cntr(struct duo_cntr *cntr, bool wanted)
 {

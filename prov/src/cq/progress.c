@@ -80,8 +80,8 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since the last full poll as polls, of the CQ and
- * of the ports. If another CQ has polled a port, duo_near_passed() still leaves
- * out the poll in which the port reads its clock.
+ * of the ports. Another CQ may have polled a port since, so duo_near_passed()
+ * adds fewer polls if the port would otherwise miss its next tick.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {

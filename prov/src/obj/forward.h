@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_open_ops() and fi_control() of any object, by the core's. No lock. */
+/* fi_open_ops() and fi_control() of any object: call the core. No lock. */
 #ifndef DUO_FORWARD_H
 #define DUO_FORWARD_H
 

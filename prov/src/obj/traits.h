@@ -30,9 +30,10 @@ struct duo_core_ops {
 struct duo_traits {
 	const struct duo_core_ops *own;	/* NULL: a provider of libfabric */
 	/*
-	 * The core's addresses are the local transport's names, from
-	 * fi_endpoint() on. So there is no registry, an address never names a
-	 * second process, and each endpoint has a local side.
+	 * The core's addresses are the names of the local transport. An
+	 * endpoint has its name from fi_endpoint() on. So each endpoint has a
+	 * local side, no registry is needed, and an address never passes to
+	 * another process.
 	 */
 	bool peer_names;
 	/*

@@ -19,7 +19,10 @@ struct duo_ep;
 struct duo_rx;
 
 struct duo_up {
-	/* av/: found a peer's fi_addr. Looks up the peer's messages. */
+	/*
+	 * av/: the map has found a peer's fi_addr. Assigns this address to the
+	 * peer's unresolved messages.
+	 */
 	void (*known)(struct duo_ep *ep);
 	/*
 	 * av/: the address belongs to a new process, or to none. So the core

@@ -49,7 +49,10 @@ struct duo_err_list {
 	bool overrun;	/* an entry was lost because there was no memory */
 };
 
-/* The rest of the array that the application has passed to fi_cq_read(3). */
+/*
+ * The unused part of the array that the application has passed to
+ * fi_cq_read(3).
+ */
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */

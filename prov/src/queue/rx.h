@@ -74,7 +74,11 @@ struct duo_rx_buffers {
 };
 
 struct duo_rx {
-	/* first: the core writes to core_ctx, others only without it */
+	/*
+	 * Must be the first member: the core writes to core_ctx while the
+	 * receive is on the core. The other members are valid only while it is
+	 * not.
+	 */
 	union {
 		struct fi_context2 core_ctx;
 		/*

@@ -58,8 +58,9 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * The last sub-receive also reports the release of the buffer. A canceled
- * buffer ends in an error after that completion.
+ * Reports the completion of the sub-receive rx. The completion of the last
+ * sub-receive also reports the release of the buffer, by FI_MULTI_RECV. If the
+ * buffer was canceled, an error entry reports the release instead.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -222,9 +223,10 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message matches the remainder rx: it arrived while the
- * core had the buffer, and comes first. The caller may be a callback of the
- * local transport, so it is not started here.
+ * True if an unexpected message matches the remainder rx. Such a message
+ * arrived while the core had the buffer, and must be received before later
+ * messages. The caller may be a callback of the local transport, which must not
+ * start a receive.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {

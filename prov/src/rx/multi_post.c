@@ -12,9 +12,12 @@
 
 /*
  * Starts to receive an unexpected message into the remainder rx, which must be
- * in no queue. Returns 0: rx is the next remainder; 1: no space is left, the
- * message has taken rx's reference to the buffer, and the caller must release
- * rx; -FI_ENOMEM or -FI_EAGAIN without change.
+ * in no queue. Returns
+ *
+ * - 0: rx is the next remainder;
+ * - 1: no space is left. The caller must release rx, but not its reference to
+ *   the buffer, which the message has now;
+ * - -FI_ENOMEM or -FI_EAGAIN: nothing has changed.
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {

@@ -141,7 +141,10 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
-	/* becomes unresolved, too; while closing, which may fail, each does */
+	/*
+	 * Messages behind an unresolved one become unresolved, too. So do all
+	 * messages during fi_close(), because fi_close() may fail.
+	 */
 	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);

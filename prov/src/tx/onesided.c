@@ -136,7 +136,9 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 		 ret == -FI_EINVAL));
 }
 
-/* For a core that carries nothing: returns an error if near lacks op, or 0. */
+/*
+ * For a core that carries nothing. Returns 0 if near supports op, or an error.
+ */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)
 {

@@ -25,7 +25,9 @@
 
 /* Result of functions below, after which the caller must call the core. */
 #define DUO_TO_CORE 1
-/* near_rma_args.verb for several remote buffers, which near has not. */
+/*
+ * near_rma_args.verb for several remote buffers, which near does not support.
+ */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
