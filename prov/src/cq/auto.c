@@ -21,7 +21,21 @@
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
-static pid_t duo_auto_pid;	/* process that started the last thread */
+
+/*
+ * In a forked child, which has none of the threads. Another thread of its
+ * parent might have held the mutex.
+ */
+static void duo_auto_forked(void)
+{
+	pthread_mutex_init(&duo_auto_lock, NULL);
+	LIST_INIT(&duo_auto_domains);
+}
+
+__attribute__((constructor)) static void duo_auto_loaded(void)
+{
+	pthread_atfork(NULL, NULL, duo_auto_forked);
+}
 
 static void duo_auto_poll(struct duo_domain *domain)
 {
@@ -96,40 +110,35 @@ int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
 	}
 	domain->progress.pid = getpid();
 	pthread_mutex_lock(&duo_auto_lock);
-	duo_auto_pid = getpid();
 	LIST_INSERT_HEAD(&duo_auto_domains, domain, progress.link);
 	pthread_mutex_unlock(&duo_auto_lock);
 	return 0;
 }
 
-/* Removes the domain and ends its thread; a forked child has none. */
+/* Removes the domain and ends its thread. */
 static void duo_auto_join(struct duo_domain *domain)
 {
 	LIST_REMOVE(domain, progress.link);
-	if (domain->progress.pid == getpid()) {
-		atomic_store(&domain->progress.stop, true);
-		pthread_join(domain->progress.thread, NULL);
-	}
+	atomic_store(&domain->progress.stop, true);
+	pthread_join(domain->progress.thread, NULL);
 	domain->progress.pid = 0;
 }
 
 void duo_auto_stop(struct duo_domain *domain)
 {
+	if (domain->progress.pid != getpid())	/* 0, or a parent's */
+		return;
 	pthread_mutex_lock(&duo_auto_lock);
-	if (domain->progress.pid)
-		duo_auto_join(domain);
+	duo_auto_join(domain);
 	pthread_mutex_unlock(&duo_auto_lock);
 }
 
 /*
  * Ends the threads at exit or unload, before the core's state and their code
  * are removed: this module depends on libfabric, so its destructors run first.
- * A forked child has no threads, and may have inherited the mutex as taken.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {
-	if (duo_auto_pid != getpid())
-		return;
 	pthread_mutex_lock(&duo_auto_lock);
 	while (!LIST_EMPTY(&duo_auto_domains))
 		duo_auto_join(LIST_FIRST(&duo_auto_domains));

@@ -13,6 +13,22 @@ static pthread_mutex_t duo_opened_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_fabric) duo_fabrics =
 	LIST_HEAD_INITIALIZER(duo_fabrics);
 
+static void duo_opened_take(void)
+{
+	pthread_mutex_lock(&duo_opened_lock);
+}
+
+static void duo_opened_give(void)
+{
+	pthread_mutex_unlock(&duo_opened_lock);
+}
+
+/* No thread forks while another one changes the lists: the child needs them. */
+__attribute__((constructor)) static void duo_opened_loaded(void)
+{
+	pthread_atfork(duo_opened_take, duo_opened_give, duo_opened_give);
+}
+
 void duo_opened_fabric(struct duo_fabric *fabric)
 {
 	duo_decoy_set(&fabric->decoy);

@@ -9,7 +9,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 
 #include "fake.h"
@@ -397,3 +400,50 @@ UNIT_TEST(manual_progress_starts_no_thread)
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
 	ck_assert(!duo_domain_of(domain)->progress.pid);
 }
+
+#ifndef __SANITIZE_THREAD__	/* TSan forbids threads in a forked child */
+static atomic_bool churned;
+
+static void *churn(void *arg)
+{
+	struct fid_domain *opened;
+
+	(void) arg;
+	while (!atomic_load(&churned)) {
+		ck_assert_int_eq(fi_domain(fabric, info, &opened, NULL), 0);
+		ck_assert_int_eq(fi_close(&opened->fid), 0);
+	}
+	return NULL;
+}
+
+/*
+ * A process forks while another of its threads closes a domain, which takes as
+ * long as the thread of the domain sleeps. The child can open domains, and
+ * close those that it has inherited.
+ */
+UNIT_TEST(forked_child_opens_and_closes)
+{
+	struct fid_domain *opened;
+	pthread_t thread;
+	int i, status;
+	pid_t pid;
+
+	open_auto();
+	atomic_store(&churned, false);
+	ck_assert_int_eq(pthread_create(&thread, NULL, churn, NULL), 0);
+	for (i = 0; i < 20; i++) {
+		pid = fork();
+		ck_assert_int_ge(pid, 0);
+		if (!pid) {
+			alarm(10);
+			_exit(fi_domain(fabric, info, &opened, NULL) ||
+			      fi_close(&opened->fid) ||
+			      fi_close(&domain->fid));
+		}
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_int_eq(status, 0);
+	}
+	atomic_store(&churned, true);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+#endif
