@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Requests for RMA and atomics at the target, with any bytes in the slot: all
+ * accesses are to the region that the request names, as it permits, to the ring
+ * and to the reply, and atomics are aligned. A reply is sent from the region or
+ * from an earlier result, and ends once.
+ *
+ * C: near/rma/serve.c near_rma_request near_serve_small near_small_ask
+ * C: near/rma/serve.c near_rma_serve_slot near_rma_operands_in near_rma_serve
+ * C: near/rma/serve.c near_rma_cannot_be near_rma_where near_rma_do near_rma_owe
+ * C: near/rma/serve.c near_rma_read_now near_rma_read_on near_rma_reply_all
+ * C: near/rma/serve.c near_rma_answer near_rma_over near_small_slot
+ * C: near/rma/state.h near_rma_operands near_rma_access
+ * C: near/rma/delegate.h near_deleg_execute near_deleg_done
+ * C: near/rma/atomic.c near_rma_has_atomic near_atomic_valid near_type_size
+ * CBMC: --unwind 4 -DRINGS_CLASS=0 --object-bits 10
+ * CASES: 2
+ * EDIT near/rma/table.h: s/key \* 0x9e3779b97f4a7c15u/any(uint64_t)/
+ * EDIT near/rma/serve.c: s/near_pool_get\(/reply_get(/g
+ * EDIT near/rma/serve.c: s/near_pool_put\(/reply_put(/g
+ * EDIT near/rma/serve.c: s/near_atomic_apply\(/applied(/g
+ * EDIT near/rma/serve.c: s/port->rma->sink->event\(/reported(/
+ * EDIT near/rma/serve.c: s/near_copy_small\(/region_bytes(/g
+ * EDIT near/rma/serve.c: s/value = hostile_change\(/value = region_add(/
+ * EDIT near/rma/serve.c: s/\tnear_rma_reply_all\(port, at\);/\tanswers_owed(at);/
+ * EDIT near/rma/serve.c: s/offset \+ NEAR_STEP/offset + 2/
+ * MUTANT read-has-no-operands near/rma/state.h: s/\(verb == NEAR_FETCH && op == NEAR_ATOMIC_READ\)\)\n\t\treturn 0/op == NEAR_ATOMIC_READ)\n\t\treturn 0/
+ * MUTANT write-to-read-only near/rma/state.h: s/if \(verb == NEAR_READ \|\| \(verb == NEAR_FETCH && op/if (verb == NEAR_READ || (op/
+ * MUTANT part-unchecked near/rma/serve.c: s/ask->len > ask->total - ask->offset\)/0)/
+ * MUTANT offset-unchecked near/rma/serve.c: s/ \|\| ask->offset > ask->total//
+ * MUTANT atomic-unchecked near/rma/serve.c: s/if \(!near_rma_has_atomic/if (0 \&\& !near_rma_has_atomic/
+ * MUTANT atomic-too-long near/rma/serve.c: s/ask->len > NEAR_RMA_PART \|\| //
+ * MUTANT offset-unaligned near/rma/serve.c: s/ask->len % size \|\|\n\t *ask->offset % size/ask->len % size/
+ * MUTANT address-unaligned near/rma/serve.c: s/ask->verb > NEAR_READ && at %/0 \&\& at %/
+ * MUTANT part-in-region near/rma/serve.c: s/near_region_check\(entry, addr, ask->total,/near_region_check(entry, addr, ask->len,/
+ * MUTANT inline-too-long near/rma/serve.c: s/if \(len > NEAR_RMA_BYTES\)\n\t\treturn NULL;//
+ * MUTANT small-too-long near/rma/serve.c: s/ask->len - 1 >= NEAR_RMA_BYTES \|\| //;s/near_unlikely\(len > NEAR_RMA_BYTES\)/0/
+ * MUTANT small-loaded-twice near/rma/serve.c: s/len = ask.len;/len = hostile(slot->rma.len);/
+ * MUTANT small-unaligned near/rma/serve.c: s/ \|\|\n[\t ]*\(uintptr_t\)ask.memory % sizeof\(value\)//
+ * MUTANT region-gone near/rma/serve.c: s/reply->err = near_rma_where\(port, &ask, reply->addr, &memory\);\n\tif \(reply->err\)/near_rma_where(port, \&ask, reply->addr, \&memory);\n\tif (reply->err)/
+ * MUTANT reply-kept near/rma/serve.c: s/near_list_remove\(&reply->link\);\n//
+ */
+
+#include "rings.h"
+
+#include "near/rma/ops.h"
+
+static struct near_port port;
+static struct near_peer peer;
+static struct near_rx_ring rx_ring;
+static int replies;		/* that are allocated */
+/* One region without any bytes, and one that has this memory. */
+static struct near_region_entry entry[2];
+static void *region;
+
+static void *reply_get(struct near_pool *pool)
+{
+	if (any(bool))
+		return NULL;
+	replies++;
+	return malloc(sizeof(struct near_rma_reply));
+}
+
+static void reply_put(struct near_pool *pool, void *reply)
+{
+	replies--;
+	free(reply);
+}
+
+
+static void applied(unsigned int op, unsigned int type, void *target,
+		    const void *operand, const void *compare, void *result,
+		    size_t count)
+{
+	size_t size = near_type_size(type);
+
+	check(size && (uintptr_t)target % size == 0);
+	check(count && writable(target, count * size));
+	check(op == NEAR_ATOMIC_READ || entry[1].access & NEAR_MAY_WRITE);
+	check(!result || entry[1].access & NEAR_MAY_READ);
+	check(!result || writable(result, count * size));
+	check(op == NEAR_ATOMIC_READ || readable(operand, count * size));
+	check(!near_op_compares(op) || readable(compare, count * size));
+}
+
+/* True for a reply as a request leaves it: a short result, or a read in parts. */
+static bool reply_valid(const struct near_rma_reply *reply)
+{
+	return reply->verb == NEAR_READ && !reply->err ?
+	       reply->offset <= reply->len : reply->len <= NEAR_RMA_PART;
+}
+
+/* In place of near_rma_reply_all(), which has its own case. */
+static void answers_owed(const struct near_rma_peer *at)
+{
+	check(reply_valid(near_container(at->replies.prev,
+					 struct near_rma_reply, link)));
+}
+
+static void reported(void *ctx, const struct near_rma_event *what)
+{
+}
+
+#define in_region(p) __CPROVER_same_object(p, region)
+#define region_bytes(to, from, n) ({					\
+	hostile_bytes(to, from, n);					\
+	check(!in_region(to) || entry[1].access & NEAR_MAY_WRITE);	\
+	check(!in_region(from) || entry[1].access & NEAR_MAY_READ);	\
+})
+#define region_add(p, value, order) ({					\
+	check((uintptr_t)(p) % sizeof(*(p)) == 0);			\
+	check(entry[1].access & NEAR_MAY_READ &&			\
+	      entry[1].access & NEAR_MAY_WRITE);			\
+	hostile_change(p, value, order);				\
+})
+#undef memcpy
+#define memcpy region_bytes
+#include "near/rma/serve.c"
+#undef memcpy
+#include "near/rma/atomic.c"
+
+/* Other layers, and functions of link/ */
+
+void near_rx_ring_broken(struct near_port *of, struct near_rx_ring *broken,
+			 const char *what, uint64_t value)
+{
+}
+
+void near_doorbell_ring(struct near_peer *to)
+{
+}
+
+void near_port_wake(struct near_port *of)
+{
+}
+
+int near_full(struct near_port *of, struct near_peer *to)
+{
+	return -EAGAIN;
+}
+
+struct near_slot *near_control_slot_other(struct near_port *of,
+					  struct near_peer *to)
+{
+	return near_tx_slot_past(&to->tx);
+}
+
+const struct near_region_entry *
+near_table_find_on(const struct near_table *table, uint64_t key)
+{
+	return any(bool) ? NULL : &table->own[1];
+}
+
+struct near_rma_peer *near_rma_peer_new(struct near_peer *of)
+{
+	return NULL;
+}
+
+/* delegate.c: see delegate.c */
+bool near_deleg_counts(struct near_rx_ring *of, uint64_t word,
+		       const struct near_rma_reply *reply)
+{
+	return any(bool);
+}
+
+/* stage_serve.c: see stage.c */
+int near_stage_request(struct near_port *of, struct near_rx_ring *from,
+		       const struct near_slot *slot)
+{
+	return any(bool) ? 0 : -EAGAIN;
+}
+
+bool near_stage_reply(struct near_port *of, struct near_rma_peer *at,
+		      struct near_rma_reply *reply)
+{
+	return any(bool);
+}
+
+static struct near_rma rma;
+static struct near_rma_peer at;
+static struct near_table table;
+
+static void regions(void)
+{
+	size_t len = any(size_t);
+
+	assume(len < 1u << 20);
+	entry[0] = any(struct near_region_entry);
+	entry[1] = any(struct near_region_entry);
+	entry[0].len = 0;
+	entry[1].len = len;
+	region = malloc(len);
+	entry[1].memory = (uintptr_t)region;
+	table.own = entry;
+	table.bits = 1;
+	rma.table = &table;
+	rma.events = any(uint32_t);
+	port.rma = &rma;
+}
+
+static void request(void)
+{
+	struct near_slot *slot = malloc(sizeof(*slot));
+	uint64_t word = any(uint64_t);
+
+	rx_any(&rx_ring.rx);
+	rx_ring.rejected = any(bool);
+	if (any(bool))
+		peer.rma = NULL;
+	if (near_rma_request(&port, &rx_ring, slot, word))
+		check(rx_ring.rx.dnext - rx_ring.rx.dbase <= rx_ring.rx.dsize);
+	check(rx_valid(&rx_ring.rx));
+}
+
+static void answers(void)
+{
+	struct near_rma_reply *reply = malloc(sizeof(*reply));
+
+	*reply = any(struct near_rma_reply);
+	assume(reply_valid(reply));
+	replies = 1;
+	near_list_append(&at.replies, &reply->link);
+	at.owe++;
+	near_rma_reply_all(&port, &at);
+	check(replies == !near_list_empty(&at.replies));
+}
+
+int main(void)
+{
+	rx_ring.peer = &peer;
+	near_list_init(&at.replies);
+	near_list_init(&at.queue);
+	near_list_init(&port.onesided_work);
+	near_tx_none(&peer.tx);
+	at.peer = &peer;
+	at.owe = any(uint32_t);
+	assume(at.owe <= NEAR_RMA_OWE);
+	at.rejected = any(uint64_t);
+	peer.rma = &at;
+	peer.draining = any(bool);
+	ring_made();
+	regions();
+	switch (CASE) {
+	case 0:
+		/* otherwise this port has no ring to the peer */
+		if (any(bool))
+			tx_any(&peer.tx);
+		request();
+		break;
+	default:
+		tx_any(&peer.tx);
+		answers();
+	}
+	check(tx_valid(&peer.tx));
+	return 0;
+}
