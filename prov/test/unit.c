@@ -119,7 +119,7 @@ void unit_dir_changed(int dir, int seconds_ago)
 
 size_t unit_sweep(const char *dir)
 {
-	int lock = duo_registry_lock(dir, DUO_REGISTRY_ALONE);
+	int lock = duo_registry_lock(dir, DUO_REGISTRY_EXCLUSIVE);
 	size_t live;
 
 	ck_assert_int_ge(lock, 0);

@@ -5,10 +5,10 @@
  * An endpoint's local side: fi_enable() opens it, then publishes it in the
  * registry. If a step fails, the core carries all messages.
  *
- * Several processes may start at the same time. If space is lacking, or the
- * record's name is in use, a process starts again: it holds the directory's
- * lock alone, and sweeps first. If duo_transport.alone is set, each start is
- * made that way.
+ * Several processes may start at the same time: they share the directory's
+ * lock. If space is lacking, or the record's name is in use, a process repeats
+ * the start with an exclusive lock, after a sweep. If
+ * duo_transport.exclusive_start is set, each start is made that way.
  */
 
 #include <errno.h>
@@ -150,16 +150,16 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side while it holds the directory's lock together with other
- * processes. Takes that lock before the domain's; opens without it if a stopped
- * process holds it. Returns 0 or an error.
+ * Opens the local side with a shared lock of the directory, which it takes
+ * before the domain's lock. If a stopped process holds the directory's lock,
+ * opens the local side without it. Returns 0 or an error.
  */
-static int duo_local_open_together(struct duo_ep *ep)
+static int duo_local_open_shared(struct duo_ep *ep)
 {
 	int ret, lock;
 
 	lock = duo_registry_lock(duo_params.registry_dir,
-				 DUO_REGISTRY_TOGETHER);
+				 DUO_REGISTRY_SHARED);
 	if (lock < 0 && lock != -FI_ETIMEDOUT)
 		return lock;
 	ret = duo_local_open_av(ep);
@@ -168,12 +168,15 @@ static int duo_local_open_together(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens the local side with the directory's lock held alone, after a sweep. */
-static int duo_local_open_alone(struct duo_ep *ep, size_t *live)
+/*
+ * Opens the local side with an exclusive lock of the directory, after a sweep.
+ */
+static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 {
 	int ret, lock;
 
-	lock = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_ALONE);
+	lock = duo_registry_lock(duo_params.registry_dir,
+				 DUO_REGISTRY_EXCLUSIVE);
 	if (lock < 0)
 		return lock;
 	*live = duo_registry_sweep(lock, duo_transports);
@@ -223,7 +226,7 @@ int duo_ep_open_local(struct duo_ep *ep)
 {
 	size_t live = 0;
 	int ret, again;
-	bool alone;
+	bool exclusive;
 
 	if (ep->core.peer_names)
 		return duo_local_open_av(ep);
@@ -231,11 +234,11 @@ int duo_ep_open_local(struct duo_ep *ep)
 	    !duo_local_permitted(ep) || !duo_local_ordered(ep))
 		return 0;
 	duo_registry_tidy(duo_params.registry_dir, duo_transports);
-	alone = ep->domain->peer->alone;
-	ret = alone ? duo_local_open_alone(ep, &live) :
-		      duo_local_open_together(ep);
-	if (!alone && (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE)) {
-		again = duo_local_open_alone(ep, &live);
+	exclusive = ep->domain->peer->exclusive_start;
+	ret = exclusive ? duo_local_open_exclusive(ep, &live) :
+			  duo_local_open_shared(ep);
+	if (!exclusive && (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE)) {
+		again = duo_local_open_exclusive(ep, &live);
 		if (again != -FI_ETIMEDOUT)
 			ret = again;
 	}

@@ -52,13 +52,13 @@ struct duo_publication {
 };
 
 /*
- * Ways to hold the directory's lock. Processes hold it together while they
- * start endpoints. A process holds it alone for a sweep, or to repeat a start
- * for which space was lacking.
+ * Modes of the directory's lock, as of flock(2). Processes that start endpoints
+ * share the lock. A process takes it exclusively for a sweep, or to repeat a
+ * start for which space was lacking.
  */
-enum duo_registry_hold {
-	DUO_REGISTRY_TOGETHER,
-	DUO_REGISTRY_ALONE,
+enum duo_registry_lock_mode {
+	DUO_REGISTRY_SHARED,
+	DUO_REGISTRY_EXCLUSIVE,
 };
 
 /*
@@ -74,12 +74,13 @@ int duo_registry_open(const char *base, char *dir);
  * was locked for 3 s in which no endpoint started, probably by a stopped
  * process.
  */
-int duo_registry_lock(const char *base, enum duo_registry_hold hold);
+int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
 /*
  * duo_registry_count_ep() counts a new endpoint with this compatibility id. It
  * needs no lock: it appends one byte to a file. Returns the count or -errno.
- * duo_registry_reset_count() resets the count, with the lock held alone.
+ * duo_registry_reset_count() resets the count. Its caller must hold an
+ * exclusive lock.
  */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 void duo_registry_reset_count(int dir, uint64_t compat_id);
@@ -95,7 +96,7 @@ uint64_t duo_registry_state(int dir);
 /*
  * registry_sweep.c: removes records of failed processes, and by the transport
  * peers[kind] all else that they have left. Returns the number of endpoints
- * alive. The caller must hold the lock alone.
+ * alive. The caller must hold an exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /* Sweeps, at most once a second. Does nothing while other processes start. */

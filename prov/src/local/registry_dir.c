@@ -64,9 +64,9 @@ bool duo_dir_removed(int fd)
 	return !fstat(fd, &st) && st.st_nlink == 0;
 }
 
-int duo_registry_lock(const char *base, enum duo_registry_hold hold)
+int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode)
 {
-	int operation = hold == DUO_REGISTRY_ALONE ? LOCK_EX : LOCK_SH;
+	int operation = mode == DUO_REGISTRY_EXCLUSIVE ? LOCK_EX : LOCK_SH;
 	int ret, fd;
 
 	do {

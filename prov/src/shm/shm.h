@@ -58,8 +58,8 @@ int duo_shm_check_space(void);
 /*
  * Allocates all pages of the region of an enabled endpoint. After -FI_ENOSPC
  * the caller must only close the endpoint. No other endpoint of this user takes
- * space since duo_shm_check_space() (duo_transport.alone). Another user may,
- * and SIGBUS then ends the process.
+ * space since duo_shm_check_space(), because of duo_transport.exclusive_start.
+ * Another user may, and SIGBUS then ends the process.
  */
 int duo_shm_allocate(const char *name);
 /* Fills in shm's part of the record, with a new random name. */

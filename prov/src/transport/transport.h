@@ -58,7 +58,7 @@ struct duo_transport {
 	 * A user's endpoints must start one after another, because each tests
 	 * for free space before it takes the space.
 	 */
-	bool alone;
+	bool exclusive_start;
 	/* Carries messages in device memory, see device/device.h. */
 	bool device;
 	/*

@@ -155,7 +155,8 @@ UNIT_LOOP(locked_registry_uses_core_without_near, 0, 2)
 	int lock;
 
 	fixture_open(&attr);
-	lock = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_ALONE);
+	lock = duo_registry_lock(duo_params.registry_dir,
+				 DUO_REGISTRY_EXCLUSIVE);
 	ck_assert_int_ge(lock, 0);
 	ck_assert_int_eq(fixture_try(&attr), 0);
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], !_i);
@@ -192,7 +193,7 @@ UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 
 	fixture_open(&plain);
 	peer_publish(1);
-	dir = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_TOGETHER);
+	dir = duo_registry_lock(duo_params.registry_dir, DUO_REGISTRY_SHARED);
 	ck_assert_int_ge(dir, 0);
 	for (i = 1; i <= count; i++)
 		ck_assert_int_eq(count_endpoint(dir), i);

@@ -189,7 +189,7 @@ UNIT_TEST(enable_waits_without_the_lock)
 
 	open_anew();
 	registry = duo_registry_lock(duo_params.registry_dir,
-				     DUO_REGISTRY_ALONE);
+				     DUO_REGISTRY_EXCLUSIVE);
 	ck_assert_int_ge(registry, 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, enable, fx.ep), 0);
 	lock = &duo_domain_of(fx.domain)->lock;

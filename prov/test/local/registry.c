@@ -225,7 +225,7 @@ UNIT_TEST(only_the_user_may_read)
  */
 UNIT_TEST(state_changes)
 {
-	int registry = duo_registry_lock(dir, DUO_REGISTRY_TOGETHER);
+	int registry = duo_registry_lock(dir, DUO_REGISTRY_SHARED);
 	uint64_t empty, full;
 
 	unit_dir_changed(registry, -100);
@@ -250,7 +250,7 @@ UNIT_TEST(no_directory)
 	const char *none = "/nonexistent/ofi_duo";
 
 	ck_assert_int_eq(duo_registry_open(none, NULL), -FI_ENOENT);
-	ck_assert_int_eq(duo_registry_lock(none, DUO_REGISTRY_ALONE),
+	ck_assert_int_eq(duo_registry_lock(none, DUO_REGISTRY_EXCLUSIVE),
 			 -FI_ENOENT);
 	duo_registry_tidy(none, duo_transports);
 	ck_assert_uint_eq(duo_registry_sweep(-1, duo_transports), 0);

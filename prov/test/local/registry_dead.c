@@ -198,7 +198,7 @@ UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 
 	ck_assert_int_eq(unit_reserve(dir, "own", 3, &own), 0);
 	ck_assert_int_eq(duo_registry_ready(&own), 0);
-	lock = duo_registry_lock(dir, DUO_REGISTRY_ALONE);
+	lock = duo_registry_lock(dir, DUO_REGISTRY_EXCLUSIVE);
 	ck_assert_int_ge(lock, 0);
 	use_files(_i);
 	duo_registry_sweep(lock, duo_transports);

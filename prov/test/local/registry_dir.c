@@ -43,9 +43,9 @@ static void publish(void)
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
 }
 
-static int lock(enum duo_registry_hold hold)
+static int lock(enum duo_registry_lock_mode mode)
 {
-	int fd = duo_registry_lock(dir, hold);
+	int fd = duo_registry_lock(dir, mode);
 
 	ck_assert_int_ge(fd, 0);
 	return fd;
@@ -69,7 +69,7 @@ UNIT_TEST(directory_has_mode_of_owner_only)
 	int fd;
 
 	umask(0);
-	fd = lock(DUO_REGISTRY_TOGETHER);
+	fd = lock(DUO_REGISTRY_SHARED);
 	ck_assert_int_eq(fstat(fd, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0700);
 	ck_assert_uint_eq(st.st_uid, geteuid());
@@ -82,7 +82,7 @@ UNIT_TEST(lock_of_parent_has_no_effect)
 	int base = open(dir, O_RDONLY | O_DIRECTORY);
 
 	ck_assert_int_eq(flock(base, LOCK_EX), 0);
-	duo_registry_unlock(lock(DUO_REGISTRY_ALONE));
+	duo_registry_unlock(lock(DUO_REGISTRY_EXCLUSIVE));
 	publish();
 	close(base);
 }
@@ -91,14 +91,14 @@ UNIT_CASE("lock", setup, teardown);
 
 UNIT_TEST(lock_is_shared_or_exclusive)
 {
-	int one = lock(DUO_REGISTRY_TOGETHER);
-	int two = lock(DUO_REGISTRY_TOGETHER);
+	int one = lock(DUO_REGISTRY_SHARED);
+	int two = lock(DUO_REGISTRY_SHARED);
 
 	ck_assert(!can_lock(LOCK_EX));
 	duo_registry_unlock(one);
 	ck_assert(!can_lock(LOCK_EX));
 	duo_registry_unlock(two);
-	one = lock(DUO_REGISTRY_ALONE);
+	one = lock(DUO_REGISTRY_EXCLUSIVE);
 	ck_assert(!can_lock(LOCK_SH));
 	duo_registry_unlock(one);
 	ck_assert(can_lock(LOCK_EX));
@@ -110,13 +110,13 @@ UNIT_TEST(lock_is_shared_or_exclusive)
  */
 UNIT_TEST(exclusive_lock_is_waited_for)
 {
-	int fd = lock(DUO_REGISTRY_ALONE);
+	int fd = lock(DUO_REGISTRY_EXCLUSIVE);
 	char name[DUO_TRANSPORT_NAME_MAX];
 	pid_t child = fork();
 
 	if (!child) {
 		close(fd);
-		lock(DUO_REGISTRY_TOGETHER);
+		lock(DUO_REGISTRY_SHARED);
 		_exit(unit_lookup(dir, "a", 1, name) != FI_DUO_OK);
 	}
 	usleep(30000);
@@ -128,12 +128,12 @@ UNIT_TEST(exclusive_lock_is_waited_for)
 /* The wait for the lock gets longer while further endpoints start. */
 UNIT_TEST(wait_for_lock_grows_with_starts)
 {
-	int i, fd = lock(DUO_REGISTRY_ALONE);
+	int i, fd = lock(DUO_REGISTRY_EXCLUSIVE);
 	pid_t child = fork();
 
 	if (!child) {
 		close(fd);
-		lock(DUO_REGISTRY_ALONE);
+		lock(DUO_REGISTRY_EXCLUSIVE);
 		_exit(0);
 	}
 	for (i = 0; i < 4; i++) {
@@ -148,7 +148,7 @@ UNIT_TEST(wait_for_lock_grows_with_starts)
 /* A child that is forked while the lock is held does not keep the lock. */
 UNIT_TEST(forked_child_does_not_keep_lock)
 {
-	int fd = lock(DUO_REGISTRY_ALONE), told[2];
+	int fd = lock(DUO_REGISTRY_EXCLUSIVE), told[2];
 	pid_t child;
 
 	ck_assert_int_eq(pipe(told), 0);
@@ -189,7 +189,7 @@ UNIT_TEST(locked_directory_is_not_removed)
 	int fd;
 
 	publish();
-	fd = lock(DUO_REGISTRY_TOGETHER);
+	fd = lock(DUO_REGISTRY_SHARED);
 	duo_registry_withdraw(&pub);
 	ck_assert_int_eq(access(path, F_OK), 0);
 	duo_registry_unlock(fd);
@@ -207,7 +207,7 @@ UNIT_TEST(concurrent_starts_find_directory)
 	pid_t child = fork();
 
 	for (i = 0; i < ROUNDS; i++) {
-		int fd = duo_registry_lock(dir, DUO_REGISTRY_TOGETHER);
+		int fd = duo_registry_lock(dir, DUO_REGISTRY_SHARED);
 		int ret = fd < 0 ? fd : unit_reserve(dir, child ? "a" : "b", 1,
 						     &pub);
 
@@ -266,7 +266,7 @@ UNIT_TEST(sweep_is_limited_in_rate)
  */
 UNIT_TEST(sweep_keeps_unlocked_new_file)
 {
-	int fd = lock(DUO_REGISTRY_TOGETHER);
+	int fd = lock(DUO_REGISTRY_SHARED);
 
 	leave_dead();
 	swept(10);

@@ -27,7 +27,7 @@ static int registry;	/* locked, so that the empty directory is not removed */
 static void setup(void)
 {
 	dir = unit_dir_make();
-	registry = duo_registry_lock(dir, DUO_REGISTRY_TOGETHER);
+	registry = duo_registry_lock(dir, DUO_REGISTRY_SHARED);
 	ck_assert_int_ge(registry, 0);
 }
 
