@@ -107,6 +107,11 @@ static void gpu_open(void)
 		GPU_FAIL("fi_av_insert");
 }
 
+static const char *gpu_text(const char *text)
+{
+	return text ? text : "none";
+}
+
 /* Prints the path of the operations. The core must not have executed RMA. */
 static void gpu_print_path(void)
 {
@@ -126,6 +131,8 @@ static void gpu_print_path(void)
 	       (unsigned long) stats.path[FI_DUO_LOCAL].tx_msgs,
 	       (unsigned long) stats.device_tx_msgs,
 	       (unsigned long) stats.path[FI_DUO_CORE].tx_msgs);
+	printf("rank %d: last RMA of GPU memory: %s\n", gpu.rank,
+	       gpu_text(ops->device_path(gpu.ep, gpu.peer)));
 	if (strcmp(gpu.prov, "near") && stats.rma_ops[FI_DUO_CORE] &&
 	    strstr(gpu.prov, "duo"))
 		GPU_FAIL("the core has executed RMA");

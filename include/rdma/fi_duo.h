@@ -133,6 +133,12 @@ struct fi_ops_duo {
 		    enum fi_duo_reason *reason);
 	/* Returns a text for the reason; never NULL. */
 	const char *(*reason_str)(enum fi_duo_reason reason);
+	/*
+	 * Returns a text that describes how ofi_duo copied the last RMA
+	 * operation with device memory to this local peer, and why. NULL: there
+	 * was none, or addr is not a local peer.
+	 */
+	const char *(*device_path)(struct fid_ep *ep, fi_addr_t addr);
 };
 
 #ifdef __cplusplus

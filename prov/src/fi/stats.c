@@ -92,11 +92,53 @@ static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 							 "unknown";
 }
 
+static const char *duo_device_path_str(enum near_device_path path)
+{
+	static const char *const text[NEAR_DEVICE_PATHS] = {
+		[NEAR_DEVICE_MAPPED] = "copied directly by the GPU",
+		[NEAR_DEVICE_HOST] = "host memory: one end is host memory",
+		[NEAR_DEVICE_OFF] = "host memory: GPU_IPC is off",
+		[NEAR_DEVICE_QUEUES] = "host memory: buffers of several GPUs",
+		[NEAR_DEVICE_NO_EXPORT] =
+			"host memory: the peer's memory is not of cuMemAlloc, "
+			"or GPU_IPC is off there",
+		[NEAR_DEVICE_REFUSED] =
+			"host memory: CUDA cannot map the peer's memory",
+		[NEAR_DEVICE_LIMIT] = "host memory: too many allocations",
+		[NEAR_DEVICE_BEHIND] =
+			"host memory: after a message that the peer has not "
+			"read",
+	};
+
+	return text[path];
+}
+
+static const char *duo_ops_device_path(struct fid_ep *ep_fid, fi_addr_t addr)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	const struct near_peer *peer = NULL;
+	const char *text = NULL;
+	uint64_t word;
+
+	duo_lock(&ep->domain->lock);
+	if (ep->near && ep->near->onesided && ep->map &&
+	    duo_av_has(ep->av, addr)) {
+		word = duo_route_load(ep->route, addr);
+		if (duo_route_state(word) == DUO_ROUTE_LOCAL)
+			peer = ep->near->peer[duo_route_index(word)];
+		if (peer)
+			text = duo_device_path_str(near_rma_device_path(peer));
+	}
+	duo_unlock(&ep->domain->lock);
+	return text;
+}
+
 struct fi_ops_duo duo_ops = {
 	.size = sizeof(struct fi_ops_duo),
 	.stats = duo_ops_stats,
 	.path = duo_ops_path,
 	.reason_str = duo_ops_reason_str,
+	.device_path = duo_ops_device_path,
 };
 
 /* Prints the statistics by one write(), so that lines do not mix. */

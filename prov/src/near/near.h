@@ -242,7 +242,6 @@ bool near_woken(struct near_port *port);
 #define NEAR_MAY_DEVICE 2	/* left shift of both flags for device memory */
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
-
 /* How peers can map an allocation of device memory: near_device.map(). */
 struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
@@ -261,9 +260,9 @@ struct near_region_entry {
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
 	uint64_t device;	/* handle for near_device; 0: host memory */
-	/* The next two fields are set by near_table_export(). */
-	uint64_t export_id;	/* near_export.id; 0: peers cannot map it */
-	uint32_t export_index;	/* index of the near_export in the file */
+	/* near_export.id, and index in the file; 0: peers cannot map it */
+	uint64_t export_id;
+	uint32_t export_index;
 } __attribute__((aligned(64)));
 
 struct near_table;
@@ -277,16 +276,14 @@ int near_table_add(struct near_table *table,
 /* Removes the region with this key, if there is one. */
 void near_table_remove(struct near_table *table, uint64_t key);
 /*
- * Lets peers map the allocation of a region of device memory, until the region
- * is removed. Returns 0; -ENOENT: no such region; -ENOSPC: too many exported
- * regions; -ENOMEM.
+ * Lets peers map the allocation of a region until the region is removed.
+ * Returns 0; -ENOENT: no such region; -ENOSPC: too many exports; -ENOMEM.
  */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
 /*
- * Returns a mapping from near_device.map() that the ports of this table will
- * not use again, because the peer has failed or has removed its region. The
- * embedder must release it. NULL: none.
+ * Returns a mapping from near_device.map() that near will not use again, for
+ * the embedder to release. NULL: none.
  */
 void *near_table_unmapped(struct near_table *table);
 
@@ -470,10 +467,26 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 /* Returns the size of a type in bytes; 0: no such type. */
 size_t near_type_size(unsigned int type);
 
-/* Returns the number of operations on device memory that this port began. */
+/* Return numbers of operations on device memory: begun, copied directly. */
 uint64_t near_rma_staged(const struct near_port *port);
-/* Returns the number of these that the device copied without a stage. */
 uint64_t near_rma_mapped(const struct near_port *port);
+
+/* How device memory is copied; all but the first two: staged, and the reason */
+enum near_device_path {
+	NEAR_DEVICE_NONE,	/* no operation so far */
+	NEAR_DEVICE_MAPPED,
+	NEAR_DEVICE_HOST,	/* host memory at one end */
+	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
+	NEAR_DEVICE_QUEUES,	/* buffers of different queues */
+	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
+	NEAR_DEVICE_REFUSED,	/* near_device.map() or a copy has failed */
+	NEAR_DEVICE_LIMIT,	/* too many mappings, or no memory */
+	NEAR_DEVICE_BEHIND,	/* after messages, for NEAR_RMA_BEHIND */
+	NEAR_DEVICE_PATHS,
+};
+
+/* Returns the path of this port's last operation with device memory. */
+enum near_device_path near_rma_device_path(const struct near_peer *peer);
 
 /* True if operations of this port on the peer's memory are pending. */
 bool near_rma_busy(const struct near_peer *peer);

@@ -29,6 +29,11 @@ static void paths(uint64_t all, uint64_t mapped)
 	ck_assert_uint_eq(near_rma_mapped(a.rig->port), mapped);
 }
 
+static void last_path(enum near_device_path path)
+{
+	ck_assert_int_eq(near_rma_device_path(to_b), path);
+}
+
 static const size_t lengths[] = { 1, 4096, GPU_LEN };
 
 UNIT_CASE("single copies", setup_mapped_direct, gpu_teardown);
@@ -39,6 +44,7 @@ UNIT_ROUNDS(mapped_memory_needs_no_target, 0, 2 * (int)ARRAY_SIZE(lengths))
 {
 	size_t len = lengths[_i / 2];
 
+	last_path(NEAR_DEVICE_NONE);
 	ck_assert_int_eq(gpu_rma(_i % 2 ? NEAR_WRITE : NEAR_READ, BOTH, 0, len,
 				 0), 0);
 	side_until(1, false);
@@ -46,6 +52,7 @@ UNIT_ROUNDS(mapped_memory_needs_no_target, 0, 2 * (int)ARRAY_SIZE(lengths))
 	ck_assert(!near_rma_busy(to_b));
 	ck_assert_int_eq(near_port_has_work(a.rig->port), 0);
 	paths(1, 1);
+	last_path(NEAR_DEVICE_MAPPED);
 }
 
 /* The allocation is mapped once, for all operations and regions in it. */
@@ -92,6 +99,7 @@ UNIT_ROUNDS(host_memory_is_staged, 0, 2 * 2)
 	ck_assert_mem_eq(gpu_at_a(where), gpu_at_b(where), GPU_LEN);
 	ck_assert_int_eq(gpu.map_calls, 0);
 	paths(1, 0);
+	last_path(NEAR_DEVICE_HOST);
 }
 
 /* Mapped, staged and other operations take effect in the order of the calls. */
@@ -136,6 +144,25 @@ UNIT_TEST(operations_of_two_queues_keep_order)
 	ck_assert_mem_eq(gpu.shadow + GPU_LEN, gpu.shadow, 4096);
 	ck_assert_int_eq(gpu.map_calls, 2);
 	paths(2, 2);
+}
+
+/* Buffers of two queues in one operation: it is staged. */
+UNIT_TEST(buffers_of_two_queues_are_staged)
+{
+	static void *const both[] = { &gpu, &gpu.second };
+	const struct iovec iov[] = {
+		{ gpu.base + GPU_LEN, 50 }, { gpu.base + GPU_LEN + 50, 50 },
+	};
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .addr = SIDE_START, .key = GPU_KEY,
+		.local = { iov, 2, both }, .len = 100, .about = 1,
+	};
+
+	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	side_until(1, true);
+	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, 100);
+	last_path(NEAR_DEVICE_QUEUES);
+	paths(1, 0);
 }
 
 /* A remote event, and a message, arrive after the bytes before them. */
@@ -190,6 +217,7 @@ UNIT_TEST(operation_follows_message)
 	side_until(1, true);
 	ck_assert_uint_eq(b.rig->count, 1);
 	paths(1, 0);
+	last_path(NEAR_DEVICE_BEHIND);
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, NEAR_RMA_BEHIND), 0);
 	side_until(2, false);
 	paths(2, 1);
@@ -229,6 +257,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 	}
 	ck_assert_int_eq(gpu.map_calls, 1);
 	paths(3, 0);
+	last_path(NEAR_DEVICE_REFUSED);
 	/* a new allocation is tried anew */
 	gpu.map_fails = false;
 	near_table_remove(b.table, GPU_KEY);
@@ -256,6 +285,7 @@ UNIT_ROUNDS(unsupported_mapping_is_staged, 0, 3)
 	side_until(1, true);
 	ck_assert_int_eq(gpu.map_calls, 0);
 	paths(1, 0);
+	last_path(_i ? NEAR_DEVICE_NO_EXPORT : NEAR_DEVICE_OFF);
 }
 
 /*
@@ -333,6 +363,7 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 	ck_assert_uint_eq(b.events, call == 2 || verb == NEAR_READ ?
 			  verb == NEAR_READ && call != 2 : 1);
 	paths(1, call > 1);
+	last_path(call > 1 ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_REFUSED);
 	gpu.fail_at = 0;
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
 	side_until(2, true);
@@ -401,6 +432,7 @@ UNIT_TEST(mappings_are_bounded)
 		side_until(i + 1, true);
 	}
 	paths(i, i - 2);
+	last_path(NEAR_DEVICE_LIMIT);
 }
 
 /* a closes while copies are pending: nothing is copied afterwards. */

@@ -145,6 +145,23 @@ UNIT_TEST(device_atomics_use_core)
 	carried(0, 1, 2);
 }
 
+/* Asserts how the last operation was copied; NULL: there was none. */
+static void device_path(const char *begin)
+{
+	struct fi_ops_duo *ops;
+	const char *text;
+
+	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
+				     (void **) &ops, NULL), 0);
+	text = ops->device_path(fx.ep, peer);
+	if (begin)
+		ck_assert_msg(text && !strncmp(text, begin, strlen(begin)),
+			      "%s", text);
+	else
+		ck_assert_ptr_null(text);
+	ck_assert_ptr_null(ops->device_path(fx.ep, 1 << 20));
+}
+
 /* Writes 64 bytes from device memory to the peer's device memory. */
 static void write_mapped(void)
 {
@@ -165,6 +182,7 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 	struct fid_mr *other = NULL;
 
 	port_add_device("fake");
+	device_path(NULL);
 	memset(fake.device.shadow, 7, 64);
 	write_mapped();
 	write_mapped();
@@ -176,6 +194,7 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 	ck_assert_uint_eq(stats_now().device_rma_ops, 2);
 	ck_assert_uint_eq(stats_now().device_rma_mapped, 2);
 	carried(2, 0, 0);
+	device_path("copied directly");
 	if (_i == 0)
 		return;		/* fi_close() of the endpoint releases it */
 	port_remove_device();
@@ -225,6 +244,7 @@ UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
 				  peer, START + 8, DEVICE_KEY, &context), 0);
 	ck_assert_int_eq(fake.device.map_calls, _i);
+	device_path(_i ? "host memory: CUDA" : "host memory: GPU_IPC");
 	ck_assert_uint_eq(stats_now().device_rma_ops, 1);
 	ck_assert_uint_eq(stats_now().device_rma_mapped, 0);
 	duo_params.gpu_ipc = 1;

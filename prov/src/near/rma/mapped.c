@@ -16,6 +16,11 @@ uint64_t near_rma_mapped(const struct near_port *port)
 	return port->rma->mapped;
 }
 
+enum near_device_path near_rma_device_path(const struct near_peer *peer)
+{
+	return peer->rma ? peer->rma->device_path : NEAR_DEVICE_NONE;
+}
+
 /* Returns the peer's state, created if necessary; NULL: no memory. */
 static struct near_mapped *near_mapped(struct near_port *port,
 				       struct near_rma_peer *at)
@@ -105,29 +110,32 @@ void *near_table_unmapped(struct near_table *table)
 }
 
 /*
- * Returns the device's queue for copies of all local buffers, and the handle of
- * one of them. NULL: a buffer is host memory, or the queues differ.
+ * Stores the device's queue for copies of all local buffers, and the handle of
+ * one of them. Returns NEAR_DEVICE_MAPPED, or the reason if there is none.
  */
-static const void *near_mapped_queue(const struct near_device *device,
-				     const struct near_rma_bufs *local,
-				     void **handle)
+static enum near_device_path
+near_mapped_queue(const struct near_device *device,
+		  const struct near_rma_bufs *local, const void **queue,
+		  void **handle)
 {
-	const void *queue = NULL, *other;
+	const void *first = NULL, *other;
 	size_t i;
 
-	if (!device || !device->queue || !local->device)
-		return NULL;
 	for (i = 0; i < local->count; i++) {
 		if (!local->iov[i].iov_len)
 			continue;
-		other = local->device[i] ? device->queue(local->device[i]) :
-					   NULL;
-		if (!other || (queue && other != queue))
-			return NULL;
-		queue = other;
+		if (!local->device || !local->device[i])
+			return NEAR_DEVICE_HOST;
+		other = device->queue ? device->queue(local->device[i]) : NULL;
+		if (!other)
+			return NEAR_DEVICE_OFF;
+		if (first && other != first)
+			return NEAR_DEVICE_QUEUES;
+		first = other;
 		*handle = local->device[i];
 	}
-	return queue;
+	*queue = first;
+	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
 /* Maps an allocation. If that fails, remembers it. NULL: no memory. */
@@ -192,30 +200,54 @@ static uint8_t *near_mapping_at(const struct near_mapping *mapping,
 	       mapping->map.at + offset : NULL;
 }
 
+/* near_mapping_get(); NEAR_DEVICE_MAPPED: *mapping is set. */
+static enum near_device_path
+near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
+		    const struct near_rma_args *args,
+		    const struct near_region_entry *entry, uint64_t memory,
+		    struct near_mapping **mapping)
+{
+	struct near_mapping *found = NULL;
+	enum near_device_path path;
+	struct near_mapped *mapped;
+	const void *queue;
+	void *handle;
+
+	if (!entry->device)
+		return NEAR_DEVICE_HOST;
+	path = near_mapped_queue(port->rma->sink->device, &args->local, &queue,
+				 &handle);
+	if (path != NEAR_DEVICE_MAPPED)
+		return path;
+	if (!entry->export_id)
+		return NEAR_DEVICE_NO_EXPORT;
+	/* behind messages in the ring, a staged operation keeps the order */
+	if (near_rma_behind(at, args))
+		return NEAR_DEVICE_BEHIND;
+	mapped = near_mapped(port, at);
+	if (mapped)
+		found = near_mapping_find(mapped, entry->export_id, queue);
+	if (near_unlikely(mapped && !found))
+		found = near_mapping_open(port, mapped, entry, handle);
+	if (!found)
+		return NEAR_DEVICE_LIMIT;
+	if (found->refused || !near_mapping_at(found, memory, args->len))
+		return NEAR_DEVICE_REFUSED;
+	*mapping = found;
+	return NEAR_DEVICE_MAPPED;
+}
+
 struct near_mapping *near_mapping_get(struct near_port *port,
 				      struct near_rma_peer *at,
 				      const struct near_rma_args *args,
 				      const struct near_region_entry *entry,
 				      uint64_t memory)
 {
-	const struct near_device *device = port->rma->sink->device;
-	struct near_mapping *mapping;
-	struct near_mapped *mapped;
-	const void *queue;
-	void *handle;
+	struct near_mapping *mapping = NULL;
 
-	/* behind messages in the ring, a staged operation keeps the order */
-	if (!entry->export_id || near_rma_behind(at, args))
-		return NULL;
-	queue = near_mapped_queue(device, &args->local, &handle);
-	mapped = queue ? near_mapped(port, at) : NULL;
-	if (!mapped)
-		return NULL;
-	mapping = near_mapping_find(mapped, entry->export_id, queue);
-	if (near_unlikely(!mapping))
-		mapping = near_mapping_open(port, mapped, entry, handle);
-	return mapping && !mapping->refused &&
-	       near_mapping_at(mapping, memory, args->len) ? mapping : NULL;
+	at->device_path = near_mapping_choose(port, at, args, entry, memory,
+					      &mapping);
+	return mapping;
 }
 
 /*
@@ -296,6 +328,7 @@ static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = near_stage_open(port, op->to);
 
+	op->to->device_path = NEAR_DEVICE_REFUSED;
 	op->mapping->ops--;
 	op->mapping = NULL;
 	if (!ret)

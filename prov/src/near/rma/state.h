@@ -61,9 +61,10 @@ struct near_rma_peer {
 	uint32_t skip;	/* number of next operations that are not delegated */
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
-	/* The next four fields are for operations on device memory. */
+	/* The next five fields are for operations on device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
+	enum near_device_path device_path;	/* of the last operation */
 	uint32_t staged;	/* such operations begun, but not ended */
 	/* chunks and mapped operations that polls must continue */
 	uint32_t due;
