@@ -3,9 +3,10 @@
 
 /*
  * A member's receives from any source. Each source's messages arrive in the
- * order of posting. Over efa a receive has no end if its remote sender died in
- * the middle of the message (docs/upstream.md): the member continues with the
- * others, and at its end permits one such receive for each dead sender.
+ * order of posting. Over efa a receive has no end if its remote sender failed
+ * in the middle of the message (docs/upstream.md). The member then continues
+ * with the other receives, and at its end permits one such receive for each
+ * failed sender.
  */
 
 #include "job_member.h"

@@ -38,7 +38,7 @@ static void job_check_error(int p, const struct ft_op *op)
 	if (!job_local(p))
 		return;		/* the core's error */
 	FT_CHECK(op->err == FI_ECONNRESET, "an operation with member %d, "
-		 "which has died: %d (%s)", p, op->err, fi_strerror(op->err));
+		 "which has failed: %d (%s)", p, op->err, fi_strerror(op->err));
 	FT_CHECK(FI_MAJOR_VERSION < 2 || op->err_src == peers[p].addr,
 		 "the error of an operation with member %d names %lu", p,
 		 (unsigned long)op->err_src);
@@ -46,7 +46,7 @@ static void job_check_error(int p, const struct ft_op *op)
 
 /*
  * Returns the member that an operation was for. A receive from any source fails
- * if its message came from a member that died before it was all copied. The
+ * if its message came from a member that failed before it was all copied. The
  * core does not report which member that was.
  */
 static int job_other(int p, const struct ft_op *op)
@@ -86,7 +86,7 @@ static bool job_started(int p, struct job_act *act, ssize_t ret)
 		 "a call for member %d, which lives: %zd (%s)", p, ret,
 		 fi_strerror((int)-ret));
 	FT_CHECK(!ret || ret == -FI_EAGAIN || ret == -FI_ECONNRESET ||
-		 !job_local(p), "a call for member %d, which has died: "
+		 !job_local(p), "a call for member %d, which has failed: "
 		 "%zd (%s)", p, ret, fi_strerror((int)-ret));
 	return !ret;
 }
@@ -257,7 +257,7 @@ static void job_step_dead(int p)
 		return;
 	ret = ft_tx_try(&e, FT_TX_INJECT, peer->addr, &x, &last.op);
 	FT_CHECK(!ret || ret == -FI_EAGAIN || ret == -FI_ECONNRESET,
-		 "a send to member %d, which has died: %zd", p, ret);
+		 "a send to member %d, which has failed: %zd", p, ret);
 	/* 0: its end was not detected yet */
 	peer->over = ret == -FI_ECONNRESET;
 }
@@ -397,7 +397,7 @@ static void job_open(int host)
 {
 	static const struct ft_cfg cfg = {
 		.caps = FI_DIRECTED_RECV | FI_RMA | FI_ATOMIC,
-		.eq = true,	/* else efa aborts when a remote peer dies */
+		.eq = true,	/* else efa aborts when a remote peer fails */
 	};
 	struct job_about *about = &job->about[self];
 

@@ -22,8 +22,8 @@ enum { JOB_WRITE, JOB_READ, JOB_ADD, JOB_VERBS };
 
 struct job_peer {
 	fi_addr_t addr;
-	bool over;		/* it has died, and nothing with it is pending */
-	uint64_t dead_ns;	/* CPU time when its death was known; 0: alive */
+	bool over;		/* it has failed, and nothing with it is pending */
+	uint64_t dead_ns;	/* CPU time when its failure was found; 0: alive */
 	struct job_act tx[JOB_KINDS], in, verb[JOB_VERBS];
 	int at;			/* verb to start or pending */
 	uint64_t was;		/* result of the addition */

@@ -66,7 +66,7 @@ static int mt_round(MPI_Comm comm, int round)
 	return ret;
 }
 
-/* Exchanges messages until a rank has died. Returns MPI's error class. */
+/* Exchanges messages until a rank has failed. Returns MPI's error class. */
 static int mt_until_death(MPI_Comm comm)
 {
 	int round, class, ret = 0;

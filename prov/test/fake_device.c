@@ -199,13 +199,13 @@ char *fake_reach(enum fi_duo_path path, void *buf, void *desc)
 
 	if (!shadow) {
 		ck_assert_msg(path == FI_DUO_CORE || !desc,
-			      "a descriptor was given to shm");
+			      "a descriptor was passed to shm");
 		return buf;
 	}
 	ck_assert_msg(desc, "path %d: device memory without descriptor", path);
 	ck_assert_uint_eq(mr->mr.fid.fclass, FI_CLASS_MR);
 	ck_assert_msg(!mr->closed && mr->path == path,
-		      "path %d was given a descriptor of path %d", path,
+		      "path %d has got a descriptor of path %d", path,
 		      mr->path);
 	ck_assert_int_eq(mr->iface, FI_HMEM_CUDA);
 	return shadow;

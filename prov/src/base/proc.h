@@ -11,7 +11,7 @@
 
 /*
  * Stores the start time of a process, in ticks since boot. A pid and its start
- * time identify a process for ever. Returns 0, -ESRCH if pid is a zombie or no
+ * time identify a process for good. Returns 0, -ESRCH if pid is a zombie or no
  * process, or another -errno.
  */
 int duo_proc_start(pid_t pid, uint64_t *start);

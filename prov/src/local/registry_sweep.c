@@ -128,8 +128,8 @@ void duo_registry_tidy(const char *base,
 	if (dir < 0)
 		return;
 	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
-		if (duo_sweep_due(dir)) {	/* no other process has swept
-						 * meanwhile */
+		if (duo_sweep_due(dir)) {	/* no other process has
+						 * swept since the test */
 			duo_registry_sweep(dir, peers);
 			duo_sweep_done(dir);
 		}

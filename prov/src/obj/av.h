@@ -93,7 +93,7 @@ static inline struct fid_av *duo_av_core(const struct duo_av *av)
 
 /*
  * Translates a source that the core reports to ofi_duo's fi_addr.
- * FI_ADDR_UNSPEC: the core knows none; FI_ADDR_NOTAVAIL: not in the AV.
+ * FI_ADDR_UNSPEC: the core has none; FI_ADDR_NOTAVAIL: not in the AV.
  */
 static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
 					   fi_addr_t src)

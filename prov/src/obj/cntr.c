@@ -28,7 +28,7 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 
 /*
  * Store buffering, with duo_cntr_arm(): this thread changes a count, then loads
- * sleeper->asleep; a thread that wants to sleep stores asleep, then loads the
+ * sleeper->asleep; a thread before its sleep stores asleep, then loads the
  * counts. The fences here and in duo_cntr_arm() keep both orders.
  */
 void duo_cntr_wake_ep(struct duo_ep *ep)

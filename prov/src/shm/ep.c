@@ -22,7 +22,7 @@
 
 #define DUO_SHM_DRAIN 64	/* polls before shm's endpoint is closed */
 
-static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has room");
+static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has space");
 
 static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))

@@ -119,7 +119,7 @@ UNIT_TEST(confirmed_local_receive_is_not_posted)
 }
 
 /*
- * A deferred receive whose source is confirmed meanwhile is not posted to the
+ * A deferred receive whose source is confirmed later is not posted to the
  * core.
  */
 UNIT_TEST(receive_of_source_confirmed_later_stays_local)

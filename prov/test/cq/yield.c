@@ -39,7 +39,7 @@ int sched_yield(void)
 {
 	if (fake.lock && fake.lock->on) {
 		ck_assert_msg(duo_lock_try(fake.lock),
-			      "the lock is held meanwhile");
+			      "the lock is held during the yield");
 		duo_lock_release(fake.lock);
 	}
 	yields++;

@@ -88,7 +88,7 @@ UNIT_TEST(published_address_uses_core)
 }
 
 /*
- * A process with the same core address has died and left its record: the
+ * A process with the same core address has failed and left its record: the
  * endpoint is published in its place.
  */
 UNIT_TEST(record_of_dead_process_is_replaced)

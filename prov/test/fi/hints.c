@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi/info.c: whether ofi_duo's info meets an application's hints. Each row of a
- * table is a case.
+ * fi/info.c: whether ofi_duo's info satisfies an application's hints. Each row
+ * of a table is a case.
  */
 
 #include "info_fixture.h"
@@ -252,8 +252,8 @@ UNIT_TEST(core_without_tags)
 }
 
 /*
- * A hint up to the limit is met. A hint above the limit is rejected with a
- * message.
+ * An info satisfies a hint up to the limit. A hint above the limit is rejected
+ * with a message.
  */
 UNIT_ROUNDS(hints_beyond_limits_are_rejected, 0, LIMIT_CASES)
 {

@@ -100,7 +100,7 @@ UNIT_ROUNDS(wrong_size_is_rejected, 0, ARRAY_SIZE(size_cases))
 	rewrite(size_cases[_i].size);
 	ck_assert_msg(lookup() == size_cases[_i].reason, "%s",
 		      size_cases[_i].name);
-	ck_assert_msg(name[0] == '\0', "%s: a name was given",
+	ck_assert_msg(name[0] == '\0', "%s: a name was stored",
 		      size_cases[_i].name);
 	ck_assert_msg(unit_sweep(dir) == 0, "%s: counted as live",
 		      size_cases[_i].name);

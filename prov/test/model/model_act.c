@@ -167,7 +167,7 @@ static void model_act_reject(void)
 		return;
 	fake.core.post_err = FI_EOPNOTSUPP;
 	model.post_errs++;
-	model_trace("the core will refuse");
+	model_trace("the core will reject");
 }
 
 static void model_act_slow(void)

@@ -304,7 +304,7 @@ void model_check_all(void)
 	int i;
 
 	model_check_ended();
-	model_assert(model.post_errs >= 0, "more was refused than the core");
+	model_assert(model.post_errs >= 0, "the core rejected fewer");
 	model_check_sends();
 	model_check_received();
 	model_check_buffers();

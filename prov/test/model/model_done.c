@@ -267,7 +267,7 @@ static void model_truncated(struct model_recv *recv,
  */
 static void model_rejected(struct model_recv *recv)
 {
-	model_assert(model.post_errs-- > 0, "nothing was refused");
+	model_assert(model.post_errs-- > 0, "nothing was rejected");
 	if (recv->op != MODEL_MULTI)
 		recv->state = MODEL_FAILED;
 }

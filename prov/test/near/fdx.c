@@ -450,7 +450,7 @@ UNIT_TEST(sockets_are_found_in_directory)
  */
 UNIT_LOOP(refused_socket_shows_exit, 0, 2)
 {
-	char path[] = "/tmp/near-refused-XXXXXX";
+	char path[] = "/tmp/near-rejected-XXXXXX";
 	struct near_peer *peer;
 	struct rig *here;
 	int dir;

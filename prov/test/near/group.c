@@ -33,7 +33,7 @@ static void put(const char *dir, const char *name, const char *text)
 }
 
 /*
- * Files of a control group, and the result: the test asks for 64 MiB, and near
+ * Files of a control group, and the result: the test requests 64 MiB, and near
  * leaves 1 MiB free.
  */
 static const struct {

@@ -276,7 +276,7 @@ UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 	int i;
 
 	if (!_i && mlockall(MCL_CURRENT | MCL_FUTURE)) {
-		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
+		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
 		return;
 	}
 	us = rig_open(false);
@@ -297,7 +297,7 @@ UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 	ck_assert_uint_eq(to_us->resize.count, 1);
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
-		fprintf(stderr, "SKIP: near locked (mlockall() is refused)\n");
+		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
 	/* its own head, and a peer's mapping of it, may be in use */
 	ck_assert_uint_le(rig_taken(us) - idle,
 			  (us->port->budget.extra + us->port->budget.rings) *

@@ -3,7 +3,7 @@
 
 /*
  * Resizes of rings: when they happen, the new sizes, the order of messages, and
- * peer failures meanwhile.
+ * peer failures during a resize.
  */
 
 #include <signal.h>
@@ -205,8 +205,8 @@ UNIT_TEST(idle_ring_is_resized)
 }
 
 /*
- * A sender is asked to shrink before its own request to grow was sent: it
- * shrinks first.
+ * The receiver requests a shrink before the sender has sent its own request for
+ * a larger ring. The ring shrinks first.
  */
 UNIT_TEST(shrink_precedes_growth)
 {

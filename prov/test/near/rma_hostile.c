@@ -48,7 +48,7 @@ static const struct bad_request {
 	{ "compares nothing", { .verb = NEAR_FETCH, .key = SIDE_KEY, .id = 1,
 				.op = NEAR_CSWAP, .type = NEAR_UINT64,
 				.total = 8, .len = 8 } },
-	{ "reads, and says nothing", { .verb = NEAR_ATOMIC, .key = SIDE_KEY,
+	{ "reads, without a result", { .verb = NEAR_ATOMIC, .key = SIDE_KEY,
 				       .id = 1, .op = NEAR_ATOMIC_READ,
 				       .type = NEAR_UINT64, .total = 8,
 				       .len = 8 } },

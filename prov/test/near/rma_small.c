@@ -248,9 +248,9 @@ static const struct {
 	{ "b counts what is done to it, put", told, NEAR_WRITE, 1 },
 	{ "get", told, NEAR_READ, 1 },
 	{ "add", told, NEAR_FETCH, 1 },
-	{ "b has refused one, put", rejected, NEAR_WRITE, 0 },
+	{ "b has rejected one, put", rejected, NEAR_WRITE, 0 },
 	{ "get", rejected, NEAR_READ, 0 },
-	{ "no room for the answer, get", full, NEAR_READ, 0 },
+	{ "no space for the reply, get", full, NEAR_READ, 0 },
 	{ "add", full, NEAR_FETCH, 0 },
 };
 

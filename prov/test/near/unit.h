@@ -36,7 +36,7 @@ struct rig {
 	int refuse; /* number of messages that the sink rejects with -EAGAIN */
 	bool no_space;
 	size_t idle;		/* memory after near_open(), bytes */
-	/* called when near asks the sink for space */
+	/* called when near tests whether the sink has space */
 	void (*on_room)(struct rig *rig);
 	int warnings;
 	void (*on_forgotten)(struct rig *rig, struct near_peer *peer);

@@ -271,7 +271,7 @@ UNIT_LOOP(reinserted_peer_has_not_failed, 0, 2)
 
 	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 1));
 	if (_i) {
-		/* The first ring is given up with unread messages in it. */
+		/* The first ring is freed with unread messages in it. */
 		ck_assert(!fi_av_remove(av, &to, 1, 0));
 		to = recv_insert(ep[0]);
 	}

@@ -19,7 +19,7 @@ UNIT_CASE("room", NULL, NULL);
 
 UNIT_TEST(region_pages_are_allocated)
 {
-	const char *name = "ofi_duo-unit-room";
+	const char *name = "ofi_duo-unit-space";
 	struct stat st;
 	int fd;
 

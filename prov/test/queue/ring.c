@@ -212,12 +212,12 @@ static const struct {
 	size_t given, space, kept;
 	bool lent;
 } data_cases[] = {
-	{ "no data, no room", 0, 0, 0, false },
-	{ "no data, room", 0, 16, 0, false },
+	{ "no data, no space", 0, 0, 0, false },
+	{ "no data, space", 0, 16, 0, false },
 	{ "data lent", 16, 0, 16, true },
 	{ "data copied", 16, 16, 16, false },
-	{ "data copied, room left", 16, 32, 16, false },
-	{ "data copied, cut to the room", 16, 4, 4, false },
+	{ "data copied, space left", 16, 32, 16, false },
+	{ "data copied, cut to the space", 16, 4, 4, false },
 	{ "more than is kept", 300, 0, DUO_ERR_DATA_MAX, true },
 	{ "more than is kept, copied", 300, 300, DUO_ERR_DATA_MAX, false },
 };

@@ -152,7 +152,7 @@ static unsigned int deaths_events(pid_t pid)
 
 /*
  * Keeps the victim stopped for a while, then continues it. No operation of the
- * survivor may end meanwhile.
+ * survivor may end in this time.
  */
 static void deaths_resume(struct talk *talk, pid_t pid)
 {

@@ -53,7 +53,7 @@ static bool sender_sleeps(void)
 UNIT_CASE("refused", fixture_setup, fixture_close);
 
 /*
- * A sender waits for the lock. The path changes to the core meanwhile: the
+ * A sender waits for the lock. Then the path changes to the core: the
  * message goes to the core.
  */
 UNIT_TEST(waiting_sender_uses_changed_path)

@@ -38,7 +38,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 		return "descriptors are missing: raise the limit of open "
 		       "files (ulimit -n)";
 	if (fdx->count != msg->fds || msg->fds < NEAR_FD_TABLE)
-		return "it has another number of descriptors than it says";
+		return "its number of descriptors differs from its count";
 	if (near_addr_check(port, &fdx->from) ||
 	    fdx->from.nonce == port->addr.nonce)
 		return "bad sender address";

@@ -178,7 +178,7 @@ static bool near_wake(struct near_peer *peer)
 		fd = near_peer_wake_fd(peer, peer->segment->wake_fd);
 	if (fd < 0)
 		return false;
-	/* if the pipe is full, the peer wakes anyway */
+	/* if the pipe is full, its bytes wake the peer */
 	(void)!write(fd, "", 1);
 	if (duo_proc_scarce(fd)) {
 		close(fd);

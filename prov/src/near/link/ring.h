@@ -113,7 +113,7 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 /* near_tx.gated: the gates. While one is closed, the ring appears full. */
 #define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() ignores this gate */
 #define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
-#define NEAR_GATE_FAILED 4u	/* for ever: the peer has failed */
+#define NEAR_GATE_FAILED 4u	/* never opened: the peer has failed */
 
 /*
  * True if a slot is free and no gate closed; loads head, and closes

@@ -203,7 +203,7 @@ struct near_segment {
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;	/* number of the current sleep; 0: no thread sleeps */
 	int32_t wake_fd; /* descriptor number of the wake pipe; -1: none */
-	/* bit i of doorbell[w]: ring 64 w + i has news */
+	/* bit i of doorbell[w]: ring 64 w + i has changed */
 	uint64_t doorbell[NEAR_SENDERS / 64]
 		__attribute__((aligned(NEAR_LINE)));
 	struct near_claim claim[NEAR_SENDERS]

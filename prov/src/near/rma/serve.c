@@ -396,7 +396,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Sends the next NEAR_STEP bytes of a read in parts, or an error if the region
- * was removed meanwhile. True: complete.
+ * was removed since the first part. True: complete.
  */
 static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 			     struct near_rma_reply *reply)

@@ -107,7 +107,7 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
  * Copies the export of an entry that was just found. -EAGAIN: the region was
- * removed meanwhile, or the table is invalid.
+ * removed since, or the table is invalid.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
