@@ -470,7 +470,6 @@ size_t near_type_size(unsigned int type);
 /* Return numbers of operations on device memory: begun, copied directly. */
 uint64_t near_rma_staged(const struct near_port *port);
 uint64_t near_rma_mapped(const struct near_port *port);
-
 /* How device memory is copied; all but the first two: staged, and the reason */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
@@ -484,7 +483,6 @@ enum near_device_path {
 	NEAR_DEVICE_BEHIND,	/* after messages, for NEAR_RMA_BEHIND */
 	NEAR_DEVICE_PATHS,
 };
-
 /* Returns the path of this port's last operation with device memory. */
 enum near_device_path near_rma_device_path(const struct near_peer *peer);
 

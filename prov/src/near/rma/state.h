@@ -89,14 +89,14 @@ struct near_rma_op {
 	bool small;	/* issued by the fast path of inline.h */
 	bool staged;	/* with device memory: stage.h, mapped.h */
 	int err;			/* staged: the first error, positive */
-	struct near_mapping *mapping;	/* NULL: the stage is used */
-	void *pending[NEAR_IOV_MAX];	/* mapped: copies of local; or NULL */
 	uint8_t *copy;	/* operands in memory from malloc(); or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
 	struct iovec compare[NEAR_IOV_MAX];
 	void *device[NEAR_IOV_MAX];	/* handles of local, for near_device */
+	struct near_mapping *mapping;	/* NULL: the stage is used */
+	void *pending[NEAR_IOV_MAX];	/* mapped: copies of local; or NULL */
 	uint8_t kept[NEAR_RMA_KEPT];
 };
 
