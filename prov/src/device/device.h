@@ -66,10 +66,12 @@ struct duo_device_iface {
 	struct duo_device_held *(*pin)(void *state, void *memory, size_t len);
 	void (*unpin)(struct duo_device_held *pin);
 	/*
-	 * Memory that other processes map; or all three are NULL. Regions whose
-	 * copies are made in one queue have the same state. export() fails for
-	 * memory that cannot be mapped. map() is as in struct near_device, with
-	 * a struct duo_device_held as map->mapping. unmap() may wait for the
+	 * The next three functions are for memory that other processes map.
+	 * They are NULL if the interface does not support that. Regions have
+	 * the same state if the device makes their copies in one queue.
+	 * export() describes memory to other processes; it returns an error for
+	 * memory that cannot be mapped. map() is as in struct near_device;
+	 * map->mapping is a struct duo_device_held. unmap() may wait for the
 	 * application's work on the device.
 	 */
 	int (*export)(const void *state, const void *addr, size_t len,

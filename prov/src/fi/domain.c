@@ -53,7 +53,10 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	/* only event queues are the core's; it must not get ofi_duo's */
+	/*
+	 * event queues are objects of the core, which must get no object of
+	 * ofi_duo
+	 */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);

@@ -49,8 +49,8 @@ bool duo_entry_version_ok(void);
 /* Sets the functions of the provider, and returns the provider. */
 struct fi_provider *duo_entry(void);
 /*
- * Reads the parameters and returns the provider, for cores that are providers
- * of libfabric. NULL: this libfabric is not supported.
+ * For modules whose cores are providers of libfabric. Reads the parameters and
+ * returns the provider of the module. NULL: this libfabric is not supported.
  */
 struct fi_provider *duo_entry_core(void);
 

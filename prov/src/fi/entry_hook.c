@@ -128,7 +128,10 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/* True if FI_HOOK contains the hook's name; else it defines no parameters. */
+/*
+ * True if FI_HOOK contains the hook's name. Otherwise the module must not
+ * define parameters.
+ */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;

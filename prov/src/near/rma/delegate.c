@@ -53,7 +53,10 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 	return reply->verb == NEAR_WRITE && !ring->rejected;
 }
 
-/* Sets the number of operations not delegated next: doubled each time. */
+/*
+ * Sets the number of next operations that are not delegated; it doubles with
+ * each call.
+ */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP

@@ -130,7 +130,7 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True if the next part has a reply: the first part, and all with a result. */
+/* True if the next part has a reply: the first part, or any with a result. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||

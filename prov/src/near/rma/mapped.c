@@ -221,7 +221,10 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		return path;
 	if (!entry->export_id)
 		return NEAR_DEVICE_NO_EXPORT;
-	/* behind messages in the ring, a staged operation keeps the order */
+	/*
+	 * while messages are in the ring, only a staged operation keeps the
+	 * order
+	 */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;
 	mapped = near_mapped(port, at);

@@ -161,7 +161,8 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Returns the operands of a request; NULL: invalid length. Operands in the slot
- * are in place of three fields of ask: copies them to bytes, and sets the fields.
+ * take the place of three fields of ask. In this case copies the operands to
+ * bytes, and sets the fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *ask,
@@ -264,7 +265,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_ask(port, slot, &ask)))
 		return false;
 	len = ask.len;
-	/* checked by near_small_ask(); repeated so that gcc knows the limit */
+	/* near_small_ask() has checked this; gcc needs the limit here, too */
 	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
 	if (ask.verb == NEAR_WRITE) {

@@ -342,8 +342,8 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * A peer that lives may still access chunks of operations without a reply. Then
- * the stage is not freed, so that no other peer uses it.
+ * A peer that has not failed may still access chunks of operations without a
+ * reply. Then the stage is not freed, so that no other peer uses it.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

@@ -155,7 +155,10 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_sleep(at);
-	/* now, because unexpected messages may keep the peer for long */
+	/*
+	 * not later: unexpected messages may keep their references to the peer
+	 * for a long time
+	 */
 	near_rma_view_drop(at);
 }
 

@@ -265,7 +265,10 @@ int near_table_export(struct near_table *table, uint64_t key,
 	return 0;
 }
 
-/* Removes an entry, and moves entries that probing placed behind it back. */
+/*
+ * Removes an entry. Linear probing may have placed entries behind it that
+ * belong further ahead: moves these back.
+ */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
 	static const struct near_region_entry none;
