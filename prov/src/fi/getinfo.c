@@ -101,10 +101,10 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 }
 
 /*
- * Removes the core's name if the module has only one core: libfabric sets the
- * module's name there.
+ * Removes prov_name if the module has only one core. libfabric then stores the
+ * name of the module in this field.
  */
-static void duo_info_conceal(struct fi_info *info)
+static void duo_info_drop_name(struct fi_info *info)
 {
 	if (!duo_params.core)
 		return;
@@ -125,7 +125,7 @@ static struct fi_info **duo_select(struct fi_info *list,
 		info->next = NULL;
 		if (!strcasecmp(info->fabric_attr->prov_name, core) &&
 		    duo_info_usable(info, query, direct)) {
-			duo_info_conceal(info);
+			duo_info_drop_name(info);
 			*tail = info;
 			tail = &info->next;
 		} else {

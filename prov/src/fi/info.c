@@ -255,7 +255,7 @@ bool duo_info_kept(const struct fi_info *info)
 	return kept;
 }
 
-static const struct fi_info duo_offer = {
+static const struct fi_info duo_info_limits = {
 	.caps = DUO_CAPS,
 	.tx_attr = &(struct fi_tx_attr) {
 		.caps = DUO_TX_CAPS, .msg_order = DUO_ORDER,
@@ -287,13 +287,13 @@ int duo_hints_supported(const struct fi_info *hints)
 	    hints->ep_attr->type != FI_EP_RDM)
 		ok = duo_hint_reject("ep_attr->type", hints->ep_attr->type);
 	else if (hints->caps && !(hints->caps & DUO_MESSAGES))
-		ok = duo_hints_within(hints, &duo_offer, duo_hint_fields, 1);
+		ok = duo_hints_within(hints, &duo_info_limits, duo_hint_fields, 1);
 	else if (hints->domain_attr &&
 		 hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
 		ok = duo_hint_reject("domain_attr->data_progress",
 				     FI_PROGRESS_AUTO);
 	else
-		ok = DUO_HINTS_WITHIN(hints, &duo_offer, duo_hint_fields);
+		ok = DUO_HINTS_WITHIN(hints, &duo_info_limits, duo_hint_fields);
 	return ok ? 0 : -FI_ENODATA;
 }
 
