@@ -14,6 +14,9 @@
 #include "base/params.h"
 #include "device/cuda.h"
 #include "device/device.h"
+#include "device/rocr.h"
+#include "device/stream.h"
+#include "device/ze.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/mr.h"
@@ -28,10 +31,14 @@ static const struct duo_device_iface duo_device_table[] = {
 	  .pin = duo_cuda_pin, .unpin = duo_cuda_unpin,
 	  .export = duo_cuda_export, .map = duo_cuda_map,
 	  .unmap = duo_cuda_unmap },
-	{ .id = FI_HMEM_ROCR, .name = "ROCr",
-	  .library = "libhsa-runtime64.so.1" },
-	{ .id = FI_HMEM_ZE, .name = "Level Zero",
-	  .library = "libze_loader.so.1" },
+	{ .id = FI_HMEM_ROCR, .name = "ROCr", .library = DUO_ROCR_LIBRARY,
+	  .open = duo_rocr_open, .close = duo_stream_close,
+	  .start = duo_stream_start, .done = duo_stream_done,
+	  .pin = duo_rocr_pin, .unpin = duo_rocr_unpin },
+	{ .id = FI_HMEM_ZE, .name = "Level Zero", .library = DUO_ZE_LIBRARY,
+	  .open = duo_ze_open, .close = duo_stream_close,
+	  .start = duo_stream_start, .done = duo_stream_done,
+	  .pin = duo_ze_pin },
 	{ .id = FI_HMEM_NEURON, .name = "Neuron", .library = "libnrt.so.1" },
 	{ .id = FI_HMEM_SYNAPSEAI, .name = "SynapseAI",
 	  .library = "libSynapse.so" },

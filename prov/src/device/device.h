@@ -64,6 +64,7 @@ struct duo_device_iface {
 		     struct duo_device_held **copy);
 	int (*done)(struct duo_device_held *copy);
 	struct duo_device_held *(*pin)(void *state, void *memory, size_t len);
+	/* NULL if pin() always returns NULL. */
 	void (*unpin)(struct duo_device_held *pin);
 	/*
 	 * The next three functions are for memory that other processes map.

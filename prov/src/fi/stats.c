@@ -97,7 +97,9 @@ static const char *duo_device_path_str(enum near_device_path path)
 	static const char *const text[NEAR_DEVICE_PATHS] = {
 		[NEAR_DEVICE_MAPPED] = "copied directly by the GPU",
 		[NEAR_DEVICE_HOST] = "host memory: one end is host memory",
-		[NEAR_DEVICE_OFF] = "host memory: GPU_IPC is off",
+		[NEAR_DEVICE_OFF] =
+			"host memory: GPU_IPC is off, or the memory is not "
+			"CUDA's",
 		[NEAR_DEVICE_QUEUES] = "host memory: buffers of several GPUs",
 		[NEAR_DEVICE_NO_EXPORT] =
 			"host memory: the peer's memory is not of cuMemAlloc, "

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Loads the libraries of devices. */
+#ifndef DUO_DEVICE_LIBRARY_H
+#define DUO_DEVICE_LIBRARY_H
+
+#include <stddef.h>
+
+struct duo_symbol {
+	const char *name;
+	void *call;		/* address of the pointer to the function */
+};
+
+/*
+ * Loads a library for good, because the application uses it as well, and stores
+ * the addresses of its functions. If the library's name is NULL, in a test, the
+ * symbols of this program are used. Returns NULL, or the name of the missing
+ * part for duo_library_warn().
+ */
+const char *duo_library_load(const char *library,
+			     const struct duo_symbol *symbols, size_t count);
+/*
+ * Warns that memory of an interface cannot be copied. missing: NULL if the
+ * library is there, and finds no device.
+ */
+void duo_library_warn(const char *library, const char *missing,
+		      const char *iface);
+
+#endif /* DUO_DEVICE_LIBRARY_H */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Copies in progress, for device libraries in which each copy has an object of
+ * its own that reports its end: a signal of ROCr, an event of Level Zero. All
+ * regions of a device share a stream. The copies of a stream may end in any
+ * order. A copy that has ended is kept for a later one, so that most copies
+ * create no object.
+ *
+ * Cost: a mutex at the start and at the end of a copy. Lock: one for all
+ * streams, which is held during the calls of struct duo_stream_driver except
+ * for done().
+ */
+#ifndef DUO_DEVICE_STREAM_H
+#define DUO_DEVICE_STREAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "device/device.h"
+
+struct duo_stream;
+
+/* Begins the interface's own struct of a copy. */
+struct duo_stream_copy {
+	struct duo_device_held held;
+	struct duo_stream *stream;
+	LIST_ENTRY(duo_stream_copy) link;	/* in the stream's copies or
+						 * spare */
+};
+
+/* The functions of a device library. They return 0 or a negative error. */
+struct duo_stream_driver {
+	/* sizes of the interface's structs of a stream and of a copy, bytes */
+	size_t size, copy_size;
+	/* Open and close the library's objects of a stream. NULL: none. */
+	int (*open)(struct duo_stream *stream);
+	void (*close)(struct duo_stream *stream);
+	/* Create and destroy the object that reports a copy's end. */
+	int (*copy_open)(struct duo_stream_copy *copy);
+	void (*copy_close)(struct duo_stream_copy *copy);
+	int (*start)(struct duo_stream_copy *copy, void *to, const void *from,
+		     size_t len);
+	/* -FI_EAGAIN: pending */
+	int (*done)(struct duo_stream_copy *copy);
+	/* Waits until a copy has ended, or has failed. */
+	void (*wait)(struct duo_stream_copy *copy);
+};
+
+/* Begins the interface's own struct of a stream. */
+struct duo_stream {
+	LIST_ENTRY(duo_stream) link;
+	const struct duo_stream_driver *driver;
+	uint64_t device;	/* the library's handle */
+	void *context;		/* the driver's own */
+	unsigned int refs;	/* number of open regions, and of copies */
+	LIST_HEAD(, duo_stream_copy) copies;	/* that have not ended */
+	LIST_HEAD(, duo_stream_copy) spare;
+};
+
+/*
+ * Stores the stream of a device, which the first call opens, as the state of a
+ * region.
+ */
+int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
+		    void *context, void **state);
+
+/* Functions for struct duo_device_iface. */
+void duo_stream_close(void *state);
+int duo_stream_start(void *state, void *to, const void *from, size_t len,
+		     struct duo_device_held **held);
+int duo_stream_done(struct duo_device_held *held);
+
+#endif /* DUO_DEVICE_STREAM_H */

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <rdma/fi_errno.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "device/library.h"
+#include "device/stream.h"
+#include "device/ze.h"
+#include "device/ze_driver.h"
+
+#define DUO_ZE_DRIVERS 8	/* maximum numbers that ofi_duo uses */
+#define DUO_ZE_DEVICES 64
+#define DUO_ZE_GROUPS 16
+
+struct duo_ze duo_ze;
+
+static const struct duo_symbol duo_ze_symbols[] = {
+	{ "zeInit", &duo_ze.init },
+	{ "zeDriverGet", &duo_ze.drivers },
+	{ "zeDeviceGet", &duo_ze.devices },
+	{ "zeContextCreate", &duo_ze.context_open },
+	{ "zeMemGetAllocProperties", &duo_ze.memory },
+	{ "zeDeviceGetCommandQueueGroupProperties", &duo_ze.groups },
+	{ "zeCommandListCreateImmediate", &duo_ze.list_open },
+	{ "zeCommandListDestroy", &duo_ze.list_close },
+	{ "zeCommandListAppendMemoryCopy", &duo_ze.copy },
+	{ "zeEventPoolCreate", &duo_ze.pool_open },
+	{ "zeEventPoolDestroy", &duo_ze.pool_close },
+	{ "zeEventCreate", &duo_ze.event_open },
+	{ "zeEventDestroy", &duo_ze.event_close },
+	{ "zeEventHostReset", &duo_ze.reset },
+	{ "zeEventQueryStatus", &duo_ze.query },
+	{ "zeEventHostSynchronize", &duo_ze.wait },
+};
+
+struct duo_ze_stream {
+	struct duo_stream stream;
+	void *list;		/* immediate command list */
+};
+
+/* A copy. Each event has a pool of its own, so that there is no maximum. */
+struct duo_ze_copy {
+	struct duo_stream_copy copy;
+	void *pool;
+	void *event;
+};
+
+const char *duo_ze_library = DUO_ZE_LIBRARY;
+static pthread_once_t duo_ze_once = PTHREAD_ONCE_INIT;
+static bool duo_ze_there;
+static void *duo_ze_drivers[DUO_ZE_DRIVERS];
+static void *duo_ze_contexts[DUO_ZE_DRIVERS]; /* of the drivers; NULL: none */
+static uint32_t duo_ze_count;	/* number of drivers */
+
+/* Creates the drivers' contexts, for good. False: there is none. */
+static bool duo_ze_add_contexts(void)
+{
+	const struct duo_ze_context desc = { .stype = DUO_ZE_IS_CONTEXT };
+	bool any = false;
+	uint32_t i;
+
+	duo_ze_count = DUO_ZE_DRIVERS;
+	if (duo_ze.drivers(&duo_ze_count, duo_ze_drivers) != DUO_ZE_SUCCESS)
+		return false;
+	for (i = 0; i < duo_ze_count; i++) {
+		if (duo_ze.context_open(duo_ze_drivers[i], &desc,
+					&duo_ze_contexts[i]) == DUO_ZE_SUCCESS)
+			any = true;
+		else
+			duo_ze_contexts[i] = NULL;
+	}
+	return any;
+}
+
+static void duo_ze_load_once(void)
+{
+	const char *missing = duo_library_load(duo_ze_library, duo_ze_symbols,
+		sizeof(duo_ze_symbols) / sizeof(*duo_ze_symbols));
+
+	duo_ze_there = !missing &&
+		       duo_ze.init(DUO_ZE_GPU_ONLY) == DUO_ZE_SUCCESS &&
+		       duo_ze_add_contexts();
+	if (!duo_ze_there)
+		duo_library_warn(DUO_ZE_LIBRARY, missing, "Level Zero");
+}
+
+/*
+ * Finds the device of fi_hmem_ze_device() and its driver's context. NULL: no
+ * such device.
+ */
+static void *duo_ze_by_number(unsigned int number, void **context)
+{
+	unsigned int driver = number >> 16, device = number & 0xffff;
+	void *devices[DUO_ZE_DEVICES];
+	uint32_t count = DUO_ZE_DEVICES;
+
+	if (driver >= duo_ze_count || !duo_ze_contexts[driver] ||
+	    duo_ze.devices(duo_ze_drivers[driver], &count, devices) !=
+		    DUO_ZE_SUCCESS ||
+	    device >= count)
+		return NULL;
+	*context = duo_ze_contexts[driver];
+	return devices[device];
+}
+
+/*
+ * Finds the device of the memory, and its driver's context. A driver may
+ * recognize memory of its own contexts only, and host memory has no device.
+ * Then uses the device that the application names. NULL: no such device.
+ */
+static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
+			   void **context)
+{
+	struct duo_ze_memory memory;
+	void *device;
+	uint32_t i;
+
+	for (i = 0; i < duo_ze_count; i++) {
+		memory = (struct duo_ze_memory) { .stype = DUO_ZE_IS_MEMORY };
+		device = NULL;
+		if (duo_ze_contexts[i] &&
+		    duo_ze.memory(duo_ze_contexts[i], addr, &memory,
+				  &device) == DUO_ZE_SUCCESS &&
+		    memory.type != DUO_ZE_TYPE_UNKNOWN && device) {
+			*context = duo_ze_contexts[i];
+			return device;
+		}
+	}
+	return duo_ze_by_number((unsigned int) attr->device.ze, context);
+}
+
+/*
+ * Returns the index of the first group of queues that execute copies only,
+ * otherwise of the first that executes copies; -1: none.
+ */
+static int duo_ze_group(void *device)
+{
+	struct duo_ze_group groups[DUO_ZE_GROUPS] = { { 0 } };
+	uint32_t count = DUO_ZE_GROUPS, i;
+	int found = -1;
+
+	for (i = 0; i < count; i++)
+		groups[i].stype = DUO_ZE_IS_GROUP;
+	if (duo_ze.groups(device, &count, groups) != DUO_ZE_SUCCESS)
+		return -1;
+	for (i = 0; i < count; i++) {
+		if (!(groups[i].flags & DUO_ZE_GROUP_COPY))
+			continue;
+		if (!(groups[i].flags & DUO_ZE_GROUP_COMPUTE))
+			return (int) i;
+		if (found < 0)
+			found = (int) i;
+	}
+	return found;
+}
+
+static int duo_ze_stream_open(struct duo_stream *base)
+{
+	struct duo_ze_stream *stream =
+		duo_container_of(base, struct duo_ze_stream, stream);
+	void *device = (void *) (uintptr_t) base->device;
+	int group = duo_ze_group(device);
+	const struct duo_ze_queue desc = {
+		.stype = DUO_ZE_IS_QUEUE, .ordinal = (uint32_t) group,
+		.mode = DUO_ZE_ASYNCHRONOUS,
+	};
+
+	return group >= 0 &&
+	       duo_ze.list_open(base->context, device, &desc, &stream->list) ==
+		       DUO_ZE_SUCCESS ? 0 : -FI_EIO;
+}
+
+static void duo_ze_stream_close(struct duo_stream *base)
+{
+	duo_ze.list_close(duo_container_of(base, struct duo_ze_stream,
+					   stream)->list);
+}
+
+static int duo_ze_copy_open(struct duo_stream_copy *base)
+{
+	static const struct duo_ze_pool pool = {
+		.stype = DUO_ZE_IS_POOL, .flags = DUO_ZE_HOST_VISIBLE,
+		.count = 1,
+	};
+	static const struct duo_ze_event event = {
+		.stype = DUO_ZE_IS_EVENT, .signal = DUO_ZE_SCOPE_HOST,
+		.wait = DUO_ZE_SCOPE_HOST,
+	};
+	struct duo_ze_copy *copy =
+		duo_container_of(base, struct duo_ze_copy, copy);
+
+	if (duo_ze.pool_open(base->stream->context, &pool, 0, NULL,
+			     &copy->pool) != DUO_ZE_SUCCESS)
+		return -FI_EIO;
+	if (duo_ze.event_open(copy->pool, &event, &copy->event) ==
+	    DUO_ZE_SUCCESS)
+		return 0;
+	duo_ze.pool_close(copy->pool);
+	return -FI_EIO;
+}
+
+static void duo_ze_copy_close(struct duo_stream_copy *base)
+{
+	struct duo_ze_copy *copy =
+		duo_container_of(base, struct duo_ze_copy, copy);
+
+	duo_ze.event_close(copy->event);
+	duo_ze.pool_close(copy->pool);
+}
+
+static int duo_ze_start(struct duo_stream_copy *base, void *to,
+			const void *from, size_t len)
+{
+	struct duo_ze_copy *copy =
+		duo_container_of(base, struct duo_ze_copy, copy);
+	struct duo_ze_stream *stream =
+		duo_container_of(base->stream, struct duo_ze_stream, stream);
+
+	return duo_ze.reset(copy->event) == DUO_ZE_SUCCESS &&
+	       duo_ze.copy(stream->list, to, from, len, copy->event, 0,
+			   NULL) == DUO_ZE_SUCCESS ? 0 : -FI_EIO;
+}
+
+static int duo_ze_done(struct duo_stream_copy *base)
+{
+	int ret = duo_ze.query(duo_container_of(base, struct duo_ze_copy,
+						copy)->event);
+
+	if (ret == DUO_ZE_NOT_READY)
+		return -FI_EAGAIN;
+	return ret == DUO_ZE_SUCCESS ? 0 : -FI_EIO;
+}
+
+/* Returns at once if the device is lost. */
+static void duo_ze_wait(struct duo_stream_copy *base)
+{
+	duo_ze.wait(duo_container_of(base, struct duo_ze_copy, copy)->event,
+		    UINT64_MAX);
+}
+
+static const struct duo_stream_driver duo_ze_driver = {
+	.size = sizeof(struct duo_ze_stream),
+	.copy_size = sizeof(struct duo_ze_copy),
+	.open = duo_ze_stream_open,
+	.close = duo_ze_stream_close,
+	.copy_open = duo_ze_copy_open,
+	.copy_close = duo_ze_copy_close,
+	.start = duo_ze_start,
+	.done = duo_ze_done,
+	.wait = duo_ze_wait,
+};
+
+int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state)
+{
+	void *context, *device;
+
+	pthread_once(&duo_ze_once, duo_ze_load_once);
+	if (!duo_ze_there)
+		return -FI_ENOSYS;
+	device = duo_ze_device(attr, addr, &context);
+	if (!device) {
+		DUO_INFO(MR, "memory at %p: Level Zero has no device %#x\n",
+			 addr, (unsigned int) attr->device.ze);
+		return -FI_EINVAL;
+	}
+	return duo_stream_open(&duo_ze_driver, (uintptr_t) device, context,
+			       state);
+}
+
+struct duo_device_held *duo_ze_pin(void *state, void *memory, size_t len)
+{
+	return NULL;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * The rows of ROCr and Level Zero in the table of device interfaces, over
+ * stand-ins for their libraries. Each test runs for both rows.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "device/rocr.h"
+#include "device/ze.h"
+#include "staged.h"
+
+#define HOST 64			/* bytes of host memory */
+
+struct standin standin;
+static const struct duo_device_iface *iface;
+static char host[HOST];
+/* the second device of the second driver, for Level Zero */
+static struct fi_mr_attr attr = { .device.ze = 1 << 16 | 1 };
+
+bool standin_fails(void)
+{
+	return ++standin.calls == standin.fail_at;
+}
+
+struct standin_copy *standin_open(void)
+{
+	struct standin_copy *copy = calloc(1, sizeof(*copy));
+
+	ck_assert_ptr_nonnull(copy);
+	standin.live++;
+	return copy;
+}
+
+void standin_close(struct standin_copy *copy)
+{
+	ck_assert_int_ne(copy->state, STANDIN_MOVES);
+	standin.live--;
+	free(copy);
+}
+
+void standin_begin(struct standin_copy *copy, void *to, const void *from,
+		   size_t len)
+{
+	ck_assert_int_eq(copy->state, STANDIN_IDLE);
+	*copy = (struct standin_copy) {
+		.state = STANDIN_MOVES, .to = to, .from = from, .len = len,
+		.polls = 2,
+	};
+	standin.moving++;
+}
+
+enum standin_state standin_poll(struct standin_copy *copy, bool at_once)
+{
+	ck_assert_int_ne(copy->state, STANDIN_IDLE);
+	if (copy->state != STANDIN_MOVES || (copy->polls-- && !at_once))
+		return copy->state;
+	standin.moving--;
+	copy->state = standin.lost ? STANDIN_LOST : STANDIN_ENDED;
+	if (!standin.lost)
+		memcpy(copy->to, copy->from, copy->len);
+	return copy->state;
+}
+
+int standin_device(const void *addr)
+{
+	size_t at = (uintptr_t) addr - (uintptr_t) standin.memory;
+
+	return standin.unknown || at >= sizeof(standin.memory) ? -1 :
+	       (int) (at / STANDIN_HALF);
+}
+
+static const struct duo_device_iface *find(enum fi_hmem_iface id)
+{
+	const struct duo_device_iface *row = duo_device_ifaces;
+
+	while (row->name && row->id != id)
+		row++;
+	return row;
+}
+
+static void choose(int i)
+{
+	iface = find(i % 2 ? FI_HMEM_ZE : FI_HMEM_ROCR);
+	ck_assert_ptr_nonnull(iface->start);
+}
+
+static void setup(void)
+{
+	duo_rocr_library = NULL;
+	duo_ze_library = NULL;
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(standin.live, 0);
+	ck_assert_int_eq(standin.moving, 0);
+	ck_assert_int_eq(standin.pins, 0);
+}
+
+UNIT_CASE("staged", setup, teardown);
+
+static void *open_region(const void *addr)
+{
+	void *state = NULL;
+
+	ck_assert_int_eq(iface->open(&attr, addr, &state), 0);
+	ck_assert_ptr_nonnull(state);
+	return state;
+}
+
+static int until_done(struct duo_device_held *copy)
+{
+	int ret, polls = 0;
+
+	while ((ret = iface->done(copy)) == -FI_EAGAIN)
+		polls++;
+	ck_assert_int_le(polls, 2);
+	return ret;
+}
+
+static void unpin(struct duo_device_held *pin)
+{
+	if (pin)
+		iface->unpin(pin);
+}
+
+/*
+ * Copies move their bytes after their start, end in any order, and leave their
+ * objects to later copies.
+ */
+UNIT_LOOP(copies_are_asynchronous, 0, 2)
+{
+	struct duo_device_held *copy, *second, *pin;
+	void *state;
+	int live;
+
+	choose(_i);
+	state = open_region(standin.memory);
+	pin = iface->pin(state, host, HOST);
+	strcpy(host, "to device");
+	ck_assert_int_eq(iface->start(state, standin.memory, host, 10, &copy),
+			 0);
+	strcpy(standin.memory + 32, "to host");
+	ck_assert_int_eq(iface->start(state, host + 32, standin.memory + 32, 8,
+				      &second), 0);
+	ck_assert_int_eq(standin.moving, 2);
+	ck_assert_int_eq(until_done(second), 0);
+	ck_assert_str_eq(host + 32, "to host");
+	ck_assert_str_eq(standin.memory, "");
+	ck_assert_int_eq(until_done(copy), 0);
+	ck_assert_str_eq(standin.memory, "to device");
+	live = standin.live;
+	ck_assert_int_eq(iface->start(state, host, standin.memory + 32, 8,
+				      &copy), 0);
+	ck_assert_int_eq(standin.live, live);
+	ck_assert_int_eq(until_done(copy), 0);
+	ck_assert_str_eq(host, "to host");
+	ck_assert_int_eq(standin.waits, 0);
+	iface->close(state);
+	unpin(pin);
+}
+
+/* Host memory that this interface has not pinned is copied as well. */
+UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
+{
+	struct duo_device_held *copy;
+	void *state;
+	bool out = _i / 2;
+
+	choose(_i);
+	state = open_region(standin.memory);
+	strcpy(out ? standin.memory : host, "unpinned");
+	ck_assert_int_eq(out ? iface->start(state, host, standin.memory, 9,
+					    &copy) :
+			       iface->start(state, standin.memory, host, 9,
+					    &copy), 0);
+	ck_assert_int_eq(until_done(copy), 0);
+	ck_assert_str_eq(out ? host : standin.memory, "unpinned");
+	ck_assert_int_eq(standin.pins, 0);
+	iface->close(state);
+}
+
+/* A copy that fails after its start returns an error; the next one works. */
+UNIT_LOOP(failed_copy_returns_error, 0, 2)
+{
+	struct duo_device_held *copy;
+	void *state;
+
+	choose(_i);
+	state = open_region(standin.memory);
+	standin.lost = true;
+	ck_assert_int_eq(iface->start(state, host, standin.memory, 5, &copy),
+			 0);
+	ck_assert_int_eq(until_done(copy), -FI_EIO);
+	standin.lost = false;
+	strcpy(standin.memory, "next");
+	ck_assert_int_eq(iface->start(state, host, standin.memory, 5, &copy),
+			 0);
+	ck_assert_int_eq(until_done(copy), 0);
+	ck_assert_str_eq(host, "next");
+	iface->close(state);
+}
+
+/*
+ * A region is closed while its stream copies: its memory is not accessed
+ * afterwards, and the copy can still be polled.
+ */
+UNIT_LOOP(region_closed_during_copy_is_released, 0, 2)
+{
+	struct duo_device_held *copy;
+	void *state;
+
+	choose(_i);
+	state = open_region(standin.memory);
+	strcpy(host, "copied");
+	ck_assert_int_eq(iface->start(state, standin.memory, host, 7, &copy),
+			 0);
+	iface->close(state);
+	ck_assert_int_eq(standin.waits, 1);
+	ck_assert_int_eq(standin.moving, 0);
+	ck_assert_str_eq(standin.memory, "copied");
+	ck_assert_int_gt(standin.live, 0);
+	ck_assert_int_eq(iface->done(copy), 0);
+}
+
+UNIT_LOOP(regions_of_device_share_stream, 0, 2)
+{
+	void *first, *again, *other;
+
+	choose(_i);
+	first = open_region(standin.memory);
+	again = open_region(standin.memory + STANDIN_HALF - 1);
+	other = open_region(standin.memory + STANDIN_HALF);
+	ck_assert_ptr_eq(first, again);
+	ck_assert_ptr_ne(first, other);
+	iface->close(first);
+	iface->close(other);
+	iface->close(again);
+}
+
+/*
+ * Memory that the library does not know: ROCr rejects it; Level Zero uses the
+ * device that the application names, and rejects numbers of no device.
+ */
+UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
+{
+	static const int none[] = { -1, 2 << 16, 1 << 16 | 2 };
+	struct fi_mr_attr wrong = attr;
+	void *state = NULL;
+	size_t i;
+
+	choose(_i);
+	standin.unknown = true;
+	if (_i % 2)
+		iface->close(open_region(standin.memory));
+	for (i = 0; i < sizeof(none) / sizeof(*none); i++) {
+		wrong.device.ze = none[i];
+		ck_assert_int_eq(iface->open(&wrong, standin.memory, &state),
+				 -FI_EINVAL);
+	}
+	ck_assert_ptr_null(state);
+}
+
+/* Returns a call's error; 0 if it has copied. */
+static int copy_one(void *state, void *to, const void *from)
+{
+	struct duo_device_held *copy = NULL;
+	int ret = iface->start(state, to, from, 8, &copy);
+
+	if (ret) {
+		ck_assert_ptr_null(copy);
+		return ret;
+	}
+	return until_done(copy);
+}
+
+/*
+ * Each call of the library fails once, with pinned host memory and without: an
+ * error is returned or another way is taken, and nothing stays open.
+ */
+UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
+{
+	struct duo_device_held *pin = NULL;
+	void *state = NULL;
+	int ret;
+
+	choose(_i);
+	standin.fail_at = _i / 4 + 1;
+	ret = iface->open(&attr, standin.memory, &state);
+	if (ret) {
+		ck_assert_ptr_null(state);
+		return;
+	}
+	if (_i & 2)
+		pin = iface->pin(state, host, HOST);
+	memcpy(host, "inbound", 8);
+	ret = copy_one(state, standin.memory, host);
+	ck_assert(ret ? ret == -FI_EIO : !memcmp(standin.memory, host, 8));
+	memcpy(standin.memory + 8, "outward", 8);
+	ret = copy_one(state, host + 8, standin.memory + 8);
+	ck_assert(ret ? ret == -FI_EIO : !memcmp(host + 8, "outward", 8));
+	iface->close(state);
+	unpin(pin);
+}
+
+/* No library; a library without devices. */
+UNIT_LOOP(missing_library_fails_open, 0, 4)
+{
+	void *state;
+
+	choose(_i);
+	if (_i / 2)
+		duo_rocr_library = duo_ze_library = "libduo-no-such.so";
+	else
+		standin.no_device = true;
+	ck_assert_int_eq(iface->open(&attr, standin.memory, &state),
+			 -FI_ENOSYS);
+}
+
+/*
+ * A process that has loaded these libraries uses near for device memory. The
+ * rows of other interfaces have no functions.
+ */
+UNIT_TEST(libraries_are_supported)
+{
+	const struct duo_device_iface *saved = duo_device_ifaces;
+	struct duo_device_iface rows[] = {
+		*find(FI_HMEM_ROCR), *find(FI_HMEM_ZE), *find(FI_HMEM_NEURON),
+		{ .name = NULL },
+	};
+
+	rows[0].library = rows[1].library = "libc.so.6";
+	duo_device_ifaces = rows;
+	ck_assert_ptr_null(duo_device_unsupported());
+	rows[2].library = "libc.so.6";
+	ck_assert_str_eq(duo_device_unsupported(), "Neuron");
+	duo_device_ifaces = saved;
+}

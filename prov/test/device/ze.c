@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A stand-in for the library of Level Zero: two drivers with two devices each,
+ * of which the first driver's have memory.
+ */
+
+#include <rdma/fi_errno.h>
+
+#include "device/stream.h"
+#include "device/ze.h"
+#include "device/ze_driver.h"
+#include "staged.h"
+
+#define NOT_READY 1
+#define FAILS 0x70000001	/* device lost */
+
+/* handles; only their addresses are used, and their driver */
+static char drivers[2], contexts[2], devices[2][2], list;
+static int lists;		/* number of open ones */
+static void *list_device;	/* device of the last list */
+static uint32_t ordinal;	/* and its group of queues */
+static uint32_t flags[2] = { 3, 2 };	/* of the groups: compute and copy;
+					 * copy */
+
+int zeInit(uint32_t init_flags);
+int zeDriverGet(uint32_t *count, void **found);
+int zeDeviceGet(void *driver, uint32_t *count, void **found);
+int zeContextCreate(void *driver, const struct duo_ze_context *desc,
+		    void **context);
+int zeMemGetAllocProperties(void *context, const void *addr,
+			    struct duo_ze_memory *memory, void **device);
+int zeDeviceGetCommandQueueGroupProperties(void *device, uint32_t *count,
+					   struct duo_ze_group *groups);
+int zeCommandListCreateImmediate(void *context, void *device,
+				 const struct duo_ze_queue *desc, void **found);
+int zeCommandListDestroy(void *closed);
+int zeCommandListAppendMemoryCopy(void *used, void *to, const void *from,
+				  size_t len, void *event, uint32_t count,
+				  void **before);
+int zeEventPoolCreate(void *context, const struct duo_ze_pool *desc,
+		      uint32_t count, void **visible, void **pool);
+int zeEventPoolDestroy(void *pool);
+int zeEventCreate(void *pool, const struct duo_ze_event *desc, void **event);
+int zeEventDestroy(void *event);
+int zeEventHostReset(void *event);
+int zeEventQueryStatus(void *event);
+int zeEventHostSynchronize(void *event, uint64_t timeout);
+
+/* Returns the result of a call. */
+static int result(void)
+{
+	return standin_fails() ? FAILS : 0;
+}
+
+int zeInit(uint32_t init_flags)
+{
+	ck_assert_uint_eq(init_flags, 1);	/* GPUs only */
+	return result();
+}
+
+int zeDriverGet(uint32_t *count, void **found)
+{
+	ck_assert_uint_ge(*count, 2);
+	*count = standin.no_device ? 0 : 2;
+	found[0] = &drivers[0];
+	found[1] = &drivers[1];
+	return result();
+}
+
+int zeDeviceGet(void *driver, uint32_t *count, void **found)
+{
+	int i = driver == &drivers[1];
+
+	ck_assert_uint_ge(*count, 2);
+	*count = 2;
+	found[0] = &devices[i][0];
+	found[1] = &devices[i][1];
+	return result();
+}
+
+int zeContextCreate(void *driver, const struct duo_ze_context *desc,
+		    void **context)
+{
+	ck_assert_int_eq(desc->stype, 0xd);
+	*context = &contexts[driver == &drivers[1]];
+	return result();
+}
+
+/* Recognizes memory in the first driver's context only. */
+int zeMemGetAllocProperties(void *context, const void *addr,
+			    struct duo_ze_memory *memory, void **device)
+{
+	int i = standin_device(addr);
+
+	ck_assert_int_eq(memory->stype, 0x17);
+	memory->type = i >= 0 && context == &contexts[0] ? 2 : 0;
+	*device = memory->type ? &devices[0][i] : (void *) 1;
+	return result();
+}
+
+int zeDeviceGetCommandQueueGroupProperties(void *device, uint32_t *count,
+					   struct duo_ze_group *groups)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(groups[i].stype, 0x6);
+		groups[i].flags = flags[i];
+	}
+	*count = 2;
+	return result();
+}
+
+int zeCommandListCreateImmediate(void *context, void *device,
+				 const struct duo_ze_queue *desc, void **found)
+{
+	ck_assert_int_eq(desc->stype, 0xe);
+	ck_assert_int_eq(desc->mode, 2);	/* asynchronous */
+	ck_assert_uint_eq(desc->index, 0);
+	ck_assert_int_eq(context == &contexts[1],
+			 (char *) device >= &devices[1][0]);
+	if (standin_fails())
+		return FAILS;
+	ordinal = desc->ordinal;
+	list_device = device;
+	standin.live++;
+	lists++;
+	*found = &list;
+	return 0;
+}
+
+int zeCommandListDestroy(void *closed)
+{
+	ck_assert_ptr_eq(closed, &list);
+	standin.live--;
+	lists--;
+	return 0;
+}
+
+int zeCommandListAppendMemoryCopy(void *used, void *to, const void *from,
+				  size_t len, void *event, uint32_t count,
+				  void **before)
+{
+	ck_assert_ptr_eq(used, &list);
+	ck_assert_int_gt(lists, 0);
+	ck_assert_uint_eq(count, 0);
+	if (standin_fails())
+		return FAILS;
+	standin_begin(event, to, from, len);
+	return 0;
+}
+
+int zeEventPoolCreate(void *context, const struct duo_ze_pool *desc,
+		      uint32_t count, void **visible, void **pool)
+{
+	ck_assert_int_eq(desc->stype, 0x10);
+	ck_assert_uint_eq(desc->flags, 1);	/* visible to the host */
+	ck_assert_uint_eq(desc->count, 1);
+	ck_assert_uint_eq(count, 0);
+	if (standin_fails())
+		return FAILS;
+	standin.live++;
+	*pool = calloc(1, 1);
+	return 0;
+}
+
+int zeEventPoolDestroy(void *pool)
+{
+	standin.live--;
+	free(pool);
+	return 0;
+}
+
+int zeEventCreate(void *pool, const struct duo_ze_event *desc, void **event)
+{
+	ck_assert_int_eq(desc->stype, 0x11);
+	ck_assert_uint_eq(desc->index, 0);
+	ck_assert_uint_eq(desc->signal, 4);	/* scope: host */
+	if (standin_fails())
+		return FAILS;
+	*event = standin_open();
+	return 0;
+}
+
+int zeEventDestroy(void *event)
+{
+	standin_close(event);
+	return 0;
+}
+
+int zeEventHostReset(void *event)
+{
+	struct standin_copy *copy = event;
+
+	ck_assert_int_ne(copy->state, STANDIN_MOVES);
+	if (standin_fails())
+		return FAILS;
+	copy->state = STANDIN_IDLE;
+	return 0;
+}
+
+int zeEventQueryStatus(void *event)
+{
+	enum standin_state state = standin_poll(event, false);
+
+	return state == STANDIN_MOVES ? NOT_READY :
+	       state == STANDIN_LOST ? FAILS : 0;
+}
+
+int zeEventHostSynchronize(void *event, uint64_t timeout)
+{
+	ck_assert_uint_eq(timeout, UINT64_MAX);
+	standin.waits++;
+	return standin_poll(event, true) == STANDIN_LOST ? FAILS : 0;
+}
+
+static void setup(void)
+{
+	duo_ze_library = NULL;
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(standin.live, 0);
+}
+
+UNIT_CASE("ze", setup, teardown);
+
+/* Queues that execute copies only are preferred; some queue is needed. */
+UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
+{
+	static const struct fi_mr_attr attr = { .iface = FI_HMEM_ZE };
+	static const uint32_t second[] = { 2, 3, 1 };
+	void *state;
+	int ret;
+
+	flags[0] = _i == 2 ? 1 : 3;
+	flags[1] = second[_i];
+	ret = duo_ze_open(&attr, standin.memory, &state);
+	ck_assert_int_eq(ret, _i == 2 ? -FI_EIO : 0);
+	if (ret)
+		return;
+	ck_assert_uint_eq(ordinal, _i ? 0 : 1);
+	duo_stream_close(state);
+}
+
+/*
+ * The memory's own device is used. If the driver does not recognize the memory,
+ * the device in the attributes is used.
+ */
+UNIT_LOOP(device_of_memory_is_used, 0, 2)
+{
+	static const struct fi_mr_attr attr = {
+		.iface = FI_HMEM_ZE, .device.ze = 1 << 16,
+	};
+	void *state;
+
+	standin.unknown = _i;
+	ck_assert_int_eq(duo_ze_open(&attr, standin.memory + STANDIN_HALF,
+				     &state), 0);
+	ck_assert_ptr_eq(list_device, _i ? &devices[1][0] : &devices[0][1]);
+	duo_stream_close(state);
+}
