@@ -310,6 +310,41 @@ UNIT_TEST(removed_region_is_unmapped)
 	paths(2, 2);
 }
 
+/*
+ * The peer registers a region of one allocation for each transfer: from the
+ * second time on, the mapping stays for a while.
+ */
+UNIT_TEST(repeated_mapping_is_kept)
+{
+	struct near_mapping *mapping;
+	uint32_t i;
+
+	for (i = 1; i < 6; i++) {
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+		side_until(i, false);
+		near_table_remove(b.table, GPU_KEY);
+		if (i == 1)
+			ck_assert_ptr_eq(near_table_unmapped(a.table),
+					 &gpu.maps);
+		else
+			ck_assert_ptr_null(near_table_unmapped(a.table));
+		gpu_region();
+		gpu_export(ID);
+	}
+	gpu.maps--;
+	ck_assert_int_eq(gpu.map_calls, 2);
+	/* the region in use is another one of the allocation */
+	ck_assert_ptr_null(near_table_unmapped(a.table));
+	near_table_remove(b.table, GPU_KEY);
+	ck_assert_ptr_null(near_table_unmapped(a.table));
+	mapping = near_container(to_b->rma->mapped->mappings.next,
+				 struct near_mapping, link);
+	ck_assert_uint_gt(mapping->gone_ms, 0);
+	mapping->gone_ms -= NEAR_MAPPING_KEEP_MS;
+	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
+	gpu.maps--;
+}
+
 /* A mapping with pending operations is passed on after their end. */
 UNIT_TEST(mapping_in_use_is_kept)
 {
@@ -318,8 +353,6 @@ UNIT_TEST(mapping_in_use_is_kept)
 	near_table_remove(b.table, GPU_KEY);
 	ck_assert_ptr_null(near_table_unmapped(a.table));
 	side_until(1, false);
-	/* near searches again when the peer's table has changed again */
-	gpu_region();
 	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
 	gpu.maps--;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "near/rma/inline.h"
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
@@ -45,6 +46,7 @@ static struct near_mapped *near_mapped(struct near_port *port,
 static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
 {
+	mapped->dropped[mapped->drops++ % NEAR_DROPPED] = mapping->id;
 	near_list_remove(&mapping->link);
 	mapped->count--;
 	if (!mapping->map.mapping) {
@@ -53,6 +55,16 @@ static void near_mapping_drop(struct near_mapped *mapped,
 	}
 	near_list_append(&mapped->table->unmapped, &mapping->link);
 	mapped->table->unmapped_count++;
+}
+
+static bool near_mapping_dropped(const struct near_mapped *mapped, uint64_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < NEAR_DROPPED; i++)
+		if (mapped->dropped[i] == id)
+			return true;
+	return false;
 }
 
 /* True if the peer's table has a region with the mapping's key and id. */
@@ -65,12 +77,30 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 	return ret == -EAGAIN || (!ret && entry.export_id == mapping->id);
 }
 
-/* Drops the mappings whose region the peer has removed. */
+/*
+ * True if a mapping must be dropped after the peer has removed its region. A peer
+ * may register regions of one allocation for each transfer: then its mapping
+ * stays for a while.
+ */
+static bool near_mapping_expired(struct near_mapping *mapping)
+{
+	uint64_t now;
+
+	if (!mapping->again)
+		return true;
+	now = duo_now_ms();
+	if (!mapping->gone_ms)
+		mapping->gone_ms = now;
+	return now - mapping->gone_ms >= NEAR_MAPPING_KEEP_MS;
+}
+
+/* Drops the mappings of regions that the peer has removed. */
 static void near_mapped_search(struct near_mapped *mapped)
 {
 	const struct near_table_view *view = mapped->at->view;
 	struct near_mapping *mapping;
 	struct near_link *link, *next;
+	bool left = false;
 	uint64_t now = __atomic_load_n(&view->head->generation,
 				       __ATOMIC_ACQUIRE);
 
@@ -80,12 +110,16 @@ static void near_mapped_search(struct near_mapped *mapped)
 	     link = next) {
 		next = link->next;
 		mapping = near_container(link, struct near_mapping, link);
-		if (mapped->table->unmapped_count >= NEAR_UNMAPPED)
-			return;
-		if (!mapping->ops && !near_mapping_valid(mapped, mapping))
+		if (near_mapping_valid(mapped, mapping))
+			mapping->gone_ms = 0;
+		else if (!mapping->ops && near_mapping_expired(mapping) &&
+			 mapped->table->unmapped_count < NEAR_UNMAPPED)
 			near_mapping_drop(mapped, mapping);
+		else
+			left = true;
 	}
-	mapped->searched = now;
+	if (!left)
+		mapped->searched = now;
 }
 
 void *near_table_unmapped(struct near_table *table)
@@ -157,7 +191,7 @@ near_mapping_open(struct near_port *port, struct near_mapped *mapped,
 		return NULL;
 	mapping->id = export.id;
 	mapping->base = export.base;
-	mapping->key = entry->key;
+	mapping->again = near_mapping_dropped(mapped, export.id);
 	mapping->queue = mapped->device->queue(device);
 	ret = mapped->device->map(device, &export, &mapping->map);
 	mapping->refused = ret;
@@ -234,6 +268,8 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		found = near_mapping_open(port, mapped, entry, handle);
 	if (!found)
 		return NEAR_DEVICE_LIMIT;
+	found->key = entry->key;
+	found->gone_ms = 0;
 	if (found->refused || !near_mapping_at(found, memory, args->len))
 		return NEAR_DEVICE_REFUSED;
 	*mapping = found;

@@ -22,6 +22,10 @@
 #define NEAR_MAPPINGS 64
 /* limit of mappings per table that wait for near_table_unmapped() */
 #define NEAR_UNMAPPED 64
+/* number of ids that near remembers, to detect repeated mapping */
+#define NEAR_DROPPED 8
+/* time that a repeated mapping stays after its region was removed, ms */
+#define NEAR_MAPPING_KEEP_MS 1000
 /* limit of mapped operations to a peer whose copies are pending */
 #define NEAR_MAPPED_OPS 16
 
@@ -31,10 +35,13 @@ struct near_mapping {
 	struct near_link link;
 	uint64_t id;		/* near_export.id */
 	uint64_t base;		/* near_export.base */
-	uint64_t key;		/* key of one of the regions in it */
+	uint64_t key;		/* key of the region in it that was used last */
 	const void *queue;	/* queue of the device that has mapped it */
 	struct near_map map;	/* map.mapping is NULL if mapping has failed */
 	bool refused;	/* mapping or a copy has failed: use the stage */
+	bool again;	/* the allocation was mapped and dropped before */
+	/* time when near found the region removed; 0: it is not */
+	uint64_t gone_ms;
 	uint32_t ops;		/* operations that use the mapping */
 };
 
@@ -48,6 +55,9 @@ struct near_mapped {
 	uint32_t count;			/* length of the list mappings */
 	/* generation of the peer's table at the last search for old mappings */
 	uint64_t searched;
+	/* ids of the mappings dropped last, and the number of all these */
+	uint64_t dropped[NEAR_DROPPED];
+	uint32_t drops;
 	const void *queue;		/* queue of all pending copies */
 	/* number of operations begun, and ended, since the start */
 	uint32_t begun, ended;
