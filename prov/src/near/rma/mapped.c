@@ -78,9 +78,9 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 }
 
 /*
- * True if a mapping must be dropped after the peer has removed its region. A peer
- * may register regions of one allocation for each transfer: then its mapping
- * stays for a while.
+ * True if a mapping must be dropped after the peer has removed its region. A
+ * peer may register regions of one allocation for each transfer: then its
+ * mapping stays for a while.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
