@@ -51,7 +51,7 @@ extern struct duo_cuda {
 	int (*query)(void *event);
 	int (*pin)(void *memory, size_t len, unsigned int flags);
 	int (*unpin)(void *memory);
-	/* the next four are NULL if the driver lacks one of them */
+	/* range is NULL if the driver lacks one of the next four */
 	int (*range)(uint64_t *base, size_t *len, uint64_t addr);
 	int (*ipc_get)(struct duo_cuda_ipc *handle, uint64_t addr);
 	int (*ipc_open)(uint64_t *addr, struct duo_cuda_ipc handle,
