@@ -173,6 +173,18 @@ void gpu_setup_asked(void)
 	gpu_region();
 }
 
+void gpu_setup_mapped(void)
+{
+	gpu_setup_direct();
+	gpu_export(GPU_ID);
+}
+
+void gpu_setup_mapped_asked(void)
+{
+	gpu_setup_asked();
+	gpu_export(GPU_ID);
+}
+
 void gpu_teardown(void)
 {
 	side_teardown();
@@ -199,6 +211,17 @@ int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 	};
 
 	return near_rma(a.rig->port, to_b, &args);
+}
+
+void gpu_paths(uint64_t all, uint64_t mapped)
+{
+	ck_assert_uint_eq(near_rma_staged(a.rig->port), all);
+	ck_assert_uint_eq(near_rma_mapped(a.rig->port), mapped);
+}
+
+void gpu_last_path(enum near_device_path path)
+{
+	ck_assert_int_eq(near_rma_device_path(to_b), path);
 }
 
 const uint8_t *gpu_at_a(int where)

@@ -14,6 +14,7 @@
 #include "rma_side.h"
 
 #define GPU_KEY 77u
+#define GPU_ID 5u		/* id of b's allocation */
 /* needs more chunks than a stage has */
 #define GPU_LEN (9 * NEAR_STAGE_CHUNK + 777)
 
@@ -42,6 +43,9 @@ extern void *const on_gpu[];
  */
 void gpu_setup_direct(void);
 void gpu_setup_asked(void);
+/* The same, and a may map b's region. */
+void gpu_setup_mapped(void);
+void gpu_setup_mapped_asked(void);
 void gpu_teardown(void);
 /* Add b's region, and fill both ends. */
 void gpu_region(void);
@@ -51,10 +55,14 @@ void gpu_export(uint64_t id);
 /* Flags: the ends that have device memory. */
 #define AT_B 1
 #define AT_A 2
+#define BOTH (AT_A | AT_B)
 
 /* Start an operation; return the result of near_rma(). */
 int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 	    uint32_t flags);
+/* Assert a's number of operations with device memory, and of the mapped. */
+void gpu_paths(uint64_t all, uint64_t mapped);
+void gpu_last_path(enum near_device_path path);
 /* Return the bytes that operations access at an end. */
 const uint8_t *gpu_at_a(int where);
 const uint8_t *gpu_at_b(int where);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Mappings of device memory that end or change: removed regions, failed calls
+ * of the device, faulty and failed peers, limits.
+ */
+
+#include <unistd.h>
+
+#include "gpu_side.h"
+
+UNIT_CASE("single copies", gpu_setup_mapped, gpu_teardown);
+UNIT_CASE("no single copies", gpu_setup_mapped_asked, gpu_teardown);
+
+/*
+ * The peer removes its region: its operations fail, and near passes the mapping
+ * on. A new region with the same key is mapped anew.
+ */
+UNIT_TEST(removed_region_is_unmapped)
+{
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	side_until(1, false);
+	ck_assert_ptr_null(near_table_unmapped(a.table));
+	near_table_remove(b.table, GPU_KEY);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), -EKEYREJECTED);
+	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
+	ck_assert_ptr_null(near_table_unmapped(a.table));
+	gpu.maps--;
+	gpu_region();
+	gpu_export(GPU_ID + 1);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	side_until(2, false);
+	ck_assert_int_eq(gpu.map_calls, 2);
+	gpu_paths(2, 2);
+}
+
+/*
+ * The peer registers a region of one allocation for each transfer: from the
+ * second time on, the mapping stays for a while.
+ */
+UNIT_TEST(repeated_mapping_is_kept)
+{
+	struct near_mapping *mapping;
+	uint32_t i;
+
+	for (i = 1; i < 6; i++) {
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+		side_until(i, false);
+		near_table_remove(b.table, GPU_KEY);
+		if (i == 1)
+			ck_assert_ptr_eq(near_table_unmapped(a.table),
+					 &gpu.maps);
+		else
+			ck_assert_ptr_null(near_table_unmapped(a.table));
+		gpu_region();
+		gpu_export(GPU_ID);
+	}
+	gpu.maps--;
+	ck_assert_int_eq(gpu.map_calls, 2);
+	/* the region in use is another one of the allocation */
+	ck_assert_ptr_null(near_table_unmapped(a.table));
+	near_table_remove(b.table, GPU_KEY);
+	ck_assert_ptr_null(near_table_unmapped(a.table));
+	mapping = near_container(to_b->rma->mapped->mappings.next,
+				 struct near_mapping, link);
+	ck_assert_uint_gt(mapping->gone_ms, 0);
+	mapping->gone_ms -= NEAR_MAPPING_KEEP_MS;
+	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
+	gpu.maps--;
+}
+
+/* A mapping with pending operations is passed on after their end. */
+UNIT_TEST(mapping_in_use_is_kept)
+{
+	gpu.polls = 3;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	near_table_remove(b.table, GPU_KEY);
+	ck_assert_ptr_null(near_table_unmapped(a.table));
+	side_until(1, false);
+	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
+	gpu.maps--;
+}
+
+/* The peer changes its region while operations wait in the queue. */
+UNIT_ROUNDS(region_changed_before_copy, 0, 3)
+{
+	gpu.polls = 10;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 8, 8, NEAR_RMA_DATA), 0);
+	ck_assert_int_eq(gpu.map_calls, 1);
+	near_table_remove(b.table, GPU_KEY);
+	if (_i > 0)
+		gpu_region();
+	if (_i > 1)
+		gpu_export(GPU_ID + 1);
+	side_poll(100);
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert_int_eq(a.err, _i ? 0 : EKEYREJECTED);
+	if (_i)
+		ck_assert_mem_eq(gpu.shadow + 8, gpu.shadow + GPU_LEN + 8, 8);
+	ck_assert_uint_eq(b.events, _i ? 1 : 0);
+	ck_assert_int_eq(gpu.map_calls, 1);
+	gpu_paths(2, 0);
+}
+
+/*
+ * Call _i of the device library fails. At the start of a copy, near uses the
+ * stage from then on; later, the operation fails.
+ */
+UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
+{
+	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
+	int call = 1 + _i / 2;
+
+	gpu.fail_at = call;
+	ck_assert_int_eq(gpu_rma(verb, BOTH, 0, GPU_LEN, NEAR_RMA_DATA), 0);
+	side_poll(100);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(a.err, call == 2 ? EIO : 0);
+	ck_assert_uint_eq(b.events, call == 2 || verb == NEAR_READ ?
+			  verb == NEAR_READ && call != 2 : 1);
+	gpu_paths(1, call > 1);
+	gpu_last_path(call > 1 ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_REFUSED);
+	gpu.fail_at = 0;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
+	side_until(2, true);
+	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
+	gpu_paths(2, call > 1 ? 2 : 0);
+}
+
+/*
+ * A faulty peer: its export does not belong to its region, or the region is
+ * longer than what the device has mapped. near copies within the mapping only.
+ */
+UNIT_ROUNDS(faulty_export_is_staged, 0, 6)
+{
+	struct near_region_entry *entry = NULL;
+	struct near_table *table = b.table;
+	struct near_export export = { .id = GPU_ID };
+	uint32_t i;
+
+	for (i = 0; i < 1u << table->bits; i++) {
+		entry = (struct near_region_entry *)(table->shared + 1) + i;
+		if (entry->used && entry->key == GPU_KEY)
+			break;
+	}
+	ck_assert_uint_lt(i, 1u << table->bits);
+	switch (_i) {
+	case 0: gpu.map_len = GPU_LEN - 1; break;
+	case 1: entry->memory -= 1; break;
+	case 2: entry->memory = UINT64_MAX - 10; break;
+	case 3: entry->export_index = NEAR_EXPORTS; break;
+	case 4: entry->export_index = 1; break;
+	case 5:
+		/* the handle is not one of the device */
+		ck_assert_int_eq(pwrite(table->fd, &export, sizeof(export),
+					near_table_export_at(0)),
+				 sizeof(export));
+		break;
+	}
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
+	side_until(1, true);
+	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
+	gpu_paths(1, 0);
+}
+
+/* More allocations than near_mapped has space for: the others are staged. */
+UNIT_TEST(mappings_are_bounded)
+{
+	uint32_t i;
+
+	for (i = 0; i < NEAR_MAPPINGS + 2; i++) {
+		near_table_remove(b.table, GPU_KEY);
+		gpu_region();
+		gpu_export(GPU_ID + i);
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+		side_until(i + 1, true);
+	}
+	/* at the limit, near has looked for regions that were removed */
+	gpu_paths(i, i);
+	ck_assert_int_eq(gpu.map_calls, (int)i);
+	ck_assert_uint_eq(a.table->unmapped_count, NEAR_UNMAPPED);
+	/* until the embedder releases these, old mappings stay */
+	for (; i < 2 * NEAR_MAPPINGS + 2; i++) {
+		near_table_remove(b.table, GPU_KEY);
+		gpu_region();
+		gpu_export(GPU_ID + i);
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+		side_until(i + 1, true);
+	}
+	gpu_paths(i, i - 2);
+	gpu_last_path(NEAR_DEVICE_LIMIT);
+}
+
+/* a closes while copies are pending: nothing is copied afterwards. */
+UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 6)
+{
+	int i;
+
+	gpu.polls = 3;
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(gpu_rma(_i % 2 ? NEAR_WRITE : NEAR_READ, BOTH,
+					 i * 100, 100, 0), 0);
+	side_poll(_i / 2);
+	near_close(a.rig->port);
+	ck_assert_int_eq(gpu.under_way, 0);
+	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
+		.sink = b.rig->port->sink, .ctx = a.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+
+/*
+ * The peer closes: operations fail, and near passes on the mapping, which it
+ * does not release in a poll.
+ */
+UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
+{
+	int i;
+
+	gpu.polls = 3;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 100, 0), 0);
+	side_until(1, false);
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, _i / 2 ? AT_B : BOTH,
+					 i * 100, 100, 0), 0);
+	gpu.until_failure = _i % 2;
+	for (; i < 40; i++)
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, i * 100, 100, 0),
+				 0);
+	near_close(b.rig->port);
+	b.rig->port = NULL;
+	for (i = 0; i < 3000 && near_peer_lives(to_b); i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_uint_eq(a.done, 41);
+	/* without staged operations all may end before the failure is found */
+	if (_i)
+		ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert_int_eq(gpu.under_way, 0);
+	ck_assert(!near_rma_busy(to_b));
+	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
+	gpu.maps--;
+	side_reopen();
+}
