@@ -10,6 +10,7 @@
 
 #include "device/rocr.h"
 #include "device/ze.h"
+#include "near_fixture.h"
 #include "staged.h"
 
 #define HOST 64			/* bytes of host memory */
@@ -338,4 +339,52 @@ UNIT_TEST(libraries_are_supported)
 	rows[2].library = "libc.so.6";
 	ck_assert_str_eq(duo_device_unsupported(), "Neuron");
 	duo_device_ifaces = saved;
+}
+
+static struct fid_mr *mr;
+
+/* An endpoint over near, with the table of the real interfaces. */
+static void near_setup_staged(void)
+{
+	const struct duo_device_iface *table = duo_device_ifaces;
+
+	setup();
+	near_setup_device();
+	duo_device_ifaces = table;
+}
+
+static void near_teardown_staged(void)
+{
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	near_teardown();
+	fake_device_close();
+	teardown();
+}
+
+UNIT_CASE("messages", near_setup_staged, near_teardown_staged);
+
+/* An endpoint sends from device memory, and receives into it. */
+UNIT_LOOP(messages_are_copied, 0, 2)
+{
+	const struct iovec iov = { standin.memory, STANDIN_HALF };
+	int context;
+
+	choose(_i);
+	attr.mr_iov = &iov;
+	attr.iov_count = 1;
+	attr.access = FI_SEND | FI_RECV;
+	attr.iface = iface->id;
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, FI_HMEM_DEVICE_ONLY,
+				       &mr), 0);
+	strcpy(standin.memory, "device");
+	ck_assert_int_eq(fi_tsend(fx.ep, standin.memory, 7, fi_mr_desc(mr),
+				  peer, TAG, &context), 0);
+	both_entry(&context);
+	near_poll(rig.port, &rig_sink);
+	ck_assert_str_eq(rig.payload, "device");
+	ck_assert_int_eq(fi_trecv(fx.ep, standin.memory, 16, fi_mr_desc(mr),
+				  peer, TAG, 0, &context), 0);
+	rig_send("host");
+	both_entry(&context);
+	ck_assert_mem_eq(standin.memory, "hostce", 6);
 }
