@@ -368,7 +368,7 @@ part_hook()
 {
 	local test
 	local -a only=()
-	for test in any_source atomics cntr ep_life match_model own_fids \
+	for test in any_source atomics cntr ep_life match_model mr_modes own_fids \
 		peer_death poll_set promised rdm_tagged_pingpong rma threads \
 		transfers wait; do
 		only+=(--only "$test/local")
