@@ -39,7 +39,11 @@ uint64_t unit_random(uint64_t *state)
 
 const char *unit_dir_make(void)
 {
-	snprintf(unit_dir, sizeof(unit_dir), "/tmp/ofi_duo-unit.XXXXXX");
+	const char *parent = getenv("TMPDIR");
+
+	ck_assert_int_lt(snprintf(unit_dir, sizeof(unit_dir),
+				  "%s/ofi_duo-unit.XXXXXX",
+				  parent ? parent : "/tmp"), sizeof(unit_dir));
 	ck_assert_ptr_nonnull(mkdtemp(unit_dir));
 	duo_params.registry_dir = unit_dir;
 	return unit_dir;

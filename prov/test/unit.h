@@ -38,8 +38,8 @@ void unit_pass(uint64_t us);
 uint64_t unit_random(uint64_t *state);
 
 /*
- * Makes a temporary directory and sets duo_params.registry_dir to it; returns
- * its path.
+ * Makes a temporary directory in $TMPDIR or /tmp, and sets
+ * duo_params.registry_dir to it; returns its path.
  */
 const char *unit_dir_make(void);
 /* Removes the directory of unit_dir_make() and all files in it. */
