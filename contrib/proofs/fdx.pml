@@ -13,9 +13,9 @@
  * once. After the last poll, each requester has attached or has an error, each claim
  * of a live sender has its rx ring, and no peer is kept whose port has ended.
  *
- * C: link/fdx.c near_fdx_msg_fault near_fdx_msg_fd near_fdx_monitor near_ask_later
+ * C: link/fdx.c near_fdx_msg_fault near_fdx_msg_fd near_fdx_monitor near_fdx_temporary
  * C: link/fdx.c near_answer near_fdx_accept near_fdx_msg_good near_fdx_msg_read near_fdx_read
- * C: link/fdx.c near_ask near_fd_drop near_fd_drop_all near_fd_closed near_peer_open
+ * C: link/fdx.c near_fdx_request near_fd_drop near_fd_drop_all near_fd_closed near_peer_open
  * C: link/fdx.c near_peer_shut
  * C: link/fdx_socket.c near_name near_fdx_close near_fdx_fds near_fdx_send near_fdx_next
  * C: link/fdx_socket.c near_fdx_msg_parse near_fdx_msg_drop
@@ -117,7 +117,7 @@ byte claim[RECORDS];
 #define NONE 0
 #define NO_FILES 1	/* the sender; the receiver gets no descriptor */
 #define FULL 2		/* ENOBUFS, ETOOMANYREFS; the receiver gets one descriptor */
-#define LATER 3		/* NEAR_ASK_MS have not passed; epoll_ctl() fails */
+#define LATER 3		/* NEAR_FDX_REPEAT_MS have not passed; epoll_ctl() fails */
 
 inline choose()
 {
@@ -255,7 +255,7 @@ inline send(r, what)
 	o = 0
 }
 
-/* near_ask(): ret. Without faults, one request in a round */
+/* near_fdx_request(): ret. Without faults, one request in a round */
 inline request(r)
 {
 	if

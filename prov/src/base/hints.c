@@ -32,14 +32,14 @@ struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					size_t count)
 {
 	const struct duo_hint *field;
-	uint64_t asked, most;
+	uint64_t requested, limit;
 
 	for (field = fields; field < fields + count; field++) {
-		asked = duo_hint_value(hints, field);
-		most = duo_hint_value(info, field);
-		if (field->set ? asked & ~most : asked > most)
-			return (struct duo_hint_beyond) { field, asked,
-							  most };
+		requested = duo_hint_value(hints, field);
+		limit = duo_hint_value(info, field);
+		if (field->set ? requested & ~limit : requested > limit)
+			return (struct duo_hint_beyond) { field, requested,
+							  limit };
 	}
 	return (struct duo_hint_beyond) { NULL, 0, 0 };
 }
@@ -53,15 +53,15 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 	if (!beyond.field)
 		return true;
 	DUO_INFO(CORE, "no info returned: %s of the hints is 0x%" PRIx64
-		 ", %s 0x%" PRIx64 "\n", beyond.field->name, beyond.asked,
+		 ", %s 0x%" PRIx64 "\n", beyond.field->name, beyond.requested,
 		 beyond.field->set ? "supported are" : "more than",
-		 beyond.most);
+		 beyond.limit);
 	return false;
 }
 
-bool duo_hint_reject(const char *name, uint64_t asked)
+bool duo_hint_reject(const char *name, uint64_t requested)
 {
 	DUO_INFO(CORE, "no info returned: %s of the hints is %" PRIu64 "\n",
-		 name, asked);
+		 name, requested);
 	return false;
 }

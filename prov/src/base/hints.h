@@ -48,8 +48,8 @@ struct duo_hint {
 /* A field whose value in the hints exceeds that in the info. */
 struct duo_hint_beyond {
 	const struct duo_hint *field;	/* NULL: no field */
-	uint64_t asked;			/* value in the hints */
-	uint64_t most;			/* value in the info */
+	uint64_t requested;		/* value in the hints */
+	uint64_t limit;			/* value in the info */
 };
 /* Returns the first field in which the hints exceed the info. */
 struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
@@ -65,6 +65,6 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
 /* Logs a value of the hints for which no info is returned. Returns false. */
-bool duo_hint_reject(const char *name, uint64_t asked);
+bool duo_hint_reject(const char *name, uint64_t requested);
 
 #endif /* DUO_HINTS_H */

@@ -108,12 +108,12 @@ static const struct duo_hint duo_none_fields[] = {
 	DUO_HINT_MAX(rx_attr, iov_limit),
 };
 
-static bool duo_none_named(const char *what, const char *asked)
+static bool duo_none_named(const char *what, const char *requested)
 {
-	if (!asked || !strcmp(asked, duo_prov.name))
+	if (!requested || !strcmp(requested, duo_prov.name))
 		return true;
 	DUO_INFO(CORE, "no info returned: %s of the hints is %s, not %s\n",
-		 what, asked, duo_prov.name);
+		 what, requested, duo_prov.name);
 	return false;
 }
 
@@ -122,11 +122,11 @@ static bool duo_none_named(const char *what, const char *asked)
  * chooses keys that are free. The modes from before libfabric 1.5 are not bit
  * sets.
  */
-static int duo_none_mr_mode(int asked)
+static int duo_none_mr_mode(int requested)
 {
-	if (asked == DUO_MR_BASIC || asked == DUO_MR_SCALABLE)
-		return asked;
-	return asked & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_HMEM);
+	if (requested == DUO_MR_BASIC || requested == DUO_MR_SCALABLE)
+		return requested;
+	return requested & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_HMEM);
 }
 
 /*

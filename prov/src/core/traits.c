@@ -67,7 +67,7 @@ bool duo_traits_allowed(const char *core)
  * Adds FI_REMOTE_COMM for efa, which otherwise uses EFA's own shared memory,
  * and FI_ORDER_SAS, because without order and tags efa cannot cancel receives.
  */
-void duo_traits_ask(struct fi_info *core)
+void duo_traits_add_bits(struct fi_info *core)
 {
 	if (!core->fabric_attr || !core->fabric_attr->prov_name ||
 	    strcasecmp(core->fabric_attr->prov_name, DUO_EFA))

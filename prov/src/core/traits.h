@@ -20,7 +20,7 @@ struct duo_traits duo_traits_find(const char *core);
 /* True if ofi_duo can wrap the provider with this name. */
 bool duo_traits_allowed(const char *core);
 /* Adds the bits that ofi_duo needs to hints or an info of the core. */
-void duo_traits_ask(struct fi_info *core);
+void duo_traits_add_bits(struct fi_info *core);
 /*
  * duo_traits_direct(): true if ofi_duo never wraps this fabric.
  * duo_traits_has_direct(): true if the core has such a fabric.

@@ -48,7 +48,7 @@ static uint64_t duo_cntr_sum(const struct duo_cntr *cntr, bool err)
 	return count;
 }
 
-static void duo_cntr_ask_core(struct duo_cntr *cntr)
+static void duo_cntr_read_core(struct duo_cntr *cntr)
 {
 	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
 }
@@ -83,12 +83,12 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 			duo_cq_progress(ep->tx_cq);
 	}
 	if (duo_cntr_core_due(cntr))
-		duo_cntr_ask_core(cntr);
+		duo_cntr_read_core(cntr);
 }
 
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad)
 {
-	duo_cntr_ask_core(cntr);
+	duo_cntr_read_core(cntr);
 	*good = duo_cntr_sum(cntr, false);
 	*bad = duo_cntr_sum(cntr, true);
 }
@@ -117,7 +117,7 @@ static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 
 	duo_lock(&cntr->domain->lock);
 	if (set)
-		duo_cntr_ask_core(cntr);
+		duo_cntr_read_core(cntr);
 	cntr->own[err] += value - (set ? duo_cntr_sum(cntr, err) : 0);
 	duo_unlock(&cntr->domain->lock);
 	return 0;

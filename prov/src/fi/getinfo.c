@@ -65,7 +65,7 @@ static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 }
 
 /* Returns the core's infos for hints with its name; NULL: none. */
-static struct fi_info *duo_ask_core(const struct duo_query *query,
+static struct fi_info *duo_getinfo_core(const struct duo_query *query,
 				    const struct fi_info *hints)
 {
 	const char *core = hints->fabric_attr->prov_name;
@@ -152,9 +152,9 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 		hints->mode = ~FI_MSG_PREFIX;
 	if (!duo_hints_name(hints, core)) {
 		duo_hints_mr_modes(hints, query->version);
-		duo_traits_ask(hints);
+		duo_traits_add_bits(hints);
 		duo_opened_to_core(&query->opened, hints);
-		tail = duo_select(duo_ask_core(query, hints), query, core,
+		tail = duo_select(duo_getinfo_core(query, hints), query, core,
 				  false, tail);
 	}
 	fi_freeinfo(hints);
@@ -179,7 +179,7 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 	if (!hints)
 		return tail;
 	if (!duo_hints_name(hints, core))
-		tail = duo_select(duo_ask_core(query, hints), query, core,
+		tail = duo_select(duo_getinfo_core(query, hints), query, core,
 				  true, tail);
 	fi_freeinfo(hints);
 	return tail;

@@ -105,7 +105,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 		/* all AVs of the core are tables, see av/av.c */
 		core->domain_attr->av_type = FI_AV_TABLE;
 	}
-	duo_traits_ask(core);
+	duo_traits_add_bits(core);
 	return core;
 }
 
@@ -234,8 +234,8 @@ static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 	if (!beyond.field)
 		return true;
 	snprintf(text, sizeof(text), "%s is 0x%" PRIx64
-		 ", near supports 0x%" PRIx64, beyond.field->name, beyond.asked,
-		 beyond.most);
+		 ", near supports 0x%" PRIx64, beyond.field->name,
+		 beyond.requested, beyond.limit);
 	return duo_info_left(info, text);
 }
 
@@ -287,7 +287,8 @@ int duo_hints_supported(const struct fi_info *hints)
 	    hints->ep_attr->type != FI_EP_RDM)
 		ok = duo_hint_reject("ep_attr->type", hints->ep_attr->type);
 	else if (hints->caps && !(hints->caps & DUO_MESSAGES))
-		ok = duo_hints_within(hints, &duo_info_limits, duo_hint_fields, 1);
+		ok = duo_hints_within(hints, &duo_info_limits,
+				      duo_hint_fields, 1);
 	else if (hints->domain_attr &&
 		 hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
 		ok = duo_hint_reject("domain_attr->data_progress",

@@ -61,7 +61,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
  * source and tag, because tcp compares them with those of the message. Returns
  * 0 or the core's error.
  */
-static ssize_t duo_peek_ask(struct duo_ep *ep, struct duo_rx *rx,
+static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 			    const struct duo_recv *recv)
 {
 	struct fi_msg_tagged msg = {
@@ -98,7 +98,7 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 	duo_rx_become(rx, DUO_RX_PEEK);
 	rx->addr = recv->want.addr;
 	rx->tag = recv->want.tag;
-	ret = duo_peek_ask(ep, rx, recv);
+	ret = duo_peek_to_core(ep, rx, recv);
 	if (ret)
 		duo_rx_release(&ep->pool, rx);
 	return ret;
@@ -127,7 +127,7 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
 {
-	ssize_t ret = duo_peek_ask(ep, rx, recv);
+	ssize_t ret = duo_peek_to_core(ep, rx, recv);
 
 	if (ret)
 		return ret;

@@ -387,7 +387,7 @@ UNIT_TEST(resize_does_not_use_slot_of_delegation)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, a.rig, 1);
 	ring = rig_rx_ring(b.rig, a.rig);
-	ring->shrink_asked = true;
+	ring->shrink_requested = true;
 	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	a.rig->port->checked_ms = 0;
 	tail = to_b->tx.tail;
@@ -448,7 +448,7 @@ UNIT_TEST(closing_does_not_access_freed_slots)
 	ring = rig_rx_ring(b.rig, a.rig);
 	ring->idle_checks = UINT8_MAX;
 	ring->seen = ring->rx.head;
-	ring->shrink_asked = true;
+	ring->shrink_requested = true;
 	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	near_woken(a.rig->port);
 	ck_assert(to_b->resize.posted);

@@ -464,7 +464,7 @@ UNIT_LOOP(refused_socket_shows_exit, 0, 2)
 	if (_i)
 		ck_assert_int_eq(near_listen(them->port, dir), 0);
 	peer = rig_peer(here, them);
-	peer->ask = true;
+	peer->needs_fdx = true;
 	close(them->port->fdx);
 	them->port->fdx = -1;
 	ck_assert_int_eq(rig_send(here, peer, 1, big, 8), -ECONNRESET);

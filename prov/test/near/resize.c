@@ -218,14 +218,14 @@ UNIT_TEST(shrink_precedes_growth)
 		tags_until(tag);
 	}
 	b->port->budget.pages_max = 1;	/* no budget for any ring */
-	ring->starved = ring->shrink_asked = true;
+	ring->starved = ring->shrink_requested = true;
 	to_b->resize.full = to_b->resize.backoff;
 	near_too_small(a->port, to_b, 8000);
 	rig_poll(b, 1);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
 	ck_assert_uint_eq(to_b->resize.tier, 0);
 	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
-	ck_assert(!ring->starved && !ring->shrink_asked);
+	ck_assert(!ring->starved && !ring->shrink_requested);
 	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
 	tags_until(tag + 1);
 }
@@ -241,7 +241,7 @@ UNIT_TEST(keeping_size_is_no_rejection)
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
 	rig_until(b, NULL, 1);
 	ring = rig_rx_ring(b, a);
-	ring->shrink_asked = true;
+	ring->shrink_requested = true;
 	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
 	near_resize_check(a->port, to_b);
 	rig_poll(b, 1);

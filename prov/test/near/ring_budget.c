@@ -296,5 +296,5 @@ UNIT_TEST(free_memory_goes_to_waiting_sender)
 	near_budget_check(us->port);
 	ck_assert_uint_eq(rig_rx_ring(us, talker[1])->rx.ctl->resize, 1);
 	ck_assert_uint_eq(first->rx.ctl->resize, 0);
-	ck_assert(!first->shrink_asked);
+	ck_assert(!first->shrink_requested);
 }

@@ -175,7 +175,7 @@ static void exchange(const struct space *space, const struct near_addr *addr)
 	}
 	ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), 0);
 	ck_assert_int_eq(peer->far, !!(space->flags & CLONE_NEWPID));
-	ck_assert_int_eq(peer->ask, peer->far ||
+	ck_assert_int_eq(peer->needs_fdx, peer->far ||
 			 (geteuid() && space->flags & UNDUMPABLE));
 	ck_assert_int_eq(rig_send_large(us, peer, 2, big, LEN, big), 0);
 	rig_until(us, NULL, 2);

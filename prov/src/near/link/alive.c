@@ -20,7 +20,7 @@
 
 #define NEAR_EVENTS 32
 #define NEAR_FDX_MS 10		/* ms between two reads of the socket */
-#define NEAR_ASKED_MS 2000	/* time after a request with a read each ms */
+#define NEAR_FDX_FAST_MS 2000	/* time after a request with a read each ms */
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
@@ -49,7 +49,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 		return fd;
 	/* read after the pidfd was opened, to detect a reused pid */
 	ret = duo_proc_start(peer->addr.pid, &start);
-	peer->ask = port->fdx >= 0 && near_hidden(fd, ret);
+	peer->needs_fdx = port->fdx >= 0 && near_hidden(fd, ret);
 	if (!ret && start != peer->addr.start)
 		ret = -ESRCH;
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -81,11 +81,11 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (near_monitored(peer) || peer->draining ||
 	    peer->state == NEAR_PEER_GONE)
 		return 0;
-	if (!peer->ask)
+	if (!peer->needs_fdx)
 		ret = near_monitor_pid(port, peer);
-	if (!peer->ask)
+	if (!peer->needs_fdx)
 		return ret;
-	ret = near_ask(port, peer);
+	ret = near_fdx_request(port, peer);
 	/* without a socket, a peer that /proc hides cannot be connected */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
@@ -287,7 +287,7 @@ static bool near_unmet_closed(struct near_peer *peer)
 	bool closed;
 	int fd;
 
-	if (peer->fd[NEAR_FD_SEGMENT] >= 0 || peer->ask || peer->ring ||
+	if (peer->fd[NEAR_FD_SEGMENT] >= 0 || peer->needs_fdx || peer->ring ||
 	    !near_monitored(peer))
 		return near_fd_closed(peer);
 	if (!near_segment_named(peer))
@@ -316,7 +316,7 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
 	/* retry: no descriptor was free, or the peer had not replied */
-	return (peer->asked_ms || (peer->wanted && !peer->ask)) &&
+	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
 
@@ -354,7 +354,7 @@ static void near_port_resizes(struct near_port *port)
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
 	if (port->fdx < 0 || now - port->fdx_ms <
-	    (now - port->asked_ms < NEAR_ASKED_MS ? 1 : NEAR_FDX_MS))
+	    (now - port->requested_ms < NEAR_FDX_FAST_MS ? 1 : NEAR_FDX_MS))
 		return;
 	port->fdx_ms = now;
 	near_fdx_read(port);

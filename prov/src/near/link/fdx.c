@@ -13,7 +13,7 @@
 #include "near/link/fdx.h"
 #include "base/proc.h"
 
-#define NEAR_ASK_MS 100		/* ms between two requests to one peer */
+#define NEAR_FDX_REPEAT_MS 100	/* ms between two requests to one peer */
 #define NEAR_FDX_BURST 64	/* limit of datagrams per read */
 
 /*
@@ -92,7 +92,7 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 }
 
 /* True for temporary errors: full queue, too many descriptors in flight. */
-static bool near_ask_later(int err)
+static bool near_fdx_temporary(int err)
 {
 	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
 	       err == ETOOMANYREFS;
@@ -106,7 +106,7 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 
 	if (msg->fdx.kind == NEAR_FDX_REQUEST)
 		ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REPLY);
-	if (!ret || near_ask_later(-ret) || peer->logged)
+	if (!ret || near_fdx_temporary(-ret) || peer->logged)
 		return;
 	near_log(port, 0,
 		 "peer %d: cannot reply to its connection request: "
@@ -204,7 +204,7 @@ void near_fdx_read(struct near_port *port)
 	}
 }
 
-int near_ask(struct near_port *port, struct near_peer *peer)
+int near_fdx_request(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();
 	int ret;
@@ -213,19 +213,19 @@ int near_ask(struct near_port *port, struct near_peer *peer)
 		return -EHOSTUNREACH;
 	if (peer->rejected)
 		return -EACCES;
-	if (peer->asked_ms && now - peer->asked_ms < NEAR_ASK_MS)
+	if (peer->requested_ms && now - peer->requested_ms < NEAR_FDX_REPEAT_MS)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
 		/* the socket has a file, but the peer has closed the socket */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
-		near_log(port, !!peer->asked_ms, "peer %d: its connection "
+		near_log(port, !!peer->requested_ms, "peer %d: its connection "
 			 "socket is closed; it has exited, or is in another "
 			 "network namespace", peer->addr.pid);
 		return -ESRCH;
 	}
-	peer->asked_ms = port->asked_ms = now;
-	return !ret || near_ask_later(-ret) ? -EAGAIN : ret;
+	peer->requested_ms = port->requested_ms = now;
+	return !ret || near_fdx_temporary(-ret) ? -EAGAIN : ret;
 }
 
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which)
@@ -269,6 +269,6 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {
-	peer->exited = peer->exited || (fd == -ENOENT && !peer->ask);
+	peer->exited = peer->exited || (fd == -ENOENT && !peer->needs_fdx);
 	return peer->exited;
 }

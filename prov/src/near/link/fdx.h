@@ -9,7 +9,7 @@
  * reply suffice.
  *
  * Cost: two system calls per datagram while peers connect; one read of the
- * socket every NEAR_FDX_MS, and every ms for NEAR_ASKED_MS after a request.
+ * socket every NEAR_FDX_MS, and every ms for NEAR_FDX_FAST_MS after a request.
  */
 #ifndef NEAR_LINK_FDX_H
 #define NEAR_LINK_FDX_H

@@ -46,7 +46,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		peer->pidfd = peer->wake_fd = -1;
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
-		peer->far = peer->ask = addr->pid_ns != port->addr.pid_ns;
+		peer->far = peer->needs_fdx = addr->pid_ns != port->addr.pid_ns;
 		/* a pid of another namespace names no process here */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
@@ -127,7 +127,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 
 void near_peer_ahead(struct near_port *port, struct near_peer *peer)
 {
-	if (peer->ask)
+	if (peer->needs_fdx)
 		near_peer_monitor(port, peer);
 }
 
@@ -373,8 +373,8 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return -ESRCH;
 	if ((fd != -EACCES && fd != -EPERM) || port->fdx < 0)
 		return fd;
-	peer->ask = true;
-	ret = near_ask(port, peer);
+	peer->needs_fdx = true;
+	ret = near_fdx_request(port, peer);
 	/* the peer has no socket, but is alive: return the error of /proc */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;

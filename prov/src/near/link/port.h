@@ -59,12 +59,12 @@ struct near_peer {
 	bool exited;
 	bool by_start;	/* no pidfd: monitored by the process's start time */
 	bool far;		/* in another pid namespace */
-	bool ask;		/* the peer's descriptors must be requested */
+	bool needs_fdx;		/* the peer's descriptors must be requested */
 	bool rejected;		/* the peer has rejected a request */
 	bool expected;		/* near_peer_expect(): has a reference */
 	/* from the fd exchange or near_unmet_closed(); -1: none */
 	int fd[NEAR_FD_KINDS];
-	uint64_t asked_ms;	/* last request to the peer, ms; 0: none */
+	uint64_t requested_ms;	/* last request to the peer, ms; 0: none */
 	/* start of near_connect()'s wait for a reply, ms; 0: no wait */
 	uint64_t waits_ms;
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
@@ -94,7 +94,7 @@ struct near_rx_ring {
 	uint8_t tier;		/* size class */
 	uint32_t resizes;
 	/* Only link/ring_budget.c uses the next four fields. */
-	bool shrink_asked;	/* a shrink of this ring was requested */
+	bool shrink_requested;	/* a shrink of this ring was requested */
 	bool starved;		/* the sender's request to grow failed */
 	uint32_t idle_checks;	/* consecutive checks without a message */
 	uint64_t seen;		/* rx.head at the last check */
@@ -177,7 +177,7 @@ struct near_port {
 	uint64_t syscall_check_ms;	/* last check with system calls, ms */
 	bool rings_due;		/* the next tick must check rings */
 	uint64_t fdx_ms;	/* last read of the socket, ms */
-	uint64_t asked_ms;	/* last request to any peer, ms */
+	uint64_t requested_ms;	/* last request to any peer, ms */
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
@@ -297,7 +297,7 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
  * wait for the reply; -ESRCH: its socket is closed; -EACCES: it has rejected a
  * request; -EHOSTUNREACH: this port has no socket.
  */
-int near_ask(struct near_port *port, struct near_peer *peer);
+int near_fdx_request(struct near_port *port, struct near_peer *peer);
 /* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
 void near_fdx_read(struct near_port *port);
 /* Close peer->fd[which], or all of peer->fd[]. */

@@ -100,7 +100,7 @@ static void near_resize_step(struct near_port *port, struct near_peer *peer)
 }
 
 /* Starts a resize if the ring was full often enough and can become larger. */
-static void near_resize_ask(struct near_port *port, struct near_peer *peer,
+static void near_resize_request(struct near_port *port, struct near_peer *peer,
 			    uint32_t more)
 {
 	struct near_resize *resize = &peer->resize;
@@ -142,7 +142,7 @@ int near_full(struct near_port *port, struct near_peer *peer)
 		   resize->full_at != peer->tx.tail) {
 		resize->full_at = peer->tx.tail;
 		resize->full++;
-		near_resize_ask(port, peer, 1);
+		near_resize_request(port, peer, 1);
 	}
 	return -EAGAIN;
 }
@@ -153,5 +153,5 @@ void near_too_small(struct near_port *port, struct near_peer *peer,
 	if (peer->tx.gated & NEAR_GATE_RESIZE)
 		return;
 	peer->resize.full += NEAR_RESIZE_FULL;
-	near_resize_ask(port, peer, len);
+	near_resize_request(port, peer, len);
 }

@@ -155,7 +155,7 @@ static uint32_t near_budget_less(const struct near_budget *budget,
 	uint32_t keeps = near_rx_ring_idle(ring) ? near_tier_least()
 						 : near_budget_share(budget);
 
-	ring->shrink_asked = ring->starved = false;
+	ring->shrink_requested = ring->starved = false;
 	return keeps < ring->tier ? keeps : ring->tier;
 }
 
@@ -170,7 +170,7 @@ static uint32_t near_budget_grant(struct near_port *port,
 	uint32_t least = near_max(near_tier_for(more), ring->tier + 1u), tier;
 	const struct near_budget *budget = &port->budget;
 
-	if (ring->shrink_asked || !(more || ring->starved))
+	if (ring->shrink_requested || !(more || ring->starved))
 		return near_budget_less(budget, ring);
 	if (least >= NEAR_TIERS || ring->index >= budget->growing ||
 	    ring->peer->draining)
@@ -210,7 +210,7 @@ static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 	uint32_t need = near_rx_ring_need(ring);
 
 	if (ring->tier > keep)
-		ring->shrink_asked = true;
+		ring->shrink_requested = true;
 	else if (need && need <= free)
 		free -= need;
 	else

@@ -80,7 +80,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	if (ret)
 		return ret;
 	/* the reply may be in the socket already */
-	if (peer->ask && !peer->expected && port->fdx >= 0)
+	if (peer->needs_fdx && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_monitor(port, peer);
 	if (ret == -EACCES)
@@ -140,7 +140,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
 	/* not needed now: a sender that closes closes this claim */
-	if (!ring->peer->ask && !ring->peer->expected)
+	if (!ring->peer->needs_fdx && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
 	port->ring[index] = ring;
