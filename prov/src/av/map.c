@@ -282,7 +282,7 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 	ep->up->moved(ep, addr);
 }
 
-void duo_map_gone(struct duo_ep *ep, fi_addr_t index, bool exited)
+void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 {
 	fi_addr_t addr;
 
@@ -291,7 +291,7 @@ void duo_map_gone(struct duo_ep *ep, fi_addr_t index, bool exited)
 			       exited ? FI_DUO_DEAD : FI_DUO_UNDECIDED);
 }
 
-bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr)
+bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr)
 {
 	return ep->rx.dead && addr < ep->route_size &&
 	       ep->map->reason[addr] == FI_DUO_DEAD &&

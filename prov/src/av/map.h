@@ -64,12 +64,12 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
  * Removes the routes to near's peer with this index, which has failed. exited:
  * its addresses get the reason FI_DUO_DEAD.
  */
-void duo_map_gone(struct duo_ep *ep, fi_addr_t index, bool exited);
+void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*
  * True if the process at addr has exited, and was a confirmed source: a receive
  * that names addr cannot complete.
  */
-bool duo_map_dead(const struct duo_ep *ep, fi_addr_t addr);
+bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
  * Makes the core carry all messages to a peer, to which no message was sent
  * over the local path. The peer may still send over it.

@@ -61,7 +61,7 @@ void duo_cq_flush_lazy(struct duo_cq *cq);
  * idle, the next poll posts all.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* us */
-static inline void duo_lazy_hurry(struct duo_ep *ep)
+static inline void duo_lazy_expedite(struct duo_ep *ep)
 {
 	ep->lazy.limit = duo_params.defer_polls;
 	ep->lazy.aged_us = DUO_LONG_AGO;

@@ -83,7 +83,7 @@ static void duo_lazy_core_done(struct duo_rx *rx,
 	}
 	if (!(rx->flags & FI_DISCARD))
 		duo_ep_count_core(ep, entry->len);
-	duo_lazy_hurry(ep);
+	duo_lazy_expedite(ep);
 	if (rx->wanted)
 		duo_cq_push(ep->rx_cq, entry, src);
 	else if (rx->multi)
@@ -158,7 +158,7 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 	entry->op_context = rx->context;
 	*src = duo_core_av_source(ep->core_av, *src);
 	duo_ep_count_core(ep, entry->len);
-	duo_lazy_hurry(ep);
+	duo_lazy_expedite(ep);
 	duo_rx_release(&ep->pool, rx);
 	return true;
 }
@@ -189,9 +189,9 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
  * Handles the remaining entries of a batch. Copies them first, because the
  * completions overwrite the array.
  */
-DUO_NOINLINE void duo_cq_core_rest(struct duo_cq *cq,
-				   const struct fi_cq_tagged_entry *from,
-				   const fi_addr_t *from_src, size_t count)
+DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
+					const struct fi_cq_tagged_entry *from,
+					const fi_addr_t *from_src, size_t count)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
 	fi_addr_t src[DUO_CORE_BATCH];
@@ -218,7 +218,7 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	}
 	duo_sink_advance(&cq->sink, i);
 	if (i < count)
-		duo_cq_core_rest(cq, &entry[i], &src[i], count - i);
+		duo_cq_core_remaining(cq, &entry[i], &src[i], count - i);
 	return count;
 }
 

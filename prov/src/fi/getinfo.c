@@ -66,7 +66,7 @@ static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 
 /* Returns the core's infos for hints with its name; NULL: none. */
 static struct fi_info *duo_getinfo_core(const struct duo_query *query,
-				    const struct fi_info *hints)
+					const struct fi_info *hints)
 {
 	const char *core = hints->fabric_attr->prov_name;
 	/* a core that is part of ofi_duo needs a module of its own */

@@ -235,7 +235,7 @@ static bool duo_multi_awaited(const struct duo_rx *rx)
 	return duo_match_unexp(&rx->ep->match[DUO_MSG], &want);
 }
 
-static void duo_multi_post_rest(struct duo_rx *rx, struct duo_rx *rest)
+static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 {
 	struct duo_ep *ep = rx->ep;
 
@@ -259,7 +259,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	bool open;
 
 	if (rest)
-		duo_multi_post_rest(rx, rest);
+		duo_multi_post_remainder(rx, rest);
 	/* read first: calls below may close the buffer, release its owner */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);

@@ -62,7 +62,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
  * 0 or the core's error.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
-			    const struct duo_recv *recv)
+				const struct duo_recv *recv)
 {
 	struct fi_msg_tagged msg = {
 		.iov_count = recv->count,

@@ -100,7 +100,7 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 /*
  * Ends rx with FI_ECONNRESET, because no path can deliver a message: the core
  * carries nothing and the source is not local, or its process has exited
- * (duo_map_dead()). Returns 0.
+ * (duo_map_exited()). Returns 0.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -124,7 +124,7 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	struct duo_ep *ep = rx->ep;
 	int ret = 0;
 
-	if (ep->core.carries_nothing || duo_map_dead(ep, want.addr))
+	if (ep->core.carries_nothing || duo_map_exited(ep, want.addr))
 		return duo_recv_unreached(rx);
 	if (ep->lazy.count)
 		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);

@@ -255,7 +255,7 @@ UNIT_TEST(failure_before_doorbell_frees_ring)
 	near_peer_monitor(us->port, peer);
 	kill_child();
 	rig_until_gone(us, 1);
-	claim->who = theirs;
+	claim->addr = theirs;
 	claim->tier = near_tier_least();
 	claim->state = NEAR_CLAIM_OPEN;
 	while (__atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=

@@ -151,7 +151,7 @@ UNIT_TEST(claim_with_invalid_address_is_freed)
 	struct near_segment *segment = us->port->segment;
 	struct near_claim *claim = &segment->claim[5];
 
-	memset(&claim->who, 0xff, sizeof(claim->who));
+	memset(&claim->addr, 0xff, sizeof(claim->addr));
 	claim->state = NEAR_CLAIM_OPEN;
 	segment->doorbell[0] |= 1u << 5;
 	segment->doorbell_words |= 1;
@@ -199,9 +199,9 @@ UNIT_TEST(claim_of_exited_sender_is_freed)
 	fstat(us->port->fd, &after);
 	ck_assert_int_eq(after.st_blocks, before.st_blocks);
 
-	claim->who = good->addr;
-	claim->who.nonce++;
-	claim->who.pid = pid;
+	claim->addr = good->addr;
+	claim->addr.nonce++;
+	claim->addr.pid = pid;
 	claim->state = NEAR_CLAIM_OPEN;
 	until_free(claim);
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
@@ -215,7 +215,7 @@ UNIT_LOOP(claim_with_invalid_size_disconnects, 0, 4)
 	uint32_t index = _i < 3 ? 5 : us->port->budget.growing;
 	struct near_claim *claim = &segment->claim[index];
 
-	claim->who = good->addr;
+	claim->addr = good->addr;
 	claim->tier = size[_i];
 	claim->state = NEAR_CLAIM_OPEN;
 	segment->doorbell[index / 64] |= 1ull << index % 64;

@@ -281,7 +281,7 @@ static bool near_segment_named(const struct near_peer *peer)
  * peer exists: a closing port closes its claims. An address is never used
  * again, so another file or segment at its descriptor shows a closed port.
  */
-static bool near_unmet_closed(struct near_peer *peer)
+static bool near_unconnected_closed(struct near_peer *peer)
 {
 	uint64_t nonce = 0;
 	bool closed;
@@ -310,7 +310,7 @@ static bool near_unmet_closed(struct near_peer *peer)
  */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
-	if (!peer->segment && near_unmet_closed(peer))
+	if (!peer->segment && near_unconnected_closed(peer))
 		return true;
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)

@@ -105,7 +105,7 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
  * Stores in rest the len bytes of iov from offset on, or those that iov has.
  * Returns the number of elements of rest.
  */
-static inline size_t near_iov_rest(const struct iovec *iov, size_t count,
+static inline size_t near_iov_from(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,
 				   struct iovec *rest)
 {

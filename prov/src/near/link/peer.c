@@ -287,7 +287,7 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 				 __ATOMIC_RELEASE);
 		return ret;
 	}
-	claim->who = port->addr;
+	claim->addr = port->addr;
 	claim->tier = place.tier;
 	__atomic_store_n(&claim->state, NEAR_CLAIM_OPEN, __ATOMIC_RELEASE);
 	near_tx_init(&peer->tx, ring, &place);

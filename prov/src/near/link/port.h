@@ -62,7 +62,7 @@ struct near_peer {
 	bool needs_fdx;		/* the peer's descriptors must be requested */
 	bool rejected;		/* the peer has rejected a request */
 	bool expected;		/* near_peer_expect(): has a reference */
-	/* from the fd exchange or near_unmet_closed(); -1: none */
+	/* from the fd exchange or near_unconnected_closed(); -1: none */
 	int fd[NEAR_FD_KINDS];
 	uint64_t requested_ms;	/* last request to the peer, ms; 0: none */
 	/* start of near_connect()'s wait for a reply, ms; 0: no wait */

@@ -101,7 +101,7 @@ static void near_resize_step(struct near_port *port, struct near_peer *peer)
 
 /* Starts a resize if the ring was full often enough and can become larger. */
 static void near_resize_request(struct near_port *port, struct near_peer *peer,
-			    uint32_t more)
+				uint32_t more)
 {
 	struct near_resize *resize = &peer->resize;
 

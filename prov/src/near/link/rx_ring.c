@@ -70,13 +70,13 @@ static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
 			     struct near_peer **peer_out)
 {
-	struct near_addr who = claim->who;
+	struct near_addr addr = claim->addr;
 	struct near_peer *peer;
-	int ret = near_addr_check(port, &who);
+	int ret = near_addr_check(port, &addr);
 
 	if (ret)
 		return ret;
-	ret = near_peer_get(port, &who, &peer);
+	ret = near_peer_get(port, &addr, &peer);
 	if (ret)
 		return ret;
 	/* the reply may be in the socket already */
@@ -264,7 +264,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 }
 
 /* True if a process of this pid namespace took the claim, then exited. */
-static bool near_claim_dead(uint32_t state)
+static bool near_claim_abandoned(uint32_t state)
 {
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
 
@@ -288,7 +288,7 @@ void near_rings_check(struct near_port *port)
 			continue;
 		state = __atomic_load_n(&port->segment->claim[i].state,
 					__ATOMIC_ACQUIRE);
-		if (near_claim_dead(state))
+		if (near_claim_abandoned(state))
 			near_ring_free(port, i,
 				       near_tier_most(port->budget.growing, i));
 		else

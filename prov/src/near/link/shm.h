@@ -176,7 +176,7 @@ enum near_claim_state {
 struct near_claim {
 	uint32_t state;
 	uint32_t tier;		/* initial size class of the ring */
-	struct near_addr who __attribute__((aligned(8)));
+	struct near_addr addr __attribute__((aligned(8)));
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_claim) == NEAR_LINE, "one line a claim");

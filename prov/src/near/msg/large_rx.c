@@ -188,7 +188,7 @@ bool near_rx_pull(struct near_rx_op *op, size_t len)
 
 	if (len > op->stop - op->done)
 		len = op->stop - op->done;
-	count = near_iov_rest(op->iov, op->iov_count, op->done, len, to);
+	count = near_iov_from(op->iov, op->iov_count, op->done, len, to);
 	if (near_rx_copy(op->peer, op->rndv.addr + op->done, to, count, len))
 		return false;
 	op->done += len;

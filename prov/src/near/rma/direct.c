@@ -51,7 +51,7 @@ static ssize_t near_rma_copy(const struct near_rma_op *op, uint64_t memory,
 
 	there.iov_base = (void *)(uintptr_t)(memory + op->sent);
 	there.iov_len = len;
-	n = near_iov_rest(bufs->iov, bufs->count, op->sent, len, here);
+	n = near_iov_from(bufs->iov, bufs->count, op->sent, len, here);
 	return op->args.verb == NEAR_READ ?
 		process_vm_readv(pid, here, n, &there, 1, 0) :
 		process_vm_writev(pid, here, n, &there, 1, 0);

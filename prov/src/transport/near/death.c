@@ -98,7 +98,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 		return;
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_fail_all(ep, &ep->match[kind], index);
-	duo_map_gone(ep, index, near_peer_exited(peer));
+	duo_map_peer_failed(ep, index, near_peer_exited(peer));
 	if (!ep->near->bound[index])
 		return;
 	ep->near->bound[index] = false;

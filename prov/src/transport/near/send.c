@@ -133,7 +133,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 
 /* Handles a message for which near_send() has returned ret, not 0. */
 static __attribute__((noinline)) ssize_t
-duo_near_send_rest(struct duo_near *near, const struct duo_send *send,
+duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t index, int ret)
 {
 	if (ret == NEAR_LARGE)
@@ -239,7 +239,7 @@ ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		return duo_near_send_any(near, send, index);
 	ret = near_send(near->port, peer, &send->msg);
 	if (near_unlikely(ret))
-		return duo_near_send_rest(near, send, index, ret);
+		return duo_near_send_slow(near, send, index, ret);
 	duo_near_report(near, send);
 	return 0;
 }
