@@ -17,7 +17,7 @@
  * C: near/rma/atomic.c near_rma_has_atomic near_atomic_valid near_type_size
  * CBMC: --unwind 4 -DRINGS_CLASS=0 --object-bits 10
  * CASES: 2
- * EDIT near/rma/table.h: s/key \* 0x9e3779b97f4a7c15u/any(uint64_t)/
+ * EDIT near/rma/serve.c: s/near_table_find\(/found(/g
  * EDIT near/rma/serve.c: s/near_pool_get\(/reply_get(/g
  * EDIT near/rma/serve.c: s/near_pool_put\(/reply_put(/g
  * EDIT near/rma/serve.c: s/near_atomic_apply\(/applied(/g
@@ -51,8 +51,8 @@ static struct near_port port;
 static struct near_peer peer;
 static struct near_rx_ring rx_ring;
 static int replies;		/* that are allocated */
-/* One region without any bytes, and one that has this memory. */
-static struct near_region_entry entry[2];
+/* The region, and its memory. */
+static struct near_region_entry entry;
 static void *region;
 
 static void *reply_get(struct near_pool *pool)
@@ -78,8 +78,8 @@ static void applied(unsigned int op, unsigned int type, void *target,
 
 	check(size && (uintptr_t)target % size == 0);
 	check(count && writable(target, count * size));
-	check(op == NEAR_ATOMIC_READ || entry[1].access & NEAR_MAY_WRITE);
-	check(!result || entry[1].access & NEAR_MAY_READ);
+	check(op == NEAR_ATOMIC_READ || entry.access & NEAR_MAY_WRITE);
+	check(!result || entry.access & NEAR_MAY_READ);
 	check(!result || writable(result, count * size));
 	check(op == NEAR_ATOMIC_READ || readable(operand, count * size));
 	check(!near_op_compares(op) || readable(compare, count * size));
@@ -103,16 +103,22 @@ static void reported(void *ctx, const struct near_rma_event *what)
 {
 }
 
+static const struct near_region_entry *found(const struct near_table *table,
+					     uint64_t key)
+{
+	return any(bool) ? NULL : &entry;
+}
+
 #define in_region(p) __CPROVER_same_object(p, region)
 #define region_bytes(to, from, n) ({					\
 	hostile_bytes(to, from, n);					\
-	check(!in_region(to) || entry[1].access & NEAR_MAY_WRITE);	\
-	check(!in_region(from) || entry[1].access & NEAR_MAY_READ);	\
+	check(!in_region(to) || entry.access & NEAR_MAY_WRITE);	\
+	check(!in_region(from) || entry.access & NEAR_MAY_READ);	\
 })
 #define region_add(p, value, order) ({					\
 	check((uintptr_t)(p) % sizeof(*(p)) == 0);			\
-	check(entry[1].access & NEAR_MAY_READ &&			\
-	      entry[1].access & NEAR_MAY_WRITE);			\
+	check(entry.access & NEAR_MAY_READ &&			\
+	      entry.access & NEAR_MAY_WRITE);			\
 	hostile_change(p, value, order);				\
 })
 #undef memcpy
@@ -145,12 +151,6 @@ struct near_slot *near_control_slot_other(struct near_port *of,
 					  struct near_peer *to)
 {
 	return near_tx_slot_past(&to->tx);
-}
-
-const struct near_region_entry *
-near_table_find_on(const struct near_table *table, uint64_t key)
-{
-	return any(bool) ? NULL : &table->own[1];
 }
 
 struct near_rma_peer *near_rma_peer_new(struct near_peer *of)
@@ -187,14 +187,10 @@ static void regions(void)
 	size_t len = any(size_t);
 
 	assume(len < 1u << 20);
-	entry[0] = any(struct near_region_entry);
-	entry[1] = any(struct near_region_entry);
-	entry[0].len = 0;
-	entry[1].len = len;
+	entry = any(struct near_region_entry);
+	entry.len = len;
 	region = malloc(len);
-	entry[1].memory = (uintptr_t)region;
-	table.own = entry;
-	table.bits = 1;
+	entry.memory = (uintptr_t)region;
 	rma.table = &table;
 	rma.events = any(uint32_t);
 	port.rma = &rma;

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Requests for staged reads and writes at the target, with any bytes in the
+ * slot: each copy is between a chunk of the peer's stage and the region that the
+ * request names, as the region permits. The file has each stage that is mapped.
+ *
+ * C: near/rma/stage_serve.c near_stage_request near_stage_valid near_stage_serve
+ * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
+ * C: near/rma/stage_serve.c near_stage_reply
+ * CBMC: --unwind 3 --object-bits 10
+ * EDIT near/rma/stage_serve.c: s/near_table_find\(/found(/g
+ * EDIT near/rma/stage_serve.c: s/near_pool_get\(/reply_get(/
+ * EDIT near/rma/stage_serve.c: s/at->staging->device->done\(/copied(/
+ * MUTANT chunk-unchecked near/rma/stage_serve.c: s/ask->op < NEAR_STAGE_CHUNKS && //
+ * MUTANT length-unchecked near/rma/stage_serve.c: s/ask->len <= NEAR_STAGE_CHUNK && //
+ * MUTANT offset-unchecked near/rma/stage_serve.c: s/ask->offset <= ask->total &&/1 \&\&/
+ * MUTANT part-unchecked near/rma/stage_serve.c: s/ask->len <= ask->total - ask->offset;/1;/
+ * MUTANT checked-then-copied near/rma/stage_serve.c: s/near_stage_valid\(&ask\)/near_stage_valid(\&slot->rma)/
+ * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, ask->total/near_region_check(entry, addr, ask->len/
+ * MUTANT device-as-host near/rma/stage_serve.c: s/access <<= NEAR_MAY_DEVICE;/;/
+ * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
+ * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->owe >= NEAR_RMA_OWE/0/
+ */
+
+#include <stdlib.h>
+
+#include "hostile.h"
+#include "near/rma/ops.h"
+#include "near/rma/stage.h"
+
+static struct near_port port;
+static struct near_peer peer;
+static struct near_rma_peer at;
+static struct near_staging staging;
+static struct near_table_view view;
+/* The region, of host or device memory. */
+static struct near_region_entry entry;
+static char *region, *stage;
+static struct near_rma_reply *owed;
+static int in_file = -1;	/* index of a stage that the file has */
+
+static void *reply_get(struct near_pool *pool)
+{
+	return any(bool) ? NULL : malloc(sizeof(struct near_rma_reply));
+}
+
+static int copied(void *copy)
+{
+	return any(bool) ? 0 : any(bool) ? -EAGAIN : -EIO;
+}
+
+static const struct near_region_entry *found(const struct near_table *table,
+					     uint64_t key)
+{
+	return any(bool) ? NULL : &entry;
+}
+
+#include "near/rma/stage_serve.c"
+
+struct near_staging *near_staging(struct near_port *of,
+				  struct near_rma_peer *of_peer)
+{
+	return any(bool) ? NULL : &staging;
+}
+
+struct near_table_view *near_rma_view_open(struct near_rma_peer *of_peer)
+{
+	return any(bool) ? NULL : &view;
+}
+
+bool near_table_view_has(const struct near_table_view *of, int index)
+{
+	in_file = any(bool) ? index : -1;
+	return in_file >= 0;
+}
+
+int near_stage_map(struct near_stage *map, int fd, int index)
+{
+	check(index >= 0 && index == in_file);
+	if (any(bool))
+		return -ENOMEM;
+	map->memory = (uint8_t *)stage;
+	map->index = index;
+	return 0;
+}
+
+int near_stage_copy(struct near_staging *of, struct near_stage *with,
+		    void *device, void *to, const void *from, size_t len,
+		    void **copy)
+{
+	bool writes = __CPROVER_same_object(from, stage);
+	uint32_t access = writes ? NEAR_MAY_WRITE : NEAR_MAY_READ;
+	const void *chunk = writes ? from : to, *other = writes ? to : from;
+
+	if (device)
+		access <<= NEAR_MAY_DEVICE;
+	check(with == &of->theirs && len);
+	check(__CPROVER_same_object(chunk, stage) && readable(chunk, len));
+	check(__CPROVER_same_object(other, region) && readable(other, len));
+	check(entry.access & access);
+	if (device && any(bool))
+		*copy = stage;
+	return any(bool) ? 0 : -EIO;
+}
+
+void near_rma_owe(struct near_port *of, struct near_rma_peer *to,
+		  struct near_rma_reply *reply)
+{
+	check(to->owe < NEAR_RMA_OWE && !owed && reply->staged);
+	owed = reply;
+}
+
+bool near_rma_answer(struct near_port *of, struct near_rma_peer *to,
+		     const struct near_rma_reply *reply, const void *data,
+		     size_t len)
+{
+	check(reply == owed && !len);
+	return any(bool);
+}
+
+void near_rma_over(struct near_port *of, struct near_peer *from,
+		   const struct near_rma_slot *ask)
+{
+}
+
+struct near_rma_peer *near_rma_peer_new(struct near_peer *of)
+{
+	return any(bool) ? NULL : &at;
+}
+
+int near_connect(struct near_port *of, struct near_peer *to)
+{
+	return any(bool) ? 0 : -EAGAIN;
+}
+
+void near_rx_ring_broken(struct near_port *of, struct near_rx_ring *broken,
+			 const char *what, uint64_t value)
+{
+}
+
+void near_log(const struct near_port *of, int level, const char *format, ...)
+{
+}
+
+static void regions(void)
+{
+	static struct near_table table;
+	static struct near_rma rma = { .table = &table };
+	size_t len = any(size_t);
+
+	assume(len < 1u << 20);
+	region = malloc(len);
+	entry = any(struct near_region_entry);
+	entry.len = len;
+	entry.memory = (uintptr_t)region;
+	port.rma = &rma;
+}
+
+int main(void)
+{
+	struct near_slot *slot = malloc(sizeof(*slot));
+	struct near_rx_ring ring = { .peer = &peer };
+
+	regions();
+	stage = malloc(NEAR_STAGE);
+	at.peer = &peer;
+	at.view = any(bool) ? &view : NULL;
+	at.owe = any(uint32_t);
+	at.rejected = any(uint64_t);
+	at.failed = any(uint64_t);
+	assume(at.owe <= NEAR_RMA_OWE);
+	at.staging = &staging;
+	if (any(bool)) {
+		staging.theirs.memory = (uint8_t *)stage;
+		staging.theirs.index = any(uint8_t);
+	}
+	peer.rma = any(bool) ? &at : NULL;
+	near_stage_request(&port, &ring, slot);
+	if (owed)
+		near_stage_reply(&port, &at, owed);
+	return 0;
+}
