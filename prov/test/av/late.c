@@ -141,7 +141,7 @@ UNIT_TEST(record_unreadable_at_insert_is_read_later)
 	local_name = peer_publish(1);
 	peer_insert(2);
 	usleep(60000);
-	fake_shm_arrive(DUO_TAGGED, "stranger", TAG + 1, "who");
+	fake_shm_arrive(DUO_TAGGED, "unknown", TAG + 1, "who");
 	poll_cq(1);
 	ck_assert_uint_ne(fixture_ep()->map->scanned, 0);
 	let_open(false);

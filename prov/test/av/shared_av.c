@@ -166,7 +166,7 @@ UNIT_TEST(freed_fi_addr_is_reused_in_endpoints)
  */
 UNIT_TEST(unknown_sender_gets_valid_fi_addr)
 {
-	fi_addr_t addr, stranger;
+	fi_addr_t addr, unknown;
 
 	open_ep(1);
 	fake_core_learn(core_av(0), 70);
@@ -177,12 +177,12 @@ UNIT_TEST(unknown_sender_gets_valid_fi_addr)
 	fake_core_arrive(DUO_TAGGED, number(1, 70), TAG, "who");
 	expect_recv(&slot, "who", FI_ADDR_NOTAVAIL);
 	addr = peer_insert(5);
-	stranger = peer_insert(70);
+	unknown = peer_insert(70);
 	ck_assert_uint_ne(number(0, 70), number(1, 70));
 	expect_works(0, addr, 5);
 	expect_works(1, addr, 5);
-	expect_works(0, stranger, 70);
-	expect_works(1, stranger, 70);
+	expect_works(0, unknown, 70);
+	expect_works(1, unknown, 70);
 	addr = peer_insert(71);
 	expect_works(0, addr, 71);
 	expect_works(1, addr, 71);

@@ -324,15 +324,15 @@ UNIT_TEST(core_errors_are_added)
 	fixture_close();
 }
 
-static const struct fi_cntr_attr refused[] = {
+static const struct fi_cntr_attr unsupported[] = {
 	{ .wait_obj = FI_WAIT_MUTEX_COND },
 	{ .events = FI_CNTR_EVENTS_BYTES },
 };
 
-UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(refused))
+UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(unsupported))
 {
 	static const struct fixture_attr attr;
-	struct fi_cntr_attr cntr_attr = refused[_i];
+	struct fi_cntr_attr cntr_attr = unsupported[_i];
 	struct fid_cntr *cntr;
 
 	open_with(&attr);

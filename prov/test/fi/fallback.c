@@ -16,7 +16,7 @@
 #include <rdma/fi_ext.h>
 
 #include "fixture.h"
-#include "near/said.h"
+#include "near/logged.h"
 
 static const struct fixture_attr plain, without_shm = { .no_shm = true };
 static fi_addr_t addr;
@@ -28,10 +28,10 @@ static struct slot slot;
  */
 static void expect_warning(const char *text)
 {
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_msg(strstr(said, "the core tcp carries all messages"),
-		      "%s", said);
-	ck_assert_msg(strstr(said, text), "no \"%s\": %s", text, said);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, "the core tcp carries all messages"),
+		      "%s", logged);
+	ck_assert_msg(strstr(logged, text), "no \"%s\": %s", text, logged);
 }
 
 static void send_one(fi_addr_t to)
@@ -107,7 +107,7 @@ UNIT_TEST(record_of_dead_process_is_replaced)
 	ck_assert_int_eq(unit_dir_count(), 1);
 	ck_assert_int_eq(fixture_try(&plain), 0);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
-	ck_assert_int_eq(said_lines, 0);
+	ck_assert_int_eq(logged_lines, 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
@@ -160,7 +160,7 @@ UNIT_LOOP(locked_registry_uses_core_without_near, 0, 2)
 	ck_assert_int_ge(lock, 0);
 	ck_assert_int_eq(fixture_try(&attr), 0);
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], !_i);
-	ck_assert_int_eq(said_lines, !_i);
+	ck_assert_int_eq(logged_lines, !_i);
 	if (!_i) {
 		expect_warning("continue or end it");
 		addr = peer_insert(1);
@@ -203,7 +203,7 @@ UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 	if (!_i)
 		expect_warning("250 endpoints over shm");
 	else
-		ck_assert_int_eq(said_lines, 0);
+		ck_assert_int_eq(logged_lines, 0);
 }
 
 /*
@@ -250,10 +250,10 @@ UNIT_TEST(peer_without_region_uses_core)
 	addr = peer_insert(1);
 	expect_core_works();
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_ptr_nonnull(strstr(said, name));
-	ck_assert_ptr_nonnull(strstr(said, "No such file"));
-	ck_assert_ptr_nonnull(strstr(said, "the core tcp carries"));
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_ptr_nonnull(strstr(logged, name));
+	ck_assert_ptr_nonnull(strstr(logged, "No such file"));
+	ck_assert_ptr_nonnull(strstr(logged, "the core tcp carries"));
 }
 
 /*

@@ -7,7 +7,7 @@
  */
 
 #include "info_fixture.h"
-#include "near/said.h"
+#include "near/logged.h"
 
 enum field {
 	CAPS_FIELD, TYPE_FIELD, TX_CAPS, TX_ORDER, TX_COMP, RX_CAPS, RX_ORDER,
@@ -264,11 +264,12 @@ UNIT_ROUNDS(hints_beyond_limits_are_rejected, 0, LIMIT_CASES)
 	ck_assert_int_eq(duo_info_restrict(info), 0);
 	*wanted = limit_cases[_i].ours;
 	ck_assert_msg(duo_info_satisfies(info, hints) == 0, "%s", name);
-	said_level = FI_LOG_INFO;
-	said_lines = 0;
+	logged_level = FI_LOG_INFO;
+	logged_lines = 0;
 	++*wanted;
 	ck_assert_msg(duo_info_satisfies(info, hints) == -FI_ENODATA, "%s",
 		      name);
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_msg(strstr(said, "more than") != NULL, "%s: %s", name, said);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, "more than") != NULL, "%s: %s", name,
+		      logged);
 }

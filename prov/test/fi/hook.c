@@ -18,7 +18,7 @@
 #include "fake.h"
 #include "fi/entry.h"
 #include "info_fixture.h"
-#include "near/said.h"
+#include "near/logged.h"
 
 static struct fi_provider *hook;
 static struct fi_provider core = { .name = "efa" };
@@ -253,12 +253,12 @@ UNIT_LOOP(domain_is_replaced_if_near_supports_it, 0, ARRAY_SIZE(infos))
 	ck_assert_int_eq(install(), 0);
 	info_of_core();
 	infos[_i].change();
-	said_level = FI_LOG_INFO;
+	logged_level = FI_LOG_INFO;
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
 	ck_assert_msg(is_ours(domain) == !infos[_i].why, "%s", infos[_i].name);
-	ck_assert_int_eq(said_lines, !is_ours(domain));
-	ck_assert_msg(!infos[_i].why || strstr(said, infos[_i].why),
-		      "\"%s\" in \"%s\"", infos[_i].why, said);
+	ck_assert_int_eq(logged_lines, !is_ours(domain));
+	ck_assert_msg(!infos[_i].why || strstr(logged, infos[_i].why),
+		      "\"%s\" in \"%s\"", infos[_i].why, logged);
 }
 
 /*
@@ -272,8 +272,8 @@ UNIT_TEST(uncopyable_device_memory_keeps_core_domain)
 	info->caps |= FI_HMEM;
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
 	ck_assert(!is_ours(domain));
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_msg(strstr(said, "Set FI_MR_HMEM"), "%s", said);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, "Set FI_MR_HMEM"), "%s", logged);
 }
 
 /*
@@ -363,9 +363,9 @@ UNIT_TEST(failed_thread_keeps_core_domain)
 					NULL), 0);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert(!is_ours(domain));
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_msg(strstr(said, "no thread for FI_PROGRESS_AUTO"), "%s",
-		      said);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, "no thread for FI_PROGRESS_AUTO"), "%s",
+		      logged);
 }
 
 static int refuse_close(struct fid *fid)

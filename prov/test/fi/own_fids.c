@@ -11,7 +11,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fake.h"
-#include "near/said.h"
+#include "near/logged.h"
 
 /* the MR modes that the fake core has */
 #define MODES (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY)
@@ -83,7 +83,7 @@ static int ask(void)
 {
 	fi_freeinfo(info);
 	info = NULL;
-	core.asked = said_lines = 0;
+	core.asked = logged_lines = 0;
 	return duo_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
 }
 
@@ -96,7 +96,7 @@ static void setup(void)
 	hints->fabric_attr->prov_name = strdup("efa;ofi_duo");
 	hints->caps = CAPS;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
-	said_level = FI_LOG_INFO;
+	logged_level = FI_LOG_INFO;
 }
 
 /* Opens a fabric and a domain of ofi_duo with the info that it returned. */
@@ -222,7 +222,8 @@ UNIT_LOOP(foreign_fids_in_hints_are_rejected, 1, 4)
 	hints->domain_attr->domain = _i & 2 ? (void *) 16 : NULL;
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	ck_assert_int_eq(core.asked, 0);
-	ck_assert_msg(strstr(said, "is not an open one") != NULL, "%s", said);
+	ck_assert_msg(strstr(logged, "is not an open one") != NULL, "%s",
+		      logged);
 }
 
 UNIT_TEST(closed_fids_in_hints_are_rejected)
@@ -231,7 +232,7 @@ UNIT_TEST(closed_fids_in_hints_are_rejected)
 	hint_both();
 	close_both();
 	ck_assert_int_eq(ask(), -FI_ENODATA);
-	ck_assert_int_eq(said_lines, 1);
+	ck_assert_int_eq(logged_lines, 1);
 }
 
 /* The hints have a domain that does not belong to their fabric: rejected. */
@@ -244,7 +245,7 @@ UNIT_TEST(domain_of_other_fabric_is_rejected)
 	ck_assert_int_eq(duo_fabric_open(info->fabric_attr, &other, NULL), 0);
 	hints->fabric_attr->fabric = other;
 	ck_assert_int_eq(ask(), -FI_ENODATA);
-	ck_assert_int_eq(said_lines, 1);
+	ck_assert_int_eq(logged_lines, 1);
 	ck_assert_int_eq(fi_close(&other->fid), 0);
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/abi.h"
-#include "near/said.h"
+#include "near/logged.h"
 #include "unit.h"
 
 struct fi_provider *fi_prov_ini(void);
@@ -35,7 +35,7 @@ UNIT_CASE("gate", setup, teardown);
 UNIT_TEST(same_version_returns_provider)
 {
 	ck_assert_ptr_eq(fi_prov_ini(), &duo_prov);
-	ck_assert_int_eq(said_lines, 0);
+	ck_assert_int_eq(logged_lines, 0);
 }
 
 /*
@@ -79,13 +79,13 @@ UNIT_LOOP(unsupported_version_returns_no_provider, 0, ARRAY_SIZE(version_cases))
 	snprintf(loaded, sizeof(loaded), "by %d.%d:", major, minor);
 	if (version_cases[_i].offered) {
 		ck_assert_msg(fi_prov_ini() == &duo_prov, "%s", name);
-		ck_assert_int_eq(said_lines, 0);
+		ck_assert_int_eq(logged_lines, 0);
 		return;
 	}
 	ck_assert_msg(!fi_prov_ini(), "%s", name);
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_msg(strstr(said, built) && strstr(said, loaded), "%s: %s",
-		      name, said);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, built) && strstr(logged, loaded), "%s: %s",
+		      name, logged);
 }
 
 /*
@@ -105,7 +105,7 @@ UNIT_TEST(versions_of_group_are_accepted)
 	running = FI_VERSION(2, FI_MINOR_VERSION == 4 ? 3 : 4);
 	duo_params.local = DUO_TRANSPORT_SHM;
 	ck_assert_ptr_null(fi_prov_ini());
-	ck_assert_int_eq(said_lines, 1);
+	ck_assert_int_eq(logged_lines, 1);
 	duo_params.local = DUO_TRANSPORT_NEAR;
 	ck_assert_int_eq(fi_prov_ini() == &duo_prov,
 			 duo_abi_same(DUO_FI_VERSION, running));
@@ -142,7 +142,7 @@ UNIT_LOOP(local_parameter_selects_transport, 0, ARRAY_SIZE(local_cases))
 	fi_prov_ini();
 	ck_assert_int_eq(duo_params.local_on, local_cases[_i].on);
 	ck_assert_int_eq(duo_params.local, local_cases[_i].local);
-	ck_assert_int_eq(said_lines, local_cases[_i].warnings);
+	ck_assert_int_eq(logged_lines, local_cases[_i].warnings);
 }
 
 /*
@@ -155,9 +155,9 @@ UNIT_TEST(former_parameter_name_warns)
 	setenv("FI_NEAR_YIELD", "1", 1);
 	fi_prov_ini();
 	ck_assert_int_eq(duo_params.local, DUO_TRANSPORT_NEAR);
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_msg(strstr(said, "FI_OFI_DUO_PEER=shm is ignored") &&
-		      strstr(said, "set FI_OFI_DUO_LOCAL"), "%s", said);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, "FI_OFI_DUO_PEER=shm is ignored") &&
+		      strstr(logged, "set FI_OFI_DUO_LOCAL"), "%s", logged);
 }
 
 static const struct {
@@ -184,11 +184,11 @@ UNIT_LOOP(invalid_parameter_uses_default, 0, ARRAY_SIZE(number_cases))
 	ck_assert_msg(duo_params.defer_polls == number_cases[_i].want, "\"%s\"",
 		      text);
 	if (number_cases[_i].want != 100) {
-		ck_assert_int_eq(said_lines, 0);
+		ck_assert_int_eq(logged_lines, 0);
 		return;
 	}
 	snprintf(want, sizeof(want), "FI_OFI_DUO_DEFER_POLLS=%s is not a "
 		 "number, using 100", text);
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_msg(strstr(said, want) != NULL, "%s", said);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, want) != NULL, "%s", logged);
 }

@@ -148,19 +148,19 @@ UNIT_TEST(wait_for_lock_grows_with_starts)
 /* A child that is forked while the lock is held does not keep the lock. */
 UNIT_TEST(forked_child_does_not_keep_lock)
 {
-	int fd = lock(DUO_REGISTRY_EXCLUSIVE), told[2];
+	int fd = lock(DUO_REGISTRY_EXCLUSIVE), ready[2];
 	pid_t child;
 
-	ck_assert_int_eq(pipe(told), 0);
+	ck_assert_int_eq(pipe(ready), 0);
 	child = fork();
 	if (!child) {
-		close(told[1]);
+		close(ready[1]);
 		/* until the parent has tested */
-		_exit(read(told[0], &fd, 1) != 0);
+		_exit(read(ready[0], &fd, 1) != 0);
 	}
 	duo_registry_unlock(fd);
 	ck_assert(can_lock(LOCK_EX));
-	close(told[1]);
+	close(ready[1]);
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
 

@@ -251,7 +251,7 @@ static pid_t start_churn(void)
  * Child: opens the registry when all children may start, writes its name, and
  * ends when all have written.
  */
-static void starter(const int *go, int told, int leave)
+static void starter(const int *go, int report, int leave)
 {
 	struct stat st;
 	char byte;
@@ -262,28 +262,28 @@ static void starter(const int *go, int told, int leave)
 		_exit(1);
 	fd = duo_registry_open(dir, NULL);
 	if (fd < 0 || fstat(fd, &st) ||
-	    write(told, &st.st_ino, sizeof(st.st_ino)) < 0)
+	    write(report, &st.st_ino, sizeof(st.st_ino)) < 0)
 		_exit(1);
 	_exit(read(leave, &byte, 1) != 0);
 }
 
 static void start_round(int round)
 {
-	int go[2], told[2], leave[2], i;
+	int go[2], report[2], leave[2], i;
 	pid_t child[STARTERS];
 	ino_t first = 0, ino;
 
-	ck_assert_int_eq(pipe(go) | pipe(told) | pipe(leave), 0);
+	ck_assert_int_eq(pipe(go) | pipe(report) | pipe(leave), 0);
 	for (i = 0; i < STARTERS; i++) {
 		child[i] = fork();
 		if (!child[i]) {
 			close(leave[1]);
-			starter(go, told[1], leave[0]);
+			starter(go, report[1], leave[0]);
 		}
 	}
 	close(go[1]);
 	for (i = 0; i < STARTERS; i++) {
-		ck_assert_int_eq(read(told[0], &ino, sizeof(ino)),
+		ck_assert_int_eq(read(report[0], &ino, sizeof(ino)),
 				 sizeof(ino));
 		first = first ? first : ino;
 		ck_assert_msg(ino == first, "round %d: two directories", round);
@@ -293,7 +293,7 @@ static void start_round(int round)
 	close(leave[1]);
 	for (i = 0; i < STARTERS; i++)
 		unit_join(child[i]);
-	close(go[0]), close(told[0]), close(told[1]), close(leave[0]);
+	close(go[0]), close(report[0]), close(report[1]), close(leave[0]);
 	i = duo_registry_open(dir, ours);
 	close(i);
 	ck_assert_int_eq(rmdir(ours), 0);

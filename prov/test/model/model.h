@@ -34,7 +34,7 @@ enum model_source {
 	MODEL_LOCAL,
 	MODEL_LOCAL_2,
 	MODEL_LATE,		/* publishes its record after it was inserted */
-	MODEL_STRANGER,		/* is inserted into the AV after it has sent */
+	MODEL_UNKNOWN,		/* is inserted into the AV after it has sent */
 	MODEL_SOURCES
 };
 
@@ -206,7 +206,7 @@ void model_arrive_some(int ep, enum model_source source);
 /* Post wildcard receives until all waiting messages are received. */
 void model_drain(void);
 /* End all injected faults. */
-void model_calm(void);
+void model_end_faults(void);
 void model_cancel(struct model_recv *recv);
 void model_cancel_all(void);
 

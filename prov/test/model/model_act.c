@@ -320,7 +320,7 @@ void model_act(void)
 	model.step++;
 }
 
-void model_calm(void)
+void model_end_faults(void)
 {
 	fake_core_release();
 	fake.core.eagain = 0;

@@ -67,10 +67,10 @@ void model_open_peers(void)
 		model_publish(MODEL_LOCAL_FAR);
 		model_publish(MODEL_LOCAL);
 		model_publish(MODEL_LOCAL_2);
-		model_publish(MODEL_STRANGER);
+		model_publish(MODEL_UNKNOWN);
 	}
 	for (i = 0; i < model_sources(); i++) {
-		if (i != MODEL_STRANGER)
+		if (i != MODEL_UNKNOWN)
 			model_insert_everywhere(i);
 	}
 }

@@ -93,7 +93,7 @@ static bool model_try(struct model_recv *recv, model_call call, uint64_t flags)
 
 	if (!ret)
 		return true;
-	model_trace("  refused: %zd", ret);
+	model_trace("  rejected: %zd", ret);
 	if (ret == -FI_EAGAIN) {
 		model_assert(eagain, "the core takes receives");
 		return false;

@@ -110,9 +110,9 @@ static bool model_read_each(void)
  */
 void model_read_all(void)
 {
-	int i, idle = 0, patience = 100 + 70 * duo_params.defer_polls;
+	int i, idle = 0, idle_max = 100 + 70 * duo_params.defer_polls;
 
-	for (i = 0; idle < patience; i++) {
+	for (i = 0; idle < idle_max; i++) {
 		model_assert(i < 100000, "it never ends");
 		idle = model_read_each() ? 0 : idle + 1;
 		model.step++;

@@ -47,7 +47,7 @@ static void model_phase(void)
 {
 	model_steps();
 	model_trace("settle");
-	model_calm();
+	model_end_faults();
 	if (model_one_in(2))
 		model_press_some();
 	model_read_all();

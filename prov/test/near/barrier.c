@@ -217,7 +217,7 @@ UNIT_TEST(failed_barrier_prevents_sleep)
 	struct rig *other[NEAR_ACTIVE_MIN + 1], *b = rig_open(false);
 	struct near_peer *to[NEAR_ACTIVE_MIN + 1];
 
-	rig_crowd(other, to, NEAR_ACTIVE_MIN + 1, b, 0);
+	rig_connect_many(other, to, NEAR_ACTIVE_MIN + 1, b, 0);
 	ck_assert_int_ge(near_wait_fd(b->port), 0);
 	while (near_arm(b->port))
 		rig_poll(b, 1);

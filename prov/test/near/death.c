@@ -108,7 +108,7 @@ UNIT_TEST(send_to_failed_peer_fails)
 
 	start(act_send, false);
 	near_peer_get(us->port, &theirs, &peer);
-	us->refuse = INT_MAX;
+	us->reject = INT_MAX;
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
 	kill_child();
 	do {
@@ -119,7 +119,7 @@ UNIT_TEST(send_to_failed_peer_fails)
 	ck_assert_int_eq(rig_send_large(us, peer, 2, buf, LEN, buf),
 			 -ECONNRESET);
 	ck_assert_uint_eq(us->count, 0);
-	us->refuse = 0;
+	us->reject = 0;
 	rig_until_gone(us, 102);
 }
 

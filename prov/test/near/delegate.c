@@ -250,7 +250,7 @@ UNIT_TEST(delegated_read_completes_only_itself)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	ck_assert_int_eq(start(NEAR_READ, 0, 1000, NEAR_RMA_BEHIND), 0);
 	ck_assert(to_b->rma->reading);
-	b.rig->refuse = 1;
+	b.rig->reject = 1;
 	rig_poll(b.rig, 1);
 	side_until(1, false);
 	ck_assert_uint_eq(to_b->rma->unanswered, 1);
@@ -365,7 +365,7 @@ UNIT_TEST(closed_target_is_not_waited_for)
 	int i;
 
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
-	b.rig->refuse = 1;
+	b.rig->reject = 1;
 	near_close(b.rig->port);
 	for (i = 0; i < 3000 && !a.done; i++)
 		rig_poll_ms(a.rig, 1);
@@ -418,7 +418,7 @@ UNIT_LOOP(executed_operation_of_closed_target_succeeds, 0, 2)
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
-	b.rig->refuse = 1;
+	b.rig->reject = 1;
 	near_close(b.rig->port);
 	a.rig->no_space = _i;
 	near_woken(a.rig->port);

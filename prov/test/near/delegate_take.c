@@ -171,9 +171,9 @@ UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 {
 	side_put(0);
 	watched = first_deleg()->slot;
-	a.rig->on_room = store_doing_when_revoked;
+	a.rig->on_space = store_doing_when_revoked;
 	a_polls();
-	a.rig->on_room = NULL;
+	a.rig->on_space = NULL;
 	ck_assert_uint_eq(held, 1);
 	ck_assert_uint_eq(a.done, 0);
 	ck_assert_int_eq(state(watched), NEAR_DELEG_OPEN);

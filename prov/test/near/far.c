@@ -156,7 +156,7 @@ static int ended(enum rig_kind kind, int err)
 	return n;
 }
 
-static struct near_peer *meet(void)
+static struct near_peer *connect_far(void)
 {
 	struct near_peer *peer;
 
@@ -177,7 +177,7 @@ UNIT_LOOP(killed_peer_ends_messages, 0, PLACES)
 
 	if (start((enum place)_i, false) < 0)
 		return;
-	peer = meet();
+	peer = connect_far();
 	kill(child, SIGSTOP);
 	rig_take(us, 1, got, LEN);
 	ck_assert_int_eq(rig_send_large(us, peer, 3, buf, LEN, buf), 0);
@@ -200,7 +200,7 @@ UNIT_LOOP(stopped_peer_has_not_failed, 0, PLACES)
 
 	if (start((enum place)_i, false) < 0)
 		return;
-	peer = meet();
+	peer = connect_far();
 	kill(child, SIGSTOP);
 	ck_assert_int_eq(rig_send_large(us, peer, 3, buf, LEN, buf), 0);
 	rig_poll_ms(us, STOP_MS);

@@ -21,7 +21,7 @@
 
 #define MANY 1000
 #define ENOUGH_MS 400
-#define PATIENCE_MS 60000
+#define TIMEOUT_MS 60000
 
 static struct rig *us, *them;
 static uint8_t big[100000], got[sizeof(big)];
@@ -151,7 +151,7 @@ UNIT_TEST(missing_reply_fails_send)
 {
 	struct near_peer *peer = rig_peer(us, them);
 
-	us->port->timeout_ms = PATIENCE_MS;
+	us->port->timeout_ms = TIMEOUT_MS;
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
 	rig_poll_ms(us, ENOUGH_MS / 2);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);

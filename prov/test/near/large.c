@@ -278,7 +278,7 @@ UNIT_TEST(waiting_copy_costs_no_poll_time)
 }
 
 /* Callback for the sink: it has space for one event. */
-static void room_once(struct rig *rig)
+static void space_once(struct rig *rig)
 {
 	static int looks;
 
@@ -298,9 +298,9 @@ UNIT_TEST(fragments_end_with_ack)
 	ck_assert_uint_eq(tx_op()->done, LEN);
 	ck_assert_uint_eq(a->count, 0);
 	/* the poll that consumes the last fragment makes no further step */
-	b->on_room = room_once;
+	b->on_space = space_once;
 	rig_poll(b, 1);
-	b->on_room = NULL;
+	b->on_space = NULL;
 	ck_assert_uint_eq(b->count, 2);
 	rig_until(a, NULL, 1);
 	b->no_space = false;

@@ -23,7 +23,7 @@
 #define TALKERS 4
 #define UNDER_WAY 32
 #define LONGEST 200000
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 
 static uint8_t pattern[LONGEST + 256];
 static struct rig *us;
@@ -134,7 +134,7 @@ static bool ops_left(const struct rig *rig)
 /* Poll until no rx ring and no operation is left. */
 static void poll_until_idle(void)
 {
-	uint64_t end_ms = duo_now_ms() + PATIENCE_MS;
+	uint64_t end_ms = duo_now_ms() + TIMEOUT_MS;
 
 	do {
 		listen_to(us);
@@ -166,7 +166,7 @@ static void client(const struct near_addr *service, unsigned int number)
 /* Receive the next request and send the reply. */
 static void answer(void)
 {
-	uint64_t end_ms = duo_now_ms() + PATIENCE_MS;
+	uint64_t end_ms = duo_now_ms() + TIMEOUT_MS;
 	uint32_t i;
 
 	for (;;) {
@@ -186,13 +186,13 @@ static void answer(void)
 }
 
 /* Return the timeout of the test cases, s. */
-static int patience(void)
+static int timeout_s(void)
 {
 	return getenv("NEAR_CLIENTS") || getenv("NEAR_DEATHS") ||
 	       getenv("NEAR_MESSAGES") ? 3600 : 60;
 }
 
-UNIT_LONG_CASE("life", setup, teardown, patience());
+UNIT_LONG_CASE("life", setup, teardown, timeout_s());
 
 /*
  * A server replies to clients, one after another. It must not use more files or
@@ -272,8 +272,8 @@ static void talk_to_all(unsigned int *seed)
 	}
 }
 
-UNIT_LONG_CASE("life", setup, teardown, patience());
-UNIT_LONG_CASE("growing", setup_growing, teardown, patience());
+UNIT_LONG_CASE("life", setup, teardown, timeout_s());
+UNIT_LONG_CASE("growing", setup_growing, teardown, timeout_s());
 
 /*
  * Four processes send; random ones are killed and replaced. All messages that
@@ -327,7 +327,7 @@ UNIT_TEST(many_messages_arrive_valid)
 	while (heard < count) {
 		heard += listen_to(us);
 		if (heard != last)
-			end_ms = duo_now_ms() + PATIENCE_MS;
+			end_ms = duo_now_ms() + TIMEOUT_MS;
 		else
 			sched_yield();
 		last = heard;
@@ -345,7 +345,7 @@ static void refuse_pidfds(void)
 	ck_assert_int_eq(duo_proc_pidfd(getpid()), -ENOSYS);
 }
 
-UNIT_LONG_CASE("life", setup, teardown, patience());
+UNIT_LONG_CASE("life", setup, teardown, timeout_s());
 
 /*
  * Without pidfds a failure is found by the process's start time alone; _i is 1:

@@ -48,7 +48,7 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 static const struct {
 	const char *name;
 	uint64_t ours, theirs[PIDS];
-	bool crowd;
+	bool yields;
 } cases[] = {
 	{ "nobody", 1, { 0 }, false },
 	{ "one each", 3, { 3 }, false },
@@ -88,12 +88,12 @@ static bool oversub_of(const uint64_t *masks)
 	return near_oversub(pid, n, 0);
 }
 
-UNIT_CASE("crowd", setup, NULL);
+UNIT_CASE("oversub", setup, NULL);
 
 UNIT_ROUNDS(table, 0, ARRAY_SIZE(cases))
 {
 	ours = cases[_i].ours;
-	ck_assert_msg(oversub_of(cases[_i].theirs) == cases[_i].crowd, "%s",
+	ck_assert_msg(oversub_of(cases[_i].theirs) == cases[_i].yields, "%s",
 		      cases[_i].name);
 }
 

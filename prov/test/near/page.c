@@ -107,7 +107,7 @@ UNIT_LOOP(each_sender_gets_a_page, 0, 3)
 	if (!assume(pages[_i]))
 		return;
 	us = rig_open(false);
-	rig_crowd(other, to, MANY, us, 1000);
+	rig_connect_many(other, to, MANY, us, 1000);
 	ck_assert_uint_ge(rig_pages(us), MANY);
 	ck_assert_uint_le(rig_taken(us), near_memory(NEAR_MEMORY, MANY));
 	for (i = 0; i < MANY; i++)

@@ -81,7 +81,7 @@ UNIT_TEST(full_ring_loses_no_message)
 	rig_poll(b, 100);
 	ck_assert_uint_eq(b->count, 0);
 	b->no_space = false;
-	b->refuse = 3;
+	b->reject = 3;
 	rig_until(b, NULL, sent);
 	rig_poll(b, 1);
 	ck_assert_uint_eq(b->count, sent);
@@ -205,7 +205,7 @@ UNIT_TEST(idle_ring_delivers_next_message)
 	struct near_peer *peer[MANY];
 	int i;
 
-	rig_crowd(other, peer, MANY, b, 8);
+	rig_connect_many(other, peer, MANY, b, 8);
 	ck_assert_uint_eq(b->port->active_count, MANY);
 	rig_poll(b, 4 * NEAR_SWEEP_POLLS);
 	ck_assert_uint_eq(b->port->active_count, NEAR_ACTIVE_MIN);
@@ -229,7 +229,7 @@ UNIT_TEST(check_after_barrier_finds_slot)
 	struct near_rx_ring *ring;
 	int i;
 
-	rig_crowd(other, to, NEAR_ACTIVE_MIN + 1, b, 8);
+	rig_connect_many(other, to, NEAR_ACTIVE_MIN + 1, b, 8);
 	ring = rig_rx_ring(b, other[0]);
 	for (i = 1; i <= NEAR_ACTIVE_MIN; i++)
 		rig_rx_ring(b, other[i])->mark = 0;

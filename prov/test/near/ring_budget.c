@@ -19,7 +19,7 @@ static void setup(void)
 	rig_fill(buf, sizeof(buf), 5);
 }
 
-UNIT_CASE("room", setup, rig_close_all);
+UNIT_CASE("budget", setup, rig_close_all);
 
 /*
  * The number of senders is known in advance: all get equal rings at once,

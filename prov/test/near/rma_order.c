@@ -25,7 +25,7 @@ static void message(void)
 /* Send a message that b leaves in its ring. */
 static void message_left_in_ring(void)
 {
-	b.rig->refuse = NEVER;
+	b.rig->reject = NEVER;
 	message();
 	side_poll(5);
 	ck_assert_uint_eq(b.rig->count, 0);
@@ -46,7 +46,7 @@ UNIT_ROUNDS(write_after_send, 0, LENGTHS)
 	side_poll(50);
 	side_untouched();
 	ck_assert_uint_eq(a.done, 0);
-	b.rig->refuse = 0;
+	b.rig->reject = 0;
 	side_until(1, true);
 	ck_assert_uint_eq(b.rig->count, 1);
 	ck_assert_mem_eq(memory, local, len);
@@ -62,7 +62,7 @@ UNIT_ROUNDS(read_after_send, 0, LENGTHS)
 	ck_assert_uint_eq(a.done, 0);
 	/* write to the memory, as the receiver of the message might */
 	memset(memory, 55, len);
-	b.rig->refuse = 0;
+	b.rig->reject = 0;
 	side_until(1, true);
 	ck_assert_mem_eq(memory, local, len);
 }
@@ -75,7 +75,7 @@ UNIT_TEST(unordered_operation_does_not_wait)
 	message_left_in_ring();
 	ck_assert_int_eq(start(NEAR_WRITE, 8, 0), NEAR_RMA_DONE);
 	ck_assert_mem_eq(memory, local, 8);
-	b.rig->refuse = 0;
+	b.rig->reject = 0;
 }
 
 /*
@@ -184,22 +184,22 @@ UNIT_TEST(messages_and_operations_keep_order)
 	uint32_t i, done = 0, sent = 0;
 	int ret;
 
-	b.rig->refuse = NEVER;
+	b.rig->reject = NEVER;
 	for (i = 0; i < 2000; i++) {
 		ret = i % 3 ? rig_send(a.rig, to_b, i, local, 8) :
 			      start(NEAR_WRITE, i % 2 ? 64 : 20000,
 				    NEAR_RMA_BEHIND);
 		if (ret == -EAGAIN) {
-			b.rig->refuse = 0;
+			b.rig->reject = 0;
 			side_poll(1);
-			b.rig->refuse = NEVER;
+			b.rig->reject = NEVER;
 			i--;
 			continue;
 		}
 		sent += !!(i % 3);
 		done += !(i % 3) && !ret;
 	}
-	b.rig->refuse = 0;
+	b.rig->reject = 0;
 	side_until(done, true);
 	rig_until(b.rig, a.rig, sent);
 	for (i = 1; i < sent; i++)
@@ -273,7 +273,7 @@ UNIT_TEST(quiet_ends_when_all_is_complete)
 		ck_assert_int_eq(near_rma_quiet(a.rig->port, to_b), -EAGAIN);
 		side_poll(1);
 	}
-	b.rig->refuse = 0;
+	b.rig->reject = 0;
 	for (i = 0; i < 1000 && near_rma_quiet(a.rig->port, to_b); i++)
 		side_poll(1);
 	ck_assert_int_lt(i, 1000);

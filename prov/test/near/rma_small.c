@@ -230,7 +230,7 @@ UNIT_TEST(full_ring_excludes_fast_path)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-static void told(void) { near_rma_events(b.rig->port, true, true); }
+static void events(void) { near_rma_events(b.rig->port, true, true); }
 static void rejected(void) { rig_rx_ring(b.rig, a.rig)->rejected = true; }
 
 static void full(void)
@@ -245,9 +245,9 @@ static const struct {
 	enum near_verb verb;
 	uint32_t events;
 } others[] = {
-	{ "b counts what is done to it, put", told, NEAR_WRITE, 1 },
-	{ "get", told, NEAR_READ, 1 },
-	{ "add", told, NEAR_FETCH, 1 },
+	{ "b counts operations on its memory, put", events, NEAR_WRITE, 1 },
+	{ "get", events, NEAR_READ, 1 },
+	{ "add", events, NEAR_FETCH, 1 },
 	{ "b has rejected one, put", rejected, NEAR_WRITE, 0 },
 	{ "get", rejected, NEAR_READ, 0 },
 	{ "no space for the reply, get", full, NEAR_READ, 0 },

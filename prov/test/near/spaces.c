@@ -22,7 +22,7 @@
 #define SOMEBODY 54321
 #define LEN 200000
 
-enum { REFUSED, ONE_WAY, BOTH_WAYS };
+enum { REJECTED, ONE_WAY, BOTH_WAYS };
 /* Flags in addition to CLONE_*: */
 #define MAPPED 1	/* the user namespace maps the uid to itself */
 #define UNDUMPABLE 2	/* other users cannot open its /proc/PID */
@@ -53,7 +53,7 @@ static const struct space {
 	{ "not dumpable", UNDUMPABLE, BOTH_WAYS },
 	{ "hidepid", UNDUMPABLE | HIDDEN, BOTH_WAYS },
 	{ "net", CLONE_NEWNET, BOTH_WAYS },
-	{ "pid and net", CLONE_NEWPID | CLONE_NEWNET, REFUSED },
+	{ "pid and net", CLONE_NEWPID | CLONE_NEWNET, REJECTED },
 };
 #define SPACES ((int)(ARRAY_SIZE(spaces)))
 
@@ -168,7 +168,7 @@ static void exchange(const struct space *space, const struct near_addr *addr)
 	uint32_t i, answers = 0, gone = 0, sent = 0;
 
 	ck_assert_int_eq(near_peer_get(us->port, addr, &peer), 0);
-	if (space->expect == REFUSED) {
+	if (space->expect == REJECTED) {
 		ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), -ECONNRESET);
 		ck_assert_int_eq(us->warnings, 1);
 		return;

@@ -13,14 +13,14 @@
 #include "base/proc.h"
 #include "unit.h"
 
-#define RIG_PATIENCE_MS 10000
+#define RIG_TIMEOUT_MS 10000
 
 static bool rig_space(void *ctx)
 {
 	struct rig *rig = ctx;
 
-	if (rig->on_room)
-		rig->on_room(rig);
+	if (rig->on_space)
+		rig->on_space(rig);
 	return !rig->no_space && rig->count < RIG_EVENTS;
 }
 
@@ -41,8 +41,8 @@ static int rig_arrived(void *ctx, struct near_peer *source,
 	struct rig_event *event;
 	size_t len = msg->len < RIG_PAYLOAD ? msg->len : RIG_PAYLOAD;
 
-	if (rig->refuse) {
-		rig->refuse--;
+	if (rig->reject) {
+		rig->reject--;
 		return -EAGAIN;
 	}
 	event = rig_event(rig, msg->payload ? RIG_MSG : RIG_RNDV);
@@ -72,7 +72,7 @@ static void rig_sent(void *ctx, void *cookie, int err)
 	event->err = err;
 }
 
-static void rig_met(void *ctx, struct near_peer *peer)
+static void rig_peer_up(void *ctx, struct near_peer *peer)
 {
 	near_peer_set_user(peer, NULL);
 }
@@ -96,7 +96,7 @@ static const struct near_sink rig_sink = {
 	.arrived = rig_arrived,
 	.received = rig_received,
 	.sent = rig_sent,
-	.peer_up = rig_met,
+	.peer_up = rig_peer_up,
 	.peer_down = rig_gone,
 	.peer_release = rig_forgotten,
 };
@@ -136,31 +136,31 @@ pid_t rig_child(void (*act)(struct rig *rig), bool no_cma,
 		struct near_addr *addr)
 {
 	struct rig *rig;
-	int told[2];
+	int report[2];
 	pid_t child;
 
-	ck_assert_int_eq(pipe(told), 0);
+	ck_assert_int_eq(pipe(report), 0);
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		rig = rig_open(no_cma);
 		if (act)
 			act(rig);
-		if (write(told[1], &rig->addr, sizeof(rig->addr)) < 0)
+		if (write(report[1], &rig->addr, sizeof(rig->addr)) < 0)
 			_exit(1);
 		for (;;)
 			pause();
 	}
-	close(told[1]);
-	ck_assert_int_eq(read(told[0], addr, sizeof(*addr)), sizeof(*addr));
-	close(told[0]);
+	close(report[1]);
+	ck_assert_int_eq(read(report[0], addr, sizeof(*addr)), sizeof(*addr));
+	close(report[0]);
 	return child;
 }
 
 int rig_send_when(struct rig *rig, struct near_peer *peer, uint64_t tag,
 		  struct rig *other)
 {
-	uint64_t end = duo_now_ms() + RIG_PATIENCE_MS;
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 	int ret;
 
 	while ((ret = rig_send(rig, peer, tag, "8 bytes", 8)) == -EAGAIN) {
@@ -192,7 +192,7 @@ struct near_peer *rig_pair(struct rig **a, struct rig **b, bool no_cma)
 	return rig_peer(*a, *b);
 }
 
-void rig_crowd(struct rig **other, struct near_peer **to, uint32_t count,
+void rig_connect_many(struct rig **other, struct near_peer **to, uint32_t count,
 	       struct rig *us, size_t len)
 {
 	static uint8_t buf[NEAR_EAGER_MAX];
@@ -236,7 +236,7 @@ void rig_poll_ms(struct rig *rig, unsigned int ms)
 
 void rig_until(struct rig *rig, struct rig *other, uint32_t count)
 {
-	uint64_t end = duo_now_ms() + RIG_PATIENCE_MS;
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 
 	while (rig->count < count) {
 		rig_poll(rig, 1);

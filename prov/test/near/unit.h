@@ -33,11 +33,11 @@ struct rig {
 	struct near_addr addr;
 	uint32_t count;
 	struct rig_event event[RIG_EVENTS];
-	int refuse; /* number of messages that the sink rejects with -EAGAIN */
+	int reject; /* number of messages that the sink rejects with -EAGAIN */
 	bool no_space;
 	size_t idle;		/* memory after near_open(), bytes */
 	/* called when near tests whether the sink has space */
-	void (*on_room)(struct rig *rig);
+	void (*on_space)(struct rig *rig);
 	int warnings;
 	void (*on_forgotten)(struct rig *rig, struct near_peer *peer);
 	LIST_ENTRY(rig) open;
@@ -59,7 +59,7 @@ unsigned int rig_files(void);
 /* Open two ports; return b as a peer of a. */
 struct near_peer *rig_pair(struct rig **a, struct rig **b, bool no_cma);
 /* Open "count" ports. Each sends len bytes to "us", which receives them. */
-void rig_crowd(struct rig **other, struct near_peer **to, uint32_t count,
+void rig_connect_many(struct rig **other, struct near_peer **to, uint32_t count,
 	       struct rig *us, size_t len);
 /* Open a port with a ring budget of "memory" bytes. */
 struct rig *rig_open_with(bool no_cma, size_t memory);

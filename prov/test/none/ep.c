@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "said.h"
+#include "logged.h"
 #include "side.h"
 
 static struct fi_info *info;
@@ -23,11 +23,11 @@ static struct fid_ep *one;
 static bool no_proc;
 
 /* Asserts that there is one new log line, and that it contains these words. */
-static void ep_said(const char *words)
+static void ep_logged(const char *words)
 {
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_ptr_nonnull(strstr(said, words));
-	said_lines = 0;
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_ptr_nonnull(strstr(logged, words));
+	logged_lines = 0;
 }
 
 static void ep_setup_as(enum fi_threading threading)
@@ -156,7 +156,7 @@ UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 		ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT | FI_RECV));
 	ep_early_messages(to);
 	ep_early_onesided(to);
-	ep_said("before fi_enable");
+	ep_logged("before fi_enable");
 	ck_assert_int_eq(fi_cancel(&one->fid, NULL), -FI_ENOENT);
 	if (_i < 2)
 		return;
@@ -166,7 +166,7 @@ UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 	ck_assert(!fi_tsend(one, buf, 8, NULL, to, 1, buf));
 	ck_assert_int_eq(fi_cq_read(one_cq, &entry, 1), 1);
 	ck_assert_ptr_eq(entry.op_context, buf);
-	ck_assert_int_eq(said_lines, 0);
+	ck_assert_int_eq(logged_lines, 0);
 }
 
 UNIT_TEST(atomic_query_without_attributes_fails)
@@ -179,19 +179,19 @@ UNIT_TEST(enable_without_object_fails)
 {
 	ck_assert_int_eq(fi_ep_bind(one, NULL, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(one), -FI_ENOAV);
-	ep_said("no address vector");
+	ep_logged("no address vector");
 	ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
 	ck_assert_int_eq(fi_ep_bind(one, &one_av->fid, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(one), -FI_ENOCQ);
-	ep_said("FI_TRANSMIT");
+	ep_logged("FI_TRANSMIT");
 	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT));
 	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT),
 			 -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(one), -FI_ENOCQ);
-	ep_said("FI_RECV");
+	ep_logged("FI_RECV");
 	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_RECV));
 	ck_assert(!fi_enable(one));
-	ck_assert_int_eq(said_lines, 0);
+	ck_assert_int_eq(logged_lines, 0);
 }
 
 UNIT_TEST(binds_after_enable_fail)
@@ -204,12 +204,12 @@ UNIT_TEST(binds_after_enable_fail)
 	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT | FI_RECV));
 	ck_assert(!fi_enable(one));
 	ck_assert_int_eq(fi_enable(one), -FI_EOPBADSTATE);
-	ep_said("another fi_enable");
+	ep_logged("another fi_enable");
 	ck_assert_int_eq(fi_ep_bind(one, &one_av->fid, 0), -FI_EOPBADSTATE);
-	ep_said("address vector");
+	ep_logged("address vector");
 	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_RECV),
 			 -FI_EOPBADSTATE);
-	ep_said("completion queue");
+	ep_logged("completion queue");
 	/* a counter may be bound after fi_enable, as Sandia OpenSHMEM does */
 	ck_assert(!fi_cntr_open(one_domain, &cntr_attr, &cntr, NULL));
 	ck_assert(!fi_ep_bind(one, &cntr->fid, FI_SEND | FI_RECV));
@@ -341,6 +341,6 @@ UNIT_TEST(no_proc_mounted)
 	no_proc = true;
 	ck_assert_int_eq(fi_endpoint(one_domain, info, &other, NULL),
 			 -FI_EOPNOTSUPP);
-	ep_said("/proc");
+	ep_logged("/proc");
 	no_proc = false;
 }

@@ -13,7 +13,7 @@
 #define FLOOD_LEN 4000
 #define FLOOD_MANY 70000	/* number of receives, or of large messages */
 /* failed sends in a row after which the test fails */
-#define FLOOD_REFUSED 1000
+#define FLOOD_RETRIES 1000
 
 static char out[FLOOD_LEN], in[FLOOD_LEN];
 
@@ -38,10 +38,10 @@ static bool flood_read(int i)
 /* Sends one message. While the call returns -FI_EAGAIN, reads both CQs. */
 static void flood_send(int from, fi_addr_t to, size_t len, uint64_t tag)
 {
-	int refused = 0;
+	int retries = 0;
 
 	while (fi_tinject(ep[from], out, len, to, tag)) {
-		ck_assert_int_lt(++refused, FLOOD_REFUSED);
+		ck_assert_int_lt(++retries, FLOOD_RETRIES);
 		flood_read(0);
 		flood_read(1);
 	}
@@ -112,12 +112,12 @@ UNIT_TEST(many_unexpected_large_messages_arrive)
 {
 	static char from[16384], to[16384];
 	fi_addr_t addr = recv_insert(ep[0]);
-	int i, refused = 0, sent = 0;
+	int i, retries = 0, sent = 0;
 
-	for (i = 0; i < FLOOD_MANY; refused = 0, i++)
+	for (i = 0; i < FLOOD_MANY; retries = 0, i++)
 		while (fi_tsend(ep[1], from, sizeof(from), NULL, addr, i,
 				from)) {
-			ck_assert_int_lt(++refused, FLOOD_REFUSED);
+			ck_assert_int_lt(++retries, FLOOD_RETRIES);
 			flood_read(0);
 		}
 	for (i = 0; i < FLOOD_MANY; i++) {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/hints.h"
-#include "said.h"
+#include "logged.h"
 #include "side.h"
 
 static struct fi_info *hints;
@@ -21,8 +21,8 @@ static void info_setup(void)
 	hints = fi_allocinfo();
 	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
 	info = NULL;
-	said_level = FI_LOG_INFO;
-	said_lines = 0;
+	logged_level = FI_LOG_INFO;
+	logged_lines = 0;
 }
 
 static void info_teardown(void)
@@ -40,8 +40,8 @@ static void info_rejected(const char *node, const char *words)
 {
 	ck_assert_int_eq(info_get(node), -FI_ENODATA);
 	ck_assert_ptr_null(info);
-	ck_assert_int_eq(said_lines, 1);
-	ck_assert_msg(strstr(said, words), "%s: %s", words, said);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, words), "%s: %s", words, logged);
 }
 
 enum info_part {
@@ -108,7 +108,7 @@ UNIT_ROUNDS(hints_within_limits_get_info, 0, ARRAY_SIZE(info_limits))
 	*info_field(hints, limit) = limit->most;
 	ck_assert_msg(!info_get(NULL), "%s", limit->name);
 	ck_assert_uint_ge(*info_field(info, limit), limit->most);
-	ck_assert_int_eq(said_lines, 0);
+	ck_assert_int_eq(logged_lines, 0);
 }
 
 UNIT_ROUNDS(hints_beyond_limits_get_none, 0, ARRAY_SIZE(info_limits))
@@ -125,15 +125,15 @@ UNIT_TEST(info_kinds)
 	info_rejected(NULL, "caps");
 	hints->caps = FI_MSG;
 	hints->ep_attr->type = FI_EP_DGRAM;
-	said_lines = 0;
+	logged_lines = 0;
 	info_rejected(NULL, "type");
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
-	said_lines = 0;
+	logged_lines = 0;
 	info_rejected(NULL, "data_progress");
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->name = strdup("eth0");
-	said_lines = 0;
+	logged_lines = 0;
 	info_rejected(NULL, "eth0");
 }
 
@@ -167,7 +167,7 @@ UNIT_TEST(hints_for_others_log_nothing)
 	strcpy(hints->fabric_attr->prov_name, "far");
 	hints->domain_attr->mr_iov_limit = 7;
 	ck_assert_int_eq(info_get(NULL), -FI_ENODATA);
-	ck_assert_int_eq(said_lines, 0);
+	ck_assert_int_eq(logged_lines, 0);
 }
 
 static const struct info_mode {
@@ -271,7 +271,7 @@ UNIT_ROUNDS(open_fids_get_matching_info, 0, ARRAY_SIZE(info_opened))
 	ck_assert(!fi_close(&opened->fid));
 	ck_assert(!fi_close(&fabric->fid));
 	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
-	said_lines = 0;
+	logged_lines = 0;
 	fi_freeinfo(info);
 	info = NULL;
 	/* the domain is closed now */

@@ -93,7 +93,7 @@ UNIT_TEST(messages_of_failed_peer_match)
  * continues: the receive that names the peer fails. _i is 1: the endpoint is
  * closed before the receive is posted.
  */
-UNIT_LOOP(receive_from_closed_unmet_peer_fails, 0, 2)
+UNIT_LOOP(receive_from_closed_unconnected_peer_fails, 0, 2)
 {
 	char bytes[64];
 

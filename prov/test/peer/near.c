@@ -121,12 +121,12 @@ UNIT_LOOP(directed_message_behind_many_is_found, 0, 4)
 		.payload = large, .len = _i & 1 ? 8 : 4000, .tag = TAG + 1,
 		.flags = NEAR_TAGGED,
 	};
-	int i, refused, count = _i & 1 ? 300000 : 25000;
+	int i, retries, count = _i & 1 ? 300000 : 25000;
 
 	for (i = 0; i <= count; i++) {
 		msg.tag = i < count ? TAG + 1 : TAG;
-		for (refused = 0; near_send(rig.port, rig.us, &msg); poll_cq(1))
-			ck_assert_int_lt(++refused, 1000);
+		for (retries = 0; near_send(rig.port, rig.us, &msg); poll_cq(1))
+			ck_assert_int_lt(++retries, 1000);
 	}
 	while (stats_now().unexpected <= (uint64_t) count)
 		poll_cq(1);

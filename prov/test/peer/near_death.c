@@ -103,7 +103,7 @@ UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
  * The peer closes its port before it exchanged a message, and its process
  * continues: receives that name the peer end, others stay.
  */
-UNIT_LOOP(closed_unmet_port_ends_receives, 0, 2)
+UNIT_LOOP(closed_unconnected_port_ends_receives, 0, 2)
 {
 	struct slot any;
 
@@ -163,7 +163,7 @@ UNIT_TEST(held_messages_keep_their_source)
 {
 	const struct near_attr attr = { .sink = &rig_sink,
 					.memory = NEAR_MEMORY };
-	struct near_port *stranger;
+	struct near_port *sender;
 	struct near_addr ours;
 	struct near_peer *us;
 
@@ -171,16 +171,16 @@ UNIT_TEST(held_messages_keep_their_source)
 	rig_send("first");
 	both_entry(&slot);
 	near_address(fixture_ep()->near->port, &ours);
-	ck_assert_int_eq(near_open(&stranger, &attr), 0);
-	ck_assert_int_eq(near_peer_get(stranger, &ours, &us), 0);
+	ck_assert_int_eq(near_open(&sender, &attr), 0);
+	ck_assert_int_eq(near_peer_get(sender, &ours, &us), 0);
 	fixture_ep()->near->port->tick_at = fixture_ep()->near->port->polls + 1;
 	post_recv(&slot, peer, TAG);
-	ck_assert_int_eq(near_send(stranger, us, &(struct near_msg) {
+	ck_assert_int_eq(near_send(sender, us, &(struct near_msg) {
 		.payload = "?", .len = 1 }), 0);
 	rig_send("last");
 	rig_end();
 	expect_recv(&slot, "last", peer);
-	near_close(stranger);
+	near_close(sender);
 }
 
 /* The peer's descriptor has a number that no other file gets. */

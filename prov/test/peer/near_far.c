@@ -17,14 +17,14 @@
 #include "near_fixture.h"
 #include "transport/near/near_ep.h"
 
-#define PATIENCE_MS 200
+#define TIMEOUT_MS 200
 
 static struct slot slot;
 
 /*
  * Connects to a peer with a listening socket beside its record, or without one.
  */
-static void meet(bool listens)
+static void connect_far(bool listens)
 {
 	struct near_addr addr;
 
@@ -71,7 +71,7 @@ UNIT_TEST(polling_peer_gets_messages)
 {
 	enum fi_duo_reason reason;
 
-	meet(true);
+	connect_far(true);
 	ck_assert_int_eq(sockets(), 2);
 	send_when(true);
 	both_entry(&slot);
@@ -97,14 +97,14 @@ UNIT_TEST(silent_peer_uses_core_after_timeout)
 	enum fi_duo_reason reason;
 
 	ck_assert_uint_eq(fixture_ep()->near->port->timeout_ms, 2000);
-	fixture_ep()->near->port->timeout_ms = PATIENCE_MS;
-	meet(true);
+	fixture_ep()->near->port->timeout_ms = TIMEOUT_MS;
+	connect_far(true);
 	ck_assert_int_eq(fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot),
 			 -FI_EAGAIN);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	send_when(false);
 	/* 20 ms less: near's clock has that error */
-	ck_assert_uint_ge(duo_now_ms() - begin, PATIENCE_MS - 20);
+	ck_assert_uint_ge(duo_now_ms() - begin, TIMEOUT_MS - 20);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
@@ -114,7 +114,7 @@ UNIT_TEST(peer_without_socket_uses_core)
 {
 	enum fi_duo_reason reason;
 
-	meet(false);
+	connect_far(false);
 	ck_assert_int_eq(fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot), 0);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
@@ -128,7 +128,7 @@ UNIT_TEST(sweep_removes_socket_of_killed_process)
 {
 	int dir = dup(fixture_ep()->publication.dir);
 
-	meet(true);
+	connect_far(true);
 	/* close its file descriptor, as SIGKILL does */
 	close(rig.port->fdx);
 	rig.port->fdx = -1;

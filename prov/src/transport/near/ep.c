@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The port of an endpoint, and its peers. Failures of peers: death.c. */
+/* The port of an endpoint, and its peers. Failures of peers: failure.c. */
 
 #include <assert.h>
 #include <errno.h>

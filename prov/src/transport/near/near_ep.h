@@ -3,7 +3,7 @@
 
 /*
  * An endpoint's local side over near: ep.c has its port and peers, send.c
- * sends, sink.c receives, death.c handles failures, onesided.h has RMA and
+ * sends, sink.c receives, failure.c handles failures, onesided.h has RMA and
  * atomics. near's code for a message is inlined here. See docs/near/design.md.
  * Cost: 36 KiB per endpoint, and near's memory. Lock: the domain's.
  */
@@ -119,7 +119,7 @@ struct duo_recv;
 /* Receives an unexpected message. -FI_EAGAIN: no change. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
-/* death.c */
+/* failure.c */
 void duo_near_peer_down(void *ctx, struct near_peer *peer);
 
 #endif /* DUO_TRANSPORT_NEAR_EP_H */

@@ -15,7 +15,7 @@
 
 #include "unit.h"
 
-UNIT_CASE("room", NULL, NULL);
+UNIT_CASE("space", NULL, NULL);
 
 UNIT_TEST(region_pages_are_allocated)
 {

@@ -93,12 +93,12 @@ static int (*const closings[])(struct rig *other) = {
 	fd_nothing, fd_socket, fd_pipe, fd_port, fd_kept, fd_scarce,
 };
 
-UNIT_CASE("unmet", setup, rig_close_all);
+UNIT_CASE("unconnected", setup, rig_close_all);
 
 /*
  * A port closes while its process continues, before any message: this is found.
  */
-UNIT_LOOP(closed_unmet_port_is_found, 0, ARRAY_SIZE(closings))
+UNIT_LOOP(closed_unconnected_port_is_found, 0, ARRAY_SIZE(closings))
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -120,7 +120,7 @@ UNIT_LOOP(closed_unmet_port_is_found, 0, ARRAY_SIZE(closings))
  * An open port is not taken for a failed one. The first message uses the
  * descriptor that the check has opened.
  */
-UNIT_TEST(open_unmet_port_has_not_failed)
+UNIT_TEST(open_unconnected_port_has_not_failed)
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);
@@ -154,7 +154,7 @@ UNIT_TEST(descriptor_is_closed_after_first_message)
 }
 
 /* A process that sleeps often does not check these peers at each wakeup. */
-UNIT_TEST(wakeups_do_not_check_unmet_peers)
+UNIT_TEST(wakeups_do_not_check_unconnected_peers)
 {
 	struct rig *other = rig_open(false);
 	struct near_peer *peer = rig_peer(us, other);

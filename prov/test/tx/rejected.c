@@ -50,7 +50,7 @@ static bool sender_sleeps(void)
 	return !strncmp(strrchr(text, ')'), ") S", 3);
 }
 
-UNIT_CASE("refused", fixture_setup, fixture_close);
+UNIT_CASE("rejected", fixture_setup, fixture_close);
 
 /*
  * A sender waits for the lock. Then the path changes to the core: the

@@ -4,16 +4,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "said.h"
+#include "logged.h"
 
-enum fi_log_level said_level = FI_LOG_WARN;
-int said_lines;
-char said[1024];
+enum fi_log_level logged_level = FI_LOG_WARN;
+int logged_lines;
+char logged[1024];
 
 int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
 		   enum fi_log_subsys subsys)
 {
-	return level == said_level;
+	return level == logged_level;
 }
 
 void fi_log(const struct fi_provider *prov, enum fi_log_level level,
@@ -22,8 +22,8 @@ void fi_log(const struct fi_provider *prov, enum fi_log_level level,
 {
 	va_list args;
 
-	said_lines++;
+	logged_lines++;
 	va_start(args, fmt);
-	vsnprintf(said, sizeof(said), fmt, args);
+	vsnprintf(logged, sizeof(logged), fmt, args);
 	va_end(args);
 }
