@@ -12,7 +12,7 @@
  * C: near/link/rx_ring.c near_ring_reject near_ring_again near_rx_ring_closed
  * C: near/link/rx_ring.c near_rx_ring_release near_rx_ring_free
  * C: near/link/rx_ring.c near_rx_ring_activate near_rx_ring_deactivate
- * C: near/link/rx_ring.c near_rx_ring_broken near_rings_check near_claim_dead
+ * C: near/link/rx_ring.c near_rx_ring_broken near_rings_check near_claim_abandoned
  * CBMC: --unwind 5 --object-bits 10
  * CASES: 2
  * EDIT near/link/rx_ring.c: s/for \(; (words|bits); /for (assume(few(\1)); \1; /g
@@ -20,8 +20,8 @@
  * EDIT near/link/rx_ring.c: s/duo_alloc\(sizeof\(\*ring\)\)/ring_new()/
  * EDIT near/link/rx_ring.c: s/end = NEAR_CLAIMS_PER_PAGE/end = RINGS/
  * MUTANT place-unchecked near/link/rx_ring.c: s/if \(near_place\(port->budget.growing, index,\n([^;]*)&place\)\)/near_place(port->budget.growing, index,\n\1\&place);/
- * MUTANT address-loaded-twice near/link/rx_ring.c: s/near_peer_get\(port, &who, &peer\)/near_peer_get(port, \&claim->who, \&peer)/
- * MUTANT address-unchecked near/link/rx_ring.c: s/int ret = near_addr_check\(port, &who\);/int ret = 0;/
+ * MUTANT address-loaded-twice near/link/rx_ring.c: s/near_peer_get\(port, &addr, &peer\)/near_peer_get(port, \&claim->addr, \&peer)/
+ * MUTANT address-unchecked near/link/rx_ring.c: s/int ret = near_addr_check\(port, &addr\);/int ret = 0;/
  * MUTANT class-of-claim near/link/rx_ring.c: s/(near_ring_free\(port, index,\n\t\t *)near_tier_most\(port->budget.growing, index\)/\1hostile(port->segment->claim[index].tier)/
  * MUTANT reference-kept near/link/rx_ring.c: s/err_put:\n\tnear_peer_put\(port, ring->peer\);/err_put:/
  * MUTANT released-in-table near/link/rx_ring.c: s/port->ring\[ring->index\] = NULL;//
@@ -255,7 +255,7 @@ static void scans(void)
 static void peer_any(struct near_peer *peer)
 {
 	peer->state = any(enum near_peer_state);
-	peer->ask = any(bool);
+	peer->needs_fdx = any(bool);
 	peer->expected = any(bool);
 }
 
