@@ -206,9 +206,9 @@ void duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 }
 
 /*
- * Stores a new address, core_addr in the lead, as ofi_duo's addr, and inserts
- * it into all other AVs. If one rejects it, removes it from all. Returns 0 or
- * an error.
+ * Assigns ofi_duo's addr to a new address, which is core_addr in the lead.
+ * Inserts the address into all other AVs. If one of the AVs rejects the
+ * address, removes it from all AVs. Returns 0 or an error.
  */
 static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 			   fi_addr_t addr, const void *bytes)

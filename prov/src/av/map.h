@@ -61,8 +61,8 @@ bool duo_map_retry_due(const struct duo_map *map);
 /* Monitors the peer at addr: its failure ends receives that name addr. */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to near's peer with this index, which has failed. exited:
- * its addresses get the reason FI_DUO_DEAD.
+ * Removes the routes to the peer of near with this index. The peer has failed.
+ * exited: the peer's addresses get the reason FI_DUO_DEAD.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*

@@ -3,8 +3,8 @@
 
 /*
  * Groups of libfabric versions with the same public structures. A module works
- * only with the group that it was built with: in another one, struct fi_info
- * has another size.
+ * only with the group that it was built with, because struct fi_info has other
+ * sizes in other groups.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H

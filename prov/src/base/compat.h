@@ -32,8 +32,8 @@
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 /*
- * The newer modes, except FI_MR_LOCAL: efa returns it if the hints have it, and
- * does not need it.
+ * All newer modes except FI_MR_LOCAL. efa returns FI_MR_LOCAL if the hints have
+ * it, although efa does not need it.
  */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \

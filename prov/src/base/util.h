@@ -18,8 +18,9 @@
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * For a function that is called as a tail call with its caller's arguments: the
- * compiler must keep unused ones, so that the others stay in place.
+ * For a function that is called as a tail call with its caller's arguments. The
+ * compiler must keep unused arguments, so that the others stay in their
+ * registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 

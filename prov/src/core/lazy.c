@@ -179,8 +179,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives, oldest first, until *count is 0, which is a counter
- * in ep->lazy. -FI_EAGAIN: the core accepts no receive now.
+ * Posts deferred receives, the oldest first, until the counter *count in
+ * ep->lazy is 0. -FI_EAGAIN: the core accepts no receive now.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -302,9 +302,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls and defers receives that were posted after "seq", beginning with the
- * last. If an earlier one were recalled first, the core could put its message
- * into a later one.
+ * Recalls and defers receives that were posted after "seq", the last receive
+ * first. If the first were recalled first, the core could put its message into
+ * a later receive.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

@@ -63,7 +63,7 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if a receive for *want could not be recalled from the core. It is then
+ * True if the core could not give a receive for *want back. Such a receive is
  * posted to the core only if no local message can match it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,

@@ -134,8 +134,9 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends the threads at exit or unload, before the core's state and their code
- * are removed: this module depends on libfabric, so its destructors run first.
+ * Ends the threads at exit or unload. The core's state and the code of the
+ * threads are removed later: this module depends on libfabric, so the
+ * destructors of this module run first.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

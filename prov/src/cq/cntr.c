@@ -334,8 +334,8 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
 			ep->opts.counted = true;
 		duo_ep_attend(ep);
-		duo_cntr_wake_ep(ep);	/* a sleeping thread must wake, to arm
-					 * this endpoint */
+		duo_cntr_wake_ep(ep);	/* wakes sleeping threads, which then
+					 * arm this endpoint */
 	}
 	duo_unlock(&ep->domain->lock);
 	return ret;

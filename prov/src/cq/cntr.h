@@ -25,7 +25,8 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /*
- * Unbinds a closing endpoint's counters; they keep its counts. Needs the lock.
+ * Unbinds the counters of an endpoint that closes. The counters keep the
+ * endpoint's counts. Needs the lock.
  */
 void duo_cntr_unbind(struct duo_ep *ep);
 

@@ -21,8 +21,8 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
 /*
- * Opens a CQ that drops its entries. sleeps: a thread may sleep on a counter of
- * its endpoint, so it needs a wait object.
+ * Opens a CQ that drops its entries. sleeps: the CQ needs a wait object,
+ * because a thread may sleep on a counter of its endpoint.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);

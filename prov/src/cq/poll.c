@@ -138,8 +138,8 @@ static bool duo_poll_entries(struct duo_cq *cq)
 }
 
 /*
- * Polls all members. Those for whose contexts there is no space keep their
- * events for the next call.
+ * Polls all members. If the array has no space for the context of a member, the
+ * member keeps its event for the next call.
  */
 static int duo_poll_run(struct fid_poll *poll_fid, void **context, int count)
 {

@@ -345,9 +345,9 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Removes orders between messages and RMA, and FI_FENCE, unless the hints
- * request them, because they slow down or disable the local path. They stay if
- * near keeps them and the hints request no order at all.
+ * Removes FI_FENCE and orders between messages and RMA, which slow down or
+ * disable the local path. They stay if the hints request them, or if near keeps
+ * them and the hints request no order at all.
  */
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)

@@ -113,8 +113,9 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /*
- * Both remove the record. duo_registry_withdraw() also closes it and leaves the
- * directory. They need no lock, and may be called again.
+ * Remove the record. duo_registry_withdraw() also closes the record's file, and
+ * removes the directory unless the directory has a record or is locked. Need no
+ * lock, and may be called again.
  */
 void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);

@@ -184,8 +184,9 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 
 /*
  * Copies a rendezvous message into one buffer during the call. True: complete;
- * received() is not called. False: call near_recv() with the same rndv. Its
- * addr may be 0 then, so that near_recv() requests fragments.
+ * received() is not called. False: the caller must call near_recv() with *rndv.
+ * near_recv_now() may have set rndv->addr to 0, so that near_recv() requests
+ * fragments.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
@@ -225,16 +226,16 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
- * Ends a sleep; each thread must call it before its next near_arm(). True: the
- * caller must wake the other threads that sleep on the descriptor, which is not
- * armed any more. False: it is still armed for them.
+ * Ends a sleep. Each thread must call it before its next near_arm(). True: the
+ * descriptor is not armed any more, and the caller must wake the other threads
+ * that sleep on it. False: the descriptor is still armed.
  */
 bool near_woken(struct near_port *port);
 
 /*
- * Memory regions, found by their keys: see rma/table.h. The embedder owns a
- * table, serializes its calls with those for the ports that it serves, and
- * closes it after them.
+ * Memory regions. A region is found by its key: see rma/table.h. The embedder
+ * owns the table. It serializes calls for the table with calls for the ports of
+ * the table, closes these ports, and then closes the table.
  */
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u

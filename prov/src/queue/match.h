@@ -87,7 +87,7 @@ static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
- * Inserts rx directly before "posted", with its place in the posting order.
+ * Inserts rx directly before "posted" in the queue and in the posting order.
  * Both must have the same source, tag and ignored bits.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,

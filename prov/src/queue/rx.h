@@ -216,8 +216,8 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 }
 
 /*
- * Returns the value of duo_rx.what for a posted receive with one buffer and a
- * completion that is not on the core.
+ * Returns the value of duo_rx.what for a posted receive that has one buffer and
+ * a completion, and is not on the core.
  */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {

@@ -78,9 +78,8 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Puts the messages before those that are unresolved already, which arrived
- * later. A receive that names their source may have been posted after they
- * arrived.
+ * Puts the messages before the unresolved ones, which arrived later. A receive
+ * that names the source may have been posted after the messages arrived.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {

@@ -245,8 +245,8 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 
 /*
  * Inserts a peer into shm's AV. Rejects endpoints of this process: fi_close()
- * of shm's AV reads all regions, and since 2.5 computes addresses from NULL if
- * this process has closed one.
+ * of shm's AV reads all regions. In 2.5 and newer, it would use an invalid
+ * address for an endpoint of this process that has closed.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

@@ -224,8 +224,8 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * See struct duo_transport. If the message is too large, a bounce buffer
- * receives it, so that shm never truncates. It is allocated first, because
+ * See struct duo_transport. shm must never truncate, so a bounce buffer
+ * receives a message that is too large. This buffer is allocated first, because
  * later steps cannot return an error.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)

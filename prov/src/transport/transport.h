@@ -79,9 +79,9 @@ struct duo_transport {
 	/* Polls all endpoints of the CQ. Returns 0 if there was no progress. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
-	 * True if this process and the endpoint's peers oversubscribe this
-	 * thread's CPUs. endpoints: records on this host, including those of
-	 * processes that are no peers.
+	 * True if the CPUs of this thread are oversubscribed by this process
+	 * and the endpoint's peers. endpoints: number of records on this host;
+	 * the owners of some may be no peers.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*

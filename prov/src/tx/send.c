@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: chooses the path and passes the message to its endpoint. Descriptors
- * are the core's; local transports recognize device memory by them. The
- * application's struct fi_msg is never changed.
+ * Sends: chooses the path, and passes the message to the endpoint of that path.
+ * Descriptors are the core's. Local transports recognize device memory by its
+ * descriptor. The application's struct fi_msg is never changed.
  */
 
 #include <rdma/fi_errno.h>

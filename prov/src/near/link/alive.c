@@ -277,9 +277,10 @@ static bool near_segment_named(const struct near_peer *peer)
 
 /*
  * True if a peer to which this port has no ring has closed its port. Keeps a
- * descriptor of its segment, to read near_segment.closed, until a ring from the
- * peer exists: a closing port closes its claims. An address is never used
- * again, so another file or segment at its descriptor shows a closed port.
+ * descriptor of the peer's segment, to read near_segment.closed, until a ring
+ * from the peer exists: then a closed claim shows the closed port. No two ports
+ * have the same address, so another file or segment at the descriptor number in
+ * the peer's address shows that the port has closed.
  */
 static bool near_unconnected_closed(struct near_peer *peer)
 {

@@ -263,9 +263,9 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * True also if fd is -ENOENT: an open port keeps all its descriptors, so the
- * port has closed, or a killed process is exiting. Its pid then still exists,
- * and its pidfd is not readable yet.
+ * True also if fd is -ENOENT: an open port keeps all its descriptors. So the
+ * port has closed, or its process was killed and is exiting. While a process
+ * exits, its pid still exists, and its pidfd is not readable yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

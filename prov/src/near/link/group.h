@@ -21,8 +21,8 @@
 /* True if an allocation of size bytes leaves NEAR_GROUP_SPARE in each group. */
 bool near_group_has(size_t size);
 /*
- * near_group_has() for one group, by its directory. v2: control groups version
- * 2, else version 1.
+ * near_group_has() for the group of this directory. v2: of control groups
+ * version 2; false: version 1.
  */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 

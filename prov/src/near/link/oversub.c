@@ -34,8 +34,8 @@ struct near_oversub_set {
 };
 
 /*
- * True if the process may run only on CPUs of the set. If its CPUs are unknown,
- * it counts, too, because it is on the same host.
+ * True if the process may run only on CPUs of the set. A process with unknown
+ * CPUs counts, too, because it is on the same host.
  */
 static bool near_oversub_needs(const struct near_oversub_set *set,
 			       bool known, const struct near_cpus *theirs)

@@ -104,7 +104,7 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * A connected peer without references stays until it is gone: if its address is
+ * A connected peer without references stays until it is gone. If its address is
  * inserted again, messages must go through the same ring, in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
@@ -191,12 +191,13 @@ static bool near_wake(struct near_peer *peer)
 /*
  * Store buffering: the sender sets doorbell bits, then loads `armed`;
  * near_arm() stores `armed`, then loads the doorbell. The accesses here are
- * full barriers, and near_arm() executes one. So the receiver does not sleep,
- * or this sender wakes it.
+ * full barriers, and near_arm() executes one. So either the receiver does not
+ * sleep, or this sender wakes the receiver.
  *
- * `armed` is the number of a sleep. The sender clears it after it has written
- * the byte: if it is killed before, the next sender writes one. It clears only
- * this number: a sender that was stopped after its write must not clear a later
+ * `armed` is the number of a sleep. The sender clears `armed` after it has
+ * written the byte. If the sender is killed before, the next sender writes a
+ * byte. The sender clears `armed` only if it still has the loaded number: a
+ * sender that was stopped after its write must not clear the number of a later
  * sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)

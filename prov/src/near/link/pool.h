@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Pool of objects of one size, which never move; grows by chunks.
+ * A pool of objects of one size. Objects never move. The pool grows by chunks.
  *
- * An id names one use of an object: its index and a count of uses. After
- * near_pool_put() it finds nothing, so ids from peers are safe to look up.
+ * An id names one use of an object: it has the object's index and a count of
+ * uses. After near_pool_put() the id finds no object. So a port can look up any
+ * id that a peer sends.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H

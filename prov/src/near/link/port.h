@@ -36,8 +36,8 @@ enum near_fd_open {
 };
 
 /*
- * A remote port. It has references of the embedder, of each rx ring and
- * operation, and of `expected`. Without references it is freed, unless this
+ * A remote port. These have references to it: the embedder, each rx ring, each
+ * operation, and `expected`. A peer without references is freed, unless this
  * port has a ring to it.
  */
 struct near_peer {

@@ -259,8 +259,8 @@ static near_inline bool near_tx_polled(const struct near_tx *tx)
 }
 
 /*
- * True if the next slot is published; stores it and its word, which the caller
- * must not load again: a hostile sender may change it.
+ * True if the next slot is published. Stores the slot and its word. The caller
+ * must not load the word again, because a hostile sender may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
@@ -297,7 +297,7 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 
 /*
  * Releases the current slot, which has no data. The last slot of a lap is also
- * the last one of a quarter, so one test suffices.
+ * the last slot of a quarter, so one test suffices.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {

@@ -146,8 +146,8 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 }
 
 /*
- * Returns the class after a shrink: the least if idle, else the even share; at
- * most the present one.
+ * Returns the size class after a shrink: the least class if the sender is idle,
+ * otherwise the even share, but not more than the present class.
  */
 static uint32_t near_budget_less(const struct near_budget *budget,
 				 struct near_rx_ring *ring)

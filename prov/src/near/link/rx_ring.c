@@ -87,7 +87,7 @@ static int near_rx_ring_peer(struct near_port *port,
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
 		/*
-		 * the peer has exited since it opened the claim: deliver its
+		 * the peer has opened the claim and then exited: deliver its
 		 * messages
 		 */
 		near_peer_fail(port, peer);

@@ -143,8 +143,8 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Continue an operation: copy at most *budget bytes and subtract them. True: it
- * has left its list.
+ * Continue an operation. Copy at most *budget bytes, and subtract the number of
+ * copied bytes from *budget. True: the operation has left its list.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);

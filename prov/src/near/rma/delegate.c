@@ -210,8 +210,9 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target reports this operation when it consumes the slot, without
-	 * a reply: near_tx_consumed() must count the slot as a message.
+	 * The target reports this operation when it consumes the slot, but
+	 * sends no reply. So near_tx_consumed() must count the slot as a
+	 * message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;

@@ -290,8 +290,8 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 }
 
 /*
- * Starts a copy for each local buffer. Returns 0, or the device's error after
- * which no further copy was started.
+ * Starts a copy for each local buffer. Returns 0, or the first error of the
+ * device. Starts no copy after an error.
  */
 static int near_mapped_start(const struct near_device *device,
 			     struct near_rma_op *op, uint8_t *at)

@@ -87,9 +87,10 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 
 /* direct.c: single copies */
 /*
- * Looks up the target address; stores it as an address in the peer's process.
- * Returns 0, or the errors of near_rma() for key, range and access;
- * -EOPNOTSUPP: the peer has no table; -ENOENT: the table cannot be read.
+ * Looks up the target address of an operation in the peer's table. Stores it in
+ * *memory, as an address of the peer's process. Returns 0, or the errors of
+ * near_rma() for key, range and access; -EOPNOTSUPP: the peer has no table;
+ * -ENOENT: the table cannot be read.
  */
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 		     uint64_t *memory);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Messages that the fast path of sink.h does not handle. near truncates those
- * longer than their receive.
+ * Messages that the fast path of sink.h does not handle. If a message is longer
+ * than its receive, near truncates the message.
  */
 
 #include <stdlib.h>

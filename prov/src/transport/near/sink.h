@@ -89,9 +89,9 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive, with its source's fi_addr in *addr. NULL
- * unless it matches, has one buffer that is large enough and a completion, and
- * is not on the core.
+ * Returns the first posted receive, and stores the fi_addr of its source in
+ * *addr. Returns NULL unless the receive matches, has one buffer that is large
+ * enough, has a completion, and is not on the core.
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
