@@ -242,3 +242,29 @@ UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 	gpu.maps--;
 	side_reopen();
 }
+
+/* A mapped operation has no request: only a faulty peer replies to it. */
+UNIT_TEST(reply_to_mapped_operation_disconnects)
+{
+	struct near_peer *to_a = rig_peer(b.rig, a.rig);
+	struct near_slot *slot;
+	struct near_pooled *op;
+
+	ck_assert_int_eq(rig_send(b.rig, to_a, 1, local, 8), 0);
+	rig_until(a.rig, b.rig, 1);
+	gpu.polls = 3;
+	gpu.until_failure = true;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 100, 0), 0);
+	op = near_pool_at(&a.rig->port->rma->ops, 0);
+	slot = near_tx_slot_past(&to_a->tx);
+	slot->rma_answer = (struct near_answer_slot) {
+		.id = near_pool_id(op),
+	};
+	near_tx_publish(&to_a->tx, slot, near_word(NEAR_KIND_ANSWER, 0, 0, 0));
+	rig_until(a.rig, NULL, 2);
+	ck_assert_int_eq(a.rig->event[1].kind, RIG_GONE);
+	ck_assert_int_eq(a.rig->warnings, 1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_int_eq(gpu.under_way, 0);
+	ck_assert(!near_rma_busy(to_b));
+}

@@ -314,6 +314,8 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	struct near_chunk *chunk = NULL;
 	uint32_t i;
 
+	if (!staging)	/* a mapped operation, to which no peer replies */
+		return false;
 	for (i = staging->freed; i != staging->filled; i++) {
 		chunk = &staging->chunk[i % NEAR_STAGE_CHUNKS];
 		if (chunk->state == NEAR_CHUNK_POSTED)
