@@ -275,6 +275,37 @@ static void ft_case_invalid_opens_fail(void)
 }
 
 /* Binds a counter for RMA to an endpoint without FI_RMA, as MPICH does. */
+/*
+ * A CQ is read while one of its endpoints is bound, but not enabled. In efa of
+ * libfabric 2.1 such a read crashes, as does fi_cntr_read().
+ */
+static void ft_case_bound_ep_waits_for_enable(void)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *cntr;
+	struct fid_ep *idle, *ep;
+
+	ft_open(&e, NULL);
+	FT_OK(fi_cntr_open(e.domain, &attr, &cntr, NULL));
+	FT_OK(fi_endpoint(e.domain, e.info, &idle, NULL));
+	FT_OK(fi_ep_bind(idle, &e.txcq->fid, FI_TRANSMIT | FI_RECV));
+	FT_OK(fi_ep_bind(idle, &cntr->fid, FI_SEND));
+	FT_OK(fi_endpoint(e.domain, e.info, &ep, NULL));
+	FT_OK(fi_ep_bind(ep, &e.txcq->fid, FI_TRANSMIT | FI_RECV));
+	FT_OK(fi_ep_bind(ep, &cntr->fid, FI_SEND));
+	FT_OK(fi_ep_bind(ep, &e.av->fid, 0));
+	FT_OK(fi_enable(ep));
+	ft_progress_for(&e, 10);
+	FT_CHECK(!fi_cntr_read(cntr), "a counter without sends is not 0");
+	FT_OK(fi_ep_bind(idle, &e.av->fid, 0));
+	FT_OK(fi_enable(idle));
+	ft_progress_for(&e, 10);
+	FT_OK(fi_close(&idle->fid));
+	FT_OK(fi_close(&ep->fid));
+	FT_OK(fi_close(&cntr->fid));
+	ft_close(&e);
+}
+
 static void ft_case_rma_counter_is_bound(void)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
@@ -362,6 +393,8 @@ static void ft_run(void)
 		{ "invalid receives fail", ft_case_invalid_receives_fail },
 		{ "opens and binds with invalid attributes fail",
 		  ft_case_invalid_opens_fail },
+		{ "CQ is read while an endpoint is bound and not enabled",
+		  ft_case_bound_ep_waits_for_enable },
 		{ "endpoint without FI_RMA accepts a counter of RMA",
 		  ft_case_rma_counter_is_bound },
 		{ "endpoint sends to itself after errors",

@@ -273,7 +273,7 @@ free_cntr:
  * Binds to the core's endpoint, except for receives, because the core would
  * count recalled receives as errors.
  */
-static int duo_cntr_bind_core(const struct duo_cntr_bind *bind)
+static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
 	struct fid_cntr *core_cntr = bind->cntr->path_cntr[FI_DUO_CORE];
 	uint64_t flags = bind->flags;
@@ -298,7 +298,7 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 	if (!ret && peer && !peer->cntr_open)
 		ret = peer->count(bind);
 	if (!ret)
-		ret = duo_cntr_bind_core(bind);
+		ret = duo_cntr_bind_one(bind);
 	if (!ret && peer && peer->cntr_open)
 		ret = peer->count(bind);
 	return ret;
@@ -319,10 +319,14 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	int ret;
 
 	duo_lock(&ep->domain->lock);
+	/* an enabled endpoint of the core checks this itself */
+	if (!duo_ep_enabled(ep) && duo_cntr_counts(ep, bind->flags)) {
+		duo_unlock(&ep->domain->lock);
+		return -FI_EINVAL;
+	}
 	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
-	ret = duo_ep_enabled(ep) ? duo_cntr_bind_paths(bind) :
-			    duo_cntr_bind_core(bind);
+	ret = duo_ep_enabled(ep) ? duo_cntr_bind_paths(bind) : 0;
 	if (ret) {
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
@@ -348,6 +352,9 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 
 	if (cntr->domain != ep->domain || !flags)
 		return -FI_EINVAL;
+	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_READ | FI_WRITE |
+		      FI_REMOTE_READ | FI_REMOTE_WRITE))
+		return -FI_EBADFLAGS;
 	bind = calloc(1, sizeof(*bind));
 	if (!bind)
 		return -FI_ENOMEM;
@@ -355,6 +362,19 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 	ret = duo_cntr_attach(bind);
 	if (ret)
 		free(bind);
+	return ret;
+}
+
+int duo_cntr_bind_core(const struct duo_ep *ep)
+{
+	const struct duo_cntr_bind *bind;
+	int ret = 0;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
+		ret = duo_cntr_bind_one(bind);
+		if (ret)
+			break;
+	}
 	return ret;
 }
 

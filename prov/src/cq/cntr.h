@@ -24,6 +24,8 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
+/* Binds the endpoint's counters to the core's endpoint. Needs the lock. */
+int duo_cntr_bind_core(const struct duo_ep *ep);
 /*
  * Unbinds the counters of an endpoint that closes. The counters keep the
  * endpoint's counts. Needs the lock.

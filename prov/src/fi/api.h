@@ -53,6 +53,9 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 		    struct fid_domain **domain_fid, void *context);
 int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		struct fid_ep **ep_fid, void *context);
+/* ep_bind.c */
+int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+int duo_ep_enable(struct duo_ep *ep);
 
 /* calls.c; duo_*_locked are for domains whose lock is on */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;

@@ -138,6 +138,8 @@ struct duo_ep {
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
 	/* [FI_DUO_LOCAL]: from fi_enable() on */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
+	bool core_bound;	/* CQs and counters are bound to the core's
+				 * endpoint */
 	struct duo_av *av;
 	struct duo_core_av *core_av;
 	uint64_t caps;

@@ -99,6 +99,45 @@ UNIT_TEST(av_works_with_next_endpoint)
 	expect_shm_send(second, peer, name);
 }
 
+static const struct fake_obj *core_of(struct fid_ep *ep)
+{
+	return fake_obj_of(&duo_ep_of(ep)->path_ep[FI_DUO_CORE]->fid);
+}
+
+/*
+ * Until an endpoint is enabled, the core's endpoint is in no list of a CQ or
+ * counter that a thread may read.
+ */
+UNIT_TEST(enable_binds_cqs_and_counters_to_core)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fi_info *info = fixture_info(&plain);
+	struct fid_cntr *cntr, *other;
+
+	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &other, NULL), 0);
+	fake.core.own_addr++;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &second, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_ep_bind(second, &fx.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(second, &fx.cq->fid,
+				    FI_TRANSMIT | FI_RECV), 0);
+	ck_assert_int_eq(fi_ep_bind(second, &cntr->fid, FI_SEND), 0);
+	ck_assert_int_eq(fi_ep_bind(second, &other->fid, FI_SEND), -FI_EINVAL);
+	ck_assert_int_eq(fi_ep_bind(second, &other->fid, FI_COMPLETION),
+			 -FI_EBADFLAGS);
+	ck_assert_ptr_null(core_of(second)->tx_cq);
+	ck_assert_ptr_null(core_of(second)->rx_cq);
+	ck_assert_ptr_null(core_of(second)->tx_cntr);
+	ck_assert_int_eq(fi_enable(second), 0);
+	ck_assert_ptr_nonnull(core_of(second)->tx_cq);
+	ck_assert_ptr_eq(core_of(second)->rx_cq, core_of(second)->tx_cq);
+	ck_assert_ptr_nonnull(core_of(second)->tx_cntr);
+	close_ep(second);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+}
+
 UNIT_TEST(each_endpoint_has_own_shm_indexes)
 {
 	name = peer_publish(1);

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* fi_ep_bind() and fi_enable(). */
+
+#include <rdma/fi_errno.h>
+
+#include "fi/api.h"
+#include "av/av.h"
+#include "base/log.h"
+#include "cq/cntr.h"
+#include "cq/cq.h"
+#include "obj/ep.h"
+#include "obj/mr.h"
+
+static int duo_ep_late(const struct duo_ep *ep, const char *what)
+{
+	DUO_WARN(EP_CTRL, "ep %p: %s is not possible after fi_enable\n",
+		 (const void *) ep, what);
+	return -FI_EOPBADSTATE;
+}
+
+/* True if the core must report operations of a kind to this CQ. */
+static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
+			     uint64_t kind)
+{
+	/* the core needs no hidden CQ for an endpoint for RMA only */
+	return cq && (!cq->hidden || (ep->opts.messages && ep->caps & kind));
+}
+
+/*
+ * Binds the CQs to the core's endpoint, without FI_SELECTIVE_COMPLETION for
+ * receives: the core must report each receive.
+ */
+static int duo_core_bind_cqs(const struct duo_ep *ep)
+{
+	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
+	bool rx = duo_core_reports(ep, ep->rx_cq, FI_RECV);
+	bool tx = duo_core_reports(ep, ep->tx_cq, FI_SEND);
+	int ret = 0;
+
+	if (rx && tx && ep->rx_cq == ep->tx_cq &&
+	    ep->tx.bind_flags == FI_TRANSMIT)
+		return fi_ep_bind(core, &ep->rx_cq->path_cq[FI_DUO_CORE]->fid,
+				  FI_TRANSMIT | FI_RECV);
+	if (rx)
+		ret = fi_ep_bind(core, &ep->rx_cq->path_cq[FI_DUO_CORE]->fid,
+				 FI_RECV);
+	return ret || !tx ? ret :
+	       fi_ep_bind(core, &ep->tx_cq->path_cq[FI_DUO_CORE]->fid,
+			  ep->tx.bind_flags);
+}
+
+/*
+ * Binds CQs and counters to the core's endpoint, and enables it, with the lock:
+ * no thread may read a CQ or counter that has an endpoint which is bound and
+ * not enabled. efa before libfabric 2.2 then posts receives to a QP that does
+ * not exist.
+ */
+static int duo_core_enable(struct duo_ep *ep)
+{
+	int ret = 0;
+
+	duo_lock(&ep->domain->lock);
+	if (!ep->core_bound) {
+		ep->core_bound = true;
+		ret = duo_core_bind_cqs(ep);
+		if (!ret)
+			ret = duo_cntr_bind_core(ep);
+	}
+	if (!ret)
+		ret = fi_enable(ep->path_ep[FI_DUO_CORE]);
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
+			     uint64_t flags)
+{
+	duo_lock(&ep->domain->lock);
+	if (flags & FI_TRANSMIT) {
+		ep->tx_cq = cq;
+		ep->tx.bind_flags = flags & ~(uint64_t) FI_RECV;
+		LIST_INSERT_HEAD(&cq->tx_eps, ep, tx_link);
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	if (flags & FI_RECV) {
+		ep->rx_cq = cq;
+		if (flags & FI_SELECTIVE_COMPLETION)
+			ep->rx.special |= DUO_RX_SELECTIVE;
+		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	if (ep->tx_cq == ep->rx_cq) /* the endpoint must be in rx_eps only */
+		LIST_REMOVE(ep, tx_link);
+	duo_cq_attend(cq);
+	duo_unlock(&ep->domain->lock);
+}
+
+/* Binds a CQ. -FI_EINVAL: already bound, or of another domain. */
+static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
+{
+	if (duo_ep_enabled(ep))
+		return duo_ep_late(ep, "binding a completion queue");
+	if (cq->domain != ep->domain ||
+	    !(flags & (FI_TRANSMIT | FI_RECV)) ||
+	    flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
+	    (flags & FI_TRANSMIT && ep->tx_cq) ||
+	    (flags & FI_RECV && ep->rx_cq))
+		return -FI_EINVAL;
+	duo_ep_attach_cq(ep, cq, flags);
+	return 0;
+}
+
+/* Returns -FI_ENOCQ if neither a CQ nor a counter reports sends or receives. */
+static int duo_ep_check_cqs(const struct duo_ep *ep)
+{
+	const char *lacks = NULL;
+
+	if (!ep->opts.messages)
+		return 0;
+	if (ep->caps & FI_RECV && !ep->rx_cq && !duo_cntr_counts(ep, FI_RECV))
+		lacks = "FI_RECV";
+	if (ep->caps & FI_SEND && !ep->tx_cq && !duo_cntr_counts(ep, FI_SEND))
+		lacks = "FI_TRANSMIT";
+	if (!lacks)
+		return 0;
+	DUO_WARN(EP_CTRL, "ep %p: no completion queue or counter for %s; bind "
+		 "one before fi_enable\n", (const void *) ep, lacks);
+	return -FI_ENOCQ;
+}
+
+/*
+ * Opens a hidden CQ for sends or receives if the application has bound none.
+ * The application may use counters, or one direction only, but both paths need
+ * CQs for both directions.
+ */
+static int duo_ep_add_cq(struct duo_ep *ep)
+{
+	uint64_t lacks = (ep->tx_cq ? 0 : FI_TRANSMIT) |
+			 (ep->rx_cq ? 0 : FI_RECV);
+	int ret = 0;
+
+	if (!ep->domain->peer)
+		lacks &= ep->caps;
+	if (!ep->opts.wants_local || !lacks)
+		return 0;
+	if (!ep->own_cq)
+		ret = duo_cq_open_hidden(ep->domain, ep->opts.counted,
+					 &ep->own_cq);
+	if (!ret)
+		duo_ep_attach_cq(ep, ep->own_cq,
+				 lacks | FI_SELECTIVE_COMPLETION);
+	return ret;
+}
+
+static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
+{
+	int ret;
+
+	if (duo_ep_enabled(ep))
+		return duo_ep_late(ep, "binding an address vector");
+	if (av->domain != ep->domain || ep->core_av)
+		return -FI_EINVAL;
+	duo_lock(&ep->domain->lock);
+	ret = duo_core_av_bind(av, ep, flags);
+	duo_unlock(&ep->domain->lock);
+	if (ret)
+		return ret;
+	ep->av = av;
+	atomic_fetch_add(&av->refs, 1);
+	return 0;
+}
+
+int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	if (!bfid)
+		return -FI_EINVAL;
+	switch (bfid->fclass) {
+	case FI_CLASS_CQ:
+		return duo_ep_bind_cq(ep, duo_container_of(bfid, struct duo_cq,
+							   cq_fid.fid), flags);
+	case FI_CLASS_AV:
+		return duo_ep_bind_av(ep, duo_container_of(bfid, struct duo_av,
+							   av_fid.fid), flags);
+	case FI_CLASS_CNTR:
+		return duo_cntr_bind_ep(duo_cntr_of(bfid), ep, flags);
+	case FI_CLASS_EQ:
+		return fi_ep_bind(ep->path_ep[FI_DUO_CORE], bfid, flags);
+	case FI_CLASS_MR:
+		return fi_ep_bind(ep->path_ep[FI_DUO_CORE],
+				  &duo_container_of(bfid, struct duo_mr,
+						    mr_fid.fid)->core->fid,
+				  flags);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+static int duo_ep_fill_av(struct duo_ep *ep)
+{
+	int ret;
+
+	duo_lock(&ep->domain->lock);
+	ret = duo_core_av_fill(ep);
+	ep->route = ep->core_av->route;
+	duo_unlock(&ep->domain->lock);
+	return ret;
+}
+
+int duo_ep_enable(struct duo_ep *ep)
+{
+	int ret;
+
+	if (duo_ep_enabled(ep))
+		return duo_ep_late(ep, "another fi_enable");
+	if (!ep->av) {
+		DUO_WARN(EP_CTRL, "ep %p: no address vector; bind one before "
+			 "fi_enable\n", (void *) ep);
+		return -FI_ENOAV;
+	}
+	ret = duo_ep_check_cqs(ep);
+	if (!ret)
+		ret = duo_ep_add_cq(ep);
+	if (!ret)
+		ret = duo_cntr_wait_ep(ep);
+	if (!ret)
+		ret = duo_core_enable(ep);
+	if (!ret)
+		ret = duo_ep_fill_av(ep);
+	if (!ret)
+		ret = duo_ep_open_local(ep);
+	if (ret)
+		return ret;
+	duo_lock(&ep->domain->lock);
+	ep->route_size = DUO_AV_MAX;
+	ep->rx.ready = ep->rx_cq &&
+		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
+	duo_ep_attend(ep);
+	duo_cntr_wake_ep(ep);	/* sleeping threads must wake, to arm ep */
+	duo_unlock(&ep->domain->lock);
+	return 0;
+}
