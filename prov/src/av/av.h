@@ -8,10 +8,10 @@
  * rules.
  *
  * Cost: one load for each send (route.h), and a lookup in the registry for each
- * inserted address. Memory for each fi_addr: 16 bytes and its address; 12 bytes
- * for each endpoint, or 25 with a local side, which takes 32 KiB as well. Lock:
- * the application's calls take the domain's, all others need it held. Senders
- * read the route words without it.
+ * inserted address. Memory for each fi_addr: 16 bytes and the address, and for
+ * each endpoint 12 bytes, with a local side 25 bytes. A local side takes 32 KiB
+ * more. Lock: the application's calls take the domain's lock; all other calls
+ * need it held. Senders read the route words without it.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H

@@ -217,8 +217,8 @@ static int duo_ep_arm_all(struct duo_ep *ep)
  *
  * Store buffering, since sends over the core take no lock: this thread stores
  * sleeper->asleep, then loads the counts; a sender changes a count, then loads
- * sleeper->asleep (duo_cntr_wake_ep()). Each needs a fence between: on AArch64
- * a seq_cst store does not order later plain loads.
+ * sleeper->asleep (duo_cntr_wake_ep()). Both threads need a fence between store
+ * and load: on AArch64 a seq_cst store does not order later plain loads.
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)

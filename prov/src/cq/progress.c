@@ -170,8 +170,9 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 /*
  * Releases the lock, the only one that the caller holds, and yields the CPU if
  * CPUs are oversubscribed: the next sender might need it. Otherwise a yield
- * would help unrelated processes only. Does not yield without a local side, as
- * the core alone does not. Returns -FI_EAGAIN.
+ * would help unrelated processes only. An endpoint without a local side does
+ * not yield, because the core without ofi_duo does not yield, either. Returns
+ * -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {
