@@ -114,7 +114,8 @@ static void ft_posted_after(bool tagged)
 }
 
 /*
- * One sender after the other: its message must match only the receive for it.
+ * The senders send one after the other. The message of each must match only the
+ * receive that names this sender.
  */
 static void ft_in_turn(bool tagged)
 {

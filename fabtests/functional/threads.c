@@ -107,9 +107,9 @@ static void *ft_disturb(void *arg)
 }
 
 /*
- * Sends to itself over an endpoint that no other rank has inserted. Its tag is
- * its own: bare tcp 2.1 would deliver messages of the other endpoint with the
- * same tag to it.
+ * Sends to itself over an endpoint that no other rank has inserted. The tag
+ * differs from all others, because tcp 2.1 without ofi_duo would deliver
+ * messages of the other endpoint with the same tag to this endpoint.
  */
 static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 {

@@ -285,8 +285,8 @@ START_TEST(order_as_configured)
 END_TEST
 
 /*
- * The same seed loses the same packets, another seed other packets, and each
- * seed as many as configured.
+ * Runs with one seed lose the same packets. Runs with another seed lose other
+ * packets. Each run loses the configured number of packets.
  */
 START_TEST(seed_selects_faults)
 {

@@ -156,8 +156,8 @@ UNIT_TEST(signal_wakes_or_prevents_sleep)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * Threads sleep on both CQs of one endpoint, so on one port. One CQ consumes
- * the port's wakeup: the thread at the other CQ wakes, too.
+ * Threads sleep on the two CQs of one endpoint, and so on one port. The read of
+ * one CQ consumes the port's wakeup. The thread at the other CQ must wake, too.
  */
 UNIT_TEST(sleeper_on_other_cq_wakes)
 {

@@ -257,7 +257,7 @@ UNIT_TEST(peer_without_region_uses_core)
 }
 
 /*
- * Limits the address space of this process to its present size and this number
+ * Limits the address space of this process to its present size plus this number
  * of bytes.
  */
 static void limit_space(size_t left)

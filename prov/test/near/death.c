@@ -240,9 +240,9 @@ UNIT_TEST(clock_reads_become_rarer)
 }
 
 /*
- * A peer is killed after it attached to a ring of this port, and before it rang
- * the doorbell. This port has another reference of the peer, and reports its
- * failure before it finds the ring.
+ * A peer is killed after it has attached to a ring of this port and before it
+ * rings the doorbell. This port has another reference to the peer. It reports
+ * the peer's failure before it finds the ring.
  */
 UNIT_TEST(failure_before_doorbell_frees_ring)
 {

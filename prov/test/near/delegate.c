@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delegated operations: the target executes them if it polls, else the
- * initiator. Exactly one of the two does.
+ * Delegated operations. If the target polls, it executes them. Otherwise the
+ * initiator does. Exactly one of the two executes an operation.
  */
 
 #include <errno.h>

@@ -131,8 +131,8 @@ UNIT_TEST(message_of_closed_unknown_sender_arrives)
 }
 
 /*
- * Both ports send a request at the same time: each gets the other's descriptors
- * with it.
+ * Both ports send a request at the same time. Each request has the descriptors
+ * of its sender, so each port gets those of the other.
  */
 UNIT_TEST(concurrent_requests_suffice)
 {

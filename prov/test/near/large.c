@@ -70,8 +70,8 @@ UNIT_TEST(coop_sizes)
 }
 
 /*
- * Both ends send a large message: each reads the other's alone and does not
- * wait for it.
+ * Both ends send a large message. Each end reads the other's message alone, and
+ * does not wait for the other end.
  */
 UNIT_TEST(exchange_is_read_alone)
 {

@@ -100,8 +100,8 @@ UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 }
 
 /*
- * The peer closes its port before it exchanged a message, and its process
- * continues: receives that name the peer end, others stay.
+ * The peer closes its port before it has exchanged a message, and its process
+ * continues. Receives that name the peer end. Other receives stay.
  */
 UNIT_LOOP(closed_unconnected_port_ends_receives, 0, 2)
 {

@@ -278,8 +278,8 @@ UNIT_TEST(peer_writes_to_registered_region)
 	key = fi_mr_key(mr);
 	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
 	/*
-	 * a region with a counter: only the core counts its operations, so the
-	 * core must execute them all
+	 * a region with a counter: only the core counts operations on it, so
+	 * the core must execute all of them
 	 */
 	ck_assert_int_eq(fi_mr_bind(mr, &fx.cntr->fid, FI_REMOTE_WRITE), 0);
 	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
