@@ -209,8 +209,8 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 		duo_waiter_poll(waiter, call);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
-		 * the caller tries once more; after a second -FI_EAGAIN in a
-		 * row near is busy, and the thread sleeps
+		 * returns, so that the caller tries again; a second -FI_EAGAIN
+		 * in a row shows that near is busy, and the thread sleeps
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {

@@ -85,8 +85,8 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 
 /*
  * The fast path: writes a small message to a near peer's ring. Returns the
- * peer, after which the caller must call duo_send_end(). NULL: nothing was
- * done; call duo_send_one().
+ * peer: the caller must then call duo_send_end(). NULL: nothing was done, and
+ * the caller must call duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,

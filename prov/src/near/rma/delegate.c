@@ -222,7 +222,8 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Revokes and executes all delegated operations, unless the target has started
- * one of them. Returns the number executed; after 0 the next try is delayed.
+ * one of them. Returns the number of executed operations. If it is 0, the next
+ * attempt is delayed.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {

@@ -81,8 +81,9 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 				      const struct near_region_entry *entry,
 				      uint64_t memory);
 /*
- * Starts the copies of the first operation in the queue. 0: started, or failed,
- * which near_mapped_step() reports; -EAGAIN: not yet.
+ * Starts the copies of the first operation in the queue. Returns 0 if they have
+ * started or have failed: near_mapped_step() reports the result. -EAGAIN: not
+ * yet.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
 /* Ends operations whose copies have ended, in order. */

@@ -59,8 +59,9 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Raises tx->consumed after a reply: the peer has consumed all slots before
- * `mark`, near_rma_mark() after the request.
+ * Raises tx->consumed after the reply to a request: the peer has consumed all
+ * slots before the position `mark`, which near_rma_mark() returned after the
+ * request.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
