@@ -15,7 +15,7 @@
  * C: near/rma/delegate.c near_delegs_advanced near_deleg_counts
  * C: near/rma/delegate.h near_deleg_made near_deleg_ended
  * C: near/rma/inline.h near_rma_end
- * LONG: 10 s of CPU time
+ * LONG: 11 s of CPU time
  * CASES: 5
  * CBMC: --unwind 3 -DRINGS_CLASS=0 --object-bits 10
  * EDIT near/near.h: s/NEAR_IOV_MAX 4/NEAR_IOV_MAX 1/
