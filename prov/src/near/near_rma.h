@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The part of near.h for memory regions, RMA and atomics. Include near.h. */
+#ifndef NEAR_NEAR_RMA_H
+#define NEAR_NEAR_RMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct near_port;
+struct near_peer;
+
+/*
+ * Memory regions. A region is found by its key: see rma/table.h. The embedder
+ * owns the table. It serializes calls for the table with calls for the ports of
+ * the table, closes these ports, and then closes the table.
+ */
+/* near_region_entry.access */
+#define NEAR_MAY_READ 1u
+#define NEAR_MAY_WRITE 2u
+#define NEAR_MAY_DEVICE 2	/* left shift of both flags for device memory */
+
+#define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
+/* How peers can map an allocation of device memory: near_device.map(). */
+struct near_export {
+	uint8_t handle[NEAR_EXPORT_HANDLE];
+	/* of the allocation; the process never uses an id again; 0: none */
+	uint64_t id;
+	/* address of the allocation's first byte in the owner's process */
+	uint64_t base;
+};
+
+struct near_region_entry {
+	uint64_t key;
+	uint64_t start;	/* address of the first byte in requests: fi_mr(3) */
+	/* address of the first byte in the owner's process */
+	uint64_t memory;
+	uint64_t len;
+	uint32_t access;
+	uint32_t used;		/* 1: entry in use; set by near_table_add() */
+	uint64_t device;	/* handle for near_device; 0: host memory */
+	/* near_export.id, and index in the file; 0: peers cannot map it */
+	uint64_t export_id;
+	uint32_t export_index;
+} __attribute__((aligned(64)));
+
+struct near_table;
+
+/* Opens a table. staged: with address space for chunks (device memory). */
+int near_table_open(struct near_table **table, bool staged);
+void near_table_close(struct near_table *table);
+/* Adds a region. Returns 0; -ENOKEY: key in use; -ENOSPC: full; -ENOMEM. */
+int near_table_add(struct near_table *table,
+		   const struct near_region_entry *entry);
+/* Removes the region with this key, if there is one. */
+void near_table_remove(struct near_table *table, uint64_t key);
+/*
+ * Lets peers map the allocation of a region until the region is removed.
+ * Returns 0; -ENOENT: no such region; -ENOSPC: too many exports; -ENOMEM.
+ */
+int near_table_export(struct near_table *table, uint64_t key,
+		      const struct near_export *export);
+/*
+ * Returns a mapping from near_device.map() that near will not use again, for
+ * the embedder to release. NULL: none.
+ */
+void *near_table_unmapped(struct near_table *table);
+
+/*
+ * One-sided operations (RMA and atomics) in both directions, enabled by
+ * near_rma_open(). Protocol: docs/near/rma.md.
+ */
+/* The same values as in enum fi_datatype and enum fi_op. */
+enum near_type {
+	NEAR_INT8,
+	NEAR_UINT8,
+	NEAR_INT16,
+	NEAR_UINT16,
+	NEAR_INT32,
+	NEAR_UINT32,
+	NEAR_INT64,
+	NEAR_UINT64,
+	NEAR_FLOAT,
+	NEAR_DOUBLE,
+	NEAR_FLOAT_COMPLEX,
+	NEAR_TYPES,	/* number of types; a wider type would need a lock */
+};
+
+enum near_op {
+	NEAR_MIN,
+	NEAR_MAX,
+	NEAR_SUM,
+	NEAR_PROD,
+	NEAR_LOR,
+	NEAR_LAND,
+	NEAR_BOR,
+	NEAR_BAND,
+	NEAR_LXOR,
+	NEAR_BXOR,
+	NEAR_ATOMIC_READ,
+	NEAR_ATOMIC_WRITE,
+	NEAR_CSWAP,
+	NEAR_CSWAP_NE,
+	NEAR_CSWAP_LE,
+	NEAR_CSWAP_LT,
+	NEAR_CSWAP_GE,
+	NEAR_CSWAP_GT,
+	NEAR_MSWAP,
+	NEAR_OP_COUNT,
+};
+
+enum near_verb {
+	NEAR_WRITE,
+	NEAR_READ,
+	NEAR_ATOMIC,		/* atomic without a result */
+	NEAR_FETCH,
+	NEAR_COMPARE,
+	NEAR_VERBS,
+	/* in slots only: notifies the target of a copy */
+	NEAR_EVENT = NEAR_VERBS,
+};
+
+#define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
+#define NEAR_RMA_FENCE 2u	/* start after earlier operations end */
+#define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
+#define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
+#define NEAR_RMA_HOLD 16u	/* later messages wait for this read */
+/* If the peer's table cannot be read, let the peer check the key. */
+#define NEAR_RMA_ASK 32u
+
+#define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
+
+/* Local buffers: the destination of reads and results, else the source. */
+struct near_rma_bufs {
+	const struct iovec *iov;
+	size_t count;		/* limit: NEAR_IOV_MAX */
+	/* handle of each buffer for near_device; or NULL: host memory */
+	void *const *device;
+};
+
+struct near_rma_args {
+	enum near_verb verb;
+	uint32_t flags;
+	/* target address, counted from near_region_entry.start */
+	uint64_t addr;
+	uint64_t key;
+	struct near_rma_bufs local;
+	struct near_rma_bufs result;	/* NEAR_FETCH and NEAR_COMPARE only */
+	struct near_rma_bufs compare;	/* NEAR_COMPARE only */
+	size_t len;			/* bytes of the operation */
+	uint8_t op;	/* atomics: enum near_op and enum near_type */
+	uint8_t type;
+	uint64_t data;
+	/* Passed to done(). about 0: done() is not called. */
+	uint32_t about;
+	void *cookie;
+};
+
+/* An operation that a peer has executed on memory of this process. */
+struct near_rma_event {
+	struct near_peer *peer;
+	bool write;		/* a write, or an atomic without a result */
+	bool has_data;
+	uint64_t data;
+	uint64_t len;
+};
+
+/* A mapping of a peer's device memory in this process. */
+struct near_map {
+	void *mapping;		/* for near_table_unmapped() */
+	uint8_t *at;		/* address of the allocation */
+	size_t len;		/* number of mapped bytes from there on */
+};
+
+/*
+ * The embedder's functions for copies of device memory. device: handle from
+ * near_rma_bufs or near_region_entry.
+ */
+struct near_device {
+	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
+	int (*start)(void *device, void *to, const void *from, size_t len,
+		     void **copy);
+	/* Tests a copy. -EAGAIN: pending; 0 or -EIO: ended, and freed. */
+	int (*done)(void *copy);
+	/* Registers host memory to make copies faster; NULL: failed. */
+	void *(*pin)(void *device, void *memory, size_t len);
+	void (*unpin)(void *pin);
+	/*
+	 * Returns an id of the device's queue that makes the copies of this
+	 * memory in order. NULL: this device cannot map peers' memory. The
+	 * function pointer itself may be NULL; then no device can.
+	 */
+	const void *(*queue)(void *device);
+	/*
+	 * Maps a peer's allocation, for copies between it and this device
+	 * memory. Returns 0 or -errno. Only near_rma() calls map(). The
+	 * embedder gets the mapping back by near_table_unmapped().
+	 */
+	int (*map)(void *device, const struct near_export *export,
+		   struct near_map *map);
+};
+
+struct near_rma_sink {
+	/* NULL: the embedder has no device memory. */
+	const struct near_device *device;
+	/* Ends an operation for which near_rma() has returned 0. */
+	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
+		     uint32_t about, int err);
+	/* Reports a peer's operation with data, or by near_rma_events(). */
+	void (*event)(void *ctx, const struct near_rma_event *event);
+};
+
+/*
+ * Enables one-sided operations of a port. Must be called once, before
+ * near_address(), which then sets NEAR_ADDR_RMA. Returns 0 or -ENOMEM.
+ */
+int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
+		  struct near_table *table);
+/* Requests event() for each read or write of a peer, also without data. */
+void near_rma_events(struct near_port *port, bool reads, bool writes);
+
+/*
+ * Starts a one-sided operation. Operations to one peer take effect in the order
+ * of the calls, and before messages that are sent later. Flags request further
+ * order: NEAR_RMA_BEHIND, NEAR_RMA_HOLD, NEAR_RMA_FENCE. With device memory,
+ * the caller must not set NEAR_RMA_COPY.
+ *
+ * Returns 0: done() reports the end; NEAR_RMA_DONE: complete, done() is not
+ * called; -EAGAIN: poll and retry; -EFAULT: memory of one of the processes is
+ * not mapped, and some may be changed; or an error of near_send(). After the
+ * following errors no memory is changed:
+ *
+ * - -EKEYREJECTED: the peer has no region with this key.
+ * - -EACCES: the region does not grant this access or range.
+ * - -EINVAL: the target address of an atomic is not aligned.
+ * - -EOPNOTSUPP: the peer has no region table; atomic on device memory.
+ * - -ENOENT: the peer's region table cannot be read; see NEAR_RMA_ASK.
+ * - -ENOSPC: too many peers for operations on device memory.
+ */
+int near_rma(struct near_port *port, struct near_peer *peer,
+	     const struct near_rma_args *args);
+
+/* True if near supports this atomic. */
+bool near_rma_has_atomic(unsigned int verb, unsigned int op,
+			 unsigned int type);
+/* Returns the size of a type in bytes; 0: no such type. */
+size_t near_type_size(unsigned int type);
+
+/* Return numbers of operations on device memory: begun, copied directly. */
+uint64_t near_rma_staged(const struct near_port *port);
+uint64_t near_rma_mapped(const struct near_port *port);
+/* How device memory is copied; all but the first two: staged, and the reason */
+enum near_device_path {
+	NEAR_DEVICE_NONE,	/* no operation so far */
+	NEAR_DEVICE_MAPPED,
+	NEAR_DEVICE_HOST,	/* host memory at one end */
+	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
+	NEAR_DEVICE_QUEUES,	/* buffers of different queues */
+	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
+	NEAR_DEVICE_REFUSED,	/* near_device.map() or a copy has failed */
+	NEAR_DEVICE_LIMIT,	/* too many mappings, or no memory */
+	NEAR_DEVICE_BEHIND,	/* after messages, for NEAR_RMA_BEHIND */
+	NEAR_DEVICE_PATHS,
+};
+/* Returns the path of this port's last operation with device memory. */
+enum near_device_path near_rma_device_path(const struct near_peer *peer);
+
+/* True if operations of this port on the peer's memory are pending. */
+bool near_rma_busy(const struct near_peer *peer);
+/* True if an operation with NEAR_RMA_FENCE would wait. */
+bool near_rma_fenced(const struct near_peer *peer);
+/*
+ * Returns 0 if the peer has consumed all messages and executed all operations
+ * of this port. -EAGAIN: not yet; poll and retry.
+ */
+int near_rma_quiet(struct near_port *port, struct near_peer *peer);
+
+#endif /* NEAR_NEAR_RMA_H */
