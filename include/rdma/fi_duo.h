@@ -95,20 +95,20 @@ struct fi_duo_stats {
 	uint64_t rma_ops[FI_DUO_PATH_COUNT];
 	uint64_t atomic_ops[FI_DUO_PATH_COUNT];
 	/*
-	 * Messages and RMA over the local path, from or to device memory, which
-	 * ofi_duo copies through host memory, but for device_rma_mapped.
+	 * Messages and RMA over the local path, from or to device memory
 	 */
 	uint64_t device_tx_msgs;
 	uint64_t device_rx_msgs; /* received messages, with or without
 				  * success */
 	/*
 	 * RMA operations that this endpoint has initiated, with device memory
-	 * at the initiator, the target, or both
+	 * at the initiator, the target, or both; and large messages in device
+	 * memory of the sender that this endpoint has read
 	 */
 	uint64_t device_rma_ops;
 	/*
-	 * RMA operations among these that the device has copied directly,
-	 * because this process has mapped the peer's memory
+	 * those among these that the device has copied directly, because this
+	 * process has mapped the peer's memory; others went through host memory
 	 */
 	uint64_t device_rma_mapped;
 };

@@ -21,6 +21,8 @@ static int rig_arrived(void *ctx, struct near_peer *source,
 {
 	rig.msg = *msg;
 	rig.arrived++;
+	if (msg->flags & NEAR_DEVICE)
+		return rig.fetch(source, msg);
 	if (!msg->payload)
 		return near_recv(rig.port, source, &msg->rndv,
 				 &(struct iovec) { got, LARGE }, 1, msg->len,
@@ -43,6 +45,12 @@ static void rig_sent(void *ctx, void *cookie, int err)
 	rig.err = err;
 }
 
+static int rig_unload(void *ctx, void *cookie, const void *from, void *host,
+		      size_t len)
+{
+	return rig.unload(from, host, len);
+}
+
 static void rig_peer(void *ctx, struct near_peer *other)
 {
 }
@@ -52,6 +60,7 @@ const struct near_sink rig_sink = {
 	.arrived = rig_arrived,
 	.received = rig_received,
 	.sent = rig_sent,
+	.unload = rig_unload,
 	.peer_up = rig_peer,
 	.peer_down = rig_peer,
 	.peer_release = rig_peer,

@@ -23,6 +23,10 @@ extern struct rig {
 	int arrived, received, sent;
 	int err;
 	void *cookie;
+	/* receives a NEAR_DEVICE message; as near_sink.arrived() */
+	int (*fetch)(struct near_peer *source, const struct near_msg *msg);
+	/* as near_sink.unload() */
+	int (*unload)(const void *from, void *host, size_t len);
 } rig;
 extern const struct near_sink rig_sink;
 

@@ -6,17 +6,79 @@
 static struct near_table *table;
 uint64_t theirs[WORDS], ours[WORDS];
 char context;
+int port_device_polls, port_device_fails;
+void (*port_ended)(void *cookie, int err);
 
 static void port_done(void *ctx, struct near_peer *other, void *cookie,
 		      uint32_t about, int err)
 {
+	if (port_ended)
+		port_ended(cookie, err);
 }
+
+char *port_device(const void *at)
+{
+	size_t offset = (uintptr_t) at - DEVICE_AT;
+
+	return offset < MESSAGE_LEN ?
+	       fake.device.shadow + LARGE / 2 + 100 + offset : NULL;
+}
+
+/* A pending copy of the peer's device; the peer has one at a time. */
+struct port_copy {
+	char *to;
+	const char *from;
+	size_t len;
+	int polls;
+};
+
+static int port_start(void *device, void *to, const void *from, size_t len,
+		      void **copy_out)
+{
+	struct port_copy *copy = malloc(sizeof(*copy));
+
+	if (port_device_fails && !--port_device_fails) {
+		free(copy);
+		return -FI_EIO;
+	}
+	*copy = (struct port_copy) {
+		port_device(to) ? port_device(to) : to,
+		port_device(from) ? port_device(from) : from, len,
+		port_device_polls,
+	};
+	*copy_out = copy;
+	return 0;
+}
+
+static int port_copied(void *opaque)
+{
+	struct port_copy *copy = opaque;
+	bool fails;
+
+	if (copy->polls-- > 0)
+		return -FI_EAGAIN;
+	fails = port_device_fails && !--port_device_fails;
+	if (!fails)
+		memcpy(copy->to, copy->from, copy->len);
+	free(copy);
+	return fails ? -FI_EIO : 0;
+}
+
+static void *port_pin(void *device, void *memory, size_t len)
+{
+	return NULL;
+}
+
+static const struct near_device port_near_device = {
+	.start = port_start, .done = port_copied, .pin = port_pin,
+};
 
 static void port_event(void *ctx, const struct near_rma_event *event)
 {
 }
 
 static const struct near_rma_sink port_rma_sink = {
+	.device = &port_near_device,
 	.done = port_done, .event = port_event,
 };
 
@@ -33,18 +95,28 @@ static void port_region(void)
 	ck_assert_int_eq(near_table_add(table, &entry), 0);
 }
 
-void port_add_device(const char *handle)
+static void port_add(const char *handle, size_t len, uint32_t access)
 {
 	const struct near_region_entry entry = {
 		.key = DEVICE_KEY, .start = START, .memory = DEVICE_AT,
-		.len = sizeof(theirs), .device = 1,
-		.access = (NEAR_MAY_READ | NEAR_MAY_WRITE) << NEAR_MAY_DEVICE,
+		.len = len, .device = 1, .access = access,
 	};
 	struct near_export export = { .id = 9, .base = DEVICE_AT - 100 };
 
 	strcpy((char *) export.handle, handle);
 	ck_assert_int_eq(near_table_add(table, &entry), 0);
 	ck_assert_int_eq(near_table_export(table, DEVICE_KEY, &export), 0);
+}
+
+void port_add_device(const char *handle)
+{
+	port_add(handle, sizeof(theirs),
+		 (NEAR_MAY_READ | NEAR_MAY_WRITE) << NEAR_MAY_DEVICE);
+}
+
+void port_add_messages(const char *handle, uint32_t access)
+{
+	port_add(handle, MESSAGE_LEN, access);
 }
 
 void port_remove_device(void)
@@ -54,6 +126,8 @@ void port_remove_device(void)
 
 void port_setup(const struct fixture_attr *as)
 {
+	port_device_polls = port_device_fails = 0;
+	port_ended = NULL;
 	memset(theirs, 0, sizeof(theirs));
 	memset(ours, 1, sizeof(ours));
 	near_open_as(as);

@@ -18,6 +18,11 @@
 
 extern uint64_t theirs[WORDS], ours[WORDS];
 extern char context;
+extern int port_device_polls;	/* polls before a copy of the peer's device */
+/* number of the call of the peer's device that fails, from 1 on; 0: none */
+extern int port_device_fails;
+/* called at the end of the peer's operations */
+extern void (*port_ended)(void *cookie, int err);
 
 void port_setup(const struct fixture_attr *as);
 void port_teardown(void);
@@ -28,6 +33,14 @@ void port_teardown(void);
 #define DEVICE_KEY 98
 #define DEVICE_AT 0x7654321000u	/* its address in the peer's process */
 void port_add_device(const char *handle);
+/*
+ * As port_add_device(), with MESSAGE_LEN bytes and this access. They lie behind
+ * the first half of the fake device's memory.
+ */
+#define MESSAGE_LEN (LARGE / 2 - 100)
+void port_add_messages(const char *handle, uint32_t access);
+/* Returns the accessible address of the peer's device memory. */
+char *port_device(const void *at);
 void port_remove_device(void);
 /* Closes the peer's port and its region table. */
 void port_close(void);

@@ -220,7 +220,7 @@ static void answer(void)
 static void fragment(void)
 {
 	rx_op_any(any(bool));
-	near_control_frag(&port, &rx_ring, rx_ring.rx.next);
+	near_control_frag(&port, &rx_ring, rx_ring.rx.next, any(uint64_t));
 }
 
 /* The sender's step after a CTS. */

@@ -4,11 +4,13 @@
 /*
  * Requests for staged reads and writes at the target, with any bytes in the
  * slot: each copy is between a chunk of the peer's stage and the region that the
- * request names, as the region permits. The file has each stage that is mapped.
+ * request names, as the region permits; a message is read only. The file has
+ * each stage that is mapped.
  *
  * C: near/rma/stage_serve.c near_stage_request near_stage_valid near_stage_serve
  * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
  * C: near/rma/stage_serve.c near_stage_reply
+ * C: near/rma/stage.h near_stage_access
  * CBMC: --unwind 3 --object-bits 10
  * EDIT near/rma/stage_serve.c: s/near_table_find\(/found(/g
  * EDIT near/rma/stage_serve.c: s/near_pool_get\(/reply_get(/
@@ -19,7 +21,9 @@
  * MUTANT part-unchecked near/rma/stage_serve.c: s/ask->len <= ask->total - ask->offset;/1;/
  * MUTANT checked-then-copied near/rma/stage_serve.c: s/near_stage_valid\(&ask\)/near_stage_valid(\&slot->rma)/
  * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, ask->total/near_region_check(entry, addr, ask->len/
- * MUTANT device-as-host near/rma/stage_serve.c: s/access <<= NEAR_MAY_DEVICE;/;/
+ * MUTANT device-as-host near/rma/stage.h: s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
+ * MUTANT message-as-read near/rma/stage.h: s/message \? NEAR_MAY_MESSAGE :/message \&\& 0 ? 0 :/
+ * MUTANT message-written near/rma/stage_serve.c: s/\(ask->verb == NEAR_WRITE &&\n\t\t !\(ask->flags & NEAR_RMA_FETCHES\)\)/ask->verb == NEAR_WRITE/
  * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
  * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->owe >= NEAR_RMA_OWE/0/
  */
@@ -39,11 +43,13 @@ static struct near_table_view view;
 static struct near_region_entry entry;
 static char *region, *stage;
 static struct near_rma_reply *owed;
+static struct near_rma_reply *made;	/* reply to the request */
 static int in_file = -1;	/* index of a stage that the file has */
 
 static void *reply_get(struct near_pool *pool)
 {
-	return any(bool) ? NULL : malloc(sizeof(struct near_rma_reply));
+	made = any(bool) ? NULL : malloc(sizeof(struct near_rma_reply));
+	return made;
 }
 
 static int copied(void *copy)
@@ -96,6 +102,10 @@ int near_stage_copy(struct near_staging *of, struct near_stage *with,
 
 	if (device)
 		access <<= NEAR_MAY_DEVICE;
+	if (made->ask.flags & NEAR_RMA_FETCHES) {
+		check(!writes);
+		access = NEAR_MAY_MESSAGE;
+	}
 	check(with == &of->theirs && len);
 	check(__CPROVER_same_object(chunk, stage) && readable(chunk, len));
 	check(__CPROVER_same_object(other, region) && readable(other, len));

@@ -169,6 +169,19 @@ bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 	return false;
 }
 
+bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
+			size_t count, void **handle)
+{
+	bool any = false;
+	size_t i;
+
+	for (i = 0; domain->device && desc && i < count; i++) {
+		handle[i] = duo_device_find(domain, desc[i]);
+		any = any || handle[i];
+	}
+	return any;
+}
+
 static int duo_device_start(void *device, void *to, const void *from,
 			    size_t len, void **copy)
 {

@@ -132,6 +132,12 @@ void duo_device_close(struct duo_domain *domain);
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*
+ * Stores near's handle of each buffer, NULL for host memory. False: no buffer
+ * is device memory, and handle may be unset.
+ */
+bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
+			size_t count, void **handle);
+/*
  * Copy the first len bytes of the buffers to host memory, or from host memory.
  * The copies go through pinned memory of the domain, and have ended on return.
  * Return 0, -FI_EIO or -FI_ENOMEM.

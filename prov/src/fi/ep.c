@@ -189,7 +189,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->publication.fd = ep->publication.dir = -1;
 	ep->caps = info->caps;
 	ep->opts.messages = !ep->caps || ep->caps & (FI_MSG | FI_TAGGED);
-	ep->opts.wants_local = ep->opts.messages || (ep->domain->table &&
+	ep->opts.wants_local = ep->opts.messages || (ep->domain->onesided &&
 					   ep->caps & (FI_RMA | FI_ATOMIC));
 	if (!(ep->caps & (FI_SEND | FI_RECV)))
 		ep->caps |= FI_SEND | FI_RECV;

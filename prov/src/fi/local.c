@@ -192,7 +192,7 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 
 	if (!ep->opts.mixed_order ||
 	    (domain->peer == &duo_transport_near &&
-	     (domain->table || !(ep->caps & (FI_RMA | FI_ATOMIC))) &&
+	     (domain->onesided || !(ep->caps & (FI_RMA | FI_ATOMIC))) &&
 	     (ep->core.cpu_atomics || !(ep->caps & FI_ATOMIC))))
 		return true;
 	DUO_WARN(EP_CTRL, "ep %p: FI_FENCE or an order between messages and "

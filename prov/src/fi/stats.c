@@ -21,7 +21,7 @@ static struct fi_duo_stats duo_stats_of(const struct duo_ep *ep)
 	struct fi_duo_stats stats = ep->stats;
 
 	stats.core_polls = ep->rx_cq ? ep->rx_cq->core_polls : 0;
-	if (ep->near && ep->near->onesided) {
+	if (ep->near && (ep->near->onesided || ep->near->fetches)) {
 		stats.device_rma_ops = near_rma_staged(ep->near->port);
 		stats.device_rma_mapped = near_rma_mapped(ep->near->port);
 	}

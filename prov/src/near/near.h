@@ -26,7 +26,9 @@
 /* near_msg.flags, which near passes to the receiver */
 #define NEAR_TAGGED 1u		/* a tagged message: near_msg.tag is valid */
 #define NEAR_DATA 2u		/* near_msg.data is valid */
-#define NEAR_FLAGS 3u
+/* a large message in device memory of the sender: see near_recv_hold() */
+#define NEAR_DEVICE 4u
+#define NEAR_FLAGS 7u
 
 /* Returned by near_send() for a message that requires near_send_large(). */
 #define NEAR_LARGE 1
@@ -48,14 +50,20 @@ struct near_addr {
 };
 
 #define NEAR_ADDR_RMA 1u	/* the port has a region table for near_rma() */
+/* the port may be sent NEAR_DEVICE messages */
+#define NEAR_ADDR_DEVICE 2u
 
 struct near_port;
 struct near_peer;
+struct near_rx_op;
 
 /* A rendezvous message, in the sender's memory until it is copied. */
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
-	uint64_t addr;	/* address in the sender; 0: request fragments */
+	/* address in the sender; 0: request fragments */
+	uint64_t addr;
+	/* NEAR_DEVICE: key of a region; addr: its address for near_rma() */
+	uint64_t key;
 };
 
 struct near_msg {
@@ -64,7 +72,8 @@ struct near_msg {
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	struct near_rndv rndv;	/* received messages with payload NULL */
+	/* received messages with payload NULL, and NEAR_DEVICE */
+	struct near_rndv rndv;
 };
 
 struct near_sink {
@@ -81,6 +90,13 @@ struct near_sink {
 	void (*received)(void *ctx, void *cookie, int err);
 	/* Ends a near_send_large() with a cookie. err: 0 or errno. */
 	void (*sent)(void *ctx, void *cookie, int err);
+	/*
+	 * Copies the first len bytes of a NEAR_DEVICE message of this port to
+	 * host memory, because the receiver requests fragments. cookie: of
+	 * near_send_large(). Returns 0 or a positive errno value.
+	 */
+	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
+		      size_t len);
 	/* A peer was created, by near_peer_get() or for a new sender. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/* The peer failed or closed; its messages and operations have ended. */
@@ -170,6 +186,10 @@ struct near_large {
  * Sends a message of any length. Returns 0: sent() reports the end; -EAGAIN:
  * poll and retry; or another error of near_send(), after which the caller still
  * owns all buffers.
+ *
+ * NEAR_DEVICE: the only buffer is device memory, within a region of this port's
+ * table that has NEAR_MAY_MESSAGE; a cookie is required. Only for peers with
+ * NEAR_ADDR_DEVICE.
  */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
@@ -181,6 +201,22 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
 	      size_t count, size_t len, void *cookie);
+
+/*
+ * Receives a NEAR_DEVICE message, of any length: the embedder fetches it by
+ * near_rma() with NEAR_RMA_MESSAGE, and then calls near_recv_end(). If it
+ * cannot, it calls near_recv_frags(), after which the sender copies the message
+ * to host memory. received() reports the end, in both cases. NULL: no memory;
+ * poll and retry.
+ */
+struct near_rx_op *near_recv_hold(struct near_port *port,
+				  struct near_peer *peer,
+				  const struct near_rndv *rndv, void *cookie);
+/* Ends a receive. err: for received(). The sender gets an ACK in any case. */
+void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
+/* Requests the first len bytes in fragments, into one buffer. */
+void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
+		     size_t len);
 
 /*
  * Copies a rendezvous message into one buffer during the call. True: complete;

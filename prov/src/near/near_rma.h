@@ -22,6 +22,8 @@ struct near_peer;
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
 #define NEAR_MAY_DEVICE 2	/* left shift of both flags for device memory */
+/* device memory that receivers of NEAR_DEVICE messages may read */
+#define NEAR_MAY_MESSAGE 16u
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
 /* How peers can map an allocation of device memory: near_device.map(). */
@@ -130,6 +132,11 @@ enum near_verb {
 #define NEAR_RMA_HOLD 16u	/* later messages wait for this read */
 /* If the peer's table cannot be read, let the peer check the key. */
 #define NEAR_RMA_ASK 32u
+/*
+ * The read fetches a NEAR_DEVICE message: it requires NEAR_MAY_MESSAGE, has no
+ * event at the peer, overtakes queued operations, and messages overtake it.
+ */
+#define NEAR_RMA_MESSAGE 64u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
 
@@ -206,6 +213,8 @@ struct near_device {
 struct near_rma_sink {
 	/* NULL: the embedder has no device memory. */
 	const struct near_device *device;
+	/* Peers may only fetch NEAR_DEVICE messages: no NEAR_ADDR_RMA. */
+	bool messages_only;
 	/* Ends an operation for which near_rma() has returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
@@ -215,7 +224,8 @@ struct near_rma_sink {
 
 /*
  * Enables one-sided operations of a port. Must be called once, before
- * near_address(), which then sets NEAR_ADDR_RMA. Returns 0 or -ENOMEM.
+ * near_address(), which then sets NEAR_ADDR_RMA, and NEAR_ADDR_DEVICE if the
+ * embedder has device memory. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
@@ -249,7 +259,10 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 /* Returns the size of a type in bytes; 0: no such type. */
 size_t near_type_size(unsigned int type);
 
-/* Return numbers of operations on device memory: begun, copied directly. */
+/*
+ * Return numbers of operations on device memory, with the reads of messages:
+ * begun, copied directly.
+ */
 uint64_t near_rma_staged(const struct near_port *port);
 uint64_t near_rma_mapped(const struct near_port *port);
 /* How device memory is copied; all but the first two: staged, and the reason */

@@ -44,6 +44,8 @@ struct duo_domain {
 	struct duo_device_stage *device_stage;
 	struct near_table *table;	/* near's table of memory regions; NULL:
 					 * none */
+	bool onesided;	/* near executes RMA and atomics */
+	uint64_t message_keys;	/* regions listed for messages only, ever */
 	bool virt_addrs; /* keys of regions use virtual addressing, fi_mr(3) */
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
 	bool per_net;	/* addresses are unique per network namespace only */

@@ -63,6 +63,7 @@ struct duo_near_msg {
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
 	bool ended; /* received, to be reported after earlier messages */
+	bool device;		/* NEAR_DEVICE */
 	int err;		/* result, valid if "ended" */
 };
 
@@ -123,6 +124,7 @@ struct duo_rx {
 		uint64_t ignore;
 		void *bounce;	/* if bounced is set: buffer for the message of
 				 * a receive that is not posted any more */
+		struct near_rx_op *held; /* while near fetches the message */
 	};
 	union {
 		struct {

@@ -157,14 +157,10 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
 {
-	void *const *desc = domain->device ? bufs->device : NULL;
-	bool any = false;
-	size_t i;
+	bool any = bufs->count <= NEAR_IOV_MAX &&
+		   duo_device_handles(domain, bufs->device, bufs->count,
+				      device);
 
-	for (i = 0; desc && i < bufs->count && i < NEAR_IOV_MAX; i++) {
-		device[i] = duo_device_find(domain, desc[i]);
-		any = any || device[i];
-	}
 	bufs->device = any ? device : NULL;
 	return any;
 }

@@ -13,7 +13,7 @@
 
 #include "near/near.h"
 
-#define NEAR_LAYOUT 13u		/* version of the layout */
+#define NEAR_LAYOUT 14u		/* version of the layout */
 #define NEAR_LINE 64
 /* unit of this layout, bytes; the system's page size is near_page_size() */
 #define NEAR_PAGE 4096
@@ -49,6 +49,9 @@ enum near_kind {
 #define NEAR_WORD_LEN 24
 #define NEAR_WORD_DATA 32
 
+/* Flag of NEAR_KIND_FRAG: the sender cannot read its memory; the last slot. */
+#define NEAR_FRAG_FAILED 1u
+
 /* Bytes of operands or of a result that fit into an RMA slot. */
 #define NEAR_RMA_BYTES 24
 
@@ -66,6 +69,7 @@ struct near_slot {
 			uint64_t addr;
 			uint64_t id;	/* id of the sender's operation */
 			uint32_t data;
+			uint64_t key;	/* near_rndv.key */
 		} rts;
 		struct {
 			uint64_t id;

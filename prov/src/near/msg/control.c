@@ -41,13 +41,17 @@ static int near_control_answer(struct near_port *port,
 }
 
 static int near_control_frag(struct near_port *port, struct near_rx_ring *ring,
-			     const struct near_slot *slot)
+			     const struct near_slot *slot, uint64_t word)
 {
 	struct near_rx_op *op =
 		near_rx_find(port, ring->peer, slot->frag.answer);
 	uint32_t len = __atomic_load_n(&slot->frag.len, __ATOMIC_RELAXED);
 	const uint8_t *data = near_rx_data(&ring->rx, len);
 
+	if (op && word >> NEAR_WORD_FLAGS & NEAR_FRAG_FAILED) {
+		near_rx_end(port, op, EIO);
+		return 0;
+	}
 	if (!op || !data || len > op->len - op->done) {
 		near_rx_ring_broken(port, ring, "fragment length", len);
 		return -EPROTO;
@@ -78,7 +82,7 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 		return near_control_answer(port, ring, slot,
 					   word >> NEAR_WORD_KIND & 0xf);
 	case NEAR_KIND_FRAG:
-		return near_control_frag(port, ring, slot);
+		return near_control_frag(port, ring, slot, word);
 	case NEAR_KIND_RESIZE:
 		return near_control_resize(port, ring, slot);
 	case NEAR_KIND_RMA:
@@ -168,7 +172,8 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		if (rx->peer != peer)
+		/* a held one ends when the embedder's read has ended */
+		if (rx->peer != peer || rx->state == NEAR_RX_HELD)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)
 			near_list_remove(&rx->link);

@@ -206,6 +206,7 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->payload = NULL;
 	msg->rndv.id = slot->rts.id;
 	msg->rndv.addr = slot->rts.addr;
+	msg->rndv.key = slot->rts.key;
 }
 
 /* Adds more (1 or -1) to near_ctl.waiting. */

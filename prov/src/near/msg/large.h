@@ -9,6 +9,7 @@
  * - Cooperative copy, for long messages (COOP): see msg/coop.h.
  * - Fragments through the data ring (CTS), if the receiver cannot read the
  *   sender's memory.
+ * - NEAR_DEVICE: the receiver's embedder fetches the message.
  *
  * Each poll copies a limited number of bytes.
  */
@@ -51,6 +52,8 @@ struct near_tx_op {
 	uint32_t step;
 	uint32_t steps;
 	uint32_t wrote;		/* steps that the sender has written */
+	bool device;		/* NEAR_DEVICE, and not yet in host memory */
+	int failed;	/* positive errno value of near_sink.unload() */
 	/* length to request from a larger ring; 0: none */
 	uint32_t too_small;
 	/* copy of the message, or owned memory, to be freed; or NULL */
@@ -58,7 +61,7 @@ struct near_tx_op {
 	void *cookie;
 };
 
-/* In port->receiving or peer->waiting, except NEAR_RX_FRAGS. */
+/* In port->receiving or peer->waiting, except NEAR_RX_FRAGS, NEAR_RX_HELD. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
 	NEAR_RX_COOP_PENDING,	/* must send COOP, or waits in peer->waiting */
@@ -68,6 +71,7 @@ enum near_rx_state {
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments */
+	NEAR_RX_HELD,	/* the embedder fetches the message */
 	NEAR_RX_LOST,		/* the sender has failed: near_rx_lost() */
 };
 

@@ -20,7 +20,7 @@ bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
 	uint32_t step = near_coop_step(len);
 
 	if (op->state != NEAR_TX_ANNOUNCED || op->iov_count != 1 ||
-	    len > op->len || !step || op->peer->far)
+	    op->device || len > op->len || !step || op->peer->far)
 		return false;
 	op->there = slot->coop.addr;
 	op->round = slot->coop.round;

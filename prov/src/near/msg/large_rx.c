@@ -50,26 +50,38 @@ static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)
 		       : NEAR_RX_READ;
 }
 
-int near_recv(struct near_port *port, struct near_peer *peer,
-	      const struct near_rndv *rndv, const struct iovec *iov,
-	      size_t count, size_t len, void *cookie)
+struct near_rx_op *near_recv_hold(struct near_port *port,
+				  struct near_peer *peer,
+				  const struct near_rndv *rndv, void *cookie)
 {
 	struct near_rx_op *op = near_pool_get(&port->rx_ops);
-	size_t space = near_iov_len(iov, count);
 
 	if (!op)
-		return -EAGAIN;
+		return NULL;
+	op->state = NEAR_RX_HELD;
 	op->peer = peer;
 	op->rndv = *rndv;
-	op->iov_count = (uint32_t)count;
-	if (count)
-		memcpy(op->iov, iov, count * sizeof(*iov));
-	op->stop = op->len = len < space ? len : space;
 	op->done = 0;
 	op->failed = false;
 	op->cookie = cookie;
 	near_peer_hold(peer);
 	near_rx_begun(peer);
+	return op;
+}
+
+int near_recv(struct near_port *port, struct near_peer *peer,
+	      const struct near_rndv *rndv, const struct iovec *iov,
+	      size_t count, size_t len, void *cookie)
+{
+	struct near_rx_op *op = near_recv_hold(port, peer, rndv, cookie);
+	size_t space = near_iov_len(iov, count);
+
+	if (!op)
+		return -EAGAIN;
+	op->iov_count = (uint32_t)count;
+	if (count)
+		memcpy(op->iov, iov, count * sizeof(*iov));
+	op->stop = op->len = len < space ? len : space;
 	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
 		    NEAR_RX_LOST : near_rx_first_state(op);
 	if (op->state == NEAR_RX_COOP_PENDING && peer->coop_op) {
@@ -247,6 +259,30 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 	near_port_work(port, &port->receiving, &op->link);
 	/* now, because the embedder might not poll again */
 	near_rx_answer(port, op);
+}
+
+void near_recv_end(struct near_port *port, struct near_rx_op *op, int err)
+{
+	near_rx_done(port, op, err);
+	if (op->peer->state >= NEAR_PEER_CLOSED_OFF) {
+		near_rx_end(port, op, err);
+		return;
+	}
+	op->state = NEAR_RX_ACK;
+	near_port_work(port, &port->receiving, &op->link);
+	/* now, because the embedder might not poll again */
+	near_rx_answer(port, op);
+}
+
+void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
+		     size_t len)
+{
+	op->iov[0] = (struct iovec) { buf, len };
+	op->iov_count = 1;
+	op->stop = op->len = len;
+	op->state = op->peer->state >= NEAR_PEER_CLOSED_OFF ? NEAR_RX_LOST :
+							      NEAR_RX_CTS;
+	near_port_work(port, &port->receiving, &op->link);
 }
 
 /*

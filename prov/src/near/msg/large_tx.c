@@ -105,6 +105,8 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	op->peer = peer;
 	op->done = 0;
 	op->cookie = large->cookie;
+	op->device = msg->flags & NEAR_DEVICE;
+	op->failed = 0;
 	op->too_small = near_tx_too_small(port, peer, msg);
 	near_tx_last(port, peer, msg->payload);
 	near_peer_hold(peer);
@@ -115,6 +117,11 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	slot->rts.addr = op->iov_count == 1 &&
 		port->reads ?
 		(uint64_t)(uintptr_t)op->iov[0].iov_base : 0;
+	slot->rts.key = 0;
+	if (near_unlikely(op->device)) {
+		slot->rts.addr = msg->rndv.addr;
+		slot->rts.key = msg->rndv.key;
+	}
 	slot->rts.data = (uint32_t)(msg->data >> 32);
 	near_tx_publish(&peer->tx, slot, near_word(NEAR_KIND_RTS, msg->flags,
 						   0, msg->data));
@@ -171,6 +178,42 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	near_peer_unhold(port, peer);
 }
 
+/*
+ * Replaces the buffer of a NEAR_DEVICE message by a copy in host memory. If
+ * that fails, sets op->failed. False: no memory now.
+ */
+static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
+{
+	op->copy = malloc(op->len);
+	if (!op->copy)
+		return false;
+	op->failed = port->sink->unload(port->ctx, op->cookie,
+					op->iov[0].iov_base, op->copy, op->len);
+	op->iov[0] = (struct iovec) { op->copy, op->len };
+	op->device = false;
+	return true;
+}
+
+/*
+ * Reports to the receiver that the sender cannot read its memory, and ends op.
+ * False: no slot is free.
+ */
+static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
+{
+	struct near_slot *slot = near_control_slot(port, op->peer);
+
+	if (!slot)
+		return false;
+	slot->frag.answer = op->answer;
+	slot->frag.len = 0;
+	near_tx_publish(&op->peer->tx, slot,
+			near_word(NEAR_KIND_FRAG, NEAR_FRAG_FAILED, 0, 0));
+	near_sent(port, op->peer);
+	near_list_remove(&op->link);
+	near_tx_end(port, op, op->failed);
+	return true;
+}
+
 /* Sends the next fragment. False: the ring has no space. */
 static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 {
@@ -205,6 +248,10 @@ static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 {
 	size_t stop = op->done + *budget, from = op->done;
 
+	if (near_unlikely(op->device) && !near_tx_unload(port, op))
+		return false;
+	if (near_unlikely(op->failed))
+		return near_tx_give_up(port, op);
 	while (op->done < op->len && op->done < stop)
 		if (!near_tx_frag(port, op))
 			break;

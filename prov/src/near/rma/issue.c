@@ -14,10 +14,14 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Opens NEAR_GATE_QUEUE if no operation is queued or staged. */
-static void near_rma_ungate(const struct near_rma_peer *at)
+/* From now on, messages need not wait for op. */
+void near_rma_ungate(struct near_rma_op *op)
 {
-	if (near_list_empty(&at->queue) && !at->staged)
+	struct near_rma_peer *at = op->to;
+
+	at->gates -= op->gates;
+	op->gates = false;
+	if (!at->gates)
 		near_tx_open_gate(&at->peer->tx, NEAR_GATE_QUEUE);
 }
 
@@ -27,7 +31,8 @@ void near_rma_unqueue(struct near_rma_op *op)
 		return;
 	near_list_remove(&op->link);
 	op->queued = false;
-	near_rma_ungate(op->to);
+	if (!op->staged)
+		near_rma_ungate(op);
 }
 
 void near_rma_end_more(struct near_rma_op *op, int err)
@@ -43,11 +48,9 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 		/* delegated reads have one reply, others may have several */
 		if (op->args.verb == NEAR_READ && !op->delegated && !op->staged)
 			at->reading = false;
-		if (op->staged) {
-			at->staged--;
-			near_rma_ungate(at);
-		}
+		at->staged -= op->staged;
 	}
+	near_rma_ungate(op);
 	if (op->mapping)
 		op->mapping->ops--;
 	free(op->copy);
@@ -385,7 +388,7 @@ struct near_rma_op *near_rma_op(struct near_port *port,
 	}
 	op->sent = op->answered = 0;
 	op->expect = 0;
-	op->begun = op->queued = false;
+	op->begun = op->queued = op->gates = false;
 	op->delegated = op->small = op->staged = false;
 	op->mapping = NULL;
 	return op;
@@ -399,15 +402,13 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 
 	if (!op)
 		return -EAGAIN;
-	op->queued = true;
 	op->staged = staged;
 	op->err = 0;
 	op->mapping = mapping;
 	if (mapping)
 		mapping->ops++;
 	near_peer_hold(at->peer);
-	near_list_append(&at->queue, &op->link);
-	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
+	near_rma_append(at, op);
 	if (at->queue.next == &op->link && !near_rma_must_wait(op) &&
 	    (staged || near_rma_asks(port, op)))
 		near_rma_go(port, op);
@@ -474,7 +475,11 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		return -EAGAIN;
 	if (near_unlikely(peer->draining))
 		return -ECONNRESET;
-	if (near_unlikely(args->local.device && args->len))
+	if (near_unlikely(!(args->flags & NEAR_RMA_MESSAGE ||
+			    peer->addr.flags & NEAR_ADDR_RMA)))
+		return -EOPNOTSUPP;
+	if (near_unlikely((args->local.device ||
+			   args->flags & NEAR_RMA_MESSAGE) && args->len))
 		return near_rma_stage(port, at, args);
 	ret = near_rma_look_up(at, args, &memory);
 	if (near_unlikely(ret == -EACCES) && at->view->known.device)

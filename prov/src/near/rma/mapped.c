@@ -352,11 +352,9 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 
-	op->begun = true;
+	near_stage_begin(op);
 	op->number = 0;	/* its end does not show what the peer has consumed */
 	op->sent = op->args.len;
-	at->unanswered++;
-	at->staged++;
 	at->due++;
 	mapped->op[mapped->begun++ % NEAR_MAPPED_OPS] = op;
 	return 0;
@@ -423,7 +421,8 @@ void near_mapped_step(struct near_port *port, struct near_rma_peer *at)
 		op = mapped->op[mapped->ended % NEAR_MAPPED_OPS];
 		if (!near_mapped_copied(mapped->device, op))
 			return;
-		if (!op->err && near_rma_notifies(op)) {
+		if (!op->err && !(op->args.flags & NEAR_RMA_MESSAGE) &&
+		    near_rma_notifies(op)) {
 			slot = near_control_slot(port, at->peer);
 			if (!slot)
 				return;

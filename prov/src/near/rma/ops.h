@@ -10,6 +10,8 @@
 /* issue.c: the initiator */
 /* Removes an operation from the queue if it is in there. */
 void near_rma_unqueue(struct near_rma_op *op);
+/* Opens NEAR_GATE_QUEUE unless other operations keep it closed. */
+void near_rma_ungate(struct near_rma_op *op);
 /* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
@@ -75,6 +77,12 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 /* True if op must follow messages of which some may not be consumed yet. */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
+/*
+ * Puts op into the queue, and closes NEAR_GATE_QUEUE. Appends it, but puts a
+ * fetch before operations that have not begun: these may wait until the fetched
+ * message is acknowledged.
+ */
+void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */
 bool near_rma_must_wait(const struct near_rma_op *op);
 

@@ -18,6 +18,25 @@ bool near_rma_behind(struct near_rma_peer *at,
 	       !near_tx_consumed(&at->peer->tx);
 }
 
+/* The operations behind a fetch may have NEAR_RMA_FENCE. */
+void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
+{
+	struct near_link *next = &at->queue;
+	const struct near_rma_op *other;
+
+	if (op->args.flags & NEAR_RMA_MESSAGE)
+		for (next = next->next; next != &at->queue; next = next->next) {
+			other = near_container(next, struct near_rma_op, link);
+			if (!other->begun && !other->sent &&
+			    !(other->args.flags & NEAR_RMA_MESSAGE))
+				break;
+		}
+	near_list_append(next, &op->link);
+	op->queued = op->gates = true;
+	at->gates++;
+	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
+}
+
 /* While a read in parts is pending, none starts: it might change its memory. */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

@@ -148,8 +148,10 @@ int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
 	ret = near_table_view_find(at->view, args->key, entry);
 	if (ret)
 		return ret;
-	return near_region_check(entry, args->addr, args->len, entry->device ?
-				 access << NEAR_MAY_DEVICE : access, memory);
+	return near_region_check(entry, args->addr, args->len,
+				 near_stage_access(entry, args->flags &
+						   NEAR_RMA_MESSAGE, access),
+				 memory);
 }
 
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
@@ -179,11 +181,13 @@ uint64_t near_rma_staged(const struct near_port *port)
 	return port->rma->staged;
 }
 
-static void near_stage_begin(struct near_rma_op *op)
+void near_stage_begin(struct near_rma_op *op)
 {
 	op->begun = true;
 	op->to->unanswered++;
 	op->to->staged++;
+	if (op->args.flags & NEAR_RMA_MESSAGE)
+		near_rma_ungate(op);
 }
 
 /*
@@ -266,7 +270,9 @@ static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 		.verb = args->verb,
 		.op = (uint8_t)(chunk - staging->chunk),
 		.type = (uint8_t)staging->ours.index,
-		.flags = (args->flags & NEAR_RMA_DATA) | NEAR_RMA_STAGED,
+		.flags = (args->flags & NEAR_RMA_DATA) | NEAR_RMA_STAGED |
+			 (args->flags & NEAR_RMA_MESSAGE ? NEAR_RMA_FETCHES :
+							   0),
 		.len = (uint32_t)chunk->len,
 	};
 	near_control_send(port, at->peer, slot, NEAR_KIND_RMA, 0);

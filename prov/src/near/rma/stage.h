@@ -96,6 +96,15 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
  */
 int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		    struct near_region_entry *entry, uint64_t *memory);
+/* Returns the access right that an operation requires of a region. */
+static inline uint32_t near_stage_access(const struct near_region_entry *entry,
+					 bool message, uint32_t access)
+{
+	return message ? NEAR_MAY_MESSAGE :
+	       entry->device ? access << NEAR_MAY_DEVICE : access;
+}
+/* Counts an operation as begun. */
+void near_stage_begin(struct near_rma_op *op);
 /* Opens the stage for this port's operations on the peer's memory. */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*

@@ -45,8 +45,8 @@ static int near_stage_where(struct near_port *port,
 
 	if (!entry)
 		return EKEYREJECTED;
-	if (entry->device)
-		access <<= NEAR_MAY_DEVICE;
+	access = near_stage_access(entry, ask->flags & NEAR_RMA_FETCHES,
+				   access);
 	if (near_region_check(entry, addr, ask->total, access, &at))
 		return EACCES;
 	*memory = (uint8_t *)(uintptr_t)at + ask->offset;
@@ -86,7 +86,9 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 /* False for a request that only a faulty peer sends. */
 static bool near_stage_valid(const struct near_rma_slot *ask)
 {
-	return (ask->verb == NEAR_WRITE || ask->verb == NEAR_READ) &&
+	return (ask->verb == NEAR_READ ||
+		(ask->verb == NEAR_WRITE &&
+		 !(ask->flags & NEAR_RMA_FETCHES))) &&
 	       ask->op < NEAR_STAGE_CHUNKS && ask->len &&
 	       ask->len <= NEAR_STAGE_CHUNK && ask->offset <= ask->total &&
 	       ask->len <= ask->total - ask->offset;
@@ -148,7 +150,8 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		at->failed = ask->id;
 	else if (!ask->offset)
 		at->failed = 0;
-	if (at->failed != ask->id && ask->offset + ask->len == ask->total)
+	if (at->failed != ask->id && ask->offset + ask->len == ask->total &&
+	    !(ask->flags & NEAR_RMA_FETCHES))
 		near_rma_over(port, at->peer, ask);
 	return true;
 }

@@ -226,7 +226,10 @@ int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		       NEAR_RMA_OPS);
 	port->rma = rma;
 	port->onesided = &near_rma_onesided;
-	port->addr.flags |= NEAR_ADDR_RMA;
+	if (!sink->messages_only)
+		port->addr.flags |= NEAR_ADDR_RMA;
+	if (sink->device && table->staged)
+		port->addr.flags |= NEAR_ADDR_DEVICE;
 	port->segment->table_nonce = table->shared->nonce;
 	port->segment->table_fd = table->fd;
 	return 0;

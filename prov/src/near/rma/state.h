@@ -14,6 +14,8 @@
 #define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: operands in the slot */
 /* near_rma_slot.flags: data in a chunk (stage.h) */
 #define NEAR_RMA_STAGED 0x40u
+/* near_rma_slot.flags: a staged read of a NEAR_DEVICE message */
+#define NEAR_RMA_FETCHES 0x20u
 /* size of near_rma_op.kept, bytes */
 #define NEAR_RMA_KEPT 256
 #define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */
@@ -66,6 +68,7 @@ struct near_rma_peer {
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
 	enum near_device_path device_path;	/* of the last operation */
 	uint32_t staged;	/* such operations begun, but not ended */
+	uint32_t gates;	/* operations for which NEAR_GATE_QUEUE is closed */
 	/* chunks and mapped operations that polls must continue */
 	uint32_t due;
 	struct near_link queue;	/* operations not yet issued, in order */
@@ -85,6 +88,7 @@ struct near_rma_op {
 	uint32_t expect;		/* replies that the target still owes */
 	bool begun;		/* counted in near_rma_peer.unanswered */
 	bool queued;			/* in near_rma_peer.queue */
+	bool gates;		/* counted in near_rma_peer.gates */
 	bool delegated;
 	bool small;	/* issued by the fast path of inline.h */
 	bool staged;	/* with device memory: stage.h, mapped.h */

@@ -110,6 +110,7 @@ int near_table_open(struct near_table **table_out, bool staged)
 	table->bits = NEAR_TABLE_MIN_BITS;
 	table->own = calloc(1u << table->bits, sizeof(*table->own));
 	table->fd = -1;
+	table->staged = staged;
 	near_list_init(&table->mapped);
 	near_list_init(&table->unmapped);
 	ret = table->own ? near_table_create(table, staged) : -ENOMEM;

@@ -44,6 +44,7 @@ struct near_table {
 	uint32_t bits;
 	uint32_t count;
 	int fd;
+	bool staged;		/* near_table_open(): with stages */
 	/* bitmap of the stages in use */
 	uint64_t stages[NEAR_STAGES / 64];
 	/* bitmap of the exports in use */

@@ -36,7 +36,8 @@ struct duo_near {
 	struct duo_blocks blocks;
 	/* pending sub-receives, in each peer's order of completion */
 	struct duo_rx_list subs;
-	bool onesided;			/* near_rma_open() has succeeded */
+	bool onesided;			/* peers may use RMA and atomics */
+	bool fetches;	/* near_rma() can fetch messages of device memory */
 	bool direct;	/* near executes RMA; false: the core executes RMA */
 	bool unordered;	/* the warning on order was logged; log no more */
 	/* duo_near_small() bits of operations that near's fast path serves */
@@ -55,6 +56,7 @@ struct duo_near_sending {
 	fi_addr_t to;			/* address, for an error entry */
 	/* the send has a completion */
 	bool report;
+	void *desc;			/* descriptor of the first buffer */
 };
 
 /* Returns the bit of duo_near.small: one per verb, one for all injects. */
@@ -99,6 +101,14 @@ ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
 /* near_sink.sent(): ends a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err);
+/* near_sink.unload() */
+int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
+		    size_t len);
+
+/* fetch.c: fetches a message (NEAR_DEVICE) for which rx has begun. */
+void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held);
+/* Ends the fetch. err: 0 or a positive errno value. */
+void duo_near_fetched(struct duo_rx *rx, int err);
 
 /* sink.c: the callbacks of near. Their ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;

@@ -28,6 +28,10 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 	};
 	struct duo_ep *ep = ctx;
 
+	if (about == DUO_NEAR_FETCH) {
+		duo_near_fetched(context, err);
+		return;
+	}
 	duo_cntr_add_ep(ep, about & (FI_READ | FI_WRITE), err);
 	if (near_unlikely(err))
 		duo_cq_push_own_err(ep->tx_cq, context, entry.flags, 0,
@@ -61,6 +65,18 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
+static void duo_near_no_event(void *ctx, const struct near_rma_event *event)
+{
+}
+
+/* For endpoints that near may not use for RMA and atomics. */
+static const struct near_rma_sink duo_near_messages_sink = {
+	.device = &duo_device_near,
+	.messages_only = true,
+	.done = duo_near_onesided_done,
+	.event = duo_near_no_event,
+};
+
 /* Requests only events that a counter counts: each costs the peer a slot. */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
@@ -92,12 +108,18 @@ static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 int duo_near_onesided_open(struct duo_ep *ep)
 {
 	struct duo_near *near = ep->near;
+	bool onesided = ep->domain->onesided &&
+			(ep->caps & (FI_RMA | FI_ATOMIC) ||
+			 ep->core.carries_nothing);
 
-	if (!ep->domain->table || (!(ep->caps & (FI_RMA | FI_ATOMIC)) &&
-				   !ep->core.carries_nothing))
+	if (!ep->domain->table || (!onesided && !ep->domain->device))
 		return 0;
-	if (near_rma_open(near->port, &duo_near_onesided_sink,
+	if (near_rma_open(near->port,
+			  onesided ? &duo_near_onesided_sink :
+				     &duo_near_messages_sink,
 			  ep->domain->table)) {
+		if (!onesided)
+			return 0;
 		if (ep->opts.mixed_order || ep->core.carries_nothing)
 			return -FI_ENOMEM;
 		DUO_WARN(EP_CTRL, "ep %p: near: cannot allocate memory for "
@@ -105,8 +127,8 @@ int duo_near_onesided_open(struct duo_ep *ep)
 			 (void *) ep);
 		return 0;
 	}
-	near->onesided = true;
-	near->direct = true;
+	near->onesided = near->direct = onesided;
+	near->fetches = ep->domain->device;
 	return 0;
 }
 

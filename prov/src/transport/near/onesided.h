@@ -15,7 +15,8 @@
 #include "obj/mr.h"
 
 /*
- * Enables near's RMA and atomics, before near_address(). Returns an error if
+ * Enables near's RMA and atomics, or only the reads of messages in a domain
+ * with device memory, before near_address(). Returns an error if
  * the application has requested order between messages and RMA, or if the core
  * carries nothing. Otherwise logs a failure, and the core executes them.
  */
@@ -24,7 +25,12 @@ int duo_near_onesided_open(struct duo_ep *ep);
 void duo_near_onesided_start(struct duo_ep *ep);
 /* Requires peers to report what a counter of the endpoint counts. */
 void duo_near_onesided_events(struct duo_ep *ep);
-/* near_rma_sink.done(). about: completion flags; none: no FI_COMPLETION. */
+/* near_rma_args.about of a read that fetches a message; cookie: the duo_rx */
+#define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
+/*
+ * near_rma_sink.done(). about: completion flags, or DUO_NEAR_FETCH; without
+ * FI_COMPLETION: no completion.
+ */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
@@ -41,8 +47,9 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 bool duo_near_serves(const struct fi_info *info);
 /*
  * Opens the domain's region table, unless it is open, if near can execute RMA
- * for the info of a domain or endpoint. Regions that were registered earlier
- * are not in it: the core executes operations on them. For a core that carries
+ * for the info of a domain or endpoint, or the domain has device memory. If
+ * near can execute RMA, regions registered from now on are listed for RMA: the
+ * core executes operations on earlier ones. For a core that carries
  * nothing, the table is always opened, and a failure is returned; otherwise it
  * is only logged.
  */
@@ -65,5 +72,11 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
 int duo_near_region_list(struct duo_mr *mr);
 void duo_near_region_unlist(struct duo_mr *mr);
+/*
+ * True if peers may fetch a message in this buffer of the region. Stores
+ * address and key.
+ */
+bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
+			       size_t len, struct near_rndv *rndv);
 
 #endif /* DUO_TRANSPORT_NEAR_ONESIDED_H */

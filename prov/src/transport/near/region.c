@@ -14,6 +14,8 @@
 #include "transport/near/onesided.h"
 
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
+/* lowest key of regions that peers use for messages only */
+#define DUO_KEY_MESSAGES (1ULL << 63)
 
 bool duo_near_serves(const struct fi_info *info)
 {
@@ -42,11 +44,12 @@ static bool duo_near_virt_addrs(int mr_mode)
 int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 {
 	bool needed = domain->fabric->traits.carries_nothing;
+	bool onesided = needed || duo_near_serves(info);
 	struct near_table *table = NULL;
 	int ret = 0;
 
 	if (domain->peer != &duo_transport_near ||
-	    (!needed && !duo_near_serves(info)))
+	    (!onesided && !domain->device))
 		return 0;
 	duo_lock(&domain->lock);
 	if (!domain->table)
@@ -56,12 +59,15 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 			duo_near_virt_addrs(info->domain_attr->mr_mode);
 		domain->table = table;
 	}
+	if (domain->table)
+		domain->onesided |= onesided;
 	duo_unlock(&domain->lock);
 	if (!ret)
 		return 0;
 	DUO_WARN(DOMAIN, "near: cannot open the region table: %s; %s. %s\n",
 		 strerror(-ret), needed ? "fi_domain fails" :
-		 "the core carries RMA and atomics to local peers",
+		 onesided ? "the core carries RMA and atomics to local peers" :
+		 "large messages of device memory go through host memory",
 		 duo_near_table_remedy(-ret));
 	return needed ? ret : 0;
 }
@@ -107,6 +113,8 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 	};
 	if (mr->device) {
 		mr->region.access <<= NEAR_MAY_DEVICE;
+		if (access & FI_SEND)
+			mr->region.access |= NEAR_MAY_MESSAGE;
 		mr->region.device = (uintptr_t) mr;
 		if (duo_device_export(mr, iov, &mr->export))
 			mr->export.id = 0;
@@ -114,20 +122,38 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 	return duo_near_region_list(mr);
 }
 
+/*
+ * Returns the entry for the table; access 0: none. An application may give
+ * regions without remote access equal keys, so these get keys of their own.
+ */
+static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
+{
+	struct duo_domain *domain = mr->domain;
+	struct near_region_entry entry = mr->region;
+
+	entry.start = domain->virt_addrs ? entry.memory : 0;
+	entry.key = mr->mr_fid.key;
+	if (!domain->onesided || entry.key == DUO_KEY_NONE)
+		entry.access &= NEAR_MAY_MESSAGE;
+	if (entry.access == NEAR_MAY_MESSAGE)
+		entry.key = DUO_KEY_MESSAGES | domain->message_keys++;
+	return entry;
+}
+
 int duo_near_region_list(struct duo_mr *mr)
 {
 	struct duo_domain *domain = mr->domain;
+	struct near_region_entry entry;
 	struct near_table *table;
 	int ret = 0;
 
-	if (!mr->region.access || mr->mr_fid.key == DUO_KEY_NONE)
-		return 0;
-	mr->region.key = mr->mr_fid.key;
 	duo_lock(&domain->lock);
-	table = domain->table;
-	mr->region.start = domain->virt_addrs ? mr->region.memory : 0;
+	entry = duo_near_region_entry(mr);
+	table = entry.access ? domain->table : NULL;
+	mr->region.start = entry.start;
+	mr->region.key = entry.key;
 	if (table)
-		ret = near_table_add(table, &mr->region);
+		ret = near_table_add(table, &entry);
 	mr->listed = table && !ret;
 	/* if this fails, peers access the region through host memory */
 	if (mr->listed && mr->export.id)
@@ -137,7 +163,22 @@ int duo_near_region_list(struct duo_mr *mr)
 		DUO_INFO(MR, "near: cannot list the region with key 0x%" PRIx64
 			 ", local peers access it over the core: %s\n",
 			 mr->region.key, strerror(-ret));
-	return domain->fabric->traits.carries_nothing ? ret : 0;
+	return domain->fabric->traits.carries_nothing &&
+	       entry.access != NEAR_MAY_MESSAGE ? ret : 0;
+}
+
+bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
+			       size_t len, struct near_rndv *rndv)
+{
+	const struct near_region_entry *region = &mr->region;
+	uint64_t offset = (uintptr_t) buf - region->memory;
+
+	if (!mr->listed || !(region->access & NEAR_MAY_MESSAGE) ||
+	    offset > region->len || len > region->len - offset)
+		return false;
+	rndv->addr = region->start + offset;
+	rndv->key = region->key;
+	return true;
 }
 
 void duo_near_region_unlist(struct duo_mr *mr)

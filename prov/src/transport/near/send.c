@@ -14,8 +14,12 @@
 #include "av/map.h"
 #include "device/device.h"
 #include "transport/near/near_ep.h"
+#include "transport/near/onesided.h"
 
-/* size of a buffer on the stack for a whole message, bytes */
+/*
+ * size of a buffer on the stack for a whole message, bytes; longer messages of
+ * device memory are fetched by the receiver
+ */
 #define DUO_NEAR_GATHER 8192
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
 
@@ -121,6 +125,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 		op->flags = duo_near_tx_flags(send);
 		op->to = duo_near_addr(near->ep, index);
 		op->report = duo_near_reports(near, send);
+		op->desc = send->desc ? send->desc[0] : NULL;
 		large.cookie = op;
 	}
 	ret = near_send_large(near->port, near->peer[index], &send->msg,
@@ -181,20 +186,69 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 	return ret ? duo_near_send_failed(near, index, ret) : 0;
 }
 
-/* Sends device memory, by a copy in host memory or, if short, on the stack. */
+/*
+ * Announces a message in device memory, which the receiver fetches. False: it
+ * must be copied. *ret: result of the send.
+ */
+static bool duo_near_announce(struct duo_near *near,
+			      const struct duo_send *send, fi_addr_t index,
+			      int *ret)
+{
+	struct duo_send announced = *send;
+	const struct duo_mr *mr;
+
+	if (send->msg.len <= DUO_NEAR_GATHER || send->count != 1 ||
+	    send->variant == DUO_SEND_INJECT || send->flags & FI_INJECT ||
+	    !(near->peer[index]->addr.flags & NEAR_ADDR_DEVICE))
+		return false;
+	mr = duo_device_find(near->ep->domain, send->desc[0]);
+	if (!duo_near_region_fetchable(mr, send->iov->iov_base, send->msg.len,
+				       &announced.msg.rndv))
+		return false;
+	announced.msg.flags |= NEAR_DEVICE;
+	*ret = duo_near_large(near, &announced, index, NULL);
+	return true;
+}
+
+/* near_sink.unload(). The region may have been closed since the send. */
+int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
+		    size_t len)
+{
+	struct duo_near_sending *op = cookie;
+	const struct iovec iov = { (void *) from, len };
+	struct duo_domain *domain = ((struct duo_ep *) ctx)->domain;
+	const struct duo_mr *mr = duo_device_find(domain, op->desc);
+	struct near_rndv unused;
+
+	if (!mr || !duo_near_region_fetchable(mr, from, len, &unused))
+		return FI_EIO;
+	return -duo_device_out(domain, host, &iov, &op->desc, len);
+}
+
+/*
+ * Sends device memory, without a copy or by one in host memory or, if short, on
+ * the stack.
+ */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
 					  fi_addr_t index)
 {
 	uint8_t small[DUO_NEAR_GATHER];
 	size_t len = send->msg.len;
-	void *owned = len > sizeof(small) ? malloc(len) : NULL;
-	const struct iovec host = { owned ? owned : small, len };
 	struct duo_send copy = *send;
+	struct iovec host;
+	void *owned;
 	ssize_t ret;
+	int err;
 
+	if (duo_near_announce(near, send, index, &err)) {
+		near->ep->stats.device_tx_msgs += !err;
+		return err ? duo_near_send_failed(near, index, err) : 0;
+	}
+	owned = len > sizeof(small) ? malloc(len) : NULL;
 	if (len > sizeof(small) && !owned)
 		return -FI_EAGAIN;
+	host = (struct iovec) { owned ? owned : small, len };
 	if (duo_device_out(near->ep->domain, host.iov_base, send->iov,
 			   send->desc, len)) {
 		free(owned);

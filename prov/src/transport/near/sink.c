@@ -29,6 +29,7 @@ static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 	rx->peer.flags = duo_near_flags(rx->kind, msg);
 	rx->arrival = (struct duo_near_msg) {
 		.peer = peer, .rndv = msg->rndv,
+		.device = msg->flags & NEAR_DEVICE,
 	};
 	near_peer_hold(peer);
 }
@@ -109,21 +110,34 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 	return 0;
 }
 
+/* State for duo_near_receive_on(); both NULL: none. */
+struct duo_near_way {
+	void *bounce;	/* host memory for a message that goes to a device */
+	struct near_rx_op *held;	/* for duo_near_fetch() */
+};
+
 /*
- * Receives a rendezvous message. For device memory, receives into host memory
- * first, stored in *bounce. Returns 0: duo_near_received() reports the end; or
- * -FI_EAGAIN.
+ * Receives a rendezvous message, or prepares that. The caller must mark rx as
+ * begun, and then call duo_near_receive_on(). Returns 0: duo_near_received()
+ * reports the end; or -FI_EAGAIN.
  */
-static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
-			    const struct near_rndv *rndv,
+static int duo_near_receive(struct duo_rx *rx,
+			    const struct duo_near_msg *from,
 			    const struct duo_recv *recv, size_t len,
-			    void **bounce)
+			    struct duo_near_way *way)
 {
+	const struct near_rndv *rndv = &from->rndv;
+	struct near_peer *peer = from->peer;
 	const struct duo_domain *domain = rx->ep->domain;
 	struct near_port *port = rx->ep->near->port;
 	struct iovec host = { NULL, near_iov_len(recv->iov, recv->count) };
 	int ret;
 
+	*way = (struct duo_near_way) { NULL };
+	if (near_unlikely(from->device && len && host.iov_len)) {
+		way->held = near_recv_hold(port, peer, rndv, rx);
+		return way->held ? 0 : -FI_EAGAIN;
+	}
 	if (near_likely(!domain->device || !len || !host.iov_len ||
 			!duo_device_any(domain, recv->desc, recv->count)))
 		return near_recv(port, peer, rndv, recv->iov, recv->count, len,
@@ -137,8 +151,17 @@ static int duo_near_receive(struct duo_rx *rx, struct near_peer *peer,
 	if (ret)
 		free(host.iov_base);
 	else
-		*bounce = host.iov_base;
+		way->bounce = host.iov_base;
 	return ret;
+}
+
+static void duo_near_receive_on(struct duo_rx *rx,
+				const struct duo_near_way *way)
+{
+	if (way->bounce)
+		duo_rx_set_bounce(rx, way->bounce);
+	if (near_unlikely(way->held != NULL))
+		duo_near_fetch(rx, way->held);
 }
 
 /*
@@ -191,7 +214,7 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 		.iov = duo_rx_iov(rx), .desc = duo_rx_desc(rx),
 		.count = rx->count,
 	};
-	void *bounce = NULL;
+	struct duo_near_way way;
 
 	duo_near_describe(rx, msg, tag, peer, addr);
 	duo_near_begin(rx);
@@ -199,10 +222,8 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 		duo_near_end(rx, duo_near_fill(rx, msg->payload, msg->len));
 		return 0;
 	}
-	if (!duo_near_receive(rx, peer, &msg->rndv, &recv, msg->len,
-			      &bounce)) {
-		if (bounce)
-			duo_rx_set_bounce(rx, bounce);
+	if (!duo_near_receive(rx, &rx->arrival, &recv, msg->len, &way)) {
+		duo_near_receive_on(rx, &way);
 		return 0;
 	}
 	/* near delivers the message again, to another receive perhaps */
@@ -256,32 +277,32 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;
 	struct duo_near_msg *from = &rx->arrival;
-	void *payload = from->payload, *bounce = NULL;
+	struct duo_near_way way = { NULL };
+	void *payload = from->payload;
 	size_t len = rx->peer.msg_size;
 	bool here = payload;
 	int ret, err = 0;
 
 	if (!here && recv->count == 1 && len <= recv->iov->iov_len &&
-	    !rx->ep->domain->device)
+	    !rx->ep->domain->device && !from->device)
 		here = near_recv_now(near->port, from->peer, &from->rndv,
 				     recv->iov->iov_base, len);
 	if (!here) {
-		ret = duo_near_receive(rx, from->peer, &from->rndv, recv, len,
-				       &bounce);
+		ret = duo_near_receive(rx, from, recv, len, &way);
 		if (ret)
 			return ret;
 	}
 	duo_arrival_unlink(rx);
 	duo_recv_fill(rx, recv);
 	duo_near_begin(rx);
-	if (bounce)
-		duo_rx_set_bounce(rx, bounce);
 	if (payload) {
 		err = duo_near_fill(rx, payload, len);
 		duo_block_put(&near->blocks, payload);
 	}
 	if (here)
 		duo_near_end(rx, err);
+	else
+		duo_near_receive_on(rx, &way);
 	return 0;
 }
 
@@ -311,6 +332,7 @@ const struct near_sink duo_near_sink = {
 	.arrived = duo_near_arrived,
 	.received = duo_near_received,
 	.sent = duo_near_sent,
+	.unload = duo_near_unload,
 	.peer_up = duo_near_peer_up,
 	.peer_down = duo_near_peer_down,
 	.peer_release = duo_near_peer_release,

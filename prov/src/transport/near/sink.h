@@ -42,7 +42,8 @@ static near_inline bool duo_near_place(struct duo_ep *ep,
 	void *buf = rx->iov.iov_base;
 
 	if (near_unlikely(!msg->payload))
-		return near_recv_now(ep->near->port, peer, &msg->rndv, buf,
+		return !(msg->flags & NEAR_DEVICE) &&
+		       near_recv_now(ep->near->port, peer, &msg->rndv, buf,
 				     msg->len);
 	if (near_likely(msg->len <= NEAR_INLINE))
 		near_copy_small(buf, msg->payload, msg->len);

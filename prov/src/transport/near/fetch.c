@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Large messages in device memory of the sender (NEAR_DEVICE). near reads them
+ * into the buffers of the receive by near_rma(). If that fails, the sender
+ * copies the message to host memory, and near receives it in fragments.
+ */
+
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+
+#include "device/device.h"
+#include "transport/near/near_ep.h"
+#include "transport/near/onesided.h"
+
+static size_t duo_near_fetch_len(const struct duo_rx *rx)
+{
+	return duo_min(rx->peer.msg_size, duo_rx_size(rx));
+}
+
+void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held)
+{
+	const struct duo_near *near = rx->ep->near;
+	void *device[NEAR_IOV_MAX];
+	struct near_rma_args args = {
+		.verb = NEAR_READ,
+		.flags = NEAR_RMA_MESSAGE,
+		.addr = rx->arrival.rndv.addr,
+		.key = rx->arrival.rndv.key,
+		.local = { duo_rx_iov(rx), rx->count, NULL },
+		.len = duo_near_fetch_len(rx),
+		.about = DUO_NEAR_FETCH,
+		.cookie = rx,
+	};
+	int ret = -FI_EOPNOTSUPP;
+
+	rx->held = held;
+	if (duo_device_handles(rx->ep->domain, duo_rx_desc(rx), rx->count,
+			       device))
+		args.local.device = device;
+	if (near->fetches)
+		ret = near_rma(near->port, rx->arrival.peer, &args);
+	/* 0: duo_near_fetched() may have been called, and rx may be free */
+	if (ret)
+		duo_near_fetched(rx, -ret);
+}
+
+void duo_near_fetched(struct duo_rx *rx, int err)
+{
+	struct near_port *port = rx->ep->near->port;
+	struct near_rx_op *held = rx->held;
+	void *bounce = NULL;
+
+	if (err && err != FI_ECONNRESET) {
+		bounce = malloc(duo_near_fetch_len(rx));
+		err = FI_ENOMEM;
+	}
+	if (bounce) {
+		duo_rx_set_bounce(rx, bounce);
+		near_recv_frags(port, held, bounce, duo_near_fetch_len(rx));
+		return;
+	}
+	if (!err && duo_device_any(rx->ep->domain, duo_rx_desc(rx), rx->count))
+		rx->ep->stats.device_rx_msgs++;
+	near_recv_end(port, held, err);
+}

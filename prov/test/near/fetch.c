@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Reads that fetch a NEAR_DEVICE message: a has the receive, b the message in
+ * its device memory.
+ */
+
+#include "gpu_side.h"
+
+#define MESSAGES_KEY 78u	/* region for messages only */
+
+static void add_region(void)
+{
+	const struct near_region_entry entry = {
+		.key = MESSAGES_KEY, .start = SIDE_START,
+		.memory = (uintptr_t)gpu.base, .len = GPU_LEN,
+		.access = NEAR_MAY_MESSAGE, .device = (uintptr_t)&gpu,
+	};
+
+	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+}
+
+static void setup(void)
+{
+	gpu_setup_direct();
+	add_region();
+}
+
+static void setup_asked(void)
+{
+	gpu_setup_asked();
+	add_region();
+}
+
+/* Reads from a region of b into a's device memory. */
+static int get(uint64_t key, size_t len, uint32_t flags)
+{
+	const struct iovec iov = { gpu.base + GPU_LEN, len };
+	const struct near_rma_args args = {
+		.verb = NEAR_READ, .flags = flags, .addr = SIDE_START,
+		.key = key, .local = { &iov, 1, on_gpu }, .len = len,
+		.about = 1, .cookie = gpu.base,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+static int fetch(size_t len)
+{
+	return get(MESSAGES_KEY, len, NEAR_RMA_MESSAGE);
+}
+
+static void expect_fetched(size_t len)
+{
+	ck_assert_mem_eq(gpu.shadow + GPU_LEN, gpu.shadow, len);
+}
+
+UNIT_CASE("single copies", setup, gpu_teardown);
+UNIT_CASE("no single copies", setup_asked, gpu_teardown);
+
+UNIT_ROUNDS(message_is_fetched, 0, 2)
+{
+	const size_t len = _i ? GPU_LEN : 1;
+
+	near_rma_events(b.rig->port, true, true);
+	ck_assert_int_eq(fetch(len), 0);
+	side_until(1, true);
+	expect_fetched(len);
+	ck_assert_uint_eq(b.events, 0);
+	ck_assert(!near_rma_busy(to_b));
+	ck_assert_int_eq(near_port_has_work(a.rig->port), 0);
+}
+
+/* The right to fetch messages is no right to read, nor the reverse. */
+UNIT_TEST(rights_are_separate)
+{
+	ck_assert_int_eq(get(MESSAGES_KEY, 8, 0), -EACCES);
+	ck_assert_int_eq(get(GPU_KEY, 8, NEAR_RMA_MESSAGE), -EACCES);
+	ck_assert_int_eq(get(SIDE_KEY, 8, NEAR_RMA_MESSAGE), -EACCES);
+	ck_assert_int_eq(get(5, 8, NEAR_RMA_MESSAGE), -EKEYREJECTED);
+	ck_assert_int_eq(fetch(GPU_LEN + 1), -EACCES);
+	ck_assert(!near_rma_busy(to_b));
+}
+
+/*
+ * A hostile initiator posts a request without a check of the region: b checks
+ * it against its private table.
+ */
+UNIT_ROUNDS(target_checks_rights, 0, 4)
+{
+	static const struct {
+		uint64_t key;
+		uint8_t flags;
+	} ask[] = {
+		{ MESSAGES_KEY, 0 }, { GPU_KEY, NEAR_RMA_FETCHES },
+		{ SIDE_KEY, NEAR_RMA_FETCHES }, { 5, NEAR_RMA_FETCHES },
+	};
+	struct near_slot *slot;
+	uint8_t *chunk;
+
+	/* opens the stage */
+	ck_assert_int_eq(fetch(NEAR_STAGE_CHUNK), 0);
+	side_until(1, true);
+	chunk = to_b->rma->staging->ours.memory + 7 * NEAR_STAGE_CHUNK;
+	slot = near_control_slot(a.rig->port, to_b);
+	slot->tag = SIDE_START;
+	slot->rma = (struct near_rma_slot) {
+		.key = ask[_i].key, .total = 8, .len = 8, .verb = NEAR_READ,
+		.op = 7, .flags = NEAR_RMA_STAGED | ask[_i].flags,
+		.type = (uint8_t)to_b->rma->staging->ours.index,
+	};
+	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
+	rig_poll(b.rig, 20);
+	ck_assert_int_eq(b.rig->warnings, 0);
+	/* not 0 in b's memory */
+	ck_assert_mem_eq(chunk, "\0\0\0\0\0\0\0", 8);
+}
+
+/* A write has no right to use the flag of fetches. */
+UNIT_TEST(fetching_write_disconnects)
+{
+	struct near_slot *slot;
+
+	ck_assert_int_eq(fetch(8), 0);
+	side_until(1, true);
+	slot = near_control_slot(a.rig->port, to_b);
+	slot->tag = SIDE_START;
+	slot->rma = (struct near_rma_slot) {
+		.key = MESSAGES_KEY, .total = 8, .len = 8, .verb = NEAR_WRITE,
+		.flags = NEAR_RMA_STAGED | NEAR_RMA_FETCHES,
+	};
+	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
+	while (!b.rig->warnings)
+		side_poll(1);
+}
+
+/* Messages to b need not wait for a fetch, but for a read by the embedder. */
+UNIT_ROUNDS(messages_overtake_fetch, 0, 2)
+{
+	gpu.polls = 1000;
+	ck_assert_int_eq(_i ? fetch(GPU_LEN) : get(GPU_KEY, GPU_LEN, 0), 0);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), _i ? 0 : -EAGAIN);
+	side_poll(1);
+	ck_assert_uint_eq(b.rig->count, _i);
+	ck_assert_uint_eq(a.done, 0);
+	gpu.polls = 0;
+	side_until(1, true);
+	expect_fetched(GPU_LEN);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
+}
+
+/*
+ * A fenced write waits until b has received a large message. A fetch does not
+ * wait for that write: b might wait in the same way.
+ */
+UNIT_TEST(fetch_overtakes_fenced_write)
+{
+	uint32_t i;
+
+	ck_assert_int_eq(rig_send_large(a.rig, to_b, 1, local, 100000, local),
+			 0);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, 0, 0, 100000, NEAR_RMA_FENCE), 0);
+	ck_assert_int_eq(fetch(GPU_LEN), 0);
+	ck_assert_int_eq(fetch(4096), 0);
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), -EAGAIN);
+	side_until(2, true);
+	expect_fetched(GPU_LEN);
+	ck_assert_ptr_eq(a.cookie, gpu.base);
+	ck_assert_uint_eq(b.rig->count, 1);
+	rig_take(b.rig, 0, memory, 100000);
+	for (i = 0; i < 1000 && a.done < 3; i++)
+		side_poll(1);
+	ck_assert_uint_eq(a.done, 3);
+	ck_assert_int_eq(a.err, 0);
+}
+
+/* b fails during a fetch: the receive ends once a's copies have ended. */
+UNIT_ROUNDS(failure_ends_fetch, 0, 12)
+{
+	struct near_rndv rndv = { .id = 1 };
+	struct near_rx_op *held;
+	uint8_t *there = gpu.shadow + GPU_LEN;
+	int i;
+
+	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
+			 0);
+	side_poll(1);
+	held = near_recv_hold(a.rig->port, to_b, &rndv, local);
+	ck_assert_ptr_nonnull(held);
+	ck_assert_int_eq(fetch(GPU_LEN), 0);
+	side_poll(_i);
+	near_close(b.rig->port);
+	b.rig->port = NULL;
+	for (i = 0; i < 3000 && !a.done; i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert_int_eq(gpu.under_way, 0);
+	memset(there, 77, GPU_LEN);
+	near_recv_end(a.rig->port, held, a.err);
+	rig_ended(a.rig, a.rig->count - 1, RIG_RECEIVED, ECONNRESET);
+	rig_poll(a.rig, 100);
+	ck_assert_uint_eq(there[0], 77);
+	ck_assert_mem_eq(there, there + 1, GPU_LEN - 1);
+	side_reopen();
+}

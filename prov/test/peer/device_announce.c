@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Large messages in device memory of this process: the sender announces them,
+ * and the peer fetches them or requests fragments.
+ */
+
+#include "device/device.h"
+#include "port_fixture.h"
+
+#define LEN 300000
+
+static struct fid_mr *mr;
+static bool frags;		/* the peer requests fragments */
+static int fetch_err;		/* result of the peer's read */
+static struct near_rndv rndv;
+static struct near_rx_op *held;
+static struct near_peer *sender;
+
+/* The peer's read has ended. */
+static void fetched(void *cookie, int err)
+{
+	fetch_err = err;
+	if (err)
+		near_recv_frags(rig.port, held, got, LEN);
+	else
+		near_recv_end(rig.port, held, 0);
+}
+
+static void fetch_now(void)
+{
+	const struct iovec iov = { got, LEN };
+	const struct near_rma_args args = {
+		.verb = NEAR_READ, .flags = NEAR_RMA_MESSAGE, .addr = rndv.addr,
+		.key = rndv.key, .local = { &iov, 1, NULL }, .len = LEN,
+		.about = 1,
+	};
+
+	if (frags)
+		near_recv_frags(rig.port, held, got, LEN);
+	else if (near_rma(rig.port, sender, &args))
+		fetched(NULL, FI_EIO);
+}
+
+static int fetch(struct near_peer *from, const struct near_msg *msg)
+{
+	sender = from;
+	rndv = msg->rndv;
+	held = near_recv_hold(rig.port, sender, &rndv, &rig);
+	return held ? 0 : -FI_EAGAIN;
+}
+
+static void region_open(uint64_t access)
+{
+	const struct iovec iov = { fake.device.base, LARGE };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
+		.access = access, .requested_key = 1,
+	};
+
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, FI_HMEM_DEVICE_ONLY,
+				       &mr), 0);
+}
+
+static void region_close(void)
+{
+	if (mr)
+		ck_assert_int_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+}
+
+static void setup_as(bool onesided)
+{
+	const struct fixture_attr as = {
+		.core = "efa", .device = true, .near = true,
+		.onesided = onesided,
+	};
+	int i;
+
+	port_setup(&as);
+	fake_device_open(LARGE);
+	region_open(FI_SEND);
+	for (i = 0; i < LARGE; i++)
+		fake.device.shadow[i] = (char) (i * 7 + i / 997);
+	memset(got, 0, LARGE);
+	fake.device.polls = 2;
+	frags = false;
+	fetch_err = 0;
+	held = NULL;
+	rig.fetch = fetch;
+	port_ended = fetched;
+}
+
+static void setup(void)
+{
+	setup_as(false);
+}
+
+static void setup_onesided(void)
+{
+	setup_as(true);
+}
+
+static void teardown(void)
+{
+	region_close();
+	port_teardown();
+	fake_device_close();
+}
+
+static void send_device(void)
+{
+	ck_assert_int_eq(fi_tsend(fx.ep, fake.device.base + 5, LEN,
+				  fi_mr_desc(mr), peer, TAG, &context), 0);
+}
+
+/* The peer receives the announcement. */
+static void until_announced(void)
+{
+	while (!rig.arrived)
+		near_poll(rig.port, &rig_sink);
+}
+
+static void expect_sent(void)
+{
+	ck_assert_uint_eq(both_entry(&context).flags, FI_SEND | FI_TAGGED);
+	ck_assert_mem_eq(got, fake.device.shadow + 5, LEN);
+	ck_assert_uint_eq(stats_now().device_tx_msgs, 1);
+	ck_assert_int_eq(rig.received, 1);
+	ck_assert_int_eq(rig.err, 0);
+	ck_assert_uint_eq(fixture_ep()->tx.pending, 0);
+	ck_assert_int_eq(fake.device.under_way, 0);
+}
+
+UNIT_CASE("messages", setup, teardown);
+UNIT_CASE("one-sided", setup_onesided, teardown);
+
+/* The call copies nothing. The peer's read, or fragments, bring the message. */
+UNIT_LOOP(message_is_announced, 0, 2)
+{
+	frags = _i;
+	send_device();
+	ck_assert_int_eq(fake.device.copies, 0);
+	until_announced();
+	ck_assert_ptr_nonnull(held);
+	poll_cq(10);
+	ck_assert_int_eq(fake.device.copies, 0);
+	fetch_now();
+	expect_sent();
+	ck_assert_int_eq(fetch_err, 0);
+}
+
+/* The region is not one that peers may read by RMA. */
+UNIT_TEST(region_is_for_messages_only)
+{
+	const struct iovec iov = { got, 8 };
+	struct near_rma_args args = {
+		.verb = NEAR_READ, .len = 8, .local = { &iov, 1, NULL },
+	};
+	int ret;
+
+	send_device();
+	until_announced();
+	args.addr = rndv.addr;
+	args.key = rndv.key;
+	ret = near_rma(rig.port, sender, &args);
+	ck_assert_int_eq(ret, fixture_ep()->near->onesided ? -FI_EACCES :
+						       -FI_EOPNOTSUPP);
+	args.key = fi_mr_key(mr);
+	ret = near_rma(rig.port, sender, &args);
+	ck_assert_int_eq(ret, fixture_ep()->near->onesided ? -FI_EKEYREJECTED :
+						       -FI_EOPNOTSUPP);
+	fetch_now();
+	expect_sent();
+}
+
+/*
+ * Messages that the sender copies in the call: from a region without FI_SEND,
+ * with several buffers, outside of the region, or short.
+ */
+UNIT_LOOP(message_is_copied, 0, 4)
+{
+	const struct iovec iov[] = {
+		{ fake.device.base + 5, LEN - 100 },
+		{ fake.device.base + 5 + LEN - 100, 100 },
+	};
+	size_t len = _i == 3 ? 8192 : LEN;
+	void *desc[2];
+
+	if (_i == 0) {
+		region_close();
+		region_open(FI_RECV);
+	}
+	desc[0] = desc[1] = fi_mr_desc(mr);
+	if (_i == 1)
+		ck_assert_int_eq(fi_tsendv(fx.ep, iov, desc, 2, peer, TAG,
+					   &context), 0);
+	if (_i == 2)
+		duo_device_find(fixture_ep()->domain, desc[0])->region.len =
+			LEN;
+	if (_i != 1)
+		ck_assert_int_eq(fi_tsend(fx.ep, fake.device.base + 5, len,
+					  desc[0], peer, TAG, &context), 0);
+	ck_assert_int_gt(fake.device.copies, 0);
+	both_entry(&context);
+	ck_assert_ptr_null(held);
+	ck_assert_int_eq(rig.arrived, 1);
+	ck_assert_uint_eq(stats_now().device_tx_msgs, 1);
+}
+
+/*
+ * The region is closed while the message is announced: both ends get an error.
+ */
+UNIT_LOOP(closed_region_fails_message, 0, 2)
+{
+	frags = _i;
+	send_device();
+	until_announced();
+	region_close();
+	fetch_now();
+	both_error(&context, FI_EIO);
+	while (!rig.received)
+		near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(rig.err, EIO);
+	ck_assert_int_eq(fetch_err, _i ? 0 : FI_EIO);
+	ck_assert_int_eq(fake.device.copies, 0);
+	ck_assert_uint_eq(fixture_ep()->tx.pending, 0);
+}
+
+/*
+ * A call of the device fails once: the peer's read fails, and the message comes
+ * in fragments. If a copy for fragments fails, both ends get an error.
+ */
+UNIT_LOOP(failed_device_call, 0, 2 * 8)
+{
+	struct fi_cq_err_entry error = { 0 };
+	ssize_t ret;
+
+	frags = _i % 2;
+	fake.device.fail_at = 1 + _i / 2;
+	send_device();
+	until_announced();
+	fetch_now();
+	do {
+		near_poll(rig.port, &rig_sink);
+		ret = fi_cq_read(fx.cq, &error, 1);
+	} while (ret == -FI_EAGAIN || !rig.received);
+	if (ret == 1) {
+		ck_assert_int_eq(rig.err, 0);
+		ck_assert_mem_eq(got, fake.device.shadow + 5, LEN);
+	} else {
+		ck_assert_int_eq(ret, -FI_EAVAIL);
+		ck_assert_int_eq(fi_cq_readerr(fx.cq, &error, 0), 1);
+		ck_assert_int_eq(error.err, FI_EIO);
+		ck_assert_int_eq(rig.err, FI_EIO);
+		ck_assert(frags);
+	}
+	ck_assert_uint_eq(fixture_ep()->tx.pending, 0);
+}
+
+/* The peer fails while the message is announced, or during its read. */
+UNIT_LOOP(peer_fails, 0, 4)
+{
+	int i;
+
+	port_ended = NULL;
+	send_device();
+	until_announced();
+	if (_i)
+		fetch_now();
+	for (i = 0; i < _i; i++) {
+		poll_cq(1);
+		near_poll(rig.port, &rig_sink);
+	}
+	port_close();
+	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
+		;
+	expect_error(&context, FI_ECONNRESET);
+	ck_assert_int_eq(fake.device.under_way, 0);
+	ck_assert_uint_eq(fixture_ep()->tx.pending, 0);
+}
+
+/* A hostile peer requests a cooperative copy of device memory. */
+UNIT_TEST(cooperative_copy_disconnects)
+{
+	struct near_slot *slot;
+
+	send_device();
+	until_announced();
+	slot = near_control_slot(rig.port, rig.us);
+	slot->coop.id = rndv.id;
+	slot->coop.len = LEN;
+	slot->coop.addr = (uintptr_t) got;
+	slot->coop.round = 1;
+	near_control_send(rig.port, rig.us, slot, NEAR_KIND_COOP, 0);
+	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
+		;
+	expect_error(&context, FI_ECONNRESET);
+	ck_assert_int_eq(fake.device.copies, 0);
+}
