@@ -4,10 +4,11 @@
 /*
  * The calls of engines that move KV caches: NIXL's libfabric backend, without
  * and with its progress thread, and Mooncake's EFA transport. Several rails:
- * domains with one endpoint each, for FI_MSG and FI_RMA without tags and orders.
- * Blocks are written with remote CQ data or read, and messages with data
- * announce them. All completions are in one queue of FI_CQ_FORMAT_DATA, where
- * only the flags distinguish them. Rank 1 moves blocks of rank 0 and of itself.
+ * domains with one endpoint each, for FI_MSG and FI_RMA without tags and
+ * orders. Blocks are written with remote CQ data or read, and messages with
+ * data announce them. All completions are in one queue of FI_CQ_FORMAT_DATA,
+ * where only the flags distinguish them. Rank 1 moves blocks of rank 0 and of
+ * itself.
  */
 
 #include <pthread.h>
