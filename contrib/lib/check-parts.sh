@@ -406,6 +406,7 @@ part_efa_kinds()
 		--only rdm_tagged_pingpong/plain_recv --only rdm_pingpong/noshm_send)
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-device"
 	SOFTEFA_RDMA=0 fabtests "${few[@]}"
+	SOFTEFA_RDMA=0 fabtests --core efa --wire udp --only transfers/remote
 	SOFTEFA_RDMA=read FI_EFA_USE_DEVICE_RDMA=1 fabtests "${few[@]}"
 	SOFTEFA_NDEV=2 fabtests "${few[@]}"
 	SOFTEFA_LOSS=0.02 SOFTEFA_REORDER=0.05 SOFTEFA_DUP=0.02 \

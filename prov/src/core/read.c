@@ -139,6 +139,18 @@ int duo_cq_core_err(struct duo_cq *cq)
 }
 
 /*
+ * Returns the receive of an entry that is no error; NULL: none. An entry of a
+ * remote write has no context. efa stores that of an earlier receive in it if
+ * the device has no RDMA write.
+ */
+static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
+				const struct fi_cq_tagged_entry *entry)
+{
+	return entry->flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) ? NULL :
+	       duo_cq_rx(cq, entry->op_context);
+}
+
+/*
  * Completes rx in the common case: changes the core's entry in the
  * application's array to that of rx. Returns false if duo_lazy_core_done() must
  * complete rx.
@@ -177,7 +189,7 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 
 	for (i = 0; i < count; i++) {
 		entry = from[i];
-		rx = duo_cq_rx(cq, entry.op_context);
+		rx = duo_cq_core_rx(cq, &entry);
 		if (rx)
 			duo_lazy_core_done(rx, &entry, src[i]);
 		else
@@ -210,7 +222,7 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		rx = duo_cq_rx(cq, entry[i].op_context);
+		rx = duo_cq_core_rx(cq, &entry[i]);
 		if (!rx)
 			src[i] = FI_ADDR_NOTAVAIL;
 		else if (!duo_cq_core_recv(rx, &entry[i], &src[i]))

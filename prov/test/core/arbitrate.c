@@ -97,3 +97,28 @@ UNIT_TEST(cancel_of_deferred_receive_skips_core)
 	expect_arbitrations(0, 0);
 	ck_assert_int_eq(fake.core.posts, 0);
 }
+
+/*
+ * efa without RDMA write reports a remote write with the context of a receive:
+ * the receive remains posted, and a later message completes it.
+ */
+UNIT_TEST(remote_write_does_not_complete_receive)
+{
+	struct fi_cq_err_entry written = {
+		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.len = 8, .data = 77,
+	};
+	struct fi_cq_tagged_entry entry;
+
+	post_recv(&slot[0], remote, TAG);
+	poll_cq(1);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	written.op_context = TAILQ_FIRST(&fake.core.posted)->context;
+	fake_core_event(NULL, &written, FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	ck_assert_uint_eq(entry.flags, written.flags);
+	ck_assert_uint_eq(entry.data, 77);
+	expect_nothing();
+	far("message");
+	expect_recv(&slot[0], "message", remote);
+}
