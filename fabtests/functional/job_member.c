@@ -427,6 +427,18 @@ static void job_close(void)
 	ft_close_fids(&e);
 }
 
+/*
+ * True if all messages have arrived. Then checks for leaks, while the other
+ * members cannot close yet: a poll after that releases their memory.
+ */
+static bool job_has_all_and_no_more(void)
+{
+	if (!job_has_all())
+		return false;
+	job_check_leaks(job_locals());
+	return true;
+}
+
 void job_member(struct job *shared, int me, int host)
 {
 	job = shared;
@@ -439,10 +451,9 @@ void job_member(struct job *shared, int me, int host)
 		job_steps();
 	stopping = true;
 	job_enter(JOB_STOPPED, job_has_stopped);
-	job_enter(JOB_CHECKED, job_has_all);
+	job_enter(JOB_CHECKED, job_has_all_and_no_more);
 	job_check_cells();
 	job_any_cancel();
-	job_check_leaks(job_locals());
 	job_close();
 	atomic_store(&job->entered[self], JOB_CLOSED);
 	exit(FT_PASS);
