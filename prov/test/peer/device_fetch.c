@@ -398,19 +398,23 @@ UNIT_LOOP(failed_device_call, 0, 2 * 2 * 12)
 	both_entry(&context);
 }
 
-/* The peer fails during the fetch: nothing is written afterwards. */
-UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
+/* Announces a message, and polls: the fetch has begun, and copies take long. */
+static void begin_fetch(bool mapped, int polls)
 {
-	int i;
-
-	add_region(_i % 2);
+	add_region(mapped);
 	fake.device.polls = 8;
 	post_device(LEN);
 	announce(NEAR_TAGGED, LEN);
-	for (i = 0; i < _i / 2; i++) {
+	while (polls--) {
 		poll_cq(1);
 		near_poll(rig.port, &rig_sink);
 	}
+}
+
+/* The peer fails during the fetch: nothing is written afterwards. */
+UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
+{
+	begin_fetch(_i % 2, _i / 2);
 	port_close();
 	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
 		;
@@ -426,16 +430,7 @@ UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
 /* The endpoint closes during the fetch. */
 UNIT_LOOP(endpoint_closes_during_fetch, 0, 2 * 6)
 {
-	int i;
-
-	add_region(_i % 2);
-	fake.device.polls = 8;
-	post_device(LEN);
-	announce(NEAR_TAGGED, LEN);
-	for (i = 0; i < _i / 2; i++) {
-		poll_cq(1);
-		near_poll(rig.port, &rig_sink);
-	}
+	begin_fetch(_i % 2, _i / 2);
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
 	fx.ep = NULL;
 	ck_assert_int_eq(fake.device.under_way, 0);

@@ -317,26 +317,6 @@ static int near_mapped_start(const struct near_device *device,
 	return ret;
 }
 
-/* True if no copy is pending. If a copy has failed, sets op->err. */
-static bool near_mapped_copied(const struct near_device *device,
-			       struct near_rma_op *op)
-{
-	uint32_t i;
-	int ret;
-
-	for (i = 0; i < NEAR_IOV_MAX; i++) {
-		if (!op->pending[i])
-			continue;
-		ret = device->done(op->pending[i]);
-		if (ret == -EAGAIN)
-			return false;
-		op->pending[i] = NULL;
-		if (ret)
-			op->err = -ret;
-	}
-	return true;
-}
-
 static bool near_mapped_started(const struct near_rma_op *op)
 {
 	uint32_t i;
@@ -419,7 +399,7 @@ void near_mapped_step(struct near_port *port, struct near_rma_peer *at)
 
 	while (mapped->ended != mapped->begun) {
 		op = mapped->op[mapped->ended % NEAR_MAPPED_OPS];
-		if (!near_mapped_copied(mapped->device, op))
+		if (!near_copies_ended(mapped->device, op->pending, &op->err))
 			return;
 		if (!op->err && !(op->args.flags & NEAR_RMA_MESSAGE) &&
 		    near_rma_notifies(op)) {
@@ -443,7 +423,7 @@ void near_mapped_close(struct near_rma_peer *at)
 		return;
 	while (mapped->ended != mapped->begun) {
 		op = mapped->op[mapped->ended++ % NEAR_MAPPED_OPS];
-		while (!near_mapped_copied(mapped->device, op))
+		while (!near_copies_ended(mapped->device, op->pending, &op->err))
 			;
 		at->due--;
 	}

@@ -115,26 +115,30 @@ static int near_chunk_copy(struct near_staging *staging,
 	return ret;
 }
 
-/*
- * True if no copy of the chunk is pending. If a copy has failed, sets op->err.
- */
-static bool near_chunk_copied(const struct near_staging *staging,
-			      struct near_chunk *chunk)
+bool near_copies_ended(const struct near_device *device, void **copy, int *err)
 {
 	uint32_t i;
 	int ret;
 
 	for (i = 0; i < NEAR_IOV_MAX; i++) {
-		if (!chunk->copy[i])
+		if (!copy[i])
 			continue;
-		ret = staging->device->done(chunk->copy[i]);
+		ret = device->done(copy[i]);
 		if (ret == -EAGAIN)
 			return false;
-		chunk->copy[i] = NULL;
+		copy[i] = NULL;
 		if (ret)
-			chunk->op->err = -ret;
+			*err = -ret;
 	}
 	return true;
+}
+
+/* near_copies_ended() for the copies of a chunk, whose op gets the error. */
+static bool near_chunk_copied(const struct near_staging *staging,
+			      struct near_chunk *chunk)
+{
+	return near_copies_ended(staging->device, chunk->copy,
+				 &chunk->op->err);
 }
 
 int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,

@@ -103,6 +103,11 @@ static inline uint32_t near_stage_access(const struct near_region_entry *entry,
 	return message ? NEAR_MAY_MESSAGE :
 	       entry->device ? access << NEAR_MAY_DEVICE : access;
 }
+/*
+ * True if none of NEAR_IOV_MAX copies is pending. If a copy has failed, stores
+ * its positive errno value in *err.
+ */
+bool near_copies_ended(const struct near_device *device, void **copy, int *err);
 /* Counts an operation as begun. */
 void near_stage_begin(struct near_rma_op *op);
 /* Opens the stage for this port's operations on the peer's memory. */
