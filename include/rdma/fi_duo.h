@@ -43,7 +43,7 @@ enum fi_duo_reason {
 	FI_DUO_UNDECIDED,
 	FI_DUO_NOT_REGISTERED,	/* core: the address had no record at the first
 				 * send */
-	FI_DUO_DEAD,		/* none: the address's process has exited */
+	FI_DUO_EXITED,		/* none: the address's process has exited */
 	FI_DUO_NAMESPACE,	/* core: the peer has another namespace, mount
 				 * of /dev/shm or version of libfabric */
 	FI_DUO_NO_PEER_SLOT,	/* core: one of the two endpoints has reached

@@ -204,7 +204,7 @@ static uint64_t duo_map_id(const char *peer_name)
 static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 			   uint64_t id)
 {
-	return map->reason[addr] == FI_DUO_DEAD &&
+	return map->reason[addr] == FI_DUO_EXITED &&
 	       (map->id[addr] & ~(uint64_t) DUO_MAP_CONFIRMED) == id;
 }
 
@@ -229,7 +229,7 @@ duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 		return reason;
 	id = duo_map_id(peer_name);
 	if (duo_map_failed(ep->map, addr, id))
-		return FI_DUO_DEAD;
+		return FI_DUO_EXITED;
 	index = ep->domain->peer->connect(ep, peer_name, addr, &reason);
 	if (index == FI_ADDR_NOTAVAIL)
 		return reason;
@@ -249,8 +249,8 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 	reason = duo_map_look_up(ep, addr, &none);
 	if (reason == FI_DUO_OK)
 		return;
-	if (reason == FI_DUO_DEAD || ep->map->reason[addr] == FI_DUO_DEAD)
-		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_DEAD);
+	if (reason == FI_DUO_EXITED || ep->map->reason[addr] == FI_DUO_EXITED)
+		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_EXITED);
 	else
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, reason);
 }
@@ -270,10 +270,10 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 	if (!duo_route_mapped(word))
 		return;
 	if (ep->core.peer_names)
-		duo_map_set(ep, addr, DUO_ROUTE_CORE, FI_DUO_DEAD);
+		duo_map_set(ep, addr, DUO_ROUTE_CORE, FI_DUO_EXITED);
 	else
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, reason);
-	if (reason == FI_DUO_DEAD) {
+	if (reason == FI_DUO_EXITED) {
 		ep->rx.dead = true;
 		if (duo_ep_confirmed(ep, duo_route_index(word)))
 			ep->map->id[addr] |= DUO_MAP_CONFIRMED;
@@ -288,13 +288,13 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 
 	while ((addr = duo_map_other_addr(ep, index)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr,
-			       exited ? FI_DUO_DEAD : FI_DUO_UNDECIDED);
+			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
 }
 
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr)
 {
 	return ep->rx.dead && addr < ep->route_size &&
-	       ep->map->reason[addr] == FI_DUO_DEAD &&
+	       ep->map->reason[addr] == FI_DUO_EXITED &&
 	       ep->map->id[addr] & DUO_MAP_CONFIRMED;
 }
 
@@ -331,10 +331,10 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	/* a record that cannot be read is no evidence of a change */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
-		duo_map_unbind(ep, addr, reason == FI_DUO_DEAD ?
-			       FI_DUO_DEAD : FI_DUO_UNDECIDED);
+		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
+			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
 	/* the application expects another process at the address */
-	if (reason != FI_DUO_DEAD && ep->map->reason[addr] == FI_DUO_DEAD &&
+	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 }

@@ -28,7 +28,7 @@ struct duo_map {
 	/* indexed by peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
-	 * enum fi_duo_reason, by fi_addr. FI_DUO_DEAD: exited, operations fail
+	 * enum fi_duo_reason, by fi_addr. FI_DUO_EXITED: exited, operations fail
 	 * until a record names another peer
 	 */
 	uint8_t *reason;
@@ -62,7 +62,7 @@ bool duo_map_retry_due(const struct duo_map *map);
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Removes the routes to the peer of near with this index. The peer has failed.
- * exited: the peer's addresses get the reason FI_DUO_DEAD.
+ * exited: the peer's addresses get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*

@@ -51,10 +51,10 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	duo_lock(&ep->domain->lock);
 	reason = ep->map->reason[addr];
 	duo_unlock(&ep->domain->lock);
-	if (reason == FI_DUO_DEAD)
+	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
 	/*
-	 * If the reason is not FI_DUO_DEAD any more, another thread has found a
+	 * If the reason is not FI_DUO_EXITED any more, another thread has found a
 	 * new process at the address: the caller may repeat the send. If the
 	 * core carries nothing, the address has no path.
 	 */

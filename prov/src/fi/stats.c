@@ -76,7 +76,7 @@ static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 		[FI_DUO_OK] = "local peer",
 		[FI_DUO_UNDECIDED] = "no message sent to it yet",
 		[FI_DUO_NOT_REGISTERED] = "no local endpoint has this address",
-		[FI_DUO_DEAD] = "its process has exited",
+		[FI_DUO_EXITED] = "its process has exited",
 		[FI_DUO_NAMESPACE] = "another namespace or libfabric version",
 		[FI_DUO_NO_PEER_SLOT] = "peer limit reached at one endpoint",
 		[FI_DUO_LOCAL_OFF] = "this endpoint has no shared memory",

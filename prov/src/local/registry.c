@@ -319,7 +319,7 @@ static enum fi_duo_reason duo_record_reason(int check)
 	case EPERM:
 		return FI_DUO_OK;
 	case ESRCH:
-		return FI_DUO_DEAD;
+		return FI_DUO_EXITED;
 	default:
 		return FI_DUO_RECORD_UNREADABLE;
 	}

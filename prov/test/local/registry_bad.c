@@ -119,7 +119,7 @@ static const struct {
 	{"own size large", RECORD_OWN_SIZE, 4, ~0u, FI_DUO_BAD_RECORD},
 	{"pid 0", RECORD_PID, 4, 0, FI_DUO_BAD_RECORD},
 	{"pid -1", RECORD_PID, 4, ~0u, FI_DUO_BAD_RECORD},
-	{"later process, same pid", RECORD_START, 8, 1, FI_DUO_DEAD},
+	{"later process, same pid", RECORD_START, 8, 1, FI_DUO_EXITED},
 	{"start not known", RECORD_START, 8, 0, FI_DUO_OK},
 	{"addr_len 0", RECORD_ADDR_LEN, 8, 0, FI_DUO_NOT_REGISTERED},
 	{"addr_len 3", RECORD_ADDR_LEN, 8, 3, FI_DUO_NOT_REGISTERED},
@@ -303,7 +303,7 @@ UNIT_TEST(any_pid_ns_transport_tests_lock)
 	unit_any_pid_ns = true;
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	close(pub.fd);
-	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	ck_assert_int_eq(lookup(), FI_DUO_EXITED);
 	pub.fd = open(pub.path, O_RDWR | O_CLOEXEC);
 	unit_any_pid_ns = false;
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);

@@ -91,7 +91,7 @@ UNIT_TEST(record_of_dead_owner_is_swept)
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	unit_kill(child);
-	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	ck_assert_int_eq(lookup(), FI_DUO_EXITED);
 	/* the sweep of another process may have removed the region already */
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert(!region_exists(region));
@@ -158,7 +158,7 @@ UNIT_TEST(inherited_lock_does_not_keep_record)
 			 sizeof(orphan));
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	unit_kill(child);
-	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	ck_assert_int_eq(lookup(), FI_DUO_EXITED);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert(!region_exists(region));
 	ck_assert_int_eq(unit_dir_count(), 0);
@@ -271,7 +271,7 @@ UNIT_LOOP(sweep_removes_only_ofi_duo_regions, 0, ARRAY_SIZE(region_cases))
 			 sizeof(record));
 	close(pub.fd);	/* also releases the record's lock */
 
-	ck_assert_int_eq(lookup(), FI_DUO_DEAD);
+	ck_assert_int_eq(lookup(), FI_DUO_EXITED);
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 0);
 	if (real) {

@@ -223,7 +223,7 @@ UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 		duo_registry_withdraw(&rig.pub);
 	ck_assert_int_eq(inject(), -FI_ECONNRESET);
 	path_of(&reason);
-	ck_assert_int_eq(reason, FI_DUO_DEAD);
+	ck_assert_int_eq(reason, FI_DUO_EXITED);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
