@@ -274,7 +274,7 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 	else
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, reason);
 	if (reason == FI_DUO_EXITED) {
-		ep->rx.dead = true;
+		ep->rx.peer_exited = true;
 		if (duo_ep_confirmed(ep, duo_route_index(word)))
 			ep->map->id[addr] |= DUO_MAP_CONFIRMED;
 	}
@@ -293,7 +293,7 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr)
 {
-	return ep->rx.dead && addr < ep->route_size &&
+	return ep->rx.peer_exited && addr < ep->route_size &&
 	       ep->map->reason[addr] == FI_DUO_EXITED &&
 	       ep->map->id[addr] & DUO_MAP_CONFIRMED;
 }

@@ -81,7 +81,7 @@ struct duo_ep_rx {
 	struct duo_rx_list held;	/* unresolved messages */
 	bool ready;		/* the endpoint is enabled and can receive */
 	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
-	bool dead;		/* a process has failed, see duo_map_exited() */
+	bool peer_exited;	/* some peer has exited: duo_map_exited() */
 	size_t iov_limit;
 	uint64_t failed;
 	struct duo_rx_list claimed; /* messages claimed by FI_PEEK | FI_CLAIM */

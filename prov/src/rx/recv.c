@@ -301,7 +301,7 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 		return false;
 	return when != DUO_RECV_NOW ||
 	       (ep->core.polled_match && ep->lazy.count == ep->lazy.due &&
-		!ep->multi.open && !ep->rx.dead);
+		!ep->multi.open && !ep->rx.peer_exited);
 }
 
 /* Receives into one buffer. Inlined, to store the arguments from registers. */
