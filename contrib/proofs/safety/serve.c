@@ -9,7 +9,7 @@
  *
  * C: near/rma/serve.c near_rma_request near_serve_small near_small_ask
  * C: near/rma/serve.c near_rma_serve_slot near_rma_operands_in near_rma_serve
- * C: near/rma/serve.c near_rma_cannot_be near_rma_where near_rma_do near_rma_owe
+ * C: near/rma/serve.c near_rma_cannot_be near_rma_where near_rma_do near_rma_queue_reply
  * C: near/rma/serve.c near_rma_read_now near_rma_read_on near_rma_reply_all
  * C: near/rma/serve.c near_rma_answer near_rma_over near_small_slot
  * C: near/rma/state.h near_rma_operands near_rma_access
@@ -24,7 +24,7 @@
  * EDIT near/rma/serve.c: s/port->rma->sink->event\(/reported(/
  * EDIT near/rma/serve.c: s/near_copy_small\(/region_bytes(/g
  * EDIT near/rma/serve.c: s/value = hostile_change\(/value = region_add(/
- * EDIT near/rma/serve.c: s/\tnear_rma_reply_all\(port, at\);/\tanswers_owed(at);/
+ * EDIT near/rma/serve.c: s/\tnear_rma_reply_all\(port, at\);/\tanswers_queued(at);/
  * EDIT near/rma/serve.c: s/offset \+ NEAR_STEP/offset + 2/
  * MUTANT read-has-no-operands near/rma/state.h: s/\(verb == NEAR_FETCH && op == NEAR_ATOMIC_READ\)\)\n\t\treturn 0/op == NEAR_ATOMIC_READ)\n\t\treturn 0/
  * MUTANT write-to-read-only near/rma/state.h: s/if \(verb == NEAR_READ \|\| \(verb == NEAR_FETCH && op/if (verb == NEAR_READ || (op/
@@ -93,7 +93,7 @@ static bool reply_valid(const struct near_rma_reply *reply)
 }
 
 /* In place of near_rma_reply_all(), which has its own case. */
-static void answers_owed(const struct near_rma_peer *at)
+static void answers_queued(const struct near_rma_peer *at)
 {
 	check(reply_valid(near_container(at->replies.prev,
 					 struct near_rma_reply, link)));
@@ -218,7 +218,7 @@ static void answers(void)
 	assume(reply_valid(reply));
 	replies = 1;
 	near_list_append(&at.replies, &reply->link);
-	at.owe++;
+	at.replies_queued++;
 	near_rma_reply_all(&port, &at);
 	check(replies == !near_list_empty(&at.replies));
 }
@@ -231,8 +231,8 @@ int main(void)
 	near_list_init(&port.onesided_work);
 	near_tx_none(&peer.tx);
 	at.peer = &peer;
-	at.owe = any(uint32_t);
-	assume(at.owe <= NEAR_RMA_OWE);
+	at.replies_queued = any(uint32_t);
+	assume(at.replies_queued <= NEAR_RMA_REPLIES_MAX);
 	at.rejected = any(uint64_t);
 	peer.rma = &at;
 	peer.draining = any(bool);

@@ -25,7 +25,7 @@
  * MUTANT message-as-read near/rma/stage.h: s/message \? NEAR_MAY_MESSAGE :/message \&\& 0 ? 0 :/
  * MUTANT message-written near/rma/stage_serve.c: s/\(ask->verb == NEAR_WRITE &&\n\t\t !\(ask->flags & NEAR_RMA_FETCHES\)\)/ask->verb == NEAR_WRITE/
  * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
- * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->owe >= NEAR_RMA_OWE/0/
+ * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->replies_queued >= NEAR_RMA_REPLIES_MAX/0/
  */
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static struct near_table_view view;
 /* The region, of host or device memory. */
 static struct near_region_entry entry;
 static char *region, *stage;
-static struct near_rma_reply *owed;
+static struct near_rma_reply *queued;
 static struct near_rma_reply *made;	/* reply to the request */
 static int in_file = -1;	/* index of a stage that the file has */
 
@@ -115,18 +115,18 @@ int near_stage_copy(struct near_staging *of, struct near_stage *with,
 	return any(bool) ? 0 : -EIO;
 }
 
-void near_rma_owe(struct near_port *of, struct near_rma_peer *to,
+void near_rma_queue_reply(struct near_port *of, struct near_rma_peer *to,
 		  struct near_rma_reply *reply)
 {
-	check(to->owe < NEAR_RMA_OWE && !owed && reply->staged);
-	owed = reply;
+	check(to->replies_queued < NEAR_RMA_REPLIES_MAX && !queued && reply->staged);
+	queued = reply;
 }
 
 bool near_rma_answer(struct near_port *of, struct near_rma_peer *to,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len)
 {
-	check(reply == owed && !len);
+	check(reply == queued && !len);
 	return any(bool);
 }
 
@@ -177,10 +177,10 @@ int main(void)
 	stage = malloc(NEAR_STAGE);
 	at.peer = &peer;
 	at.view = any(bool) ? &view : NULL;
-	at.owe = any(uint32_t);
+	at.replies_queued = any(uint32_t);
 	at.rejected = any(uint64_t);
 	at.failed = any(uint64_t);
-	assume(at.owe <= NEAR_RMA_OWE);
+	assume(at.replies_queued <= NEAR_RMA_REPLIES_MAX);
 	at.staging = &staging;
 	if (any(bool)) {
 		staging.theirs.memory = (uint8_t *)stage;
@@ -188,7 +188,7 @@ int main(void)
 	}
 	peer.rma = any(bool) ? &at : NULL;
 	near_stage_request(&port, &ring, slot);
-	if (owed)
-		near_stage_reply(&port, &at, owed);
+	if (queued)
+		near_stage_reply(&port, &at, queued);
 	return 0;
 }

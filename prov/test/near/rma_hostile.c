@@ -148,7 +148,7 @@ UNIT_TEST(endless_requests_disconnect)
 
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, NULL, 1);
-	for (i = 0; i < 2 * NEAR_RMA_OWE && b.rig->count < 2; i++) {
+	for (i = 0; i < 2 * NEAR_RMA_REPLIES_MAX && b.rig->count < 2; i++) {
 		slot.rma.id = i + 1;
 		while (!near_tx_slot(&to_b->tx) && b.rig->count < 2)
 			rig_poll(b.rig, 1);
@@ -157,5 +157,5 @@ UNIT_TEST(endless_requests_disconnect)
 		rig_poll(b.rig, 1);
 	}
 	expect_disconnected("appetite");
-	ck_assert_uint_le(i, NEAR_RMA_OWE + 256 + 64);
+	ck_assert_uint_le(i, NEAR_RMA_REPLIES_MAX + 256 + 64);
 }

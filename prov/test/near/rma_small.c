@@ -102,7 +102,7 @@ static void queue(void) { near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE); }
 static void skip(void) { to_b->rma->skip = 1; }
 static void unreadable(void) { to_b->reads = false; }
 static void draining(void) { to_b->draining = true; }
-static void owed(void) { to_b->rma->expect = NEAR_RMA_EXPECT; }
+static void expecting(void) { to_b->rma->expect = NEAR_RMA_EXPECT; }
 static void atomic(void) { to_b->rma->unanswered++; }
 static void reading(void) { to_b->rma->reading = true; }
 static void changed(void) { side_region(OTHER_KEY, 3, 64); }
@@ -122,7 +122,7 @@ static const struct {
 	{ "none is to be offered", PUTS, skip, 0, 0, 0 },
 	{ "we could not do it", PUTS, unreadable, 0, 0, 0 },
 	{ "it is draining", ALL, draining, 0, 0, 0 },
-	{ "too many answers to come", ALL, owed, 0, 0, 0 },
+	{ "too many answers to come", ALL, expecting, 0, 0, 0 },
 	{ "behind what is no offer", PUTS, atomic, 0, 0, 0 },
 	{ "while something is read", ADDS, reading, 0, 0, 0 },
 	{ "the table has changed", ALL, changed, 0, 0, 0 },

@@ -120,11 +120,11 @@ bool near_rma_direct_can(const struct near_port *port,
 /* Executes a request: near_onesided.request(). */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
-/* Sends the replies owed to a peer, in order, while its ring has space. */
+/* Sends queued replies to a peer, in order, while its ring has space. */
 void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 /* Queues a reply, and sends it if the ring has space. */
-void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
-		  struct near_rma_reply *reply);
+void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
+			  struct near_rma_reply *reply);
 /*
  * Sends a reply with len bytes of the result, from reply->offset on. False: the
  * ring has no space.

@@ -102,11 +102,11 @@ static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
 	}
 }
 
-void near_rma_owe(struct near_port *port, struct near_rma_peer *at,
-		  struct near_rma_reply *reply)
+void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
+			  struct near_rma_reply *reply)
 {
 	near_list_append(&at->replies, &reply->link);
-	at->owe++;
+	at->replies_queued++;
 	near_rma_reply_all(port, at);
 	if (!near_list_empty(&at->replies))
 		near_rma_wake(port, at);
@@ -328,7 +328,7 @@ static int near_rma_serve_slot(struct near_port *port,
 		return -EAGAIN;
 	if (near_unlikely(ask.offset && at->rejected == ask.id))
 		return 0;
-	if (near_unlikely(at->owe >= NEAR_RMA_OWE)) {
+	if (near_unlikely(at->replies_queued >= NEAR_RMA_REPLIES_MAX)) {
 		near_rx_ring_broken(port, ring, "request beyond the limit,",
 				    ask.id);
 		return -EPROTO;
@@ -345,7 +345,7 @@ static int near_rma_serve_slot(struct near_port *port,
 	if (ended)
 		near_pool_put(&port->rma->replies, reply);
 	else
-		near_rma_owe(port, at, reply);
+		near_rma_queue_reply(port, at, reply);
 	if (near_likely(!ret))
 		near_deleg_done(ring, word);
 	else if (ret == NEAR_DELEG_ANSWERED)
@@ -449,6 +449,6 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at)
 			return;
 		near_list_remove(&reply->link);
 		near_pool_put(&port->rma->replies, reply);
-		at->owe--;
+		at->replies_queued--;
 	}
 }

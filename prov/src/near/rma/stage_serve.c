@@ -109,7 +109,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);
-	if (at && at->owe >= NEAR_RMA_OWE) {
+	if (at && at->replies_queued >= NEAR_RMA_REPLIES_MAX) {
 		near_rx_ring_broken(port, ring, "request beyond the limit,",
 				    ask.id);
 		return -EPROTO;
@@ -127,7 +127,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	reply->len = 0;
 	reply->err = (uint32_t)near_stage_serve(port, at, reply);
 	at->rejected = reply->err ? ask.id : 0;
-	near_rma_owe(port, at, reply);
+	near_rma_queue_reply(port, at, reply);
 	return 0;
 }
 

@@ -150,7 +150,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		near_list_remove(&reply->link);
 		near_pool_put(&port->rma->replies, reply);
 	}
-	at->owe = 0;
+	at->replies_queued = 0;
 	while ((op = near_pool_next(&port->rma->ops, &i)))
 		if (op->to == at)
 			near_rma_end(port, op, err);

@@ -21,8 +21,8 @@
 #define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */
 /* limit of replies that are expected from a peer */
 #define NEAR_RMA_EXPECT 512
-/* limit of replies owed to a peer; a peer that requests more is faulty */
-#define NEAR_RMA_OWE 1024
+/* limit of queued replies to a peer; a peer that requests more is faulty */
+#define NEAR_RMA_REPLIES_MAX 1024
 
 struct near_rma {
 	const struct near_rma_sink *sink;
@@ -45,8 +45,8 @@ struct near_rma_peer {
 	bool view_tried;		/* near_rma_view_open() was called */
 	bool reading;	/* the peer is answering a read in several parts */
 	uint32_t unanswered;		/* operations begun, but not ended */
-	uint32_t expect;		/* replies that the peer still owes */
-	uint32_t owe;	/* replies that this port owes to the peer */
+	uint32_t expect;		/* replies that the peer will send */
+	uint32_t replies_queued;	/* entries of replies */
 	/* id of the last operation if its further parts are skipped; or 0 */
 	uint64_t rejected;
 	/* as rejected, for staged operations; set when the reply is sent */
@@ -72,7 +72,7 @@ struct near_rma_peer {
 	/* chunks and mapped operations that polls must continue */
 	uint32_t due;
 	struct near_link queue;	/* operations not yet issued, in order */
-	struct near_link replies;	/* replies owed to the peer, in order */
+	struct near_link replies;	/* queued replies, in order */
 };
 
 /* An operation of this port on memory of a peer. */
@@ -85,7 +85,7 @@ struct near_rma_op {
 	uint64_t number;
 	size_t sent;			/* bytes requested or copied */
 	size_t answered;		/* bytes whose replies were received */
-	uint32_t expect;		/* replies that the target still owes */
+	uint32_t expect;		/* replies that the target will send */
 	bool begun;		/* counted in near_rma_peer.unanswered */
 	bool queued;			/* in near_rma_peer.queue */
 	bool gates;		/* counted in near_rma_peer.gates */
@@ -104,7 +104,7 @@ struct near_rma_op {
 	uint8_t kept[NEAR_RMA_KEPT];
 };
 
-/* A reply that this port owes to a peer. */
+/* A reply of this port to a request of a peer. */
 struct near_rma_reply {
 	struct near_pooled pooled;
 	struct near_link link;
