@@ -15,15 +15,15 @@
  * EDIT near/rma/stage_serve.c: s/near_table_find\(/found(/g
  * EDIT near/rma/stage_serve.c: s/near_pool_get\(/reply_get(/
  * EDIT near/rma/stage_serve.c: s/at->staging->device->done\(/copied(/
- * MUTANT chunk-unchecked near/rma/stage_serve.c: s/ask->op < NEAR_STAGE_CHUNKS && //
- * MUTANT length-unchecked near/rma/stage_serve.c: s/ask->len <= NEAR_STAGE_CHUNK && //
- * MUTANT offset-unchecked near/rma/stage_serve.c: s/ask->offset <= ask->total &&/1 \&\&/
- * MUTANT part-unchecked near/rma/stage_serve.c: s/ask->len <= ask->total - ask->offset;/1;/
- * MUTANT checked-then-copied near/rma/stage_serve.c: s/near_stage_valid\(&ask\)/near_stage_valid(\&slot->rma)/
- * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, ask->total/near_region_check(entry, addr, ask->len/
+ * MUTANT chunk-unchecked near/rma/stage_serve.c: s/req->op < NEAR_STAGE_CHUNKS && //
+ * MUTANT length-unchecked near/rma/stage_serve.c: s/req->len <= NEAR_STAGE_CHUNK && //
+ * MUTANT offset-unchecked near/rma/stage_serve.c: s/req->offset <= req->total &&/1 \&\&/
+ * MUTANT part-unchecked near/rma/stage_serve.c: s/req->len <= req->total - req->offset;/1;/
+ * MUTANT checked-then-copied near/rma/stage_serve.c: s/near_stage_valid\(&req\)/near_stage_valid(\&slot->rma)/
+ * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, req->total/near_region_check(entry, addr, req->len/
  * MUTANT device-as-host near/rma/stage.h: s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
  * MUTANT message-as-read near/rma/stage.h: s/message \? NEAR_MAY_MESSAGE :/message \&\& 0 ? 0 :/
- * MUTANT message-written near/rma/stage_serve.c: s/\(ask->verb == NEAR_WRITE &&\n\t\t !\(ask->flags & NEAR_RMA_FETCHES\)\)/ask->verb == NEAR_WRITE/
+ * MUTANT message-written near/rma/stage_serve.c: s/\(req->verb == NEAR_WRITE &&\n\t\t !\(req->flags & NEAR_RMA_FETCHES\)\)/req->verb == NEAR_WRITE/
  * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
  * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->replies_queued >= NEAR_RMA_REPLIES_MAX/0/
  */
@@ -102,7 +102,7 @@ int near_stage_copy(struct near_staging *of, struct near_stage *with,
 
 	if (device)
 		access <<= NEAR_MAY_DEVICE;
-	if (made->ask.flags & NEAR_RMA_FETCHES) {
+	if (made->req.flags & NEAR_RMA_FETCHES) {
 		check(!writes);
 		access = NEAR_MAY_MESSAGE;
 	}
@@ -131,7 +131,7 @@ bool near_rma_answer(struct near_port *of, struct near_rma_peer *to,
 }
 
 void near_rma_over(struct near_port *of, struct near_peer *from,
-		   const struct near_rma_slot *ask)
+		   const struct near_rma_slot *req)
 {
 }
 

@@ -141,7 +141,7 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 }
 
 /* Posts requests for the next NEAR_STEP bytes. 0: all parts are posted. */
-static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
+static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	size_t stop = op->sent + NEAR_STEP;
@@ -167,7 +167,7 @@ static int near_rma_ask(struct near_port *port, struct near_rma_op *op)
 }
 
 /* True if the target must execute op: no single copy, or op is ordered. */
-static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
+static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
 	       (!op->sent && near_rma_behind(op->to, &op->args));
@@ -177,12 +177,12 @@ static bool near_rma_asks(struct near_port *port, struct near_rma_op *op)
  * Posts requests. 0: all are posted, and op has left the queue. A read with
  * NEAR_RMA_HOLD stays in the queue until it has ended.
  */
-static int near_rma_ask_on(struct near_port *port, struct near_rma_op *op)
+static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = 0;
 
 	if (!op->begun || op->sent < op->args.len)
-		ret = near_rma_ask(port, op);
+		ret = near_rma_post(port, op);
 	if (!ret && op->args.verb == NEAR_READ &&
 	    op->args.flags & NEAR_RMA_HOLD)
 		return -EAGAIN;
@@ -201,8 +201,8 @@ static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 		return -EAGAIN;
 	if (op->staged)
 		return near_stage_go(port, op);
-	if (near_rma_asks(port, op))
-		return near_rma_ask_on(port, op);
+	if (near_rma_by_target(port, op))
+		return near_rma_post_more(port, op);
 	if (at->unanswered)
 		return -EAGAIN;
 	ret = near_rma_direct(port, op);
@@ -410,7 +410,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	near_peer_hold(at->peer);
 	near_rma_append(at, op);
 	if (at->queue.next == &op->link && !near_rma_must_wait(op) &&
-	    (staged || near_rma_asks(port, op)))
+	    (staged || near_rma_by_target(port, op)))
 		near_rma_go(port, op);
 	if (!near_rma_waits(at))
 		near_rma_wake(port, at);

@@ -137,6 +137,6 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
  * this port requires events.
  */
 void near_rma_over(struct near_port *port, struct near_peer *peer,
-		   const struct near_rma_slot *ask);
+		   const struct near_rma_slot *req);
 
 #endif /* NEAR_RMA_OPS_H */

@@ -13,91 +13,91 @@
 #include "near/rma/stage.h"
 
 /* True for a request that only a faulty peer sends. */
-static bool near_rma_cannot_be(const struct near_rma_slot *ask)
+static bool near_rma_cannot_be(const struct near_rma_slot *req)
 {
 	size_t size;
 
-	if (ask->verb > NEAR_EVENT || ask->offset > ask->total ||
-	    (ask->verb != NEAR_READ && ask->len > ask->total - ask->offset))
+	if (req->verb > NEAR_EVENT || req->offset > req->total ||
+	    (req->verb != NEAR_READ && req->len > req->total - req->offset))
 		return true;
-	if (ask->verb != NEAR_ATOMIC && ask->verb != NEAR_FETCH &&
-	    ask->verb != NEAR_COMPARE)
+	if (req->verb != NEAR_ATOMIC && req->verb != NEAR_FETCH &&
+	    req->verb != NEAR_COMPARE)
 		return false;
-	if (!near_rma_has_atomic(ask->verb, ask->op, ask->type))
+	if (!near_rma_has_atomic(req->verb, req->op, req->type))
 		return true;
-	size = near_type_size(ask->type);
-	return !ask->len || ask->len > NEAR_RMA_PART || ask->len % size ||
-	       ask->offset % size;
+	size = near_type_size(req->type);
+	return !req->len || req->len > NEAR_RMA_PART || req->len % size ||
+	       req->offset % size;
 }
 
 static void near_rma_event(struct near_port *port, struct near_peer *peer,
-			   const struct near_rma_slot *ask, unsigned int verb)
+			   const struct near_rma_slot *req, unsigned int verb)
 {
 	const struct near_rma_event event = {
 		.peer = peer,
 		.write = verb == NEAR_WRITE || verb == NEAR_ATOMIC,
-		.has_data = ask->flags & NEAR_RMA_DATA,
-		.data = ask->data,
-		.len = ask->total,
+		.has_data = req->flags & NEAR_RMA_DATA,
+		.data = req->data,
+		.len = req->total,
 	};
 
 	port->rma->sink->event(port->ctx, &event);
 }
 
 void near_rma_over(struct near_port *port, struct near_peer *peer,
-		   const struct near_rma_slot *ask)
+		   const struct near_rma_slot *req)
 {
-	if (ask->flags & NEAR_RMA_DATA ||
-	    (ask->total &&
-	     port->rma->events & near_rma_access(ask->verb, ask->op)))
-		near_rma_event(port, peer, ask, ask->verb);
+	if (req->flags & NEAR_RMA_DATA ||
+	    (req->total &&
+	     port->rma->events & near_rma_access(req->verb, req->op)))
+		near_rma_event(port, peer, req, req->verb);
 }
 
 /* Looks up the target address of a request. Returns 0 or an errno value > 0. */
 static int near_rma_where(const struct near_port *port,
-			  const struct near_rma_slot *ask, uint64_t addr,
+			  const struct near_rma_slot *req, uint64_t addr,
 			  uint8_t **memory)
 {
 	const struct near_region_entry *entry;
 	uint64_t at;
 
 	*memory = NULL;
-	if (!ask->total)
+	if (!req->total)
 		return 0;
-	entry = near_table_find(port->rma->table, ask->key);
+	entry = near_table_find(port->rma->table, req->key);
 	if (!entry)
 		return EKEYREJECTED;
-	if (near_region_check(entry, addr, ask->total,
-			      near_rma_access(ask->verb, ask->op), &at))
+	if (near_region_check(entry, addr, req->total,
+			      near_rma_access(req->verb, req->op), &at))
 		return EACCES;
-	if (ask->verb > NEAR_READ && at % near_type_size(ask->type))
+	if (req->verb > NEAR_READ && at % near_type_size(req->type))
 		return EINVAL;
 	*memory = (uint8_t *)(uintptr_t)at;
 	return 0;
 }
 
 /* Executes a part of an operation. True: *reply must be sent. */
-static bool near_rma_do(const struct near_rma_slot *ask, uint8_t *memory,
+static bool near_rma_do(const struct near_rma_slot *req, uint8_t *memory,
 			const uint8_t *data, struct near_rma_reply *reply)
 {
-	bool last = ask->len == ask->total - ask->offset;
+	bool last = req->len == req->total - req->offset;
 
-	switch (ask->verb) {
+	switch (req->verb) {
 	case NEAR_WRITE:
-		if (ask->len)
-			memcpy(memory + ask->offset, data, ask->len);
+		if (req->len)
+			memcpy(memory + req->offset, data, req->len);
 		return last;
 	case NEAR_ATOMIC:
-		near_atomic_apply(ask->op, ask->type, memory + ask->offset,
+		near_atomic_apply(req->op, req->type, memory + req->offset,
 				  data, NULL, NULL,
-				  ask->len / near_type_size(ask->type));
+				  req->len / near_type_size(req->type));
 		return last;
 	default:
-		near_atomic_apply(ask->op, ask->type, memory + ask->offset,
-				  data, data + ask->len, reply->bytes,
-				  ask->len / near_type_size(ask->type));
-		reply->offset = ask->offset;
-		reply->len = ask->len;
+		near_atomic_apply(req->op, req->type, memory + req->offset,
+				  data, data + req->len, reply->bytes,
+				  req->len / near_type_size(req->type));
+		reply->offset = req->offset;
+		reply->len = req->len;
 		return true;
 	}
 }
@@ -116,73 +116,73 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
  * Reads a short range during the call, before later operations can change it.
  */
 static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
-			      const struct near_rma_slot *ask,
+			      const struct near_rma_slot *req,
 			      const uint8_t *memory,
 			      struct near_rma_reply *reply)
 {
 	reply->verb = NEAR_FETCH;
-	reply->len = ask->total;
-	if (ask->total)
-		memcpy(reply->bytes, memory, ask->total);
-	near_rma_over(port, at->peer, ask);
+	reply->len = req->total;
+	if (req->total)
+		memcpy(reply->bytes, memory, req->total);
+	near_rma_over(port, at->peer, req);
 }
 
 /* Executes a request. True: *reply must be sent. */
 static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
-			   const struct near_rma_slot *ask, uint64_t addr,
+			   const struct near_rma_slot *req, uint64_t addr,
 			   const uint8_t *data, struct near_rma_reply *reply)
 {
 	uint8_t *memory;
 
-	reply->verb = ask->verb;
+	reply->verb = req->verb;
 	reply->staged = false;
 	reply->copy = NULL;
-	reply->id = ask->id;
+	reply->id = req->id;
 	reply->offset = reply->len = 0;
-	reply->key = ask->key;
+	reply->key = req->key;
 	reply->addr = addr;
-	reply->err = near_rma_where(port, ask, addr, &memory);
+	reply->err = near_rma_where(port, req, addr, &memory);
 	/* reset to 0, because a later operation may have the same id */
-	at->rejected = reply->err ? ask->id : 0;
+	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
-	if (ask->verb == NEAR_READ && ask->total <= NEAR_RMA_PART) {
-		near_rma_read_now(port, at, ask, memory, reply);
-	} else if (ask->verb == NEAR_READ) {
-		reply->len = ask->total;
+	if (req->verb == NEAR_READ && req->total <= NEAR_RMA_PART) {
+		near_rma_read_now(port, at, req, memory, reply);
+	} else if (req->verb == NEAR_READ) {
+		reply->len = req->total;
 	} else {
-		if (!near_rma_do(ask, memory, data, reply))
+		if (!near_rma_do(req, memory, data, reply))
 			return false;
-		if (ask->offset + ask->len == ask->total)
-			near_rma_over(port, at->peer, ask);
+		if (req->offset + req->len == req->total)
+			near_rma_over(port, at->peer, req);
 	}
 	return true;
 }
 
 /*
  * Returns the operands of a request; NULL: invalid length. Operands in the slot
- * take the place of three fields of ask. In this case copies the operands to
+ * take the place of three fields of req. In this case copies the operands to
  * bytes, and sets the fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
-					   struct near_rma_slot *ask,
+					   struct near_rma_slot *req,
 					   uint8_t *bytes)
 {
-	size_t len = (size_t)ask->len * near_rma_operands(ask->verb, ask->op);
+	size_t len = (size_t)req->len * near_rma_operands(req->verb, req->op);
 
-	if (!(ask->flags & NEAR_RMA_INLINE))
+	if (!(req->flags & NEAR_RMA_INLINE))
 		return near_rx_data(&ring->rx, len);
 	if (len > NEAR_RMA_BYTES)
 		return NULL;
-	memcpy(bytes, ask->bytes, NEAR_RMA_BYTES);
-	ask->total = ask->len;
-	ask->offset = ask->data = 0;
-	ask->flags = 0;
+	memcpy(bytes, req->bytes, NEAR_RMA_BYTES);
+	req->total = req->len;
+	req->offset = req->data = 0;
+	req->flags = 0;
 	return bytes;
 }
 
 /* Values of a small request, loaded once: a faulty peer may change the slot. */
-struct near_small_ask {
+struct near_small_req {
 	enum near_verb verb;
 	unsigned int op, type;
 	uint64_t len;
@@ -190,9 +190,9 @@ struct near_small_ask {
 };
 
 /* True if the fast path may execute this request; false for all errors. */
-static near_inline bool near_small_ask(struct near_port *port,
+static near_inline bool near_small_req(struct near_port *port,
 				       const struct near_slot *slot,
-				       struct near_small_ask *ask)
+				       struct near_small_req *req)
 {
 	uint64_t key = __atomic_load_n(&slot->rma.key, __ATOMIC_RELAXED);
 	uint64_t addr = __atomic_load_n(&slot->tag, __ATOMIC_RELAXED), memory;
@@ -200,26 +200,26 @@ static near_inline bool near_small_ask(struct near_port *port,
 	const struct near_region_entry *entry;
 	uint32_t access;
 
-	ask->verb = __atomic_load_n(&slot->rma.verb, __ATOMIC_RELAXED);
-	ask->op = __atomic_load_n(&slot->rma.op, __ATOMIC_RELAXED);
-	ask->type = __atomic_load_n(&slot->rma.type, __ATOMIC_RELAXED);
-	if (ask->verb == NEAR_READ) {
-		ask->len = __atomic_load_n(&slot->rma.total, __ATOMIC_RELAXED);
+	req->verb = __atomic_load_n(&slot->rma.verb, __ATOMIC_RELAXED);
+	req->op = __atomic_load_n(&slot->rma.op, __ATOMIC_RELAXED);
+	req->type = __atomic_load_n(&slot->rma.type, __ATOMIC_RELAXED);
+	if (req->verb == NEAR_READ) {
+		req->len = __atomic_load_n(&slot->rma.total, __ATOMIC_RELAXED);
 		if (flags)
 			return false;
 	} else {
-		ask->len = __atomic_load_n(&slot->rma.len, __ATOMIC_RELAXED);
+		req->len = __atomic_load_n(&slot->rma.len, __ATOMIC_RELAXED);
 		if (flags != NEAR_RMA_INLINE)
 			return false;
 	}
-	access = near_rma_access(ask->verb, ask->op);
+	access = near_rma_access(req->verb, req->op);
 	entry = near_table_find(port->rma->table, key);
-	if (near_unlikely(ask->len - 1 >= NEAR_RMA_BYTES || !entry ||
+	if (near_unlikely(req->len - 1 >= NEAR_RMA_BYTES || !entry ||
 			  port->rma->events & access ||
-			  near_region_check(entry, addr, ask->len, access,
+			  near_region_check(entry, addr, req->len, access,
 					    &memory)))
 		return false;
-	ask->memory = (uint8_t *)(uintptr_t)memory;
+	req->memory = (uint8_t *)(uintptr_t)memory;
 	return true;
 }
 
@@ -259,19 +259,19 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 			     const struct near_slot *slot, uint64_t word)
 {
 	struct near_slot *answer = NULL;
-	struct near_small_ask ask;
+	struct near_small_req req;
 	uint64_t id, len, value;
 
-	if (near_unlikely(!near_small_ask(port, slot, &ask)))
+	if (near_unlikely(!near_small_req(port, slot, &req)))
 		return false;
-	len = ask.len;
-	/* near_small_ask() has checked this; gcc needs the limit here, too */
+	len = req.len;
+	/* near_small_req() has checked this; gcc needs the limit here, too */
 	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
-	if (ask.verb == NEAR_WRITE) {
+	if (req.verb == NEAR_WRITE) {
 		if (!near_small_start(ring, slot, word))
 			return false;
-		near_copy_small(ask.memory, slot->rma.bytes, len);
+		near_copy_small(req.memory, slot->rma.bytes, len);
 		near_deleg_done(ring, word);
 		port->rma->served++;
 		return true;
@@ -280,20 +280,20 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	answer = near_small_slot(ring->peer);
 	if (near_unlikely(!answer))
 		return false;
-	if (ask.verb == NEAR_READ) {
+	if (req.verb == NEAR_READ) {
 		if (!near_small_start(ring, slot, word))
 			return false;
-		near_copy_small(answer->rma_answer.bytes, ask.memory, len);
+		near_copy_small(answer->rma_answer.bytes, req.memory, len);
 		near_small_answer(port, ring->peer, answer, id, len);
 		near_deleg_done(ring, word);
 	} else {
 		if (near_deleg_state(word) != NEAR_DELEG_NONE ||
-		    ask.verb != NEAR_FETCH || len != sizeof(value) ||
-		    !near_rma_adds(ask.type, ask.op) ||
-		    (uintptr_t)ask.memory % sizeof(value))
+		    req.verb != NEAR_FETCH || len != sizeof(value) ||
+		    !near_rma_adds(req.type, req.op) ||
+		    (uintptr_t)req.memory % sizeof(value))
 			return false;
 		memcpy(&value, slot->rma.bytes, sizeof(value));
-		value = __atomic_fetch_add((uint64_t *)(void *)ask.memory,
+		value = __atomic_fetch_add((uint64_t *)(void *)req.memory,
 					   value, __ATOMIC_SEQ_CST);
 		memcpy(answer->rma_answer.bytes, &value, sizeof(value));
 		near_small_answer(port, ring->peer, answer, id, len);
@@ -308,29 +308,29 @@ static int near_rma_serve_slot(struct near_port *port,
 			       const struct near_slot *slot, uint64_t word)
 {
 	uint8_t bytes[NEAR_RMA_BYTES];
-	struct near_rma_slot ask = slot->rma;
-	const uint8_t *data = near_rma_operands_in(ring, &ask, bytes);
+	struct near_rma_slot req = slot->rma;
+	const uint8_t *data = near_rma_operands_in(ring, &req, bytes);
 	struct near_rma_reply *reply;
 	struct near_rma_peer *at;
 	bool ended = true;
 	int ret;
 
-	if (!data || near_rma_cannot_be(&ask)) {
-		near_rx_ring_broken(port, ring, "request length", ask.len);
+	if (!data || near_rma_cannot_be(&req)) {
+		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
-	if (ask.verb == NEAR_EVENT) {
-		near_rma_event(port, ring->peer, &ask, ask.op);
+	if (req.verb == NEAR_EVENT) {
+		near_rma_event(port, ring->peer, &req, req.op);
 		return 0;
 	}
 	at = near_rma_peer(ring->peer);
 	if (near_unlikely(!at))
 		return -EAGAIN;
-	if (near_unlikely(ask.offset && at->rejected == ask.id))
+	if (near_unlikely(req.offset && at->rejected == req.id))
 		return 0;
 	if (near_unlikely(at->replies_queued >= NEAR_RMA_REPLIES_MAX)) {
 		near_rx_ring_broken(port, ring, "request beyond the limit,",
-				    ask.id);
+				    req.id);
 		return -EPROTO;
 	}
 	reply = near_pool_get(&port->rma->replies);
@@ -338,7 +338,7 @@ static int near_rma_serve_slot(struct near_port *port,
 		return -EAGAIN;
 	ret = near_deleg_execute(ring, slot, word);
 	if (near_likely(!ret)) {
-		ended = !near_rma_serve(port, at, &ask, slot->tag, data,
+		ended = !near_rma_serve(port, at, &req, slot->tag, data,
 					reply) ||
 		       near_deleg_counts(ring, word, reply);
 	}
@@ -349,7 +349,7 @@ static int near_rma_serve_slot(struct near_port *port,
 	if (near_likely(!ret))
 		near_deleg_done(ring, word);
 	else if (ret == NEAR_DELEG_ANSWERED)
-		near_rma_over(port, ring->peer, &ask);
+		near_rma_over(port, ring->peer, &req);
 	return ret < 0 ? ret : 0;
 }
 
@@ -402,13 +402,13 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 			     struct near_rma_reply *reply)
 {
-	const struct near_rma_slot ask = {
+	const struct near_rma_slot req = {
 		.verb = NEAR_READ, .key = reply->key, .total = reply->len,
 	};
 	size_t stop = reply->offset + NEAR_STEP, most, len;
 	uint8_t *memory;
 
-	reply->err = near_rma_where(port, &ask, reply->addr, &memory);
+	reply->err = near_rma_where(port, &req, reply->addr, &memory);
 	if (reply->err) {
 		reply->len = 0;
 		return near_rma_answer(port, at, reply, NULL, 0);
@@ -426,7 +426,7 @@ static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 	}
 	if (reply->offset < reply->len)
 		return false;
-	near_rma_over(port, at->peer, &ask);
+	near_rma_over(port, at->peer, &req);
 	return true;
 }
 

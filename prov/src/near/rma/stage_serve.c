@@ -35,21 +35,21 @@ static int near_stage_open_theirs(struct near_port *port,
 
 /* Looks up a request's target address. Returns 0 or a positive errno value. */
 static int near_stage_where(struct near_port *port,
-			    const struct near_rma_slot *ask, uint64_t addr,
+			    const struct near_rma_slot *req, uint64_t addr,
 			    uint8_t **memory, void **device)
 {
-	uint32_t access = near_rma_access(ask->verb, ask->op);
+	uint32_t access = near_rma_access(req->verb, req->op);
 	const struct near_region_entry *entry =
-		near_table_find(port->rma->table, ask->key);
+		near_table_find(port->rma->table, req->key);
 	uint64_t at;
 
 	if (!entry)
 		return EKEYREJECTED;
-	access = near_stage_access(entry, ask->flags & NEAR_RMA_FETCHES,
+	access = near_stage_access(entry, req->flags & NEAR_RMA_FETCHES,
 				   access);
-	if (near_region_check(entry, addr, ask->total, access, &at))
+	if (near_region_check(entry, addr, req->total, access, &at))
 		return EACCES;
-	*memory = (uint8_t *)(uintptr_t)at + ask->offset;
+	*memory = (uint8_t *)(uintptr_t)at + req->offset;
 	*device = (void *)(uintptr_t)entry->device;
 	return 0;
 }
@@ -60,49 +60,49 @@ static int near_stage_where(struct near_port *port,
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
 {
-	const struct near_rma_slot *ask = &reply->ask;
+	const struct near_rma_slot *req = &reply->req;
 	struct near_staging *staging = near_staging(port, at);
 	uint8_t *memory, *chunk;
 	void *device;
 	int ret;
 
-	if (ask->offset &&
-	    (at->rejected == ask->id || at->failed == ask->id))
+	if (req->offset &&
+	    (at->rejected == req->id || at->failed == req->id))
 		/* an earlier part of the operation has failed */
 		return EIO;
-	ret = staging ? -near_stage_open_theirs(port, at, ask->type) : ENOMEM;
+	ret = staging ? -near_stage_open_theirs(port, at, req->type) : ENOMEM;
 	if (!ret)
-		ret = near_stage_where(port, ask, reply->addr, &memory,
+		ret = near_stage_where(port, req, reply->addr, &memory,
 				       &device);
 	if (ret)
 		return ret;
-	chunk = staging->theirs.memory + ask->op * NEAR_STAGE_CHUNK;
+	chunk = staging->theirs.memory + req->op * NEAR_STAGE_CHUNK;
 	return -near_stage_copy(staging, &staging->theirs, device,
-				ask->verb == NEAR_READ ? chunk : memory,
-				ask->verb == NEAR_READ ? memory : chunk,
-				ask->len, &reply->copy);
+				req->verb == NEAR_READ ? chunk : memory,
+				req->verb == NEAR_READ ? memory : chunk,
+				req->len, &reply->copy);
 }
 
 /* False for a request that only a faulty peer sends. */
-static bool near_stage_valid(const struct near_rma_slot *ask)
+static bool near_stage_valid(const struct near_rma_slot *req)
 {
-	return (ask->verb == NEAR_READ ||
-		(ask->verb == NEAR_WRITE &&
-		 !(ask->flags & NEAR_RMA_FETCHES))) &&
-	       ask->op < NEAR_STAGE_CHUNKS && ask->len &&
-	       ask->len <= NEAR_STAGE_CHUNK && ask->offset <= ask->total &&
-	       ask->len <= ask->total - ask->offset;
+	return (req->verb == NEAR_READ ||
+		(req->verb == NEAR_WRITE &&
+		 !(req->flags & NEAR_RMA_FETCHES))) &&
+	       req->op < NEAR_STAGE_CHUNKS && req->len &&
+	       req->len <= NEAR_STAGE_CHUNK && req->offset <= req->total &&
+	       req->len <= req->total - req->offset;
 }
 
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot)
 {
-	struct near_rma_slot ask = slot->rma;
+	struct near_rma_slot req = slot->rma;
 	struct near_rma_reply *reply;
 	struct near_rma_peer *at;
 
-	if (!near_stage_valid(&ask)) {
-		near_rx_ring_broken(port, ring, "request length", ask.len);
+	if (!near_stage_valid(&req)) {
+		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
 	/* the reply requires a ring, the chunk requires the peer's table */
@@ -111,22 +111,22 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	at = near_rma_peer(ring->peer);
 	if (at && at->replies_queued >= NEAR_RMA_REPLIES_MAX) {
 		near_rx_ring_broken(port, ring, "request beyond the limit,",
-				    ask.id);
+				    req.id);
 		return -EPROTO;
 	}
 	reply = at ? near_pool_get(&port->rma->replies) : NULL;
 	if (!reply)
 		return -EAGAIN;
-	reply->verb = ask.verb;
+	reply->verb = req.verb;
 	reply->staged = true;
 	reply->copy = NULL;
-	reply->ask = ask;
-	reply->id = ask.id;
+	reply->req = req;
+	reply->id = req.id;
 	reply->addr = slot->tag;
-	reply->offset = ask.offset;
+	reply->offset = req.offset;
 	reply->len = 0;
 	reply->err = (uint32_t)near_stage_serve(port, at, reply);
-	at->rejected = reply->err ? ask.id : 0;
+	at->rejected = reply->err ? req.id : 0;
 	near_rma_queue_reply(port, at, reply);
 	return 0;
 }
@@ -134,7 +134,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply)
 {
-	const struct near_rma_slot *ask = &reply->ask;
+	const struct near_rma_slot *req = &reply->req;
 	int ret = 0;
 
 	if (reply->copy)
@@ -147,11 +147,11 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 	if (!near_rma_answer(port, at, reply, NULL, 0))
 		return false;
 	if (reply->err)
-		at->failed = ask->id;
-	else if (!ask->offset)
+		at->failed = req->id;
+	else if (!req->offset)
 		at->failed = 0;
-	if (at->failed != ask->id && ask->offset + ask->len == ask->total &&
-	    !(ask->flags & NEAR_RMA_FETCHES))
-		near_rma_over(port, at->peer, ask);
+	if (at->failed != req->id && req->offset + req->len == req->total &&
+	    !(req->flags & NEAR_RMA_FETCHES))
+		near_rma_over(port, at->peer, req);
 	return true;
 }

@@ -119,7 +119,7 @@ struct near_rma_reply {
 	/* The next three fields are for staged operations. */
 	bool staged;
 	void *copy;	/* pending copy of the device; or NULL */
-	struct near_rma_slot ask;			/* the request */
+	struct near_rma_slot req;			/* the request */
 	uint8_t bytes[NEAR_RMA_PART];
 };
 
