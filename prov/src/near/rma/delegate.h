@@ -41,7 +41,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 	if (at->working)
 		return;
 	if (near_unlikely(!near_list_empty(&port->onesided_work))) {
-		near_rma_wake(port, at);
+		near_rma_add_work(port, at);
 		return;
 	}
 	/* no polls needed: writes wait for the poll word, reads for a reply */

@@ -195,7 +195,7 @@ static near_inline void near_rma_end(struct near_port *port,
 	near_pool_put(&port->rma->ops, op);
 	if (near_likely(about))
 		port->rma->sink->done(port->ctx, peer, cookie, about, err);
-	near_rma_rest(port, at);
+	near_rma_drop_work(port, at);
 	near_peer_unhold(port, peer);
 }
 

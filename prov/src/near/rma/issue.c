@@ -413,7 +413,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	    (staged || near_rma_by_target(port, op)))
 		near_rma_go(port, op);
 	if (!near_rma_waits(at))
-		near_rma_wake(port, at);
+		near_rma_add_work(port, at);
 	return 0;
 }
 

@@ -109,7 +109,7 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 	at->replies_queued++;
 	near_rma_reply_all(port, at);
 	if (!near_list_empty(&at->replies))
-		near_rma_wake(port, at);
+		near_rma_add_work(port, at);
 }
 
 /*

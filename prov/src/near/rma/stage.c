@@ -342,7 +342,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	at->due++;
 	near_stage_step(port, at);
 	if (!near_rma_waits(at))
-		near_rma_wake(port, at);
+		near_rma_add_work(port, at);
 	return true;
 }
 

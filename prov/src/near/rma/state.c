@@ -128,7 +128,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 		if (!near_rma_waits(at) ||
 		    (at->delegs && !near_rma_use_poll_word(port, at)))
 			*waits = false;
-		near_rma_rest(port, at);
+		near_rma_drop_work(port, at);
 		near_peer_put(port, peer);
 	}
 	return n;

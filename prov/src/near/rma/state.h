@@ -143,7 +143,7 @@ static inline struct near_rma_peer *near_rma_peer(struct near_peer *peer)
 }
 
 /* Adds a peer to port->onesided_work, so that polls continue its operations. */
-static inline void near_rma_wake(struct near_port *port,
+static inline void near_rma_add_work(struct near_port *port,
 				 struct near_rma_peer *at)
 {
 	near_port_added(port, NEAR_WORK_DUE);
@@ -162,7 +162,7 @@ static inline void near_rma_set_poll_word(struct near_port *port,
 }
 
 /* Removes a peer without pending operations from port->onesided_work. */
-static inline void near_rma_rest(struct near_port *port,
+static inline void near_rma_drop_work(struct near_port *port,
 				 struct near_rma_peer *at)
 {
 	if (!at->working || at->delegs || !near_rma_waits(at))
