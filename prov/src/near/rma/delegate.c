@@ -167,7 +167,7 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 	for (link = at->delegated.next; link != &at->delegated;
 	     link = link->next) {
 		op = near_deleg_of(link);
-		if (op->number <= near_delegs_done(at))
+		if (op->seq <= near_delegs_done(at))
 			continue;
 		word = __atomic_load_n(&op->slot->word, __ATOMIC_RELAXED);
 		if (near_deleg_state(word) == from)
@@ -227,7 +227,7 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
-	uint64_t first = near_deleg_of(at->delegated.next)->number;
+	uint64_t first = near_deleg_of(at->delegated.next)->seq;
 	uint32_t next_skip = at->next_skip;
 	bool held;
 	int n = 0;
@@ -279,7 +279,7 @@ void near_delegs_stop(struct near_port *port, struct near_rma_peer *at)
 	     link = next) {
 		next = link->next;
 		op = near_deleg_of(link);
-		if (op->number <= doing)
+		if (op->seq <= doing)
 			continue;
 		if (!port->sink->has_space(port->ctx))
 			op->args.about = 0;
@@ -296,8 +296,8 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	const struct near_ctl *ctl = op->to->peer->tx.ctl;
 	uint64_t rejected = __atomic_load_n(&ctl->rejected, __ATOMIC_RELAXED);
 
-	return op->number <= done && op->args.verb == NEAR_WRITE &&
-	       !(rejected && op->number >= rejected);
+	return op->seq <= done && op->args.verb == NEAR_WRITE &&
+	       !(rejected && op->seq >= rejected);
 }
 
 /* Completes operations in order by the target's count; returns their number. */
@@ -376,7 +376,7 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/* poll again: the sink is full, or the first operation is a read */
-	if (at->delegs && near_deleg_of(at->delegated.next)->number <= done)
+	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);
 	return n;

@@ -34,7 +34,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 					struct near_slot *slot)
 {
 	op->slot = slot;
-	op->number = ++at->delegated_last;
+	op->seq = ++at->delegated_last;
 	op->delegated = true;
 	at->delegs++;
 	near_list_append(&at->delegated, &op->link);

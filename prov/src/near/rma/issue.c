@@ -42,7 +42,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	near_rma_unqueue(op);
 	if (op->begun) {
 		if (!err && !op->delegated)
-			near_rma_answered_at(at, op->number);
+			near_rma_answered_at(at, op->mark);
 		at->unanswered--;
 		at->expect -= op->expect;
 		/* delegated reads have one reply, others may have several */
@@ -116,7 +116,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 	if (small)
 		near_rma_operands_out(op, slot->rma.bytes, len, operands);
 	near_control_send(port, peer, slot, NEAR_KIND_RMA, flags);
-	op->number = near_rma_mark(op->to);
+	op->mark = near_rma_mark(op->to);
 	op->sent += len;
 	return 0;
 }

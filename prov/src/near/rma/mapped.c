@@ -333,7 +333,7 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 	struct near_rma_peer *at = op->to;
 
 	near_stage_begin(op);
-	op->number = 0;	/* its end does not show what the peer has consumed */
+	op->mark = 0;	/* its end proves no progress of the consumer */
 	op->sent = op->args.len;
 	at->due++;
 	mapped->op[mapped->begun++ % NEAR_MAPPED_OPS] = op;

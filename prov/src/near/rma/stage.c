@@ -280,7 +280,7 @@ static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 		.len = (uint32_t)chunk->len,
 	};
 	near_control_send(port, at->peer, slot, NEAR_KIND_RMA, 0);
-	chunk->op->number = near_rma_mark(at);
+	chunk->op->mark = near_rma_mark(at);
 	chunk->state = NEAR_CHUNK_POSTED;
 	at->due--;
 	return true;

@@ -81,8 +81,12 @@ struct near_rma_op {
 	struct near_link link;	/* in queue or delegated of near_rma_peer */
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* slot of a delegated operation */
-	/* delegated: its number; else near_rma_mark() after the last request */
-	uint64_t number;
+	union {
+		/* position among all delegated operations with the peer */
+		uint64_t seq;
+		/* not delegated: near_rma_mark() after the last request */
+		uint64_t mark;
+	};
 	size_t sent;			/* bytes requested or copied */
 	size_t answered;		/* bytes whose replies were received */
 	uint32_t expect;		/* replies that the target will send */
