@@ -3,7 +3,7 @@
 
 /*
  * local/registry.h: publishing and finding records. Malformed files are in
- * registry_bad.c, records of dead processes in registry_dead.c.
+ * registry_bad.c, records of dead processes in registry_exited.c.
  */
 
 #include <sys/stat.h>

@@ -57,7 +57,7 @@ static void act_send(struct rig *rig)
 	rig_send_large(rig, to_us, 100, buf, LEN, buf);
 }
 
-UNIT_CASE("death", setup, teardown);
+UNIT_CASE("peer failure", setup, teardown);
 
 /*
  * The sender is killed: all messages that it sent completely arrive before

@@ -25,14 +25,14 @@
 
 static struct rig *us, *other;
 
-static void meet_open(void)
+static void fdx_open(void)
 {
 	us = rig_open(false);
 	ck_assert_int_eq(near_listen(us->port, -1), 0);
 	other = rig_open(false);
 }
 
-static void meet_drop_events(struct rig *rig)
+static void fdx_drop_events(struct rig *rig)
 {
 	uint32_t i;
 
@@ -44,7 +44,7 @@ static void meet_drop_events(struct rig *rig)
 }
 
 /* Checks that a new, correct port can communicate with ours. */
-static void meet_serves(void)
+static void fdx_serves(void)
 {
 	struct near_peer *peer = rig_peer(other, us);
 	uint32_t i, got = 0;
@@ -55,11 +55,11 @@ static void meet_serves(void)
 		got = us->count && us->event[us->count - 1].msg.tag == 42;
 	}
 	ck_assert(got);
-	meet_drop_events(us);
+	fdx_drop_events(us);
 	near_peer_put(other->port, peer);
 }
 
-static int meet_fd(void)
+static int fdx_fd(void)
 {
 	static int some[5];
 	int pair[2];
@@ -75,7 +75,7 @@ static int meet_fd(void)
 	return some[fuzz_below(5)];
 }
 
-static void meet_datagram(int from)
+static void fdx_datagram(int from)
 {
 	struct near_fdx fdx[2] = { { .from = other->addr,
 		.to = us->addr.nonce, .kind = fuzz_below(NEAR_FDX_KINDS + 1) } };
@@ -102,7 +102,7 @@ static void meet_datagram(int from)
 	msg.msg_controllen = fds ? CMSG_SPACE(fds * sizeof(int)) : 0;
 	cmsg = CMSG_FIRSTHDR(&msg);
 	for (i = 0; i < fds; i++) {
-		fd = meet_fd();
+		fd = fdx_fd();
 		memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &fd, sizeof(fd));
 	}
 	if (cmsg) {
@@ -114,29 +114,29 @@ static void meet_datagram(int from)
 	sendmsg(from, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void meet_datagrams(void)
+static void fdx_datagrams(void)
 {
 	unsigned int before;
 	int from, i;
 
-	meet_open();
+	fdx_open();
 	from = socket(AF_UNIX, SOCK_DGRAM, 0);
-	meet_fd();
-	meet_serves();
+	fdx_fd();
+	fdx_serves();
 	before = rig_files();
 	for (i = 0; i < FUZZ_ROUND; i++) {
-		meet_datagram(from);
+		fdx_datagram(from);
 		near_woken(us->port);
 		rig_poll(us, 1);
-		meet_drop_events(us);
+		fdx_drop_events(us);
 	}
 	/* a peer keeps four descriptors, and one for its wakeup pipe */
 	ck_assert_uint_le(rig_files(), before + 5 * us->port->budget.peers + 5);
-	meet_serves();
+	fdx_serves();
 	rig_close_all();
 }
 
-static void meet_address(void)
+static void fdx_address(void)
 {
 	struct near_addr addr = other->addr;
 	struct near_peer *peer;
@@ -155,18 +155,18 @@ static void meet_address(void)
 	rig_poll(us, 1);
 	near_peer_put(us->port, peer);
 	rig_poll(other, 1);
-	meet_drop_events(us);
-	meet_drop_events(other);
+	fdx_drop_events(us);
+	fdx_drop_events(other);
 }
 
-static void meet_addresses(void)
+static void fdx_addresses(void)
 {
 	int i;
 
-	meet_open();
+	fdx_open();
 	for (i = 0; i < FUZZ_ROUND; i++)
-		meet_address();
-	meet_serves();
+		fdx_address();
+	fdx_serves();
 	rig_close_all();
 }
 
@@ -174,10 +174,10 @@ UNIT_LONG_CASE("meet", NULL, NULL, 3600 * 12);
 
 UNIT_TEST(changed_datagrams_leave_port_working)
 {
-	fuzz_rounds("datagrams", meet_datagrams);
+	fuzz_rounds("datagrams", fdx_datagrams);
 }
 
 UNIT_TEST(changed_addresses_leave_port_working)
 {
-	fuzz_rounds("addresses", meet_addresses);
+	fuzz_rounds("addresses", fdx_addresses);
 }

@@ -79,7 +79,7 @@ static pid_t child_start(bool ready)
 	return child;
 }
 
-UNIT_CASE("dead", setup, teardown);
+UNIT_CASE("exited", setup, teardown);
 
 UNIT_TEST(record_of_dead_owner_is_swept)
 {
