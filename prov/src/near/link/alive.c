@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peer failure detection, and sleeping. A pidfd reports the exit of a peer.
- * Without a descriptor for it, the start time of the process with the peer's
- * pid is compared with the peer's address. A port that closes sets
- * near_segment.closed.
+ * Peer failure detection, and sleeping. A pidfd reports the exit of a peer's
+ * process. If no pidfd can be opened, near compares the start time in the
+ * peer's address with that of the process that now has the peer's pid. A port
+ * that closes sets near_segment.closed.
  */
 
 #include <errno.h>
@@ -31,8 +31,8 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 }
 
 /*
- * True if a process with the pid exists, but /proc hides its files (hidepid).
- * err: error of the attempt to read the start time.
+ * True if the process exists, but /proc hides its files (mount option hidepid).
+ * err: the error of reading the start time.
  */
 static bool near_hidden(int pidfd, int err)
 {
@@ -86,7 +86,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->needs_fdx)
 		return ret;
 	ret = near_fdx_request(port, peer);
-	/* without a socket, a peer that /proc hides cannot be connected */
+	/* /proc hides the peer, and this port has no socket for a request */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -126,7 +126,7 @@ bool near_peer_exited(const struct near_peer *peer)
 	return peer->exited;
 }
 
-/* True if the sink has all messages and completions of a draining peer. */
+/* True if all messages and completions of a draining peer are delivered. */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rx_ring *ring;
@@ -144,7 +144,7 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 	return !peer->rma || port->onesided->drained(port, peer);
 }
 
-/* Makes a draining peer gone: ends its operations and frees its rings. */
+/* Ends a draining peer's operations, frees its rings, and makes it gone. */
 static void near_peer_end(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t i;
@@ -166,8 +166,8 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Ends draining peers when their messages are delivered. Handles the doorbell
- * first, because a peer may have exited after it rang for a new or an idle
+ * Ends each draining peer whose messages are all delivered. Handles the
+ * doorbell first: a peer may have exited after it rang for a new or an idle
  * ring.
  */
 static void near_port_reap(struct near_port *port)
@@ -189,7 +189,7 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-/* Empties the wake pipe, shared by sleeping threads. True if it had a byte. */
+/* Empties the wake pipe. True if the pipe had a byte. */
 static bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
@@ -207,7 +207,7 @@ void near_port_wake(struct near_port *port)
 		return;		/* a full pipe wakes the threads, too */
 }
 
-/* Handles pidfds and the socket; the wake pipe is left to near_woken(). */
+/* Handles pidfds and the fd exchange's socket, but not the wake pipe. */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -234,7 +234,10 @@ static bool near_peer_ended(const struct near_peer *peer)
 			       __ATOMIC_ACQUIRE) != NEAR_CLAIM_OPEN;
 }
 
-/* Returns 0; -ESRCH: the process has exited; others: /proc cannot be read. */
+/*
+ * Returns 0 if the peer's process exists, -ESRCH if it has exited, or the error
+ * of reading /proc.
+ */
 static int near_peer_process(const struct near_peer *peer)
 {
 	if (peer->exited)
@@ -257,8 +260,8 @@ bool near_peer_there(const struct near_peer *peer)
 }
 
 /*
- * False if the peer's descriptor number is free, or is another file's: the port
- * is closed.
+ * False if the peer's process has no segment at the descriptor number in the
+ * peer's address: then the peer's port is closed.
  */
 static bool near_segment_named(const struct near_peer *peer)
 {
@@ -267,7 +270,10 @@ static bool near_segment_named(const struct near_peer *peer)
 	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
 				    sizeof(target));
 
-	/* closed only if the process exists, but has no such descriptor */
+	/*
+	 * without this descriptor, the port is closed only if the process
+	 * exists
+	 */
 	if (len < 0)
 		return len != -ENOENT ||
 		       duo_proc_check(peer->addr.pid, peer->addr.start);
@@ -276,11 +282,13 @@ static bool near_segment_named(const struct near_peer *peer)
 }
 
 /*
- * True if a peer to which this port has no ring has closed its port. Keeps a
- * descriptor of the peer's segment, to read near_segment.closed, until a ring
- * from the peer exists: then a closed claim shows the closed port. No two ports
- * have the same address, so another file or segment at the descriptor number in
- * the peer's address shows that the port has closed.
+ * True if a peer to which this port has no ring has closed its port. An open
+ * port has its segment at the descriptor number in its address, and no two
+ * ports have the same address. So another file or segment at this number shows
+ * that the port is closed.
+ *
+ * Keeps a descriptor of the peer's segment, to read near_segment.closed, until
+ * the peer attaches to a ring of this port: its claim then shows a close.
  */
 static bool near_unconnected_closed(struct near_peer *peer)
 {
@@ -306,8 +314,8 @@ static bool near_unconnected_closed(struct near_peer *peer)
 }
 
 /*
- * True if the peer has failed, but neither its pidfd nor mapped memory shows
- * that.
+ * True if the peer has failed. Makes the checks that need system calls, for
+ * failures that neither the pidfd nor mapped memory shows.
  */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
@@ -351,7 +359,7 @@ static void near_port_resizes(struct near_port *port)
 	}
 }
 
-/* Reads the socket, for requests and replies, if it is time to do so. */
+/* Reads the fd exchange's socket if the next read is due. */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
 	if (port->fdx < 0 || now - port->fdx_ms <
@@ -362,9 +370,9 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers each NEAR_CHECK_MS. Leaves rings to the next tick:
- * callers of near_peer_alive() may use a slot that is not released or
- * published.
+ * Checks for failed peers every NEAR_CHECK_MS. Leaves the check of rings to the
+ * next tick, because near_peer_alive() calls this function, too: its callers
+ * may use a slot that is not yet published or released.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -383,10 +391,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Sets the time of the next tick, usually NEAR_TICK_POLLS polls later. After a
- * pause of NEAR_CHECK_MS each poll has a tick, so that failures are found in
- * time. The polls per tick then double after each NEAR_TICK_QUICK ticks without
- * a pause.
+ * Schedules the next tick, normally NEAR_TICK_POLLS polls later. After a pause
+ * of NEAR_CHECK_MS each poll has a tick, so that failures are found in time.
+ * Then the number of polls per tick doubles every NEAR_TICK_QUICK ticks.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -446,9 +453,9 @@ int near_wait_fd(struct near_port *port)
 
 /*
  * True if the port was woken: a sender has cleared near_segment.armed, or this
- * call has read a byte. Then the caller must wake all threads that sleep on the
- * port. False: it is still armed. Checks that cost system calls run each
- * NEAR_CHECK_MS only.
+ * call has read a byte from the wake pipe. The caller must then wake all
+ * threads that sleep on the port. False: the port is still armed. Checks with
+ * system calls run every NEAR_CHECK_MS only.
  */
 bool near_woken(struct near_port *port)
 {

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * membarrier(GLOBAL_EXPEDITED): a full barrier on each CPU that runs a thread
- * of a registered process. Other processes execute fences themselves.
+ * membarrier(GLOBAL_EXPEDITED) executes a full barrier on each CPU that runs a
+ * thread of a registered process. Processes that are not registered execute
+ * fences themselves.
  *
- * The registration of a process with threads waits for an RCU grace period, 5
- * to 20 ms. To keep this out of MPI_Init, a short-lived thread registers.
+ * If a process has threads, its registration waits for an RCU grace period, 5
+ * to 20 ms. A short-lived thread registers, so that MPI_Init does not wait.
  */
 #ifndef NEAR_LINK_BARRIER_H
 #define NEAR_LINK_BARRIER_H

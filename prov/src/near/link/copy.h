@@ -15,7 +15,8 @@
 #define near_inline inline __attribute__((always_inline))
 
 /*
- * Prefetches for writing; on x86-64 __builtin_prefetch() does so for reading.
+ * Prefetches a line for writing. On x86-64, __builtin_prefetch() would prefetch
+ * for reading.
  */
 static inline void near_prefetch_write(const void *addr)
 {
@@ -61,8 +62,8 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes between flat and the bytes of iov from offset on. in: to
- * iov. iov must have offset + len bytes.
+ * Copies len bytes between flat and iov, in iov from byte `offset` on. in: true
+ * copies to iov, false from iov. iov must have offset + len bytes.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
@@ -102,8 +103,8 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Stores in rest the len bytes of iov from offset on, or those that iov has.
- * Returns the number of elements of rest.
+ * Stores in rest the part of iov with len bytes from byte `offset` on, or with
+ * fewer if iov ends before. Returns the number of elements of rest.
  */
 static inline size_t near_iov_from(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,

@@ -17,8 +17,9 @@
 #define NEAR_FDX_BURST 64	/* limit of datagrams per read */
 
 /*
- * True if the kernel confirms that this user has sent msg. False for the
- * overflow id, which stands for several users.
+ * True if the kernel confirms that msg comes from this process's user. False
+ * for the overflow uid, which stands for all users without an id in this
+ * namespace.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -117,8 +118,9 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Moves the descriptors of msg to the peer. For a request, replies and takes a
- * reference (near_peer_expect()): the peer will attach to a ring of this port.
+ * Moves the descriptors of msg to the peer. If msg is a request, replies and
+ * takes a reference (near_peer_expect()), because the peer will attach to a
+ * ring of this port.
  */
 static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 			    struct near_fdx_msg *msg)
@@ -160,7 +162,7 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	near_peer_put(port, peer);
 }
 
-/* Rejects another user's datagram; replies, so that it is not repeated. */
+/* Rejects another user's datagram. Replies, so that the peer sends it once. */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
 {
@@ -263,8 +265,8 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * True also if fd is -ENOENT: an open port keeps all its descriptors. So the
- * port has closed, or its process was killed and is exiting. While a process
+ * -ENOENT shows a failed peer, because an open port keeps all its descriptors:
+ * the port is closed, or its process was killed and is exiting. While a process
  * exits, its pid still exists, and its pidfd is not readable yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)

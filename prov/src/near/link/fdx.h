@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fd exchange: two ports pass descriptors over UNIX datagram sockets if
- * /proc/PID/fd/N of the peer cannot be opened: it is in another pid namespace,
- * or permission is missing. Each datagram carries all descriptors of the
- * sending port, and a pidfd of the sending process, so one request and one
- * reply suffice.
+ * The fd exchange. If a port cannot open /proc/PID/fd/N of a peer, the two
+ * ports pass descriptors over UNIX datagram sockets. /proc fails if the peer is
+ * in another pid namespace, or if permission is missing. Each datagram carries
+ * all descriptors of the sending port and a pidfd of its process, so one
+ * request and one reply suffice.
  *
  * Cost: two system calls per datagram while peers connect; one read of the
  * socket every NEAR_FDX_MS, and every ms for NEAR_FDX_FAST_MS after a request.
@@ -47,8 +47,10 @@ struct near_fdx_msg {
 };
 
 /*
- * Sends this port's descriptors. -ECONNREFUSED: the socket is closed; -ENOENT:
- * it has no file; -EAGAIN or another temporary error: retry.
+ * Sends this port's descriptors. Returns 0, or
+ * -ECONNREFUSED: the receiver's socket is closed
+ * -ENOENT: the receiver's socket has no file
+ * -EAGAIN or another temporary error: retry
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);

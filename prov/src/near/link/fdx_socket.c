@@ -25,9 +25,9 @@ union near_rights {
 };
 
 /*
- * Stores the name of a port's socket and returns the name's length. The
- * directory appears as a descriptor number, because its path may be too long
- * for a socket's name.
+ * Stores the name of a port's socket. Returns the name's length. The
+ * directory's path may be too long for a socket's name, so the name refers to
+ * the directory by its descriptor.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -159,8 +159,8 @@ void near_sweep(int dir)
 }
 
 /*
- * Stores the port's descriptors in fd, in the order of near_fd_open, and
- * returns their number or -errno. The caller closes fd[NEAR_FD_PIDFD].
+ * Stores the port's descriptors in fd, in the order of near_fd_open. Returns
+ * their number or -errno. The caller must close fd[NEAR_FD_PIDFD].
  */
 static int near_fdx_fds(struct near_port *port, int *fd)
 {
@@ -299,8 +299,8 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * Compares the sockets' names. In a directory this is not necessary: only this
- * user's processes can create sockets there.
+ * In a directory no comparison is necessary: only this user's processes can
+ * create sockets there.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

@@ -115,8 +115,8 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds this group and its ancestors. In a container, the paths in /proc may not
- * exist under the mount point, which then is the container's own group.
+ * Adds the group `path` and its ancestors. In a container, `path` may not exist
+ * below the mount point; then the mount point is the container's group.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory that the control groups of this process still permit. At a group's
- * limit, fallocate() does not fail, but the kernel kills a process. So near
- * checks first, at best effort: other processes may allocate after the check.
+ * Checks for memory that the control groups of this process still permit. At a
+ * group's limit fallocate() does not fail; the kernel kills a process instead.
+ * The check is best effort: other processes may allocate after it.
  *
  * Cost: only when peers connect and rings are resized. Reads two small files
  * per group with a limit, and a third one close to the limit.
@@ -21,8 +21,8 @@
 /* True if an allocation of size bytes leaves NEAR_GROUP_SPARE in each group. */
 bool near_group_has(size_t size);
 /*
- * near_group_has() for the group of this directory. v2: of control groups
- * version 2; false: version 1.
+ * The check of near_group_has() for the one group of this directory. v2: true
+ * for version 2 of control groups, false for version 1.
  */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 

@@ -34,8 +34,8 @@ struct near_oversub_set {
 };
 
 /*
- * True if the process may run only on CPUs of the set. A process with unknown
- * CPUs counts, too, because it is on the same host.
+ * True if the process may run only on CPUs of the set, or if its CPUs are
+ * unknown: each process counted here is on this host.
  */
 static bool near_oversub_needs(const struct near_oversub_set *set,
 			       bool known, const struct near_cpus *theirs)
@@ -47,10 +47,9 @@ static bool near_oversub_needs(const struct near_oversub_set *set,
 }
 
 /*
- * Counts processes: increments set->processes for each member of pid[] that may
- * run only on the set's CPUs. pid[] must be sorted. joined: NULL; or a set of
- * CPUs, to which this function adds all CPUs of each process that may run on
- * one of them.
+ * Adds to set->processes the number of members of pid[] that may run only on
+ * the set's CPUs. pid[] must be sorted. If joined is not NULL, each process
+ * that may run on a CPU of joined adds all its CPUs to joined.
  */
 static void near_oversub_count(struct near_oversub_set *set,
 			       const pid_t *pid, size_t count,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The peers of a port, and the rings in their segments to which it sends. */
+/* The peers of a port, and the rings by which this port sends to them. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,8 +104,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * A connected peer without references stays until it is gone. If its address is
- * inserted again, messages must go through the same ring, in order.
+ * Keeps a connected peer without references until it is gone. If the peer's
+ * address is inserted again, messages must use the same ring, to stay in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -152,9 +152,10 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe, descriptor fd of its process; -1: failed. Opens
- * it for reading, too, so that a write after the peer's exit raises no SIGPIPE.
- * Then checks that the peer still exists: pid and descriptor might be reused.
+ * Opens the peer's wake pipe, which is descriptor fd of the peer's process.
+ * Returns a descriptor; -1: failed. Opens the pipe for reading, too, so that a
+ * write after the peer's exit raises no SIGPIPE. Then checks that the peer
+ * still exists, because pid and descriptor might be reused.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -189,16 +190,15 @@ static bool near_wake(struct near_peer *peer)
 }
 
 /*
- * Store buffering: the sender sets doorbell bits, then loads `armed`;
- * near_arm() stores `armed`, then loads the doorbell. The accesses here are
- * full barriers, and near_arm() executes one. So either the receiver does not
- * sleep, or this sender wakes the receiver.
+ * Memory ordering: store buffering. This function sets doorbell bits, then
+ * loads `armed`; near_arm() stores `armed`, then loads the doorbell. Both have
+ * a full barrier between. So near_arm() finds the bits and prevents the sleep,
+ * or this function finds `armed` and wakes the receiver.
  *
- * `armed` is the number of a sleep. The sender clears `armed` after it has
- * written the byte. If the sender is killed before, the next sender writes a
- * byte. The sender clears `armed` only if it still has the loaded number: a
- * sender that was stopped after its write must not clear the number of a later
- * sleep.
+ * `armed` is the number of a sleep. The sender clears `armed` only after it has
+ * written the byte: if it is killed before, the next sender writes a byte. The
+ * compare-and-swap fails if the number has changed, so a sender that was
+ * stopped after its write cannot clear the number of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -216,9 +216,9 @@ void near_doorbell_ring(struct near_peer *peer)
 }
 
 /*
- * Takes a free claim and stores its index. pid: of this process, by which the
- * receiver detects its exit; 0: the receiver is in another pid namespace.
- * -ENOSPC: none is free.
+ * Takes a free claim and stores its index. pid: this process's pid, by which
+ * the receiver detects an exit; 0 if the receiver is in another pid namespace.
+ * Returns 0 or -errno; -ENOSPC: no claim is free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
@@ -261,8 +261,8 @@ static void near_connect_place(const struct near_segment *segment,
 }
 
 /*
- * Takes a claim, allocates and maps its ring, and opens the claim. growing:
- * near_segment.growing, checked.
+ * Takes a claim, allocates and maps its ring, and opens the claim. growing: a
+ * checked copy of near_segment.growing.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
@@ -329,9 +329,10 @@ static const char *near_connect_remedy(int err)
 }
 
 /*
- * Handles an error of an attempt to connect; logs the first. Returns -EAGAIN:
- * lack of memory, files or rings; -ECONNRESET: the peer has failed;
- * -EHOSTUNREACH: the peer cannot be sent to from now on.
+ * Handles an error of an attempt to connect; logs the first one. Returns
+ * -EAGAIN: lack of memory, descriptors or rings; retry
+ * -ECONNRESET: the peer has failed
+ * -EHOSTUNREACH: this port cannot send to the peer any more
  */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
@@ -361,7 +362,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
-/* Returns a descriptor of the peer's segment; -EAGAIN: it was requested. */
+/* Returns a descriptor of the peer's segment or -errno; -EAGAIN: requested. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
 	/* monitor first, to detect a process that has reused the pid */

@@ -4,9 +4,9 @@
 /*
  * A pool of objects of one size. Objects never move. The pool grows by chunks.
  *
- * An id names one use of an object: it has the object's index and a count of
- * uses. After near_pool_put() the id finds no object. So a port can look up any
- * id that a peer sends.
+ * An id identifies one use of an object: it has the object's index and a count
+ * of uses. After near_pool_put() the id finds no object. So it is safe to look
+ * up any id that a peer sends.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H
@@ -35,7 +35,7 @@ struct near_pool {
 
 void near_pool_init(struct near_pool *pool, size_t size, uint32_t limit);
 void near_pool_fini(struct near_pool *pool);
-/* Allocates a chunk. Returns 0, -EAGAIN: at the limit, or -ENOMEM. */
+/* Allocates a chunk. Returns 0, -EAGAIN at the limit, or -ENOMEM. */
 int near_pool_grow(struct near_pool *pool);
 
 /* True if near_pool_get() will succeed without an allocation. */

@@ -166,8 +166,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Closes a port. Connected peers detect their closed claims; others that
- * monitor the port load near_segment.closed.
+ * Closes a port. Connected peers find their claims closed. Unconnected peers
+ * that monitor the port load near_segment.closed.
  */
 void near_close(struct near_port *port)
 {
@@ -187,7 +187,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last: a peer that loads 1 may give this port's claim away */
+	/* last: a peer that loads 1 may reuse this port's claim */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

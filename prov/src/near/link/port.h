@@ -36,16 +36,16 @@ enum near_fd_open {
 };
 
 /*
- * A remote port. These have references to it: the embedder, each rx ring, each
- * operation, and `expected`. A peer without references is freed, unless this
- * port has a ring to it.
+ * A remote port. The embedder, each rx ring, each operation, and `expected`
+ * have a reference to it. A peer without references is freed, unless this port
+ * has a ring to it.
  */
 struct near_peer {
 	struct near_tx tx;
 	/* embedder's pointer; beside tx, as messages load both */
 	void *user;
 	enum near_peer_state state;
-	bool draining;	/* draining: gone once no rx ring has a message */
+	bool draining;	/* failed, with messages that are not delivered yet */
 	bool wanted;		/* near_peer_monitor() was called */
 	bool reads;		/* this port may access the peer's memory */
 	bool coop;	/* the peer may access this process's memory, too */
@@ -113,8 +113,9 @@ struct near_messages {
 };
 
 /*
- * The one-sided layer's functions for lower layers. request() and answered()
- * handle slots NEAR_KIND_RMA and _ANSWER; nonzero: the slot is not consumed.
+ * Functions of the RMA layer that lower layers call. request() handles a slot
+ * NEAR_KIND_RMA, answered() a slot NEAR_KIND_ANSWER; if they return nonzero,
+ * the slot is not consumed.
  */
 struct near_onesided {
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
@@ -122,15 +123,18 @@ struct near_onesided {
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
-	 * Continues all pending work; 0: no progress. Polls call it while
-	 * port->onesided_work is not empty. Sets *waits to false if the next
-	 * poll must call it again. Otherwise all work waits for a slot, the
-	 * poll word or a tick.
+	 * Continues all pending work. Returns 0 if there was no progress. Polls
+	 * call it while port->onesided_work is not empty. Sets *waits to false
+	 * if the next poll must call it again. Otherwise all work waits for a
+	 * slot, the poll word or a tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
-	/* In place of work(), while NEAR_WORK_WAITS: reads the poll word. */
+	/*
+	 * Polls call it, not work(), while NEAR_WORK_WAITS: reads the poll
+	 * word.
+	 */
 	int (*advanced)(struct near_port *port);
-	/* Completes what a draining peer has executed. False: sink full. */
+	/* Completes a draining peer's executed operations. False: sink full. */
 	bool (*drained)(struct near_port *port, struct near_peer *peer);
 	/* Ends all operations with the peer, with err. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
@@ -155,8 +159,8 @@ struct near_port {
 	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * word in a peer's memory; if it differs from poll_value, there is
-	 * work. Points to poll_value while no peer's word is needed
+	 * the poll word, in a peer's memory: there is work if it differs from
+	 * poll_value. Points to poll_value if no peer's word is needed
 	 */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
@@ -239,7 +243,7 @@ void near_port_wake(struct near_port *port);
 
 /*
  * Records new work for polls, and wakes sleeping threads. Must be called after
- * each addition of work. work: NEAR_WORK_*; 0: ticks continue it.
+ * work was added. work: NEAR_WORK_*; 0: ticks continue the work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -274,8 +278,10 @@ static near_inline void near_peer_unhold(struct near_port *port,
 }
 
 /*
- * peer.c: attaches to a ring of the peer. Returns 0; -EAGAIN: poll and retry;
- * -ECONNRESET: the peer has failed; -EHOSTUNREACH: it cannot be sent to.
+ * peer.c: attaches to a ring of the peer. Returns 0, or
+ * -EAGAIN: poll and retry
+ * -ECONNRESET: the peer has failed
+ * -EHOSTUNREACH: this port cannot send to the peer
  */
 int near_connect(struct near_port *port, struct near_peer *peer);
 /* Closes this port's claim at the peer and unmaps the peer's segment. */
@@ -285,17 +291,19 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes its sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes a reference to a peer (expected), or drops it. The peer has sent a
- * request and will attach to a ring, or it has attached to a ring and has not
- * replied to a request yet.
+ * Takes (expected: true) or drops a reference to a peer that has taken only one
+ * of two steps. It has sent a request and will attach to a ring; or it has
+ * attached to a ring and has not yet replied to a request.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
 
 /*
- * fdx.c: requests the peer's descriptors, each 100 ms at most. Returns -EAGAIN:
- * wait for the reply; -ESRCH: its socket is closed; -EACCES: it has rejected a
- * request; -EHOSTUNREACH: this port has no socket.
+ * fdx.c: requests the peer's descriptors, at most every 100 ms. Returns
+ * -EAGAIN: wait for the reply
+ * -ESRCH: the peer's socket is closed
+ * -EACCES: the peer has rejected a request
+ * -EHOSTUNREACH: this port has no socket
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
 /* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
@@ -306,15 +314,15 @@ void near_fd_drop_all(struct near_peer *peer);
 /* True if near_segment.closed is set; false also if it cannot be read. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens a file of the peer: peer->fd[which] again, or, if that is -1, the
- * peer's descriptor number `theirs` by /proc. Returns a descriptor or -errno.
+ * Opens a file of the peer: reopens peer->fd[which]; if that is -1, opens the
+ * peer's descriptor `theirs` through /proc. Returns a descriptor or -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if the peer's port has closed or its process is exiting: the caller must
- * make the peer draining. fd: result of near_peer_open() for a descriptor that
- * open ports have.
+ * True if the peer's port is closed or its process is exiting; the caller must
+ * then call near_peer_fail(). fd: result of near_peer_open() for a descriptor
+ * that every open port has.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
@@ -326,8 +334,9 @@ void near_port_doorbells(struct near_port *port);
 /* Makes rings idle that had no message in two consecutive sweeps. */
 void near_port_sweep(struct near_port *port);
 /*
- * Marks an open claim as rejected, because this port cannot reply: the sender's
- * calls fail, but it still owns the ring. False: the claim is not open.
+ * Marks an open claim as rejected, because this port cannot reply to its
+ * sender. The sender's calls fail, but the sender still owns the ring. False:
+ * the claim is not open.
  */
 bool near_ring_reject(struct near_port *port, uint32_t index);
 /* Frees the rx ring, and its ring for another sender. */
@@ -339,8 +348,8 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /* Handles claims of senders that were killed before they rang the doorbell. */
 void near_rings_check(struct near_port *port);
 /*
- * Logs the invalid value `what`, stops polling the ring, and makes the ring's
- * sender draining.
+ * Handles an invalid value in a ring: logs `what` and the value, stops polling
+ * the ring, and makes its sender draining.
  */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
@@ -353,31 +362,32 @@ static inline bool near_monitored(const struct near_peer *peer)
 	return peer->pidfd >= 0 || peer->by_start;
 }
 /*
- * Monitors the peer's process. Returns 0; -EAGAIN: a pidfd was requested,
- * retry; -ESRCH: exited; -EACCES: the peer has rejected the request.
+ * Monitors the peer's process. Returns 0, or
+ * -EAGAIN: a pidfd was requested; retry
+ * -ESRCH: the process has exited
+ * -EACCES: the peer has rejected the request
  */
 int near_monitor(struct near_port *port, struct near_peer *peer);
 void near_unmonitor(struct near_port *port, struct near_peer *peer);
-/* Makes a peer draining; a later tick makes it gone when drained. */
+/* Makes a peer draining. A later tick ends it when it is drained. */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
  * True if the pid may be used for a single copy: the last check, at most
- * NEAR_CHECK_MS ago, has found the process, and no pid is reused so soon.
+ * NEAR_CHECK_MS ago, has found the process, and Linux does not reuse a pid so
+ * soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* True if the peer's process has exited. Cost: one or two system calls. */
 bool near_peer_left(const struct near_peer *peer);
 /* True if process and port of the peer exist. The peer must be connected. */
 bool near_peer_there(const struct near_peer *peer);
-/*
- * Does periodic work of polls: sweeps, checks of peers and rings, the socket.
- */
+/* Does the periodic work of polls: sweeps, checks, reads of the socket. */
 void near_port_tick(struct near_port *port);
 
 /*
  * port.c: executes a full barrier in this thread and, by membarrier, in all
- * running threads of registered processes. Others execute fences: NEAR_FENCE_*.
- * False: membarrier has failed, perhaps without effect on any thread.
+ * running threads of registered processes. Other processes execute fences: enum
+ * near_fence. False: membarrier failed, and threads may lack the barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)

@@ -36,8 +36,8 @@ static void near_resize_post(struct near_peer *peer)
 }
 
 /*
- * Records the receiver's reply. If the size is unchanged although the sender
- * has requested a larger ring, multiplies the backoff by 4.
+ * Records the ring size in the receiver's reply. If the sender has requested a
+ * larger ring and the size is unchanged, multiplies the backoff by 4.
  */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
@@ -55,8 +55,8 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles a reply in near_ctl.size. Message passing: the load pairs with the
- * release in near_rx_ring_resize().
+ * Handles a reply in near_ctl.size. Memory ordering: message passing. The load
+ * pairs with the release store in near_rx_ring_resize(), so the slots are zero.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {

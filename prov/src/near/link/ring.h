@@ -3,12 +3,13 @@
 
 /*
  * A ring from one sender (producer) to one receiver (consumer), in the
- * receiver's segment: slots of one cache line, and a data ring for longer
- * messages.
+ * receiver's segment. It has slots of one cache line, and a data ring for
+ * longer messages.
  *
- * Message passing (release, acquire): the lap number in a slot shows that it is
- * new; the heads, published each quarter of a ring, show free space. See
- * docs/near/memory-ordering.md.
+ * Memory ordering: message passing (release, acquire) in both directions. A
+ * slot's lap number shows the consumer that the slot is new. The heads, which
+ * the consumer publishes each quarter of a ring, show the producer free space.
+ * See docs/near/memory-ordering.md.
  *
  * Cost: one cache line stored and loaded per message, no atomic
  * read-modify-write. Locks: none, each end belongs to one port.
@@ -33,7 +34,7 @@ enum near_fence {
 
 /*
  * The producer's end. A resize resets the counters, which never wrap. Inline
- * messages use only the first cache line.
+ * messages use only the first cache line of this struct.
  */
 struct near_tx {
 	/* NULL: not connected; no slot is free */
@@ -82,11 +83,12 @@ struct near_rx {
 };
 
 /*
- * Returns the longest length of a message that always finds space in the data
- * ring when all earlier data is consumed: 3/8 of the ring. A message does not
- * wrap around the ring's end, so it may need twice its length. The heads are
- * published each quarter of the ring, so up to a quarter may be consumed but
- * appear full.
+ * Returns the limit of a message's length: 3/8 of the data ring. When all
+ * earlier data is consumed, such a message always finds space:
+ * - it may need twice its length, because it does not wrap around the ring's
+ *   end
+ * - a consumed quarter may appear full, because the consumer publishes its head
+ *   only each quarter
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -104,8 +106,8 @@ void near_tx_fence(struct near_tx *tx);
 
 /*
  * Restart an end of an empty ring after a resize, at slot 0 and lap 1. The
- * consumer does so at the RESIZE slot; the producer after the reply, and keeps
- * its gates.
+ * consumer restarts at the RESIZE slot. The producer restarts after the reply,
+ * and its closed gates stay closed.
  */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
@@ -129,7 +131,7 @@ static inline void near_tx_none(struct near_tx *tx)
 	*tx = (struct near_tx) { .head = 1 };
 }
 
-/* Returns the next slot; NULL: full (or an impossible head) or gated. */
+/* Returns the next slot; NULL: full (or an invalid head), or a closed gate. */
 static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 {
 	if (near_unlikely(tx->tail - tx->head > tx->mask) &&
@@ -139,9 +141,9 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 }
 
 /*
- * Closes a gate. Sets tx->head back by a whole ring, because fast paths test
- * only tx->head. near_tx_reload() does not load the consumer's head until the
- * gate is open.
+ * Closes a gate. Fast paths test only tx->head, so this function sets tx->head
+ * as for a full ring. near_tx_reload() does not load the consumer's head until
+ * all gates are open.
  */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
@@ -156,9 +158,9 @@ static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 }
 
 /*
- * True if all messages sent are known to be consumed; other slots do not count.
- * The head is published only each quarter of a ring: replies raise tx->consumed
- * earlier.
+ * True if the consumer is known to have consumed all messages; other slots do
+ * not count. The consumer publishes its head only each quarter of a ring, but
+ * replies raise tx->consumed earlier.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -180,8 +182,9 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
- * Stores in *end the dtail that the caller must set. Bytes that do not fit
- * before the ring's end go to its start, as near_rx_data() computes, too.
+ * Stores in *end the dtail that the caller must set. Data that does not fit
+ * before the ring's end goes to its start; near_rx_data() finds it in the same
+ * way.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -211,7 +214,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* loaded before the store, which may change *tx for the compiler */
+	/* before the store, which may alias *tx for the compiler */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -236,10 +239,10 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 /*
  * True if the producer must ring the doorbell after the slot just published.
  *
- * Store buffering: the producer stores the slot, then loads the flag; the
- * consumer stores the flag, then loads the slot. Its membarrier in near_arm()
- * and near_rx_rings_deactivate() is the barrier of both; with tx->fence, a
- * fence here.
+ * Memory ordering: store buffering. The producer stores the slot, then loads
+ * the need-doorbell flag; the consumer stores the flag, then loads the slot.
+ * The consumer's membarrier, in near_arm() and near_rx_rings_deactivate(),
+ * orders both ends. With tx->fence set, the producer executes a fence here.
  */
 static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
@@ -279,7 +282,10 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 	return near_rx_ready(rx, &slot, word) ? slot : NULL;
 }
 
-/* Returns the current slot's data; NULL: invalid length. Call it in order. */
+/*
+ * Returns the current slot's data; NULL: invalid length. Must be called in the
+ * order of the slots.
+ */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
 	uint32_t at = (uint32_t)(rx->dhead - rx->dbase), need;
@@ -297,7 +303,7 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 
 /*
  * Releases the current slot, which has no data. The last slot of a lap is also
- * the last slot of a quarter, so one test suffices.
+ * the last one of a quarter, so the common case needs one test.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -314,8 +320,9 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_AHEAD 8		/* limit of the prefetch distance, slots */
 
 /*
- * Prefetches the slot n slots ahead, after n messages in a row: more are
- * likely. If there are none, this takes a cache line from the sender.
+ * After n messages in a row, prefetches the slot n slots ahead: more messages
+ * are likely. If none follows, the prefetch takes a cache line from the sender,
+ * so a single message causes none.
  */
 static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 {

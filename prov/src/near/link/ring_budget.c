@@ -50,8 +50,8 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns the least index below which this number of rings is free: new senders
- * take the first free ring.
+ * Returns the least index below which `free` rings are free. New senders take
+ * the first free ring, so the next `free` senders attach below this index.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -63,9 +63,9 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * The port learns of a new sender after the sender has allocated its ring.
- * Several senders may read the advertised size before the port can change it.
- * So this size must leave memory for all senders that are expected next.
+ * A port detects a new sender only after the sender has allocated its ring.
+ * Until then further senders may use the same advertised size, so it must leave
+ * memory for all senders that are expected next.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -128,9 +128,9 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class, at least class "least", for which memory is
- * left. The class is not above the even share, except for "least" itself. If
- * there is no memory for any of these, returns the ring's present class.
+ * Returns the largest size class, from `least` up to the even share, for which
+ * memory is free. If `least` is above the even share, only `least` counts. If
+ * memory is lacking, returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -146,8 +146,8 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 }
 
 /*
- * Returns the size class after a shrink: the least class if the sender is idle,
- * otherwise the even share, but not more than the present class.
+ * Returns the size class after a shrink. An idle sender's ring gets the least
+ * class, others the even share, but none more than its present class.
  */
 static uint32_t near_budget_less(const struct near_budget *budget,
 				 struct near_rx_ring *ring)
@@ -161,8 +161,8 @@ static uint32_t near_budget_less(const struct near_budget *budget,
 
 /*
  * Returns the size class of a resize. If the receiver has requested a shrink,
- * the ring shrinks. If the sender's request cannot be granted, sets
- * ring->starved.
+ * the ring shrinks. Sets ring->starved if the sender's request cannot be
+ * granted.
  */
 static uint32_t near_budget_grant(struct near_port *port,
 				  struct near_rx_ring *ring, uint32_t more)
@@ -200,9 +200,9 @@ static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
 }
 
 /*
- * Requests a resize of a ring that is larger than class keep, or that is
- * starved and can grow with the free pages. Returns the pages that then remain
- * free.
+ * Requests a resize of a ring if it is larger than class keep, or if it is
+ * starved and the free pages let it grow. Returns the number of pages that
+ * remain free.
  */
 static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 				     uint32_t free)
@@ -220,9 +220,9 @@ static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
 }
 
 /*
- * If enough pages are free for all starved rings, no ring shrinks. Otherwise
- * rings of idle senders shrink to the least class. If a ring below the even
- * share is starved, larger ones shrink to the even share.
+ * Shrinks no ring if enough pages are free for all starved rings. Otherwise
+ * shrinks rings of idle senders to the least class. If a ring below the even
+ * share is starved, shrinks larger rings to the even share.
  */
 void near_budget_check(struct near_port *port)
 {
@@ -290,7 +290,9 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
 	__atomic_store_n(&ctl->resize, 0, __ATOMIC_RELAXED);
-	/* message passing, with near_resize_answer(): slots are zero */
+	/*
+	 * message passing: pairs with near_resize_answer(); the slots are zero
+	 */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);

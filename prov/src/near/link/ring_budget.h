@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ring budget: divides a port's ring memory among its senders. Each ring has a
- * page at least. A new sender takes the advertised size, which leaves memory
+ * The ring budget divides a port's ring memory among its senders. Each ring has
+ * at least a page. A new sender takes the advertised size, which leaves memory
  * for further senders. A resize grants the even share, or one class more while
- * memory is free. Without free memory, rings of idle senders, and rings above
- * the even share, shrink. See docs/near/design.md, *Ring sizes*.
+ * memory is free. If no memory is free, rings of idle senders and rings above
+ * the even share shrink. See docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -40,7 +40,10 @@ void near_budget_rx_ring(struct near_port *port,
 /* Balances ring sizes, each NEAR_CHECK_MS: requests shrinks, then growth. */
 void near_budget_check(struct near_port *port);
 
-/* Resizes a ring at its RESIZE slot, and replies. more: not checked yet. */
+/*
+ * Resizes a ring at its RESIZE slot, and replies. more: near_slot.resize.more,
+ * an unchecked value.
+ */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);
 

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Active and idle rings. Every poll reads the next slot of each active ring. No
- * poll reads an idle ring: its need-doorbell flag is set, so its sender rings
- * the doorbell. New senders ring it, too.
+ * Active and idle rings. Every poll reads the next slot of each active ring.
+ * Polls do not read idle rings: the sender of an idle ring finds the
+ * need-doorbell flag set and rings the doorbell. New senders ring the doorbell,
+ * too.
  */
 
 #include <errno.h>
@@ -61,10 +62,11 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 
 /*
  * Finds or creates the peer that has taken a claim, by the address in the
- * claim, and stores it in *peer_out. Checks a copy of the address, because the
- * sender may change the claim. Returns 0; -EAGAIN: the peer's descriptors were
- * requested, and the peer is kept until the reply; -EINVAL or -EHOSTUNREACH:
- * the claim must be rejected.
+ * claim. Checks a copy of the address, because the sender may change the claim.
+ * Stores the peer in *peer_out and returns 0, or returns
+ * -EAGAIN: the peer's descriptors were requested; the peer is kept until the
+ *   reply
+ * -EINVAL or -EHOSTUNREACH: the claim must be rejected
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -112,8 +114,9 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Opens the rx ring of an OPEN or CLOSED claim. Returns 0; -EINVAL or
- * -EHOSTUNREACH: the claim must be rejected; other errors: retry.
+ * Opens the rx ring of an OPEN or CLOSED claim. Returns 0 or an error. After
+ * -EINVAL and -EHOSTUNREACH the caller must reject the claim, after others
+ * retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -139,7 +142,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->index = index;
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
-	/* not needed now: a sender that closes closes this claim */
+	/* no longer needed: when the sender closes, it closes this claim */
 	if (!ring->peer->needs_fdx && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
@@ -172,9 +175,9 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim. With -EHOSTUNREACH, marks it as rejected, and the sender
- * keeps the ring until it closes the claim. Otherwise, or if the claim is
- * closed, frees the ring.
+ * Rejects a claim. If err is -EHOSTUNREACH and the claim is open, marks the
+ * claim as rejected, and the sender keeps the ring until it closes the claim.
+ * Otherwise frees the ring.
  */
 static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
 {
@@ -222,8 +225,8 @@ static void near_ring_again(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a closed claim: makes the peer draining; if it is gone, frees the
- * ring and discards its messages.
+ * Handles a closed claim: makes the peer draining. If the peer is already gone,
+ * frees the ring and discards its messages.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -273,8 +276,9 @@ static bool near_claim_abandoned(uint32_t state)
 }
 
 /*
- * Finds claims of senders that were killed before they rang the doorbell.
- * Senders take the first free claim, so these are on pages that have memory.
+ * Finds claims of senders that were killed before they rang the doorbell. Reads
+ * only pages of claims that have memory, because senders take the first free
+ * claim.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -302,7 +306,10 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/* first: a bit of doorbell[] that is set later sets it again */
+	/*
+	 * first: a sender that sets a bit of doorbell[] later sets this bit
+	 * again
+	 */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
@@ -315,12 +322,12 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes `count` rings idle whose need-doorbell flags near_port_sweep() has just
- * set, except those with a new slot.
+ * Makes rings idle whose need-doorbell flags near_port_sweep() has just set. A
+ * ring with a new slot stays active.
  *
- * Store buffering: the sender stores a slot, then loads the flag
+ * Memory ordering: store buffering. A sender stores a slot, then loads the flag
  * (near_tx_need_doorbell()); this port stores the flag, then loads the slot.
- * The membarrier is the barrier of both.
+ * The membarrier orders both ends.
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -364,16 +371,18 @@ void near_port_sweep(struct near_port *port)
 }
 
 /*
- * Store buffering, twice: this port stores need-doorbell flags and `armed`,
- * executes a membarrier, then loads the doorbell and the next slots.
+ * Memory ordering: store buffering, twice. This port stores the need-doorbell
+ * flags and `armed`, executes a membarrier, then loads the doorbell and the
+ * next slots.
  *
- * - A sender stores a slot, then loads the flag. The membarrier is the barrier
- *   of both.
+ *
+ * - A sender stores a slot, then loads the flag. The membarrier orders both
+ *   ends.
  * - near_doorbell_ring() stores doorbell bits, then loads `armed`, with a full
  *   barrier between.
  *
- * After a failure, flags and `armed` stay set, which costs a doorbell and a
- * byte.
+ * If this function fails, the flags and `armed` stay set: a sender then rings
+ * the doorbell or writes a byte needlessly.
  */
 int near_arm(struct near_port *port)
 {

@@ -17,9 +17,9 @@
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
- * Maps span bytes, of which the first size bytes are accessible. The mapping
- * begins without access rights, because after mlockall() mmap() would allocate
- * accessible memory; mprotect() does not.
+ * Maps span bytes, of which the first size bytes are accessible. mmap() maps
+ * without access rights and mprotect() adds them, because after mlockall()
+ * mmap() would allocate all accessible memory.
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)

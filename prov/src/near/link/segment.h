@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The segment of a port: a memfd, which needs no name and no space in /dev/shm,
- * and is freed with its last mapping. Sealed against shrinking, which would
- * raise SIGBUS. Each sender allocates the memory of its ring.
+ * The segment of a port is a memfd: it needs no name and no space in /dev/shm,
+ * and is freed with its last mapping. It is sealed against shrinking, so that
+ * accesses cannot raise SIGBUS. Each sender allocates the memory of its ring.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
@@ -12,15 +12,16 @@
 #include "near/link/shm.h"
 
 /*
- * Creates a segment and maps its head. growing: number of rings that can exceed
- * a page; fence: the owner has no membarrier. Returns the descriptor or -errno.
+ * Creates a segment and maps its head. Returns a descriptor or -errno. growing:
+ * number of rings that may be larger than a page. fence: the owner has no
+ * membarrier.
  */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
 
 /*
- * Creates a sealed memfd, with memory for its first bytes only. Returns a
- * descriptor; -EFBIG: beyond the limit of file sizes; or -errno.
+ * Creates a sealed memfd of which only the first bytes have memory. Returns a
+ * descriptor or -errno; -EFBIG: the limit of file sizes is exceeded.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
@@ -28,16 +29,17 @@ int near_segment_file(const char *name, size_t size, size_t first);
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory of the file. Otherwise access to a missing page might kill
- * the process. Returns 0; -ENOMEM: the system or a control group (link/group.h)
- * has none left.
+ * Allocates memory of the file. Without it, an access to the page might kill
+ * the process. Returns 0 or -errno; -ENOMEM: the system or a control group
+ * (link/group.h) has no memory left.
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
- * Maps a segment's head and stores the number of rings that can grow. -ENOENT:
- * no segment of the port with this nonce; -ENOTSUP: another page size. Closes
- * fd after an error.
+ * Maps a segment's head and stores the number of rings that can grow. After an
+ * error, closes fd and returns -errno:
+ * -ENOENT: no segment of the port with this nonce
+ * -ENOTSUP: the owner has another page size
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);

@@ -20,8 +20,8 @@
 #define NEAR_SENDERS 4096
 
 /*
- * Kinds of slots. Sender and receiver are the two ends of a large message;
- * kinds that the receiver sends go through the ring in the other direction.
+ * Kinds of slots. Of a large message, sender and receiver are the two ends; the
+ * receiver's slots go through the ring in the other direction.
  */
 enum near_kind {
 	NEAR_KIND_INLINE,	/* a message, with the payload in the slot */
@@ -39,10 +39,10 @@ enum near_kind {
 };
 
 /*
- * Positions of the fields of near_slot.word, which is stored last, by release.
- * Bits 0 to 15 are the lap number, by which the consumer recognizes a new slot.
- * Kind and flags have 4 bits each; the length is that of an inline message;
- * data is the lower half of the remote CQ data.
+ * Positions of the fields of near_slot.word. This word is stored last, by
+ * release. Bits 0 to 15 are the lap number, by which the consumer recognizes a
+ * new slot. Kind and flags have 4 bits each. The length is that of an inline
+ * message; data is the lower half of the remote CQ data.
  */
 #define NEAR_WORD_KIND 16
 #define NEAR_WORD_FLAGS 20
@@ -94,8 +94,8 @@ struct near_slot {
 		} coop;
 		struct {
 			/*
-			 * length that did not fit; 1: the ring was full; 0:
-			 * receiver's request
+			 * length of the message that did not fit; 1: the ring
+			 * was full; 0: the receiver requested the resize
 			 */
 			uint32_t more;
 		} resize;
@@ -170,13 +170,13 @@ enum near_claim_state {
 };
 
 /*
- * near_claim.state in the state TAKEN: the upper bits are the sender's pid; 0:
- * the sender is in another pid namespace.
+ * While the state is TAKEN, the upper bits of near_claim.state are the sender's
+ * pid, or 0 if the sender is in another pid namespace.
  */
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
-/* A sender attaches to the ring with the same index by this entry. */
+/* The entry by which a sender attaches to the ring with the same index. */
 struct near_claim {
 	uint32_t state;
 	uint32_t tier;		/* initial size class of the ring */
@@ -217,8 +217,8 @@ struct near_segment {
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
 /*
- * near_segment.adv: size class of new rings in the lower 8 bits; above it the
- * index from which on rings have one page.
+ * near_segment.adv has the size class of new rings in the lower 8 bits. The
+ * bits above are an index, from which on new rings have one page.
  */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu
@@ -231,13 +231,12 @@ size_t near_page_size(void);
 void near_page_assume(size_t bytes);
 
 /*
- * Ring size classes ("tiers"). The first near_segment.growing rings have
- * address space for the largest class, others always have one page. The least
- * class fills a page of the system.
+ * Ring size classes, called tiers in the code. The first near_segment.growing
+ * rings have address space for the largest class, others always have one page.
+ * The least class fills a page of the system.
  */
 #define NEAR_TIERS 8
 
-/* Returns the least class. */
 uint32_t near_tier_least(void);
 /* Returns the size of a class in pages. tier must be below NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);

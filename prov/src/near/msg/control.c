@@ -28,7 +28,7 @@ ssize_t near_notify(struct near_peer *peer)
 	return 0;
 }
 
-/* Handles a CTS, COOP or ACK, which the receiver of a large message sends. */
+/* Handles a reply of a large message's receiver: CTS, COOP or ACK. */
 static int near_control_answer(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot,
@@ -71,7 +71,7 @@ static int near_control_resize(struct near_port *port,
 	return 0;
 }
 
-/* Handles a slot that is no message. Nonzero: the slot was not consumed. */
+/* Handles a slot that is not a message. Nonzero: the slot was not consumed. */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
 {
@@ -101,8 +101,9 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Continues operations, the oldest first, until *budget bytes are copied or the
- * sink has no space. Returns the number of operations that left the list.
+ * Continues the operations of a list in order, until *budget bytes are copied
+ * or the sink has no space. Returns the number of operations that left the
+ * list.
  */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,
@@ -121,7 +122,7 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 	return n;
 }
 
-/* The oldest operation of a list comes first: later ones must not delay it. */
+/* Each list begins with the oldest operation: later ones must not delay it. */
 int near_work(struct near_port *port)
 {
 	size_t sending = NEAR_STEP;
@@ -172,7 +173,9 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/* a held one ends when the embedder's read has ended */
+		/*
+		 * NEAR_RX_HELD: ends when the embedder has fetched the message
+		 */
 		if (rx->peer != peer || rx->state == NEAR_RX_HELD)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: both ends of a large message copy steps of it at the same
- * time. The receiver reads steps from the first on, the sender writes steps
- * from the last on, until all are taken: a busy end leaves more steps to the
- * other end.
+ * Cooperative copy: both ends of a large message copy parts of it, called
+ * steps, at the same time. The receiver reads steps from the first on, and the
+ * sender writes steps from the last on, until all are taken. A busy end leaves
+ * more steps to the other end.
  *
- * near_ctl.steps counts the steps that each end has taken, of one message of
- * the ring at a time. Each copy has a round, a number from 1 on; 0: no copy.
+ * near_ctl.steps counts the steps that each end has taken. A ring has one
+ * cooperative copy at a time; its number is called the round. Rounds count from
+ * 1; 0: no copy.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -56,7 +57,7 @@ static inline uint32_t near_coop_high(uint64_t word)
 	return (uint32_t)(word >> 16 & 0xffff);
 }
 
-/* Begins a round, at the receiver: no step is taken. */
+/* Begins a round, at the receiver. */
 static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
@@ -85,7 +86,10 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/* Ends the round, at the receiver. Returns the number of the sender's steps. */
+/*
+ * Ends the round, at the receiver. Returns the number of steps that the sender
+ * has taken.
+ */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	return near_coop_high(
@@ -94,7 +98,7 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 
 /*
  * Stores the number of steps that the sender has written. failed: the sender
- * has taken a further step, but could not write it. Message passing: this
+ * could not write the next step that it had taken. Message passing: this
  * release pairs with the acquire in near_coop_over().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
@@ -105,9 +109,9 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender works on no step any more. sender_steps: number of steps
- * that it has taken, from near_coop_end(). Stores the number of steps written
- * in *steps; the receiver must read the others. Message passing: this acquire
+ * True if the sender writes no step any more. sender_steps: result of
+ * near_coop_end(). Stores in *steps the number of steps that the sender has
+ * written; the receiver must read the others. Message passing: this acquire
  * pairs with the release in near_coop_wrote().
  */
 static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path: near_send() and near_poll(). If the sink is a constant, its
- * functions are inlined, so that a message goes from the ring into its buffer
- * without a call.
+ * The data path: near_send() and near_poll(). If the sink is a constant, the
+ * compiler inlines its functions, so that a message goes from the ring into the
+ * receive buffer without a call.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -35,9 +35,9 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the next slot if the last send was to the same peer. After a
- * single send, this would take the cache line from the receiver that polls the
- * slot.
+ * Prefetches the next slot if the last send was to the same peer, because
+ * further messages are likely. After a single send, the prefetch would take the
+ * cache line from the receiver that polls this slot.
  */
 static near_inline void near_slot_ahead(struct near_port *port,
 					const struct near_peer *peer)
@@ -81,9 +81,9 @@ static near_inline void near_send_inline(struct near_tx *tx,
 }
 
 /*
- * Sends an inline message if tx->head shows a free slot; calls no function, so
- * that msg stays in registers. True: return near_send_end(). False: use
- * near_send().
+ * Sends an inline message if tx->head shows a free slot. Calls no function, so
+ * that msg stays in registers. True: the caller must return near_send_end().
+ * False: nothing was sent, and the caller must call near_send().
  */
 static near_inline bool near_send_short(struct near_port *port,
 					struct near_peer *peer,
@@ -106,9 +106,12 @@ static near_inline ssize_t near_send_end(struct near_peer *peer)
 }
 
 /*
- * Sends a message that fits into the ring. Returns 0: the payload may be
- * reused; NEAR_LARGE: call near_send_large(); -EAGAIN: poll and retry;
- * -ECONNRESET: the peer has failed; -EHOSTUNREACH: the peer cannot be sent to.
+ * Sends a message that fits into the ring. Returns 0 if the payload may be
+ * reused, or
+ * - NEAR_LARGE: call near_send_large()
+ * -EAGAIN: poll and retry
+ * -ECONNRESET: the peer has failed
+ * -EHOSTUNREACH: this port cannot send to the peer
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
@@ -162,8 +165,8 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 }
 
 /*
- * Delivers an inline message. False: the slot remains, because the sink has not
- * accepted it, or its length is invalid.
+ * Delivers an inline message. False: the slot remains in the ring, because the
+ * sink has not accepted the message or the length is invalid.
  */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
@@ -218,7 +221,10 @@ static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 			 __ATOMIC_RELAXED);
 }
 
-/* Handles a slot that is no inline message. False: the slot remains. */
+/*
+ * Handles a slot that is not an inline message. False: the slot remains in the
+ * ring.
+ */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -267,8 +273,8 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 }
 
 /*
- * Handles at most NEAR_BURST slots while the sink has space. slot: the first,
- * with its word. Returns the number of slots released.
+ * Handles slots while the sink has space, at most NEAR_BURST. slot, word: the
+ * first new slot and its word. Returns the number of slots released.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -302,9 +308,9 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if the next poll would only poll the active rings: near_ring_ready() may
- * replace up to near_polls_left() polls. The caller reports their number to
- * near_passed().
+ * True if only active rings need polls now: no doorbell is set and no operation
+ * is pending. Then near_ring_ready() may replace up to near_polls_left() polls.
+ * The caller must report the number of replaced polls to near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -319,7 +325,10 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 	return port->tick_at - 1 - port->polls;
 }
 
-/* Counts polls that near_ring_ready() has replaced, without the next tick's. */
+/*
+ * Counts polls that near_ring_ready() has replaced. None of them may have the
+ * next tick.
+ */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);
@@ -329,7 +338,7 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 
 /*
  * Delivers messages while the sink has space, continues operations, and
- * executes a tick if it is due. Returns a count of slots consumed and
+ * executes a tick if it is due. Returns the number of slots consumed and
  * operations continued.
  */
 static near_inline int near_poll(struct near_port *port,

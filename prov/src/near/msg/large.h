@@ -2,16 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rendezvous: the sender announces a large message (RTS). Once its receive is
- * posted, the receiver chooses, and at the end acknowledges (ACK):
+ * Rendezvous: the sender announces a large message by an RTS. When the receive
+ * is posted, the receiver chooses one of four ways to get the message:
+ *
  *
  * - Single copy: the receiver reads the sender's memory.
- * - Cooperative copy, for long messages (COOP): see msg/coop.h.
- * - Fragments through the data ring (CTS), if the receiver cannot read the
- *   sender's memory.
+ * - Cooperative copy, for long messages: the receiver sends COOP. See
+ *   msg/coop.h.
+ * - Fragments through the data ring: the receiver sends CTS, if it cannot read
+ *   the sender's memory.
  * - NEAR_DEVICE: the receiver's embedder fetches the message.
  *
- * Each poll copies a limited number of bytes.
+ * At the end the receiver sends an ACK. Each poll copies a limited number of
+ * bytes.
  */
 #ifndef NEAR_PROTO_LARGE_H
 #define NEAR_PROTO_LARGE_H
@@ -43,8 +46,9 @@ struct near_tx_op {
 	/* id of the receiver's operation, after a CTS */
 	uint64_t answer;
 	/*
-	 * The next five fields, after a COOP: address of the receiver's buffer,
-	 * bytes requested, number of the copy, bytes of a step, steps.
+	 * The next five fields are valid after a COOP: address of the
+	 * receiver's buffer, bytes requested, round, bytes per step, number of
+	 * steps.
 	 */
 	uint64_t there;
 	size_t shared;
@@ -53,7 +57,7 @@ struct near_tx_op {
 	uint32_t steps;
 	uint32_t wrote;		/* steps that the sender has written */
 	bool device;		/* NEAR_DEVICE, and not yet in host memory */
-	int failed;	/* positive errno value of near_sink.unload() */
+	int failed;	/* positive error of near_sink.unload(); 0: none */
 	/* length to request from a larger ring; 0: none */
 	uint32_t too_small;
 	/* copy of the message, or owned memory, to be freed; or NULL */
@@ -61,12 +65,15 @@ struct near_tx_op {
 	void *cookie;
 };
 
-/* In port->receiving or peer->waiting, except NEAR_RX_FRAGS, NEAR_RX_HELD. */
+/*
+ * Operations are in port->receiving or peer->waiting. In the states
+ * NEAR_RX_FRAGS and NEAR_RX_HELD they are in no list.
+ */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
 	NEAR_RX_COOP_PENDING,	/* must send COOP, or waits in peer->waiting */
 	NEAR_RX_COOP,		/* both ends copy */
-	/* the sender writes the last steps that it took */
+	/* all steps are taken; the sender still writes some of them */
 	NEAR_RX_COOP_RUNNING,
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
@@ -96,8 +103,8 @@ struct near_rx_op {
 };
 
 /*
- * Returns the largest fragment, bytes: an eighth of the data ring, so that the
- * receiver copies one while the sender writes the next.
+ * Returns the largest fragment in bytes: an eighth of the data ring, so that
+ * the receiver copies one fragment while the sender writes the next.
  */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
@@ -122,8 +129,8 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 
 /*
  * Returns a slot for a control message such as an ACK, even while operations
- * are queued. May connect to the peer. NULL: no slot is free, or the peer has
- * failed.
+ * are queued. Connects to the peer if necessary. NULL: no slot is free, or the
+ * peer has failed.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -147,8 +154,8 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Continue an operation. Copy at most *budget bytes, and subtract the number of
- * copied bytes from *budget. True: the operation has left its list.
+ * Continue an operation. Copy at most *budget bytes, and subtract the bytes
+ * copied from *budget. True: the operation has left its list.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
@@ -169,9 +176,11 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 /* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/* Ends a peer's cooperative copy, if any; starts the next of peer->waiting. */
+/*
+ * Ends the peer's cooperative copy, if any; starts the next in peer->waiting.
+ */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
-/* Reads the next len bytes, up to op->stop. False: failed. */
+/* Reads the next len bytes, at most up to op->stop. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
 /* After a failed read: makes the receiver request the message in fragments. */
 void near_rx_pull_failed(struct near_rx_op *op);
@@ -187,13 +196,18 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
 /* Returns the operation with this id that waits for fragments; NULL: none. */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
-/* Copies a fragment, the next len bytes, which must not exceed the rest. */
+/*
+ * Copies a fragment, the next len bytes. The caller must check that the message
+ * has len more bytes.
+ */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
-/* Frees an operation that is in no list; calls received() if not done yet. */
+/*
+ * Frees an operation that is in no list. Calls received() if that was not done.
+ */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
-/* large_coop.c: waits until no peer writes to buffers; near_messages.stop(). */
+/* large_coop.c: near_messages.stop(): waits until no peer writes to buffers. */
 void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_PROTO_LARGE_H */

@@ -94,8 +94,8 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round: all steps are taken, or a read failed. Steps that a faulty
- * sender took beyond those left do not count.
+ * Ends the round after all steps are taken, or after a failed read. A faulty
+ * sender may have taken more steps than were left; these do not count.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -129,7 +129,10 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 		near_rx_coop_end(op);
 }
 
-/* Ends the copy once the sender works on no step; reads steps not written. */
+/*
+ * Ends the copy when the sender writes no step any more. Reads the steps that
+ * the sender has not written.
+ */
 static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 			      uint32_t wrote)
 {
@@ -163,9 +166,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender stops writing to the buffer, because the application
- * may reuse it after the close. Waits a second at most: a sender that was
- * stopped by a signal may write later.
+ * Waits until the sender writes no more to the buffer, because the application
+ * may reuse the buffer after the close. Waits at most a second: a sender that a
+ * signal has stopped may still write later.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

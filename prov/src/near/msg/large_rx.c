@@ -28,9 +28,9 @@ static void near_rx_begun(const struct near_peer *peer)
 }
 
 /*
- * True if a cooperative copy is faster. False for short messages, since the
- * request would come too late, and in an exchange, since the sender is busy
- * reading.
+ * True if a cooperative copy is faster than a single copy by the receiver.
+ * False for short messages, because the sender's help would come too late.
+ * False in an exchange, because the sender is busy with its own reads.
  */
 static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
 				size_t len)
@@ -107,9 +107,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Reads len bytes of the sender's memory. Returns 0 or -errno. EPERM, ENOSYS
- * and ESRCH hold for all messages of the peer. ESRCH: the process, or its main
- * thread, has exited.
+ * Reads len bytes of the sender's memory. Returns 0 or -errno. After EPERM,
+ * ENOSYS and ESRCH all further reads from the peer would fail, too. ESRCH means
+ * that the peer's process or its main thread has exited.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -130,9 +130,9 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 
 /*
  * Copies only if no other receive is being copied. The message may end before
- * earlier ones that arrive in fragments: the embedder orders messages of one
- * source that share a buffer. The slot for the ACK stays free, as nothing is
- * sent before it.
+ * earlier messages that arrive in fragments. So if receives share a buffer, the
+ * embedder must keep their order. Nothing is sent before the ACK, so the slot
+ * for it stays free.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -166,7 +166,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/* Reports the end of a receive. near does not access the buffer after that. */
+/* Reports the end of a receive. near does not access the buffer afterwards. */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;
@@ -287,7 +287,7 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 
 /*
  * Ends access to a failed sender's memory. True: the operation is freed. False:
- * the peer is not gone yet, and near_ops_fail() ends the operation.
+ * the peer is not gone yet; near_ops_fail() will end the operation.
  */
 static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {

@@ -9,7 +9,9 @@
 
 #include "near/msg/large.h"
 
-/* Stores the buffers' addresses, or a copy of the bytes. -EAGAIN: no memory. */
+/*
+ * Stores the buffers' addresses, or a copy of the message. -EAGAIN: no memory.
+ */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;
@@ -31,8 +33,8 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 
 /*
  * True if the last large or fan-out send had the same buffer and another peer,
- * without a poll since: only polls end messages, so the buffer has the same
- * message.
+ * and no poll came between. Only polls complete sends, so the buffer still has
+ * the same message.
  */
 static bool near_tx_again(const struct near_port *port,
 			  const struct near_peer *peer, const void *buf)
@@ -50,10 +52,10 @@ static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 }
 
 /*
- * True if msg is part of a fan-out, and should go through the data ring. Only
- * the first receiver of a fan-out reads the sender's memory: several at the
- * same time would contend for the locks of its address space. msg has at most
- * tx.fanout_max bytes.
+ * True if msg is part of a fan-out and should go through the data ring. Only
+ * the first receiver of a fan-out reads the sender's memory: several readers
+ * would contend for the locks of the sender's address space. msg must have at
+ * most tx.fanout_max bytes.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
@@ -76,7 +78,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/* Allocates slot and operation first: nothing may fail after the slot. */
+/* All steps that can fail come before the slot is published. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {
@@ -179,8 +181,8 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 }
 
 /*
- * Replaces the buffer of a NEAR_DEVICE message by a copy in host memory. If
- * that fails, sets op->failed. False: no memory now.
+ * Replaces the buffer of a NEAR_DEVICE message by a copy in host memory. Sets
+ * op->failed if the copy fails. False: no memory now.
  */
 static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 {
@@ -195,8 +197,8 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 }
 
 /*
- * Reports to the receiver that the sender cannot read its memory, and ends op.
- * False: no slot is free.
+ * Reports to the receiver that this process cannot read the message, and ends
+ * op. False: no slot is free.
  */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {
@@ -242,7 +244,7 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	return true;
 }
 
-/* Sends fragments, within *budget. True: all are sent, the ACK ends op. */
+/* Sends fragments, within *budget. True: all are sent; the ACK will end op. */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation stores its new value in a loop of compare-and-exchange on
- * integers of the element's size: compared as values, NaN would never match.
+ * Each operation stores its new value by compare-and-exchange in a loop, on
+ * integers of the element's size. A comparison of floating-point values would
+ * never match NaN.
  */
 
 #include <complex.h>
@@ -94,8 +95,9 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
 /*
- * Defines a function that returns the new value of an element. Writes, reads
- * and NEAR_CSWAP are the same for all types: see NEAR_DEFINE_APPLY().
+ * Defines a function that returns an element's new value. Writes, reads and
+ * NEAR_CSWAP are not here, because they are the same for all types:
+ * NEAR_DEFINE_APPLY().
  */
 #define NEAR_DEFINE_NEXT(name, ctype, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\
@@ -108,7 +110,7 @@ static ctype near_next_##name(unsigned int op, ctype old,		\
 	}								\
 }
 
-/* near_atomic_apply() for elements of ctype; bits: integer of the same size. */
+/* near_atomic_apply() for elements of ctype. bits: integer of the same size. */
 #define NEAR_DEFINE_APPLY(name, ctype, bits)				\
 static void near_apply_##name(unsigned int op, void *target,		\
 			      const uint8_t *from, const uint8_t *with,	\

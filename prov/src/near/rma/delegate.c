@@ -2,14 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delegated operations: the target executes a small operation if it polls in
- * time; otherwise the initiator revokes and executes it. See docs/near/rma.md.
+ * Delegated operations: the initiator puts a small operation into a slot. The
+ * target executes the operation if it polls in time. Otherwise the initiator
+ * revokes the operation and executes it by single copy. See docs/near/rma.md.
  *
- * Store buffering decides between both: the target stores the operation's
- * number in near_ctl.doing and loads the slot again; the initiator stores the
- * slot, calls membarrier (the barrier of both sides), and loads `doing`. An
- * operation's number is its position among the delegated operations of the
- * ring, which both sides count. Proof: docs/near/memory-ordering.md.
+ * Each operation has a number, its position among the delegated operations of
+ * the ring, which both ends count. Memory ordering is store buffering: the
+ * target stores the number in near_ctl.doing, then loads the slot again; the
+ * initiator stores the revocation in the slot, executes a membarrier, which
+ * orders both ends, then loads near_ctl.doing. So only one of them executes.
+ * Proof: docs/near/memory-ordering.md.
  */
 
 #include <errno.h>
@@ -21,9 +23,11 @@
 #include "near/rma/ops.h"
 
 #define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
-#define NEAR_DELEG_BACKOFF 3000	/* ns until a revocation: two single copies */
-#define NEAR_DELEG_PAUSE 100000	/* ns more if a revocation executed nothing */
-#define NEAR_DELEG_LEAVE 100000000	/* ns, limit of near_deleg_wait() */
+/* ns until a revocation: the time of two single copies */
+#define NEAR_DELEG_BACKOFF 3000
+/* further ns after a revocation that executed nothing */
+#define NEAR_DELEG_PAUSE 100000
+#define NEAR_DELEG_LEAVE 100000000	/* limit of near_deleg_wait(), ns */
 /* number of operations that are not delegated after a revocation */
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
@@ -36,9 +40,9 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * near_ctl.done completes a write without a reply. Rejected operations count,
- * too: from the first rejection (near_ctl.rejected) on, all operations have
- * replies.
+ * near_ctl.done completes a write without a reply. It also counts rejected
+ * operations: from the first rejection (near_ctl.rejected) on, all operations
+ * get replies.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)
@@ -54,8 +58,8 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 }
 
 /*
- * Sets the number of next operations that are not delegated; it doubles with
- * each call.
+ * Sets the number of following operations that are not delegated. Doubles it
+ * with each call.
  */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
@@ -65,7 +69,7 @@ static void near_deleg_lost(struct near_rma_peer *at)
 		at->next_skip = 2 * at->skip;
 }
 
-/* True if operands, results and request fit into the fields for them. */
+/* True if the operation is small enough for a slot and for its buffers. */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
 {
@@ -79,7 +83,7 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 
 /*
  * True if the operation should be delegated; counts down the backoff. False
- * while operations of another kind are pending: a revocation must not overtake
+ * while other operations are pending: a revoked operation must not overtake
  * them.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
@@ -128,7 +132,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* do not wait for ring space: no reply would show that it is free */
+	/* ring full: no reply is due that would show when space is free */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_lost(at);
 		return -EPERM;
@@ -154,8 +158,8 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 }
 
 /*
- * Changes the state in the slots of all unfinished delegated operations. The
- * compare-and-swap fails if the target clears a slot for a resize.
+ * Changes the state in the slots of all unfinished delegated operations. A
+ * compare-and-swap fails if the target has cleared the slot for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -179,9 +183,9 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * Marks all delegated operations as revoked. Then the target starts none, but
- * may still execute near_deleg_at(). False: no membarrier, the caller must
- * reopen all.
+ * Marks all delegated operations as revoked. Afterwards the target starts no
+ * operation, but may still execute operation near_deleg_at(). False: the
+ * membarrier failed, and the caller must reopen all operations.
  */
 static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 {
@@ -189,7 +193,9 @@ static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/* Executes and ends a revoked operation. False: single copy is not possible. */
+/*
+ * Executes a revoked operation and ends it. False: single copy is impossible.
+ */
 static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_op *op)
 {
@@ -203,16 +209,16 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 		return false;
 	}
 	if (!ret && op->sent < op->args.len)
-		/* only a part was copied, as the region's end is not mapped */
+		/* the region's end is not mapped, so only a part was copied */
 		ret = -EFAULT;
 	__atomic_store_n(&op->slot->word,
 			 near_deleg_word(word, ret ? NEAR_DELEG_FAILED
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target reports this operation when it consumes the slot, but
-	 * sends no reply. So near_tx_consumed() must count the slot as a
-	 * message.
+	 * The target reports the operation's event when it consumes the slot,
+	 * and sends no reply. Count the slot as a message, so that
+	 * near_tx_consumed() waits until it is consumed.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -222,8 +228,8 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Revokes and executes all delegated operations, unless the target has started
- * one of them. Returns the number of executed operations. If it is 0, the next
- * attempt is delayed.
+ * one of them. Returns the number of operations executed. If it is 0, delays
+ * the next attempt.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -250,8 +256,9 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Waits until the target has executed the operation *doing that it has started.
- * False: not within NEAR_DELEG_LEAVE, as a signal may have stopped the target.
+ * Loads into *doing the number of the operation that the target has started,
+ * and waits until the target has executed it. False: not done after
+ * NEAR_DELEG_LEAVE, for example because a signal has stopped the target.
  */
 static bool near_deleg_wait(const struct near_rma_peer *at, uint64_t *doing)
 {
@@ -289,7 +296,10 @@ void near_delegs_stop(struct near_port *port, struct near_rma_peer *at)
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
 }
 
-/* True if the target's count completes op: the pair of near_deleg_counts(). */
+/*
+ * True if near_ctl.done completes op. Must agree with near_deleg_counts(),
+ * which the target calls.
+ */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
 {
@@ -300,7 +310,7 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(rejected && op->seq >= rejected);
 }
 
-/* Completes operations in order by the target's count; returns their number. */
+/* Completes operations in order by near_ctl.done; returns their number. */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Delegated operations: see delegate.c. The target pays a store and a load. */
+/* Delegated operations: see delegate.c. */
 #ifndef NEAR_RMA_DELEGATE_H
 #define NEAR_RMA_DELEGATE_H
 
 #include "near/link/barrier.h"
 #include "near/rma/state.h"
 
-/* State of a delegated operation, in its slot. The initiator changes it. */
+/*
+ * State of a delegated operation, in its slot. Only the initiator changes it.
+ */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
 	/* the target may execute it, or the initiator revoke it */
@@ -52,7 +54,7 @@ static near_inline void near_deleg_made(struct near_port *port,
 		near_rma_set_poll_word(port, at);
 }
 
-/* Returns 0; -EPERM: op is not to be delegated; or an error of near_rma(). */
+/* Returns 0, -EPERM if op must not be delegated, or an error of near_rma(). */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
 /* Removes an operation that ends from the list of delegated operations. */
@@ -68,28 +70,29 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 }
 
 /*
- * Completes operations that the target has executed; at a tick, revokes others
- * that have waited too long. Returns the number of operations completed.
+ * Completes operations that the target has executed. At a tick, also revokes
+ * operations that have waited too long. Returns the number of completed ones.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* Completes operations if the poll word has changed; returns their number. */
 int near_delegs_advanced(struct near_port *port);
 /*
  * Completes all writes that a failed target has executed. False: the sink has
- * no space; call again.
+ * no space, and the caller must retry.
  */
 bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * Executes the operations that the target has not started, for a port that
- * closes. Does not call done() for an operation if the sink has no space.
+ * Before this port closes: executes the operations that the target has not
+ * started. If the sink has no space, does not call done().
  */
 void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
-/* True if near_deleg_done() reports the operation's end, without a reply. */
+/* True if near_deleg_done() completes the operation, without a reply. */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);
 /*
- * Counts the operation in a slot as finished. Call it after the reply is
- * posted: the store takes long if the initiator's CPU owns the cache line.
+ * Counts the operation in a slot as finished. Must be called after the reply
+ * was posted, because this store is slow if the initiator's CPU has the cache
+ * line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -100,13 +103,13 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 }
 
 /*
- * Starts the operation in a slot, at the target. Returns 0: the caller must
- * execute it, and nothing may fail before; -EAGAIN: the slot must stay in the
- * ring; NEAR_DELEG_SKIPPED or NEAR_DELEG_ANSWERED: the caller must not execute
- * it.
+ * Starts the operation in a slot, at the target. Returns
+ * - 0: the caller must execute the operation and must not fail before
+ * -EAGAIN: the slot must stay in the ring
+ * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute it
  *
- * Store buffering with near_delegs_hold() and near_deleg_at(), whose membarrier
- * is the barrier of both sides: a compiler barrier suffices here.
+ * Memory ordering: store buffering with near_delegs_hold() and near_deleg_at().
+ * The membarrier there orders both ends, so a compiler barrier suffices here.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

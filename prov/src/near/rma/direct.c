@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Single copies by process_vm_readv() or process_vm_writev(), without the
- * target. A slot notifies the target after the copy if it requires an event.
+ * Single copies by process_vm_readv() and process_vm_writev(). The target takes
+ * no part. If it requires an event, a slot notifies it after the copy.
  */
 
 #include <errno.h>
@@ -57,7 +57,7 @@ static ssize_t near_rma_copy(const struct near_rma_op *op, uint64_t memory,
 		process_vm_writev(pid, here, n, &there, 1, 0);
 }
 
-/* Copies the next bytes, NEAR_STEP at most. Returns as near_rma_direct(). */
+/* Copies the next bytes, at most NEAR_STEP. Returns as near_rma_direct(). */
 static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 			 uint64_t memory)
 {
@@ -114,7 +114,7 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 	near_sent(port, op->to->peer);
 }
 
-/* Allocates the target's slot first: nothing may fail after the copy. */
+/* Takes the slot for the target first: nothing may fail after the copy. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of near_rma(): one local buffer that fits into a slot, the region
- * that was looked up last, an unchanged region table, a free slot, and no
- * pending operation that interferes. near_rma_op gets only what its end or a
- * revocation needs. With a constant verb, the compiler removes the code of
- * other verbs.
+ * Fast path of near_rma(), for one short local buffer. Conditions: the region
+ * was looked up last, the region table is unchanged, a slot is free, and no
+ * pending operation interferes. Stores in near_rma_op only the fields that the
+ * operation's end or its revocation reads. Verbs are compile-time constants, so
+ * that the compiler removes the code of other verbs.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -32,9 +32,9 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if no pending operation forbids the fast path. delegated: of the new
- * operation, which tolerates only delegated ones, revoked together and in
- * order.
+ * True if no pending operation forbids the fast path. If the new operation will
+ * be delegated, only delegated ones may be pending, because all these are
+ * revoked together and in order.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
@@ -49,8 +49,8 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 }
 
 /*
- * True if the region was looked up last and grants the access, and the target
- * of an atomic is aligned.
+ * True if the region was looked up last and grants the access. For an atomic,
+ * the target address must also be aligned.
  */
 static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 					   const struct near_rma_args *args)
@@ -137,7 +137,7 @@ static near_inline void near_small_post(struct near_port *port,
 
 /*
  * Starts an operation for which near_rma_is_small() is true. False: nothing was
- * done, use the slow path.
+ * done, and the caller must take the slow path.
  */
 static near_inline bool near_rma_small(struct near_port *port,
 				       struct near_peer *peer,

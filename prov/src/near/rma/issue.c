@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The initiator issues operations to a peer in order. If one must wait, all
- * later ones wait in the queue behind it; messages wait at NEAR_GATE_QUEUE.
+ * The initiator issues operations to a peer in order. If an operation must
+ * wait, all later ones wait in the queue behind it. Messages wait, too, because
+ * NEAR_GATE_QUEUE is closed.
  */
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* From now on, messages need not wait for op. */
+/* Opens NEAR_GATE_QUEUE for op: messages need not wait for op any more. */
 void near_rma_ungate(struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -45,7 +46,10 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_answered_at(at, op->mark);
 		at->unanswered--;
 		at->expect -= op->expect;
-		/* delegated reads have one reply, others may have several */
+		/*
+		 * a delegated or staged read has one reply, others may have
+		 * several
+		 */
 		if (op->args.verb == NEAR_READ && !op->delegated && !op->staged)
 			at->reading = false;
 		at->staged -= op->staged;
@@ -140,7 +144,7 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/* Posts requests for the next NEAR_STEP bytes. 0: all parts are posted. */
+/* Posts requests for up to NEAR_STEP bytes. 0: all parts are posted. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -174,8 +178,8 @@ static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 }
 
 /*
- * Posts requests. 0: all are posted, and op has left the queue. A read with
- * NEAR_RMA_HOLD stays in the queue until it has ended.
+ * Posts the next requests. Returns 0 if all are posted and op has left the
+ * queue. A read with NEAR_RMA_HOLD stays in the queue until it ends: -EAGAIN.
  */
 static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 {
@@ -191,7 +195,9 @@ static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Continues op. 0: op has left the queue, or was freed; -EAGAIN: not yet. */
+/*
+ * Continues op. Returns 0 if op has left the queue, perhaps freed, or -EAGAIN.
+ */
 static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -225,7 +231,7 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 	}
 }
 
-/* Values of a reply, loaded once because a hostile peer may change the slot. */
+/* Values of a reply, loaded once because a faulty peer may change the slot. */
 struct near_rma_answer {
 	uint64_t offset;
 	uint32_t len;
@@ -331,7 +337,9 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies buffers to the operation's memory, `to`. Returns the end there. */
+/*
+ * Copies buffers to `to`, memory of the operation. Returns the end of the copy.
+ */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {

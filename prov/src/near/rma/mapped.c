@@ -78,9 +78,9 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 }
 
 /*
- * True if a mapping must be dropped after the peer has removed its region. A
- * peer may register regions of one allocation for each transfer: then its
- * mapping stays for a while.
+ * True if the mapping of a removed region must be dropped now. If an allocation
+ * was mapped before, its mapping stays for NEAR_MAPPING_KEEP_MS, because the
+ * peer may register regions of it for each transfer.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
@@ -145,7 +145,8 @@ void *near_table_unmapped(struct near_table *table)
 
 /*
  * Stores the device's queue for copies of all local buffers, and the handle of
- * one of them. Returns NEAR_DEVICE_MAPPED, or the reason if there is none.
+ * one buffer. Returns NEAR_DEVICE_MAPPED, or the reason for which no queue can
+ * be used.
  */
 static enum near_device_path
 near_mapped_queue(const struct near_device *device,
@@ -172,7 +173,7 @@ near_mapped_queue(const struct near_device *device,
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
-/* Maps an allocation. If that fails, remembers it. NULL: no memory. */
+/* Maps an allocation, and records a failure. NULL: no memory. */
 static struct near_mapping *
 near_mapping_open(struct near_port *port, struct near_mapped *mapped,
 		  const struct near_region_entry *entry, void *device)
@@ -222,8 +223,8 @@ static struct near_mapping *near_mapping_find(const struct near_mapped *mapped,
 }
 
 /*
- * Returns the address in the mapping; NULL: outside of it. The peer may be
- * faulty, but the device has reported the length of the mapping.
+ * Returns the address in the mapping; NULL: out of range. Compares with the
+ * length that the device has reported, because the peer may be faulty.
  */
 static uint8_t *near_mapping_at(const struct near_mapping *mapping,
 				uint64_t memory, size_t len)
@@ -234,7 +235,7 @@ static uint8_t *near_mapping_at(const struct near_mapping *mapping,
 	       mapping->map.at + offset : NULL;
 }
 
-/* near_mapping_get(); NEAR_DEVICE_MAPPED: *mapping is set. */
+/* Chooses the way of near_mapping_get(). NEAR_DEVICE_MAPPED: sets *mapping. */
 static enum near_device_path
 near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		    const struct near_rma_args *args,
@@ -256,8 +257,8 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	if (!entry->export_id)
 		return NEAR_DEVICE_NO_EXPORT;
 	/*
-	 * while messages are in the ring, only a staged operation keeps the
-	 * order
+	 * messages are still in the ring: a staged operation keeps the order, a
+	 * mapped one does not
 	 */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;
@@ -290,8 +291,8 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 }
 
 /*
- * Starts a copy for each local buffer. Returns 0, or the first error of the
- * device. Starts no copy after an error.
+ * Starts a copy for each local buffer. Returns 0 or the first error of the
+ * device; starts no further copy after an error.
  */
 static int near_mapped_start(const struct near_device *device,
 			     struct near_rma_op *op, uint8_t *at)
@@ -365,7 +366,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	uint64_t address;
 	int ret;
 
-	/* copies keep the order of the calls only within a queue */
+	/* only copies in one queue keep the order of the calls */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))
 		return -EAGAIN;

@@ -4,14 +4,15 @@
 /*
  * Reads and writes between device memory of both ends, by one copy of the
  * initiator's device. The initiator maps the target's allocation
- * (near_device.map()), and the target takes no part. If an allocation cannot be
- * mapped, or a local buffer is host memory, the operation is staged (stage.h).
+ * (near_device.map()); the target takes no part. If the allocation cannot be
+ * mapped, or a local buffer is in host memory, the operation is staged
+ * (stage.h).
  *
- * A mapping serves all regions of an allocation. Mapping takes up to 10 ms;
- * near_rma() maps when the first operation on an allocation begins. Releasing a
- * mapping may wait for the device's work, which may itself wait for messages.
- * So near never releases one: it passes the mapping to the embedder by
- * near_table_unmapped(). See docs/near/rma.md, *Device memory*.
+ * A mapping serves all regions of an allocation. Creating it takes up to 10 ms,
+ * in the near_rma() call that starts the first operation on the allocation.
+ * Releasing it may wait for the device's work, which may itself wait for
+ * messages. So near never releases a mapping; it passes the mapping to the
+ * embedder by near_table_unmapped(). See docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H
@@ -29,7 +30,7 @@
 /* limit of mapped operations to a peer whose copies are pending */
 #define NEAR_MAPPED_OPS 16
 
-/* A peer's allocation. */
+/* A peer's allocation that this process has mapped. */
 struct near_mapping {
 	/* in near_mapped.mappings, afterwards in near_table.unmapped */
 	struct near_link link;
@@ -38,9 +39,10 @@ struct near_mapping {
 	uint64_t key;		/* key of the region in it that was used last */
 	const void *queue;	/* queue of the device that has mapped it */
 	struct near_map map;	/* map.mapping is NULL if mapping has failed */
-	bool refused;	/* mapping or a copy has failed: use the stage */
+	/* mapping or a copy has failed: operations are staged */
+	bool refused;
 	bool again;	/* the allocation was mapped and dropped before */
-	/* time when near found the region removed; 0: it is not */
+	/* time when near found the region removed, ms; 0: not removed */
 	uint64_t gone_ms;
 	uint32_t ops;		/* operations that use the mapping */
 };
@@ -55,11 +57,11 @@ struct near_mapped {
 	uint32_t count;			/* length of the list mappings */
 	/* generation of the peer's table at the last search for old mappings */
 	uint64_t searched;
-	/* ids of the mappings dropped last, and the number of all these */
+	/* ids of the mappings dropped last, and the number of all drops */
 	uint64_t dropped[NEAR_DROPPED];
 	uint32_t drops;
 	const void *queue;		/* queue of all pending copies */
-	/* number of operations begun, and ended, since the start */
+	/* numbers of operations begun and ended since the start */
 	uint32_t begun, ended;
 	struct near_rma_op *op[NEAR_MAPPED_OPS];
 };
@@ -71,9 +73,9 @@ static inline uint32_t near_mapped_pending(const struct near_rma_peer *at)
 }
 
 /*
- * Returns the mapping for an operation on a region, which this function creates
- * if necessary. memory: target address in the peer's process. NULL: the
- * operation must be staged.
+ * Returns the mapping for an operation on a region; creates it if necessary.
+ * memory: target address in the peer's process. NULL: the operation must be
+ * staged.
  */
 struct near_mapping *near_mapping_get(struct near_port *port,
 				      struct near_rma_peer *at,
@@ -81,14 +83,14 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 				      const struct near_region_entry *entry,
 				      uint64_t memory);
 /*
- * Starts the copies of the first operation in the queue. Returns 0 if they have
- * started or have failed: near_mapped_step() reports the result. -EAGAIN: not
- * yet.
+ * Starts the copies of the first operation in the queue. Returns 0 or -EAGAIN:
+ * retry. Also returns 0 if a copy has failed; near_mapped_step() reports the
+ * error.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
-/* Ends operations whose copies have ended, in order. */
+/* Ends operations in order whose copies have ended. */
 void near_mapped_step(struct near_port *port, struct near_rma_peer *at);
-/* Waits for all pending copies, and passes on the mappings. */
+/* Waits for all pending copies. Passes the mappings to the embedder. */
 void near_mapped_close(struct near_rma_peer *at);
 
 #endif /* NEAR_RMA_MAPPED_H */

@@ -16,7 +16,7 @@ void near_rma_ungate(struct near_rma_op *op);
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
  * Posts a request for the next len bytes; a read has one request for all bytes.
- * flags: for near_slot.word. Returns 0; -EAGAIN: no space in the ring.
+ * flags: flags for near_slot.word. Returns 0 or -EAGAIN: no slot is free.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -40,8 +40,8 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
 /*
- * direct.c. True if the target must be notified of a single copy: it requires
- * events of this kind of operation, or the operation has remote CQ data.
+ * direct.c. True if the target must be notified of a single copy, because it
+ * requires events of this kind of operation or the operation has CQ data.
  */
 bool near_rma_notifies(const struct near_rma_op *op);
 /* Notifies the target of a copy that has ended. */
@@ -50,8 +50,8 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 
 /* ordered.c: the order of operations after messages */
 /*
- * Returns the producer's position in the ring to the peer: tail, and above it
- * the number of resizes, each of which sets tail to 0.
+ * Returns the producer's position in the ring to the peer: the tail, and in the
+ * bits above the number of resizes, because each resize sets the tail to 0.
  */
 #define NEAR_RMA_MARK_BITS 48	/* bits of the tail */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
@@ -61,9 +61,9 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Raises tx->consumed after the reply to a request: the peer has consumed all
- * slots before the position `mark`, which near_rma_mark() returned after the
- * request.
+ * Raises tx->consumed when the reply to a request arrives: the peer has
+ * consumed all slots before this request. mark: result of near_rma_mark() after
+ * the request.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
@@ -78,8 +78,8 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
- * Puts op into the queue, and closes NEAR_GATE_QUEUE. Appends it, but puts a
- * fetch before operations that have not begun: these may wait until the fetched
+ * Appends op to the queue and closes NEAR_GATE_QUEUE. Puts a fetch before
+ * operations that have not begun, because these may wait until the fetched
  * message is acknowledged.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
@@ -87,8 +87,9 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 bool near_rma_must_wait(const struct near_rma_op *op);
 
 /*
- * issue.c. Queues an operation, issues it if possible. -EAGAIN: no memory.
- * staged: with device memory; mapping: the target's, or NULL.
+ * issue.c. Queues an operation, and issues it if possible. -EAGAIN: no memory.
+ * staged: the operation uses device memory. mapping: the target's mapping, or
+ * NULL.
  */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool staged,
@@ -96,22 +97,26 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 
 /* direct.c: single copies */
 /*
- * Looks up the target address of an operation in the peer's table. Stores it in
- * *memory, as an address of the peer's process. Returns 0, or the errors of
- * near_rma() for key, range and access; -EOPNOTSUPP: the peer has no table;
- * -ENOENT: the table cannot be read.
+ * Looks up the target address of an operation in the peer's region table.
+ * Stores it in *memory, as an address of the peer's process. Returns 0, or
+ * -EOPNOTSUPP: the peer has no table
+ * -ENOENT: the table cannot be read
+ * - an error of near_rma() for key, range or access
  */
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 		     uint64_t *memory);
 /*
- * Continues an operation by single copy. Returns 0: op->sent bytes are copied;
- * -EPERM: not permitted, nothing was copied; -EAGAIN: retry; or another error.
+ * Continues an operation by single copy. Returns 0 if op->sent bytes are
+ * copied, or
+ * -EPERM: not permitted, nothing was copied
+ * -EAGAIN: retry
+ * - another error, which ends the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* near_rma_direct() with the address that near_rma_look_up() has stored. */
+/* near_rma_direct() for the address that near_rma_look_up() has stored. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
-/* True if single copy can serve the operation as far as known. */
+/* True if nothing known so far prevents a single copy for this operation. */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);
@@ -133,8 +138,8 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
 /*
- * Reports a peer's executed operation by event(), if it has remote CQ data or
- * this port requires events.
+ * Reports an executed operation of a peer by event(), if the operation has CQ
+ * data or this port requires events.
  */
 void near_rma_over(struct near_port *port, struct near_peer *peer,
 		   const struct near_rma_slot *req);

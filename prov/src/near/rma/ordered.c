@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Order after messages: a message that was sent may still be in the ring, so an
- * operation that must follow it goes through the ring, too. The peer's reply
- * shows that it has consumed everything before the request.
+ * Order of operations after messages. A message that was sent may still be in
+ * the ring. So an operation that must follow the message goes through the ring,
+ * too. The reply to an operation shows that the peer has consumed all slots
+ * before the request.
  */
 
 #include <errno.h>
@@ -18,7 +19,7 @@ bool near_rma_behind(struct near_rma_peer *at,
 	       !near_tx_consumed(&at->peer->tx);
 }
 
-/* The operations behind a fetch may have NEAR_RMA_FENCE. */
+/* Operations behind a fetch may have NEAR_RMA_FENCE. */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 {
 	struct near_link *next = &at->queue;
@@ -37,7 +38,10 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
 }
 
-/* While a read in parts is pending, none starts: it might change its memory. */
+/*
+ * No operation starts while a read in parts is pending, because it might change
+ * the memory that is read.
+ */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {
 	const struct near_rma_peer *at = op->to;
@@ -60,7 +64,9 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
-/* Sends an empty write: its reply shows that everything before is consumed. */
+/*
+ * Sends an empty write. Its reply shows that all slots before it are consumed.
+ */
 static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
 {
 	const struct near_rma_args args = { .verb = NEAR_WRITE };

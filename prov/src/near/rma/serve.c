@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target executes all atomics, and reads and writes without single copy. It
- * checks each request against the private region table. If it rejects a part,
- * it replies with the error and skips the further parts.
+ * The target executes all atomics, and the reads and writes for which single
+ * copy is impossible. It checks each request against its private region table.
+ * If it rejects a part of an operation, it replies with the error and skips the
+ * further parts.
  */
 
 #include <errno.h>
@@ -112,9 +113,7 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 		near_rma_add_work(port, at);
 }
 
-/*
- * Reads a short range during the call, before later operations can change it.
- */
+/* Copies a short range now, because later operations may change it. */
 static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_slot *req,
 			      const uint8_t *memory,
@@ -142,7 +141,9 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->key = req->key;
 	reply->addr = addr;
 	reply->err = near_rma_where(port, req, addr, &memory);
-	/* reset to 0, because a later operation may have the same id */
+	/*
+	 * reset to 0 on success, because a later operation may have the same id
+	 */
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
@@ -161,8 +162,8 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Returns the operands of a request; NULL: invalid length. Operands in the slot
- * take the place of three fields of req. In this case copies the operands to
- * bytes, and sets the fields.
+ * replace three fields of req; in this case copies the operands to `bytes` and
+ * sets these fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,
@@ -397,7 +398,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Sends the next NEAR_STEP bytes of a read in parts, or an error if the region
- * was removed since the first part. True: complete.
+ * was removed after the first part. True: the reply is complete.
  */
 static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 			     struct near_rma_reply *reply)

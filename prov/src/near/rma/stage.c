@@ -85,7 +85,7 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 	return staging->device->start(device, to, from, len, copy);
 }
 
-/* Copies a part of the local buffers to its chunk (out), or from the chunk. */
+/* Copies a part of the local buffers to its chunk (out), or back from it. */
 static int near_chunk_copy(struct near_staging *staging,
 			   struct near_chunk *chunk, bool out)
 {
@@ -133,7 +133,7 @@ bool near_copies_ended(const struct near_device *device, void **copy, int *err)
 	return true;
 }
 
-/* near_copies_ended() for the copies of a chunk, whose op gets the error. */
+/* near_copies_ended() for a chunk. An error is stored in the chunk's op. */
 static bool near_chunk_copied(const struct near_staging *staging,
 			      struct near_chunk *chunk)
 {
@@ -195,8 +195,8 @@ void near_stage_begin(struct near_rma_op *op)
 }
 
 /*
- * Copies parts of the first operation in the queue into chunks. 0: all parts
- * are in chunks; -EAGAIN: not all yet.
+ * Copies parts of the first queued operation into chunks. Returns 0 if all
+ * parts are in chunks, else -EAGAIN.
  */
 static int near_stage_issue(struct near_rma_op *op)
 {
@@ -222,7 +222,7 @@ static int near_stage_issue(struct near_rma_op *op)
 			chunk->len = NEAR_STAGE_CHUNK;
 		ret = op->args.verb == NEAR_READ ? 0 :
 		      near_chunk_copy(staging, chunk, true);
-		/* after an error, this chunk stands for all remaining parts */
+		/* after an error, this chunk represents all remaining parts */
 		if (ret) {
 			op->err = -ret;
 			chunk->len = op->args.len - op->sent;
@@ -324,7 +324,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	struct near_chunk *chunk = NULL;
 	uint32_t i;
 
-	if (!staging)	/* a mapped operation, to which no peer replies */
+	if (!staging)	/* a mapped operation: the peer sends no replies */
 		return false;
 	for (i = staging->freed; i != staging->filled; i++) {
 		chunk = &staging->chunk[i % NEAR_STAGE_CHUNKS];
@@ -354,8 +354,8 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * A peer that has not failed may still access chunks of operations without a
- * reply. Then the stage is not freed, so that no other peer uses it.
+ * If the peer has not failed, it may still access chunks of operations without
+ * a reply. Then the stage is not freed, so that no other peer uses it.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

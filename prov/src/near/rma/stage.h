@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes of device memory that this process cannot map (mapped.h).
- * Only the owner can access it, by copies of the device's driver (struct
- * near_device). So the bytes go through chunks of shared memory, the stage,
- * behind the initiator's region table.
+ * Staged operations: reads and writes of device memory that this process cannot
+ * map (mapped.h). Only the owner's device driver can copy such memory (struct
+ * near_device). So the bytes go through a stage: shared memory behind the
+ * initiator's region table, divided into chunks.
+ *
  *
  * - Write: the initiator copies a part into a chunk and posts a request; the
  *   target copies the chunk into its region and replies.
@@ -13,11 +14,10 @@
  *   part of its region into the chunk and replies; the initiator copies the
  *   chunk into its buffers.
  *
- * Copies of a device are asynchronous, and polls test whether a copy has ended.
- * So several chunks can be in use at once. Chunks are filled, posted and
- * answered in the order of the operations. Messages and operations of other
- * kinds wait until all staged operations have their replies. See
- * docs/near/rma.md, *Device memory*.
+ * Device copies are asynchronous; polls test whether they have ended, so
+ * several chunks can be in use at once. Chunks are filled, posted and answered
+ * in the order of the operations. Messages and other operations wait until all
+ * staged operations have their replies. See docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
@@ -27,7 +27,7 @@
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
 enum near_chunk_state {
-	/* being filled (writes only), or the request waits for a slot */
+	/* a write: being filled; or the request waits for a slot */
 	NEAR_CHUNK_FILLS,
 	NEAR_CHUNK_POSTED,	/* the request is posted; waits for the reply */
 	NEAR_CHUNK_DRAINS,	/* a read: being copied to the local buffers */
@@ -43,7 +43,7 @@ struct near_chunk {
 	void *copy[NEAR_IOV_MAX];
 };
 
-/* A stage that this process has mapped: of its own table, or of a peer's. */
+/* A stage that this process has mapped: its own, or a peer's. */
 struct near_stage {
 	uint8_t *memory;
 	void *pin;	/* result of near_device.pin(); or NULL */
@@ -55,44 +55,40 @@ struct near_staging {
 	/* NULL: this process has no device memory */
 	const struct near_device *device;
 	struct near_table *table;
-	/*
-	 * Stages for operations of this port, and for operations of the peer.
-	 */
+	/* stages for this port's operations, and for the peer's operations */
 	struct near_stage ours, theirs;
 	bool no_view;	/* it was logged that the region table is not open */
-	/*
-	 * Number of chunks that were ever taken; number of those that were
-	 * freed.
-	 */
+	/* numbers of chunks taken, and of chunks freed, since the start */
 	uint32_t filled, freed;
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
 };
 
 /* stage.c: the initiator */
 /*
- * Returns the state of staged operations of a peer, which is created if
- * necessary; NULL: no memory.
+ * Returns a peer's state of staged operations, created if necessary; NULL: no
+ * memory.
  */
 struct near_staging *near_staging(struct near_port *port,
 				  struct near_rma_peer *at);
 /* Maps the stage with this index in a table's file. Returns 0 or -errno. */
 int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
- * Copies host memory (device is NULL) to or from a stage; or starts a copy of
- * device memory and stores the handle for near_device.done() in *copy.
+ * Copies to or from a stage. device: handle of the device memory, whose copy is
+ * only started: stores in *copy a handle for near_device.done(). NULL: host
+ * memory.
  */
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,
 		    void **copy);
 /*
- * Begins an operation on device memory, at either end. Returns 0 or an error,
+ * Begins an operation on device memory, at the local or the remote end. Returns
  * as near_rma().
  */
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
 /*
- * Looks up a region of host or device memory, and checks the access. Stores the
- * target address in the peer's process. Returns 0 or an error, as near_rma().
+ * Looks up a region of host or device memory and checks the access. Stores the
+ * target address, which is valid in the peer's process. Returns as near_rma().
  */
 int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		    struct near_region_entry *entry, uint64_t *memory);
@@ -104,8 +100,8 @@ static inline uint32_t near_stage_access(const struct near_region_entry *entry,
 	       entry->device ? access << NEAR_MAY_DEVICE : access;
 }
 /*
- * True if none of NEAR_IOV_MAX copies is pending. If a copy has failed, stores
- * its positive errno value in *err.
+ * True if none of the NEAR_IOV_MAX copies is pending. If a copy has failed,
+ * stores its error, positive, in *err.
  */
 bool near_copies_ended(const struct near_device *device, void **copy, int *err);
 /* Counts an operation as begun. */
@@ -113,28 +109,28 @@ void near_stage_begin(struct near_rma_op *op);
 /* Opens the stage for this port's operations on the peer's memory. */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
- * Continues the first operation in the queue, on device memory. 0: it has left
- * the queue, and may have been freed; -EAGAIN: not yet.
+ * Continues the first operation of the queue, on device memory. Returns 0 if
+ * the operation has left the queue, perhaps freed, or -EAGAIN.
  */
 int near_stage_go(struct near_port *port, struct near_rma_op *op);
 /*
- * Posts requests for chunks that are filled, and ends operations whose chunks
- * have all ended.
+ * Posts requests for filled chunks, and ends operations whose chunks have all
+ * ended.
  */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 /* Handles a reply. False: the reply is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
 /*
- * Waits until all copies from and to chunks have ended, and unmaps the chunks.
+ * Waits until all copies of chunks have ended, and unmaps the chunks.
  * peer_lives: the peer may still use the stage.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 
 /* stage_serve.c: the target */
 /*
- * Begins to execute a request. Nonzero: the slot is not consumed, because its
- * contents are invalid or cannot be handled now.
+ * Begins to execute a request. Nonzero: the slot is not consumed, because it is
+ * invalid or must be retried.
  */
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);

@@ -18,7 +18,7 @@ static int near_stage_open_theirs(struct near_port *port,
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
-	/* if an attempt has failed, a file descriptor may be free now */
+	/* retry after a failure: a file descriptor may be free now */
 	at->view_tried = at->view;
 	view = near_rma_view(at);
 	if (!view) {
@@ -54,9 +54,7 @@ static int near_stage_where(struct near_port *port,
 	return 0;
 }
 
-/*
- * Starts the copy that a request requires. Returns 0 or a positive errno value.
- */
+/* Starts the copy for a request. Returns 0 or a positive errno value. */
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
 {
@@ -105,7 +103,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
-	/* the reply requires a ring, the chunk requires the peer's table */
+	/* the reply needs a ring to the peer; the chunk, the peer's table */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);

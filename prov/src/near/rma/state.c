@@ -48,7 +48,10 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		if (segment->table_fd >= 0)
 			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			/* few descriptors left: the target executes all */
+			/*
+			 * few descriptors left: the target must execute all
+			 * operations
+			 */
 			close(fd);
 			fd = -1;
 		}
@@ -68,8 +71,8 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 }
 
 /*
- * Makes near_ctl.done the poll word if delegated operations wait for it. False:
- * the poll word is another peer's, so polls must continue these operations.
+ * Makes near_ctl.done the poll word if delegated operations wait for it. False
+ * if another peer has the poll word: then polls must continue these operations.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)
@@ -156,8 +159,8 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 			near_rma_end(port, op, err);
 	near_rma_sleep(at);
 	/*
-	 * not later: unexpected messages may keep their references to the peer
-	 * for a long time
+	 * now, because unexpected messages may hold their references to the
+	 * peer for a long time
 	 */
 	near_rma_view_drop(at);
 }

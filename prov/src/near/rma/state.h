@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* One-sided operations: state of port, peer, operations and replies. */
+/*
+ * One-sided operations (RMA and atomics): state of port, peer and operations.
+ */
 #ifndef NEAR_RMA_STATE_H
 #define NEAR_RMA_STATE_H
 
@@ -32,10 +34,10 @@ struct near_rma {
 	struct near_pool replies;
 	/* peer whose near_ctl.done is the poll word; or NULL */
 	struct near_rma_peer *poll_peer;
-	/* operations that fast paths have issued, and executed for peers */
+	/* operations on fast paths: issued by this port, executed for peers */
 	uint64_t small, served;
-	uint64_t staged;	/* operations begun with device memory */
-	uint64_t mapped;	/* those of them that a mapping served */
+	uint64_t staged;	/* operations begun that use device memory */
+	uint64_t mapped;	/* part of `staged` that used a mapping */
 };
 
 struct near_rma_peer {
@@ -47,27 +49,33 @@ struct near_rma_peer {
 	uint32_t unanswered;		/* operations begun, but not ended */
 	uint32_t expect;		/* replies that the peer will send */
 	uint32_t replies_queued;	/* entries of replies */
-	/* id of the last operation if its further parts are skipped; or 0 */
+	/*
+	 * id of the last operation if it was rejected: its parts are skipped;
+	 * or 0
+	 */
 	uint64_t rejected;
-	/* as rejected, for staged operations; set when the reply is sent */
+	/* as rejected, for staged operations, set with the reply */
 	uint64_t failed;
 	/* the peer's region table; NULL: not readable */
 	struct near_table_view *view;
 	/* The next seven fields are for delegated operations. */
 	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;
-	uint64_t delegated_last;	/* number of the last operation */
+	/* seq of the last delegated operation */
+	uint64_t delegated_last;
 	uint64_t counted;		/* near_ctl.done when last loaded */
 	/* start of the first operation's wait, ns; 0: not set */
 	uint64_t delegated_ns;
-	uint32_t skip;	/* number of next operations that are not delegated */
+	/* number of following operations that must not be delegated */
+	uint32_t skip;
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
 	/* The next five fields are for operations on device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
 	enum near_device_path device_path;	/* of the last operation */
-	uint32_t staged;	/* such operations begun, but not ended */
+	/* operations on device memory begun, but not ended */
+	uint32_t staged;
 	uint32_t gates;	/* operations for which NEAR_GATE_QUEUE is closed */
 	/* chunks and mapped operations that polls must continue */
 	uint32_t due;
@@ -115,9 +123,9 @@ struct near_rma_reply {
 	uint8_t verb;
 	uint32_t err;
 	uint64_t id;
-	/* offset of bytes[] in the result; a read in parts: bytes sent */
+	/* offset of bytes[] in the result; of a read in parts: bytes sent */
 	uint64_t offset;
-	uint64_t len;	/* length of bytes[]; a read in parts: bytes in total */
+	uint64_t len;	/* length of bytes[]; of a read in parts: all bytes */
 	uint64_t key;	/* key and target address of a read in parts */
 	uint64_t addr;
 	/* The next three fields are for staged operations. */

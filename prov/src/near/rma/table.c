@@ -3,7 +3,7 @@
 
 /*
  * A hash table with linear probing, at most half full. The owner changes its
- * private table and copies each changed entry to the memfd.
+ * private table, and copies each changed entry to the memfd for the peers.
  */
 
 #include <errno.h>
@@ -133,8 +133,9 @@ void near_table_close(struct near_table *table)
 }
 
 /*
- * Begins a change, as the seqlock's writer. The fence keeps stores to entries
- * after the odd generation; it pairs with the fence in near_table_view_find().
+ * Begins a change, as the writer of a seqlock. The fence prevents that a store
+ * to an entry becomes visible before the odd generation. It pairs with the
+ * fence in near_table_view_find().
  */
 static void near_table_begin(struct near_table *table)
 {
@@ -143,7 +144,10 @@ static void near_table_begin(struct near_table *table)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Ends a change: the release keeps stores to entries before the generation. */
+/*
+ * Ends a change: by release, so that stores to entries come before the
+ * generation.
+ */
 static void near_table_end(struct near_table *table)
 {
 	__atomic_store_n(&table->shared->generation,
@@ -267,8 +271,8 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. Linear probing may have placed entries behind it that
- * belong further ahead: moves these back.
+ * Removes an entry. Linear probing may have placed later entries behind the
+ * position of their key's hash: moves them back.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
@@ -363,7 +367,7 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 	       st.st_size >= near_table_stage(NEAR_STAGES);
 }
 
-/* Copies an entry, which the caller must discard if the generation changed. */
+/* Copies an entry. If the generation changes, the caller must discard it. */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
 {
@@ -410,9 +414,9 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 			continue;
 		}
 		/*
-		 * The acquire fence keeps the loads of the entry before the
-		 * second load of the generation; it pairs with the fence in
-		 * near_table_begin().
+		 * The acquire fence prevents that the second load of the
+		 * generation comes before the loads of the entry. It pairs with
+		 * the fence in near_table_begin().
 		 */
 		ret = near_table_view_try(view, key, entry);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -429,8 +433,8 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 }
 
 /*
- * The owner removes a region before it overwrites the region's export. So if
- * the entry is unchanged after the read, the export is the entry's.
+ * The owner removes a region before it reuses the region's export. So if the
+ * entry is still in the table after the export was read, both belong together.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,

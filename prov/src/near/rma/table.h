@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions, found by their keys. The owner checks requests against a
- * private table. Its copy lies in a memfd that initiators map for single
- * copies, as a seqlock: the generation is odd while the owner writes.
+ * A table of memory regions by key. The owner checks requests against a private
+ * table. A copy of the table is in a memfd, which initiators map for single
+ * copies. They read it as a seqlock: the generation is odd while the owner
+ * writes.
  *
- * The embedder serializes calls for a table with the calls for its ports.
+ * The embedder must serialize calls for a table with calls for the table's
+ * ports.
  */
 #ifndef NEAR_RMA_TABLE_H
 #define NEAR_RMA_TABLE_H
@@ -49,7 +51,7 @@ struct near_table {
 	uint64_t stages[NEAR_STAGES / 64];
 	/* bitmap of the exports in use */
 	uint64_t exports[NEAR_EXPORTS / 64];
-	/* near_mapped of all peers; near_mapping that nothing uses: mapped.h */
+	/* all near_mapped; unused near_mapping: mapped.h */
 	struct near_link mapped, unmapped;
 	uint32_t unmapped_count;
 };
@@ -66,7 +68,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
 }
 
-/* The remaining search of near_table_find(), by linear probing. */
+/* The search of near_table_find() after the first probe. */
 const struct near_region_entry *
 near_table_find_on(const struct near_table *table, uint64_t key);
 /* Returns the entry, valid until the table changes; NULL: none. */
@@ -81,34 +83,34 @@ near_table_find(const struct near_table *table, uint64_t key)
 }
 
 /*
- * A peer's table, mapped read-only. The peer may be faulty: values are checked,
- * or used only as addresses in the peer's process.
+ * A peer's table, mapped read-only. The peer may be faulty, so values are
+ * checked, or are only used as addresses in the peer's process.
  */
 struct near_table_view {
 	const struct near_table_head *head;
 	uint32_t bits;		/* the number of mapped entries is 1 << bits */
 	int fd;
-	/* generation for which known is valid; odd: none */
+	/* generation of `known`; odd: `known` is invalid */
 	uint64_t generation;
 	/* the entry that was found last */
 	struct near_region_entry known;
 };
 
-/* Maps a peer's table. Owns fd from then on; closes it after an error. */
+/* Maps a peer's table. Takes over fd, and closes it after an error. */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
 /* True if the table's file is large enough for this stage. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
- * Copies the entry with this key. Returns 0; -EKEYREJECTED: no such key;
+ * Copies the entry with this key. Returns 0, or -EKEYREJECTED: no such key, or
  * -EAGAIN: the owner was writing in all attempts, or mmap() failed.
  */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
  * Copies the export of an entry that was just found. -EAGAIN: the region was
- * removed since, or the table is invalid.
+ * removed in the meantime, or the table is invalid.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
@@ -126,8 +128,8 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 }
 
 /*
- * Checks an access and stores the address in the owner's process. -EACCES: not
- * within the region, or not granted.
+ * Checks an access and stores the address in the owner's process. -EACCES: the
+ * range is not within the region, or the access is not granted.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
