@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posting and recalling deferred receives. fi_cancel() is synchronous on every
- * supported core. After it, ofi_duo reads the core's CQ until it is empty: if
- * it has the canceled entry, ofi_duo may match the receive; otherwise the core
- * has matched it. docs/matching.md has the proof. Needs the domain's lock.
+ * Posts and recalls deferred receives. fi_cancel() is synchronous in every
+ * supported core: after the call, ofi_duo reads the core's CQ until it is
+ * empty. If the CQ had the entry of the cancellation, a local message may match
+ * the receive; otherwise the core has matched it. docs/matching.md has the
+ * proof. Needs the domain's lock.
  */
 
 #include <assert.h>
@@ -80,7 +81,7 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 }
 
-/* rx->seq orders receives of one kind, so only these are compared. */
+/* Compares only receives of one kind, because rx->seq orders only these. */
 void duo_lazy_insert(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -147,9 +148,9 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first deferred receive, or removes it if it must not go to the
- * core. Does not renew the core poll budget. -FI_EAGAIN: the core accepts no
- * receive now.
+ * Posts the first deferred receive; or removes it if the core must not get it.
+ * Does not renew the core poll budget. -FI_EAGAIN: the core accepts no receive
+ * now.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -179,8 +180,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives, the oldest first, until the counter *count in
- * ep->lazy is 0. -FI_EAGAIN: the core accepts no receive now.
+ * Posts deferred receives, the oldest first, until *count is 0, a counter in
+ * ep->lazy. -FI_EAGAIN: the core accepts no receive now.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -242,9 +243,9 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Must be called before a receive or peek for *want goes to the core: if a
- * deferred receive overlaps with it, posts the whole list, because the core
- * must have that receive first. Returns 0 or -FI_EAGAIN.
+ * Must be called before a receive or peek for *want goes to the core. If a
+ * deferred receive overlaps with *want, posts the whole list, because the core
+ * must have the deferred receive first. Returns 0 or -FI_EAGAIN.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
@@ -252,7 +253,7 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
 }
 
-/* After a recall, which shows that local messages match: doubles lazy.limit. */
+/* After a recall, doubles lazy.limit: local messages match these receives. */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
@@ -261,14 +262,14 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 		ep->lazy.aged_us = ep->rx_cq->clock_us;
 }
 
-/* False: the core's completion has released rx, or is still to come. */
+/* False: the core has matched rx; its completion has released rx, or will. */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* the result does not show which side has matched rx */
+	/* the result does not show whether the core has matched rx */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -302,9 +303,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls and defers receives that were posted after "seq", the last receive
- * first. If the first were recalled first, the core could put its message into
- * a later receive.
+ * Recalls and defers receives that were posted after `seq`, from the last to
+ * the first. In the opposite order, the core could put a message of the first
+ * receive into a later one.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Deferred receives. A receive that a local message may match is in
+ * Deferred receives. If a local message may match a receive, the receive is in
  * ep->lazy.list, in posting order, before it is posted to the core. A receive
  * on the core can be recalled. lazy_when.c decides when to post, when.h which
  * receives to defer. See docs/matching.md. Lock: the domain's.
  *
- * Cost on efa: a post takes some 330 instructions; a recall is an fi_cancel()
- * and a read of the core's CQ.
+ * Cost on efa: 330 instructions for a post; a recall is an fi_cancel() and a
+ * read of the core's CQ.
  */
 #ifndef DUO_LAZY_H
 #define DUO_LAZY_H
@@ -21,44 +21,44 @@ int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
 /* Inserts rx into the list of deferred receives, in posting order. */
 void duo_lazy_insert(struct duo_rx *rx);
-/* Inserts rx before "lazy" into its list, if it is in one. */
+/* Inserts rx before `lazy` into the list that has `lazy`, if any. */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx blocked until a multi-receive buffer is used up. */
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
- * Must be called if addr may belong to another process now. Posted receives
- * that name addr were kept from the core, because only local messages could
- * match. Makes them deferred, because the core may now match them.
+ * Must be called if addr may belong to another process from now on. Posted
+ * receives that name addr were not on the core, because only local messages
+ * could match. Makes them deferred, because the core may now match them.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
 /* Posts deferred receives up to the last due one. Returns 0 or -FI_EAGAIN. */
 int duo_lazy_flush_due(struct duo_ep *ep);
 /*
- * Post all deferred receives, or the first that the core may match. Return 0 or
- * -FI_EAGAIN. Do not renew the core poll budget, because the caller polls the
- * core once.
+ * duo_lazy_flush_once() posts all deferred receives. duo_lazy_flush_oldest()
+ * posts the first one that the core may match. Both return 0 or -FI_EAGAIN, and
+ * do not renew the core poll budget, because the caller polls the core once.
  */
 int duo_lazy_flush_once(struct duo_ep *ep);
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
-/* Recalls rx, already out of the posted queue. False: the core matched it. */
+/* Recalls rx, which is not in the posted queue. False: the core matched rx. */
 bool duo_lazy_recall(struct duo_rx *rx);
 
 /*
- * lazy_when.c: post deferred receives. duo_cq_age() is for aging: in polls that
- * read the clock, before the local transport is polled. duo_cq_flush_lazy()
- * comes in each poll, after the local transport.
+ * lazy_when.c: functions that post deferred receives. duo_cq_age() does so for
+ * aging, in polls that read the clock, before the poll of the local transport.
+ * duo_cq_flush_lazy() does so in each poll, after it.
  */
 void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
- * Makes the next poll post the oldest deferred receive, because the core has
- * just delivered a message and may have another. If the local transport is
- * idle, the next poll posts all.
+ * The core has just delivered a message and may have another. Makes the next
+ * poll post the oldest deferred receive; if the local transport is idle, all of
+ * them.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)
@@ -69,7 +69,10 @@ static inline void duo_lazy_expedite(struct duo_ep *ep)
 		ep->rx_cq->clock_in = 0;
 }
 
-/* Counts rx as deferred until the event "lazy". The caller must insert it. */
+/*
+ * Counts rx as deferred. The caller must insert rx into the list. lazy: the
+ * event that makes rx due.
+ */
 DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 				enum duo_rx_lazy lazy)
 {

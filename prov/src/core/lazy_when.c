@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The times at which deferred receives are posted, see docs/matching.md. A post
- * costs some microseconds, with the recall if a local message then matches.
+ * The times at which deferred receives are posted: docs/matching.md. A post
+ * costs microseconds, together with the recall if a local message then matches.
  * During local traffic, at most two receives are posted in each defer_us, and
  * one after each message of the core.
  */
@@ -19,7 +19,7 @@
 
 /*
  * Reads the clock and sets the number of polls until the next read. After two
- * slow reads (cq->slow), duo_ep_flush_lazy() ignores lazy.limit.
+ * slow intervals (cq->slow), duo_ep_flush_lazy() ignores lazy.limit.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -45,11 +45,11 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging. Local messages may match receives as fast as these are posted: then
- * the local transport is never idle, and lazy.limit is never reached. So the
- * oldest receive is posted every defer_us, and the whole list after defer_us
- * times its length. The core is polled at once, before local messages can
- * recall the receives.
+ * Aging: posts the oldest receive every defer_us, and the whole list after
+ * defer_us times its length. Otherwise a receive might never be posted: while
+ * local messages match receives as fast as these are posted, the local
+ * transport is not idle and lazy.limit is not reached. Polls the core at once,
+ * before local messages can cause recalls.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
@@ -77,8 +77,8 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 }
 
 /*
- * True if the endpoint has receives that only aging posts, because they are not
- * due and the local transport is not idle.
+ * True if the endpoint has receives that only aging posts: they are not due,
+ * and the local transport is not idle.
  */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -107,9 +107,9 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives of all endpoints of the CQ, even of those that only
- * send with it: a send may complete only after its peer has sent a message that
- * a deferred receive must match.
+ * Posts deferred receives of all endpoints of the CQ, also of those that only
+ * send with it. Their sends may wait for a peer's message that a deferred
+ * receive must match.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

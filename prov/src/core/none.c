@@ -54,7 +54,7 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/* Only endpoints check what is bound. */
+/* Accepts all bindings. Only endpoints check theirs. */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -110,7 +110,7 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 	       domain->mr_mode & FI_MR_PROV_KEY;
 }
 
-/* Registers a region: only a key, as near's region table has its memory. */
+/* Registers a region, with a key only: near's region table has its memory. */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {

@@ -4,12 +4,11 @@
 /*
  * A core that carries no data, for the provider near. Its objects open, bind
  * and close as those of any core. Its AV assigns a fi_addr to each address of
- * near. Its domain chooses keys. An endpoint gets its name by one call of
- * fi_setname(3). Its CQs are empty, and its endpoints have no data calls (see
- * carries_nothing in obj/traits.h). Calls that no upper layer makes are NULL.
+ * near. Its domain chooses keys. fi_setname(3) gives an endpoint its name,
+ * once. Its CQs are empty, and its endpoints have no calls for data
+ * (carries_nothing in obj/traits.h). Calls that no upper layer makes are NULL.
  *
- * Cost: on the control path only. Thread safe, but an AV needs the domain's
- * lock.
+ * Cost: control path only. Thread safe; an AV needs the domain's lock.
  */
 #ifndef DUO_NONE_H
 #define DUO_NONE_H
@@ -29,7 +28,7 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
 /*
- * none.c: allocates an object of this class; its struct must begin with its
+ * none.c: allocates an object of this class, whose struct must begin with the
  * fid. All objects share fi_close(3), fi_control(3) and fi_ep_bind(3). NULL: no
  * memory.
  */

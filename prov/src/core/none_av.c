@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The AV of the core that carries nothing: assigns a number to each address.
- * av/av.c stores the addresses and passes only numbers in use.
+ * The AV of the core that carries nothing. It assigns a number to each address.
+ * av/av.c stores the addresses, and passes only numbers in use.
  */
 
 #include <inttypes.h>
@@ -20,9 +20,12 @@
 
 struct duo_none_av {
 	struct fid_av av_fid;
-	uint32_t count;		/* numbers below this one are or were in use */
+	uint32_t count;		/* numbers below count are in use or free */
 	uint32_t free_count;	/* number of elements of free */
-	uint32_t *free;	/* numbers to use again, [DUO_AV_MAX], touched on use */
+	/*
+	 * array of free numbers, [DUO_AV_MAX]; its pages have memory once used
+	 */
+	uint32_t *free;
 };
 
 static struct duo_none_av *duo_none_av_of(struct fid_av *av_fid)

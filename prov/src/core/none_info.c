@@ -118,9 +118,9 @@ static bool duo_none_named(const char *what, const char *requested)
 }
 
 /*
- * Returns the mr_mode of the info for that of the hints. FI_MR_PROV_KEY: near
- * chooses keys that are free. The modes from before libfabric 1.5 are not bit
- * sets.
+ * Returns the info's mr_mode for the hints' mr_mode. FI_MR_PROV_KEY: near
+ * chooses free keys. FI_MR_BASIC and FI_MR_SCALABLE, from before libfabric 1.5,
+ * are not sets of bits.
  */
 static int duo_none_mr_mode(int requested)
 {
@@ -130,8 +130,8 @@ static int duo_none_mr_mode(int requested)
 }
 
 /*
- * Sets the mr_mode of the hints, or of the domain in them. False: that domain
- * needs bits that the hints lack.
+ * Sets the mr_mode of the hints, or of the domain in the hints. False: this
+ * domain requires modes that the hints lack.
  */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
@@ -148,7 +148,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/* False for FI_HMEM without FI_MR_HMEM: copies find regions by descriptor. */
+/* False for FI_HMEM without FI_MR_HMEM: copies need a region's descriptor. */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||
@@ -171,7 +171,9 @@ static bool duo_none_set_domain(struct fi_info *info,
 	       duo_none_set_mr(info, hints);
 }
 
-/* Sets caps and op_flags to the hints', which the caller has checked. */
+/*
+ * Sets caps and op_flags to those of the hints, which the caller has checked.
+ */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
 	if (hints->caps)

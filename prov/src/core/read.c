@@ -23,9 +23,9 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * Makes rx a retired entry, which is released after DUO_RETIRED_MAX further
- * ones. Some cores, such as efa and ofi_rxm, report a truncated receive of
- * several packets twice. The second report finds rx and is dropped.
+ * Makes rx a retired entry, which is freed after DUO_RETIRED_MAX further ones.
+ * Some cores, such as efa and ofi_rxm, report a truncated receive of several
+ * packets twice. The second report then finds rx and is dropped.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -107,7 +107,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/* efa reports the message's length, not that of the bytes stored */
+	/* efa reports the length of the message, not of the bytes stored */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -139,9 +139,9 @@ int duo_cq_core_err(struct duo_cq *cq)
 }
 
 /*
- * Returns the receive of an entry that is no error; NULL: none. An entry of a
- * remote write has no context. efa stores that of an earlier receive in it if
- * the device has no RDMA write.
+ * Returns the receive of a successful entry; NULL: none. An entry of a remote
+ * write has no context, but without RDMA write in the device, efa stores the
+ * context of an earlier receive in it.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)
@@ -151,8 +151,8 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 }
 
 /*
- * Completes rx in the common case: changes the core's entry in the
- * application's array to that of rx. Returns false if duo_lazy_core_done() must
+ * Completes rx in the common case: changes the core's entry, in the
+ * application's array, to the entry for rx. False: duo_lazy_core_done() must
  * complete rx.
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
@@ -176,8 +176,8 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 }
 
 /*
- * Handles entries that are not in the application's array, or that result in no
- * entry or in several.
+ * Handles entries that are not in the application's array, or for which the
+ * application gets no entry or several.
  */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
@@ -198,8 +198,8 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 }
 
 /*
- * Handles the remaining entries of a batch. Copies them first, because the
- * completions overwrite the array.
+ * Handles the remaining entries of a batch. Copies them first, because
+ * completions overwrite the array that contains them.
  */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
@@ -235,8 +235,8 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads the core's CQ into an array on the stack, because the CQ has another
- * format or no read is running. Returns the number of entries.
+ * Reads the core's CQ into an array on the stack, if the CQ has another format
+ * or no read is running. Returns the number of entries.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
@@ -245,7 +245,7 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* others would be copied twice, through the ring */
+	/* further entries would be copied twice, through the ring */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

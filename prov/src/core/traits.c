@@ -21,8 +21,8 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * The traits of a provider. whole: "name" is a whole stack of providers.
- * Otherwise each stack that contains this provider has the traits.
+ * The traits of a provider. whole: the row is for the stack `name` only.
+ * Otherwise it is for each stack that contains the provider `name`.
  */
 static const struct duo_traits_row {
 	const char *name;
@@ -64,8 +64,8 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * Adds FI_REMOTE_COMM for efa, which otherwise uses EFA's own shared memory,
- * and FI_ORDER_SAS, because without order and tags efa cannot cancel receives.
+ * Adds bits that efa needs. Without FI_REMOTE_COMM, efa uses its own shared
+ * memory. Without FI_ORDER_SAS, efa cannot cancel receives.
  */
 void duo_traits_add_bits(struct fi_info *core)
 {
@@ -110,7 +110,7 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/* Replaces each gda[] function: efa's would take ofi_duo's fid for its own. */
+/* Replaces gda[] functions: efa's would treat ofi_duo's fid as efa's. */
 static int duo_efa_reject(struct fid *fid)
 {
 	duo_efa_no_gda(fid);
@@ -118,9 +118,9 @@ static int duo_efa_reject(struct fid *fid)
 }
 
 /*
- * In libfabric 2.2 the table of domain operations had four more functions. A
- * program built with 2.2 calls them without a check, and one module serves 2.1
- * and 2.2.
+ * The table of domain operations had four more functions in libfabric 2.2. A
+ * program built with 2.2 calls them without a check. The table here has them,
+ * because one module serves 2.1 and 2.2.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -134,9 +134,9 @@ static const struct {
 #endif
 
 /*
- * efa's functions would take ofi_duo's objects for efa's. The replacement of
- * query_mr() passes the core's region. Operations on queues and work requests
- * would bypass ofi_duo: they return -FI_EOPNOTSUPP.
+ * efa's functions would treat ofi_duo's objects as efa's. So query_mr() is
+ * replaced and passes the core's region. Operations on queues and work requests
+ * would bypass ofi_duo, so they return -FI_EOPNOTSUPP.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

@@ -3,8 +3,8 @@
 
 /*
  * Differences between cores. Only this file and traits.c contain names of
- * cores. struct duo_traits (obj/traits.h) has those that the data path needs;
- * the functions here are for fi_getinfo() and fi_open_ops(). Pure, except
+ * cores. struct duo_traits (obj/traits.h) has the traits for the data path. The
+ * functions here are for fi_getinfo() and fi_open_ops(), and are pure, except
  * duo_traits_domain_ops(). No lock.
  */
 #ifndef DUO_TRAITS_H
@@ -28,8 +28,8 @@ void duo_traits_add_bits(struct fi_info *core);
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);
 /*
- * Replaces *ops of the core's domain if its functions would get objects of
- * ofi_duo. Returns 0; -FI_EOPNOTSUPP: not possible.
+ * Replaces *ops of the core's domain if its functions would get ofi_duo's
+ * objects. Returns 0; -FI_EOPNOTSUPP: no replacement.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

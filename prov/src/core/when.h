@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Whether and when the core gets a receive: it depends on whether the named
- * source is local and confirmed. Table: docs/matching.md. Pure. Lock: the
- * domain's. Cost: two loads.
+ * Decides whether and when the core gets a receive, by the receive's source: is
+ * it local, and confirmed? Table: docs/matching.md. Pure. Lock: the domain's.
+ * Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -20,7 +20,7 @@ enum duo_recv_when {
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/* Decides for a receive from any source, or from a source not in the AV. */
+/* Decides for receives without a local source: any source, or not in the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -63,8 +63,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if the core could not give a receive for *want back. Such a receive is
- * posted to the core only if no local message can match it.
+ * True if a receive for *want could not be recalled from the core. Such a
+ * receive is posted to the core only if no local message can match it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
@@ -81,7 +81,7 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 	return duo_want_final(rx->ep, rx->kind, &want);
 }
 
-/* True if the core would never get rx, were it posted now. */
+/* True if the core would not get rx if rx were posted now. */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);

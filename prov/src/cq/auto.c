@@ -23,8 +23,8 @@ static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
 /*
- * In a forked child, which has none of the threads. Another thread of its
- * parent might have held the mutex.
+ * Resets the lock and the list in a forked child. The child has none of the
+ * threads, and a thread of its parent might have held the lock.
  */
 static void duo_auto_forked(void)
 {
@@ -52,8 +52,8 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Never waits for the domain's lock: a thread
- * that calls exit() might hold it, and the destructor below waits for this
+ * Polls until the domain stops. Never waits for the domain's lock: the lock's
+ * holder might have called exit(), and the destructor below waits for this
  * thread.
  */
 static void *duo_auto_run(void *arg)
@@ -134,9 +134,9 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends the threads at exit or unload. The core's state and the code of the
- * threads are removed later: this module depends on libfabric, so the
- * destructors of this module run first.
+ * Ends the threads at exit or unload. libfabric's destructors run later,
+ * because this module depends on libfabric. So the core still exists while the
+ * threads end.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

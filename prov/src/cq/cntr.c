@@ -15,9 +15,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of operations that the endpoint itself has counted, or of
- * failed ones if "err": receives of both paths, and sends over a local
- * transport that has no counter.
+ * Returns the number of operations that the endpoint itself has counted; err:
+ * of failed ones. It counts receives on both paths, and sends if the local
+ * transport has no counter.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -53,7 +53,7 @@ static void duo_cntr_read_core(struct duo_cntr *cntr)
 	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
 }
 
-/* True if this read must poll the core, by the rule of duo_cq_core_due(). */
+/* True if this read must poll the core; as duo_cq_core_due(). */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -106,9 +106,9 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 }
 
 /*
- * Adds "value" to own[err], ofi_duo's part of the counter's sum. set: makes the
- * sum equal to "value". The other parts are counts of the core and of
- * endpoints, which ofi_duo cannot change, so own[err] gets the difference.
+ * Adds `value` to own[err], ofi_duo's part of the counter's sum. set: makes the
+ * sum equal to `value`. ofi_duo cannot change the other parts, which the core
+ * and the endpoints count, so own[err] gets the difference.
  */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
@@ -270,7 +270,7 @@ free_cntr:
 }
 
 /*
- * Binds to the core's endpoint, except for receives, because the core would
+ * Binds to the core's endpoint. Leaves out receives, because the core would
  * count recalled receives as errors.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
@@ -285,9 +285,9 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds on both paths. A binding to the core, or to a local transport's own
- * counter, cannot be undone. So these two come last, and the core, which is
- * likelier to fail, comes first of the two.
+ * Binds on both paths. Bindings to the core, and to a local transport's
+ * counter, cannot be undone, so they come last. The core's comes first of the
+ * two, because it is more likely to fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -319,7 +319,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	int ret;
 
 	duo_lock(&ep->domain->lock);
-	/* an enabled endpoint of the core checks this itself */
+	/* an enabled endpoint of the core makes this check itself */
 	if (!duo_ep_enabled(ep) && duo_cntr_counts(ep, bind->flags)) {
 		duo_unlock(&ep->domain->lock);
 		return -FI_EINVAL;

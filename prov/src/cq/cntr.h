@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counters. A read computes a sum: the core's counter has the sends, RMA,
- * atomics and remote accesses over the core, the endpoint's statistics the
- * receives, and the sends over near. So counters cost nothing on the data path.
- * libfabric's shm adds to a counter itself. Lock: the domain's.
+ * Counters. A read computes a sum of three parts. The core's counter has sends,
+ * RMA, atomics and remote accesses over the core. The endpoints' statistics
+ * have receives, and sends over near. own[] has ofi_duo's part. So counters
+ * cost nothing on the data path. libfabric's shm adds to a counter itself.
+ * Lock: the domain's.
  */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H
@@ -20,15 +21,16 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
 /*
  * Both need the lock. duo_cntr_progress() polls the endpoints, and the core if
- * that is due. duo_cntr_value() returns the sums of successes and of errors.
+ * its poll is due. duo_cntr_value() returns the numbers of successes and of
+ * errors.
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /* Binds the endpoint's counters to the core's endpoint. Needs the lock. */
 int duo_cntr_bind_core(const struct duo_ep *ep);
 /*
- * Unbinds the counters of an endpoint that closes. The counters keep the
- * endpoint's counts. Needs the lock.
+ * Unbinds all counters of a closing endpoint. The counters keep its counts.
+ * Needs the lock.
  */
 void duo_cntr_unbind(struct duo_ep *ep);
 
@@ -37,7 +39,7 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
 /* Closes the wait object: the unlock hook then ignores it. Needs the lock. */
 void duo_cntr_wait_close(struct duo_cntr *cntr);
 /*
- * Add the descriptors of the core's CQs of ep to the wait objects: of all its
+ * Add the descriptors of the endpoint's core CQs to wait objects: of all its
  * counters, or of one binding. Return 0 or an error.
  */
 int duo_cntr_wait_ep(struct duo_ep *ep);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for counters. The sources are those of the endpoints' CQs: near's
- * ports, and the core's CQs. The core's counters have no descriptors. A thread
- * that changes a count checks counters when it releases the domain's lock
+ * Waiting for counters. The sources of wakeups are near's ports and the core's
+ * CQs, because the core's counters have no descriptors. A thread that changes a
+ * count wakes waiting threads when it releases the domain's lock
  * (duo_cntr_unlock_hook()). Sends over the core take no lock: they call
  * duo_cntr_wake_ep().
  */
@@ -23,8 +23,8 @@
 
 /*
  * Opens the wait objects. With FI_WAIT_UNSPEC, opens a descriptor only if the
- * local transport can signal. Without a descriptor, fi_cntr_wait() polls and
- * uses short sleeps.
+ * local transport can wake threads. Without a descriptor, fi_cntr_wait() polls
+ * between short sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -113,7 +113,7 @@ static bool duo_cntr_signals(const struct duo_cntr *cntr,
 	return true;
 }
 
-/* Posts all deferred receives, as duo_cq_before_sleep(). 0 or -FI_EAGAIN. */
+/* Posts all deferred receives. Returns as duo_cq_before_sleep(). */
 static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -125,7 +125,7 @@ static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 }
 
 /*
- * True if the thread must not sleep: the counter has changed to a value that it
+ * True if the thread must not sleep: the counter has the value that the thread
  * waits for, or an endpoint has deferred receives, which only a poll posts.
  */
 static bool duo_cntr_due(struct duo_cntr *cntr,
@@ -144,7 +144,7 @@ static bool duo_cntr_due(struct duo_cntr *cntr,
 	return sleeper->want ? good >= sleeper->want : good != sleeper->good;
 }
 
-/* Computes attention anew after a change of sleeper->asleep. */
+/* Updates the counter's attention word after a change of sleeper->asleep. */
 static void duo_cntr_attend(struct duo_cntr *cntr)
 {
 	struct duo_cntr_bind *bind;
@@ -154,8 +154,8 @@ static void duo_cntr_attend(struct duo_cntr *cntr)
 }
 
 /*
- * Called at the release of the domain's lock. Wakes threads after a change of
- * their counters. Without sleepers, sets lock->unlock_hook to NULL.
+ * Wakes threads whose counters have changed. Runs at the release of the
+ * domain's lock. Without sleeping threads, sets lock->unlock_hook to NULL.
  */
 static void duo_cntr_unlock_hook(struct duo_lock *lock)
 {
@@ -215,10 +215,10 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 /*
  * Prepares the sleep of a thread. -FI_EAGAIN: there are events.
  *
- * Store buffering, since sends over the core take no lock: this thread stores
- * sleeper->asleep, then loads the counts; a sender changes a count, then loads
- * sleeper->asleep (duo_cntr_wake_ep()). Both threads need a fence between store
- * and load: on AArch64 a seq_cst store does not order later plain loads.
+ * Memory ordering: store buffering, because sends over the core take no lock.
+ * This thread stores sleeper->asleep, then loads the counts; a sender changes a
+ * count, then loads sleeper->asleep (duo_cntr_wake_ep()). Both need a fence
+ * between: on AArch64 a seq_cst store does not order later plain loads.
  */
 static int duo_cntr_arm(struct duo_cntr *cntr,
 			struct duo_cntr_sleeper *sleeper)
@@ -242,9 +242,9 @@ static int duo_cntr_arm(struct duo_cntr *cntr,
 }
 
 /*
- * Prepares the sleep of a thread, with the lock. Returns 0 if any event wakes
- * the thread; -FI_EAGAIN: there are events; -FI_ENOSYS: a source cannot wake
- * it.
+ * Prepares the sleep of a thread. Needs the lock. Returns 0 if every event will
+ * wake the thread, -FI_EAGAIN if there are events now, or -FI_ENOSYS if a
+ * source cannot wake the thread.
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
 				struct duo_cntr_sleeper *sleeper)
@@ -269,7 +269,7 @@ static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_blocking *call,
 	int ret = -FI_ENOSYS;
 
 	/*
-	 * with several waiting threads, short sleeps: a thread that wakes would
+	 * if several threads wait, use short sleeps: a thread that wakes would
 	 * consume the wakeup of the others
 	 */
 	if (atomic_load(&cntr->waiting) <= 1) {
@@ -308,7 +308,9 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	int ret;
 
 	if (atomic_fetch_add(&cntr->waiting, 1))
-		/* wakes the sleeping thread: both threads use short sleeps */
+		/*
+		 * wake the sleeping thread: from now on both use short sleeps
+		 */
 		duo_waiter_wake(&sleeper->waiter);
 	ret = duo_cntr_wait_for(cntr, threshold, &call);
 	if (ret)	/* this thread needs no wakeup any more */

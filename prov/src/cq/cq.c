@@ -24,10 +24,10 @@
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls although the read has found entries: a program that sends before each
+ * Polls although the read has found entries. A program that sends before each
  * read finds an entry in each read, and would otherwise never poll. The number
- * of reads per poll doubles up to DUO_RING_READS, and becomes 1 if
- * DUO_RING_SLOW has passed between two polls.
+ * of reads per poll doubles up to DUO_RING_READS. It becomes 1 if DUO_RING_SLOW
+ * has passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -159,7 +159,9 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/* fi_cq_strerror() for the last error that was read: of path cq->err_path. */
+/*
+ * fi_cq_strerror() for the last error read, which came from path cq->err_path.
+ */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {
@@ -210,8 +212,8 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ, with a wait object if cq->core_signals is set. Clears
- * core_signals if the core supports none.
+ * Opens the core's CQ, with a wait object if cq->core_signals is set. If the
+ * core supports no wait object, clears core_signals.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {

@@ -4,11 +4,11 @@
 /*
  * Completion queues. progress.c polls both paths, which write completions to
  * the ring or to the array of the running read. cq.c and read.c read, wait.c
- * sleeps. Lock: the functions in fi_ops_cq take the domain's; all others need
- * it held.
+ * sleeps. Lock: the functions in fi_ops_cq take the domain's lock; all others
+ * need it.
  *
- * Cost: an empty read polls shared memory. It polls the core while the CQ has a
- * core poll budget, while the local transport is idle, or at an interval
+ * Cost: an empty read polls shared memory. It polls the core only while the CQ
+ * has a core poll budget, while the local transport is idle, or at intervals
  * (progress.c).
  */
 #ifndef DUO_CQ_H
@@ -22,12 +22,12 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 
 /*
  * Opens a CQ that drops its entries. sleeps: the CQ needs a wait object,
- * because a thread may sleep on a counter of its endpoint.
+ * because a thread may wait for a counter of the endpoint.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
-/* cq.c: a read on the slow path, with the lock, which it releases. */
+/* cq.c: a read on the slow path. Needs the lock, and releases it. */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
 ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
@@ -73,7 +73,7 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/* Posts all deferred receives, with the lock held. -FI_EAGAIN: some remain. */
+/* Posts all deferred receives. Needs the lock. -FI_EAGAIN: some remain. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

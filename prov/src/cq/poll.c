@@ -82,7 +82,7 @@ void duo_poll_forget(struct duo_domain *domain, const struct fid *fid)
 		duo_poll_remove(poll, fid);
 }
 
-/* As in the cores, a second fi_poll_add() of a member changes nothing. */
+/* A second fi_poll_add() of a member changes nothing, as in the cores. */
 static int duo_poll_add(struct fid_poll *poll_fid, struct fid *fid,
 			uint64_t flags)
 {
@@ -114,8 +114,8 @@ static int duo_poll_del(struct fid_poll *poll_fid, struct fid *fid,
 }
 
 /*
- * True if the counter has changed since this function last returned true. If
- * "wanted" is false, returns false, and a later call reports the change.
+ * True if the counter has changed since the last true result. If `wanted` is
+ * false, returns false, and leaves the change to a later call.
  */
 static bool duo_poll_cntr(struct duo_cntr *cntr, bool wanted)
 {
@@ -138,7 +138,7 @@ static bool duo_poll_entries(struct duo_cq *cq)
 }
 
 /*
- * Polls all members. If the array has no space for the context of a member, the
+ * Polls all members. If the array has no space for a member's context, the
  * member keeps its event for the next call.
  */
 static int duo_poll_run(struct fid_poll *poll_fid, void **context, int count)

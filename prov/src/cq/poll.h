@@ -4,7 +4,7 @@
 /*
  * Poll sets, fi_poll(3): lists of CQs and counters of one domain. fi_poll()
  * polls all members and returns the contexts of those that have events. Lock:
- * the domain's. Cost: of fi_poll() as a read of each member.
+ * the domain's. Cost: a read of each member.
  */
 #ifndef DUO_CQ_POLL_H
 #define DUO_CQ_POLL_H

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Progress of a CQ: polls the local transport and, at intervals, the core; both
- * write to the ring or to the array of the running read. Needs the domain's
- * lock.
+ * Progress of a CQ: polls the local transport, and the core at intervals. Both
+ * write completions to the ring or to the array of the running read. Needs the
+ * domain's lock.
  */
 
 #include <sched.h>
@@ -49,9 +49,8 @@ DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the core: while there is a core poll budget,
- * while the local transport is idle, and otherwise in every
- * core_poll_interval-th poll.
+ * True if this poll must poll the core: the CQ has a core poll budget, or the
+ * local transport is idle, or core_poll_interval polls have passed.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -69,8 +68,8 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. In a pause, while the core
- * is active, only every DUO_LOCAL_INTERVAL-th poll must.
+ * True if this poll must poll the local transport. When it pauses and the core
+ * is active, only every DUO_LOCAL_INTERVAL-th poll does so.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -80,8 +79,8 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since the last full poll as polls, of the CQ and
- * of the ports. Another CQ may have polled a port since, so duo_near_passed()
- * adds fewer polls if the port would otherwise miss its next tick.
+ * of the ports. duo_near_passed() counts fewer if a port would miss its next
+ * tick, because another CQ may have polled the port in the meantime.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -105,9 +104,9 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls both paths. If cq->left is not 0, this poll is early, because of
- * deferred work or a port's work, and counts as a fast-path read. While each
- * read must do more than poll near's rings, cq->left stays 0.
+ * Polls both paths. If cq->left is not 0, this poll is early, due to deferred
+ * work or a port's work, and counts as a fast-path read. If each read must do
+ * more than poll near's rings, cq->left stays 0.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -157,7 +156,10 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* True if CPUs were oversubscribed at the last check, which is repeated. */
+/*
+ * Repeats the check at intervals. True if the last one found oversubscribed
+ * CPUs.
+ */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -168,11 +170,10 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Releases the lock, the only one that the caller holds, and yields the CPU if
- * CPUs are oversubscribed: the next sender might need it. Otherwise a yield
- * would help unrelated processes only. An endpoint without a local side does
- * not yield, because the core without ofi_duo does not yield, either. Returns
- * -FI_EAGAIN.
+ * Releases the lock, and yields the CPU if CPUs are oversubscribed, because the
+ * next sender may need it. In other cases a yield would only help unrelated
+ * processes. An endpoint without a local side does not yield, because the core
+ * alone does not. Returns -FI_EAGAIN. The caller must hold no other lock.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

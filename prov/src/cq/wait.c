@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for completions; cntr_wait.c is for counters. The wait object of a CQ
- * has one descriptor for all sources that can wake a thread: the core's CQ,
- * near's ports, to which peers write while they are armed, and an eventfd for
- * other threads. For sources that cannot signal, such as libfabric's shm,
- * fi_trywait() starts a timer of wait_poll_us.
+ * Waiting for completions (cntr_wait.c: for counters). The wait object of a CQ
+ * is one descriptor for all sources that can wake a thread: the core's CQ,
+ * near's armed ports, and an eventfd for other threads. For sources that cannot
+ * wake a thread, such as libfabric's shm, fi_trywait() starts a timer of
+ * wait_poll_us.
  */
 
 #include <poll.h>
@@ -32,9 +32,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use it. It
- * then has a descriptor only if the local transport can signal. Without a
- * descriptor, blocking reads poll and use short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC only blocking reads use it, and it
+ * has a descriptor only if the local transport can wake threads. Without a
+ * descriptor, blocking reads poll between short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -100,8 +100,8 @@ int duo_ep_arm(struct duo_ep *ep)
 }
 
 /*
- * Ends a sleep. Wakes the other threads that sleep on the endpoint's events,
- * because this thread has consumed the port's wakeup.
+ * Ends a sleep. If this thread has consumed the port's wakeup, wakes the other
+ * threads that sleep on the endpoint.
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
@@ -130,8 +130,8 @@ void duo_cq_force_poll(struct duo_cq *cq)
 }
 
 /*
- * Prepares a sleep. Returns 0; -FI_EAGAIN: there are events; or another error,
- * after which the next polls poll both paths.
+ * Prepares a sleep. Returns 0, -FI_EAGAIN if there are events, or another
+ * error. After an error, the next polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -169,10 +169,10 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * Prepares the sleep of threads. Returns 0: new events will wake all threads
- * that sleep on the CQ. -FI_EAGAIN: there are entries. The descriptor then
- * stays ready, since the caller may read only some of them while other threads
- * sleep.
+ * Prepares the sleep of threads. Returns 0 if new events will wake all threads
+ * that sleep on the CQ. Returns -FI_EAGAIN if there are entries. The descriptor
+ * then stays ready, because this thread may read only some entries while other
+ * threads sleep.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -209,8 +209,8 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 		duo_waiter_poll(waiter, call);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
-		 * returns, so that the caller tries again; a second -FI_EAGAIN
-		 * in a row shows that near is busy, and the thread sleeps
+		 * returns, so that the caller retries. After a second
+		 * -FI_EAGAIN in a row, the thread sleeps: near is busy
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {

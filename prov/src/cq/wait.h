@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Parts that waits for completions and for counters have in common: wait.c. */
+/* Functions for waiting that completion queues and counters share: wait.c. */
 #ifndef DUO_CQ_WAIT_H
 #define DUO_CQ_WAIT_H
 
@@ -16,13 +16,13 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/* Longest sleep, ms: a near peer that closes does not ring the doorbell. */
+/* Limit of a sleep, ms: a near peer that closes rings no doorbell. */
 #define DUO_SLEEP_MS 1000
 
 /*
  * A blocking call polls for DUO_SPIN_NS. Then it sleeps until a source of
- * events wakes it. If a source cannot wake a thread, the call repeats a short
- * sleep and a poll.
+ * events wakes it. If some source cannot wake a thread, it polls between short
+ * sleeps.
  */
 #define DUO_SPIN_NS 50000	/* ns */
 #define DUO_SHORT_SLEEP_NS 50000	/* ns */
@@ -40,7 +40,7 @@ static inline struct duo_blocking duo_blocking_begin(int timeout)
 	return (struct duo_blocking) { duo_now_ns(), 0, timeout, 0 };
 }
 
-/* True if the timeout is over. Stores the time since the start. */
+/* True if the timeout has passed. Stores the time since the start. */
 static inline bool duo_blocking_over(struct duo_blocking *call)
 {
 	call->waited = duo_now_ns() - call->start;
@@ -71,9 +71,10 @@ static inline void duo_short_sleep(void)
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
- * Arm the endpoint's events, or the core's CQ, before a sleep; duo_ep_woken()
- * follows it. The caller must hold the lock. Return 0; -FI_EAGAIN: there are
- * events, and the caller must call duo_cq_force_poll().
+ * duo_ep_arm() and duo_cq_arm_core() arm the endpoint's events or the core's CQ
+ * before a sleep. duo_ep_woken() must follow duo_ep_arm(). Need the lock.
+ * Return 0, or -FI_EAGAIN if there are events: the caller must then call
+ * duo_cq_force_poll().
  */
 int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);

@@ -3,8 +3,8 @@
 
 /*
  * libfabric's calls: one file for each class of objects, and fi_getinfo().
- * Objects are opened and closed on both paths; other calls go to the core.
- * local.c opens an endpoint's local side.
+ * Objects are opened and closed on both paths. Most other control calls go to
+ * the core only. local.c opens an endpoint's local side.
  *
  * Cost: control path, except calls*.c. Lock: a call takes the domain's lock if
  * it accesses data of the data path. local.c takes the lock of the registry's
@@ -26,7 +26,10 @@ struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
-/* True if ofi_duo keeps what the core's info promises; else logs why not. */
+/*
+ * True if ofi_duo can provide all that the core's info promises; else logs the
+ * reason.
+ */
 bool duo_info_kept(const struct fi_info *info);
 /* True if messages may be in device memory. */
 bool duo_info_device(const struct fi_info *info);
@@ -44,8 +47,9 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
- * Opens a fabric over "core", which the application has opened and which the
- * new fabric owns from now on. ops: of the new fabric. Returns 0 or -FI_ENOMEM.
+ * Opens a fabric over `core`, a fabric that the application has opened. The new
+ * fabric owns `core`. ops: operations of the new fabric. Returns 0 or
+ * -FI_ENOMEM.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
@@ -57,7 +61,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int duo_ep_enable(struct duo_ep *ep);
 
-/* calls.c; duo_*_locked are for domains whose lock is on */
+/* calls.c; the tables *_locked are for domains with a lock */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked;
 
@@ -84,13 +88,13 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: if the core's addresses are names of the local transport, opens the
+ * local.c: if endpoints have the local transport's addresses, opens the
  * transport and makes its name the endpoint's address. duo_ep_close_local()
- * undoes this.
+ * reverts this.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side under the domain's lock. If this fails and the core can
+ * Opens the local side. Needs the domain's lock. If this fails and the core can
  * carry messages, logs a warning and returns 0.
  */
 int duo_ep_open_local(struct duo_ep *ep);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages: an inline fast path for one buffer; the slow paths
- * are tx/send.c and rx/recv.c. calls_locked.c includes this file for domains
+ * Calls for messages: the inline fast path for one buffer. The slow paths are
+ * in tx/send.c and rx/recv.c. calls_locked.c includes this file for domains
  * whose lock is on.
  */
 

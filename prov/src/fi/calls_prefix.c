@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls for messages with FI_MSG_PREFIX. Each skips the prefix, and calls
- * the function for messages without prefix. -FI_EINVAL: the first buffer is
- * shorter than the prefix. Cost: one more call; for several buffers also a copy
- * of their list.
+ * Calls for messages with FI_MSG_PREFIX. Each call skips the prefix, and calls
+ * the function for messages without a prefix. It returns -FI_EINVAL if the
+ * first buffer is shorter than the prefix. Cost: one more call; for several
+ * buffers also a copy of their list.
  */
 
 #include <rdma/fi_errno.h>
@@ -21,7 +21,7 @@ struct duo_skipped {
 };
 
 /*
- * Copies a list of buffers without the prefix; leaves out a first buffer that
+ * Copies a list of buffers without the prefix, and without a first buffer that
  * has only the prefix. A call without buffers, such as a peek, has no prefix.
  * False: the first buffer is too short.
  */

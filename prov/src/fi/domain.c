@@ -53,10 +53,7 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	/*
-	 * event queues are objects of the core, which must get no object of
-	 * ofi_duo
-	 */
+	/* event queues are the core's, which must not get ofi_duo's objects */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
@@ -116,8 +113,8 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 
 /*
  * True if endpoints in two network namespaces of a host may have the same
- * address, as IP addresses may; assumed for unknown formats. Such endpoints do
- * not connect across namespaces.
+ * address, as with IP addresses. Also true for unknown formats. Such endpoints
+ * do not connect across namespaces.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -150,8 +147,8 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 /*
  * True if the local transport supports all kinds of device memory that the
- * process uses, because all messages to a peer take one path. Over a core that
- * carries nothing, there is only one path.
+ * process uses. This is necessary, because all messages to a peer take the same
+ * path. True also for a core that carries nothing.
  */
 static bool duo_domain_may_stage(const struct duo_domain *domain,
 				 const struct fi_info *info)

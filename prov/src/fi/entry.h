@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Common functions of the entry files. Each module has one: in entry_duo.c, the
- * fabric's provider name selects the core; in entry_hook.c, the application
- * opens the core's fabric; in entry_near.c, the core carries nothing. A module
- * exports one symbol, so two modules in a process share nothing.
+ * Functions that the entry files share. Each module has one entry file. In
+ * entry_duo.c, the provider name selects the core; in entry_hook.c, the
+ * application opens the core's fabric; in entry_near.c, the core carries
+ * nothing. A module exports only one symbol, so two modules in a process share
+ * nothing.
  *
  * Cost: once, when libfabric loads the module. No lock.
  */
@@ -28,8 +29,8 @@ struct duo_param {
 	const char *name;
 	enum fi_param_type type;
 	/*
-	 * member of duo_params: int, size_t, or char * for a copy of the text;
-	 * default if the parameter is not set
+	 * member of duo_params: int, size_t, or char * with a copy of the text.
+	 * Its initial value is the parameter's default
 	 */
 	void *value;
 	void (*read)(const struct duo_param *param); /* reads the value; NULL:
@@ -49,8 +50,8 @@ bool duo_entry_version_ok(void);
 /* Sets the functions of the provider, and returns the provider. */
 struct fi_provider *duo_entry(void);
 /*
- * For modules whose cores are providers of libfabric. Reads the parameters and
- * returns the provider of the module. NULL: this libfabric is not supported.
+ * Reads the parameters and returns the module's provider, for modules over
+ * providers of libfabric. NULL: this version of libfabric is not supported.
  */
 struct fi_provider *duo_entry_core(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Modules over libfabric's providers: parameters, check of the version. */
+/* Entry of modules over libfabric's providers: parameters, version check. */
 
 #include <string.h>
 
@@ -71,9 +71,9 @@ static const struct duo_param duo_param_table[] = {
 };
 
 /*
- * True if the running libfabric is supported. With libfabric's shm it must have
- * the version of the build, because the structures of fi_peer(3) differ between
- * minor versions.
+ * True if ofi_duo supports the running version of libfabric. For libfabric's
+ * shm it must have the minor version of the build, because the structures of
+ * fi_peer(3) differ between minor versions.
  */
 static bool duo_version_ok(void)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints, except data transfer: the core's endpoint from fi_endpoint() on,
- * the local side from fi_enable() on (local.c).
+ * Endpoints, without data transfer. The core's endpoint exists from
+ * fi_endpoint() on, the local side from fi_enable() on (local.c).
  */
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
 	return 0;
 }
 
-/* Releases all but the core's endpoint. The caller must hold the lock. */
+/* Releases everything except the core's endpoint. Needs the lock. */
 static void duo_ep_fini(struct duo_ep *ep)
 {
 	int kind;
@@ -96,9 +96,10 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Closes an endpoint. Entries in the core's CQ may refer to receives, so the CQ
- * is read before the receives are freed. While ep->closing is set, no message
- * is matched, so that no receive is posted to a closed endpoint of the core.
+ * Closes an endpoint. Reads the core's CQ before it frees receives, because
+ * entries in this CQ may refer to receives. While ep->closing is set, no
+ * message is matched: otherwise a receive might be posted to a closed endpoint
+ * of the core.
  */
 static int duo_ep_close(struct fid *fid)
 {

@@ -20,7 +20,7 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 	return -FI_EOPBADSTATE;
 }
 
-/* True if the core must report operations of a kind to this CQ. */
+/* True if the core must report operations of this kind to the CQ. */
 static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 			     uint64_t kind)
 {
@@ -29,8 +29,8 @@ static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 }
 
 /*
- * Binds the CQs to the core's endpoint, without FI_SELECTIVE_COMPLETION for
- * receives: the core must report each receive.
+ * Binds the CQs to the core's endpoint. For receives without
+ * FI_SELECTIVE_COMPLETION, because the core must report each receive.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
@@ -52,10 +52,10 @@ static int duo_core_bind_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Binds CQs and counters to the core's endpoint, and enables it, with the lock:
- * no thread may read a CQ or counter that has an endpoint which is bound and
- * not enabled. efa before libfabric 2.2 then posts receives to a QP that does
- * not exist.
+ * Binds CQs and counters to the core's endpoint and enables it. Holds the lock
+ * throughout: no thread may read a CQ or counter whose endpoint is bound but
+ * not enabled. In this state efa before libfabric 2.2 posts receives to a QP
+ * that does not exist.
  */
 static int duo_core_enable(struct duo_ep *ep)
 {
@@ -132,8 +132,8 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 
 /*
  * Opens a hidden CQ for sends or receives if the application has bound none.
- * The application may use counters, or one direction only, but both paths need
- * CQs for both directions.
+ * The application may use only counters, or only one direction, but both paths
+ * need CQs for both directions.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {

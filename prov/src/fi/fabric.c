@@ -38,7 +38,7 @@ static int duo_fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* Opens an event queue of the core, because local transports have no events. */
+/* Opens an event queue of the core: local transports have no events. */
 static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 		       struct fid_eq **eq, void *context)
 {

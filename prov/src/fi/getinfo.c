@@ -48,11 +48,11 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 }
 
 /*
- * If the hints request RMA or atomics and no MR mode, which permits any,
- * fi_domain(3), names all modes. Otherwise efa's infos have no mode, although
- * efa selects keys and needs virtual addresses, and lack FI_REMOTE_READ and
- * FI_REMOTE_WRITE. Not for a core that is part of ofi_duo, which would return
- * all modes, nor in API versions before 1.5.
+ * Sets all MR modes if the hints request RMA or atomics without any MR mode.
+ * Without this, efa's infos would have no mode, although efa chooses keys and
+ * requires virtual addresses, and would lack FI_REMOTE_READ and
+ * FI_REMOTE_WRITE. Does nothing in API versions before 1.5, or for a core that
+ * is part of ofi_duo, which would return all modes.
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {
@@ -102,7 +102,7 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 
 /*
  * Removes prov_name if the module has only one core. libfabric then stores the
- * name of the module in this field.
+ * module's name there.
  */
 static void duo_info_drop_name(struct fi_info *info)
 {
@@ -162,8 +162,8 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 }
 
 /*
- * Appends infos of fabrics that ofi_duo does not wrap (duo_traits_direct()),
- * with the core's own fids; nothing if the hints contain a fid of ofi_duo.
+ * Appends infos of fabrics that ofi_duo never wraps (duo_traits_direct()), with
+ * the core's fids. Appends nothing if the hints contain a fid of ofi_duo.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -186,10 +186,10 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * Returns the requested stacks of providers, separated by commas, which the
- * caller must free; NULL: no memory. They are from the hints, else from
- * FI_PROVIDER, else the core of the fabric in the hints, else from the
- * parameter "cores". *named: they are from the hints or FI_PROVIDER.
+ * Returns the requested stacks of providers, separated by commas. The caller
+ * must free the text; NULL: no memory. The stacks come from the first of these
+ * that has any: the hints, FI_PROVIDER, the fabric in the hints, the parameter
+ * "cores". *named: they come from the hints or FI_PROVIDER.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -208,7 +208,10 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 					     duo_params.cores);
 }
 
-/* Returns the core of a stack, to be freed; NULL: not of this module. */
+/*
+ * Returns the core of a stack. The caller must free it. NULL: not for this
+ * module.
+ */
 static char *duo_wanted_core(const char *stack, bool named)
 {
 	if (!named)
@@ -219,7 +222,10 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/* Appends a core's infos; those not wrapped only if it has no others. */
+/*
+ * Appends a core's infos: those that ofi_duo wraps, or if there are none,
+ * others.
+ */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)

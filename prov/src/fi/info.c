@@ -32,8 +32,8 @@
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the core's name, for example "tcp;ofi_rxm" for "tcp;ofi_rxm;ofi_duo",
- * which the caller must free. NULL: the name has no core, or no memory.
+ * Returns the core's name, for example "tcp;ofi_rxm" for "tcp;ofi_rxm;ofi_duo".
+ * The caller must free it. NULL: the name has no core, or no memory.
  */
 char *duo_core_name(const char *prov_name)
 {
@@ -71,9 +71,9 @@ static void duo_info_unprefix(struct fi_info *info)
 }
 
 /*
- * Returns the core's info for an info of ofi_duo; NULL: no memory. It lacks
- * ofi_duo's fids, FI_LOCAL_COMM and FI_MULTI_RECV, because ofi_duo carries
- * local messages itself and posts single receives.
+ * Returns the core's info for an info of ofi_duo; NULL: no memory. Removes
+ * ofi_duo's fids. Also removes FI_LOCAL_COMM and FI_MULTI_RECV, because ofi_duo
+ * itself carries local messages and splits multi-receive buffers.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -161,9 +161,9 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts an info to what ofi_duo supports. Without FI_MSG and FI_TAGGED, the
- * core's limits, orders and progress stay. Returns 0; -FI_ENODATA: ofi_duo
- * cannot use the info.
+ * Restricts an info to the features that ofi_duo supports. Without FI_MSG and
+ * FI_TAGGED, the core's limits, orders and progress stay. Returns 0, or
+ * -FI_ENODATA if ofi_duo cannot use the info.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -174,7 +174,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* if the core has it: over loopback, no core reaches another host */
+	/* a core over loopback has no FI_REMOTE_COMM */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -186,7 +186,7 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
-/* Fields that duo_info_restrict() lowers without a substitute. */
+/* Fields that must not change in duo_info_restrict(): see duo_info_kept(). */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -202,8 +202,8 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities of domains that matter only to applications that make calls
- * which ofi_duo rejects. So ofi_duo can serve a domain without them.
+ * Capabilities of domains for calls that ofi_duo rejects. Other applications do
+ * not need them, so ofi_duo can serve a domain without them.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
@@ -216,7 +216,10 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/* True if ofi_duo supports all of an info. ours: a copy, to be restricted. */
+/*
+ * True if ofi_duo supports all features of an info. ours: a copy of the info,
+ * which this function restricts.
+ */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -303,7 +306,7 @@ bool duo_info_device(const struct fi_info *info)
 	return info->caps & FI_HMEM;
 }
 
-/* Removes FI_HMEM unless requested, because it disables fast paths. */
+/* Removes FI_HMEM if the hints do not request it: it disables fast paths. */
 static void duo_info_unask_device(struct fi_info *info,
 				  const struct fi_info *hints)
 {
@@ -321,7 +324,7 @@ bool duo_info_mixed(const struct fi_info *info)
 	       (info->rx_attr && info->rx_attr->msg_order & DUO_ORDER_MIXED);
 }
 
-/* Returns all orders in the hints, of transmit and receive attributes. */
+/* Returns the orders in the hints' transmit and receive attributes. */
 static uint64_t duo_hints_order(const struct fi_info *hints)
 {
 	uint64_t order = hints && hints->tx_attr ?
@@ -331,7 +334,10 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 			hints->rx_attr->msg_order : 0);
 }
 
-/* True if messages and RMA keep their order: by near, or on the only path. */
+/*
+ * True if messages and RMA keep their order: near keeps it, or there is no
+ * second path.
+ */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =
@@ -345,9 +351,9 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Removes FI_FENCE and orders between messages and RMA, which slow down or
- * disable the local path. They stay if the hints request them, or if near keeps
- * them and the hints request no order at all.
+ * Removes FI_FENCE and orders between messages and RMA, because they slow down
+ * or disable the local path. Keeps those that the hints request. If the hints
+ * request no order at all, also keeps those that near provides.
  */
 static void duo_info_unask_order(struct fi_info *info,
 				 const struct fi_info *hints)
@@ -386,9 +392,9 @@ static const struct duo_hint duo_info_fields[] = {
 };
 
 /*
- * Checks that an info satisfies the hints after its restriction: 0 or
- * -FI_ENODATA. Sets the AV type and threading level of the hints, all of which
- * are supported.
+ * Checks that a restricted info satisfies the hints. Returns 0 or -FI_ENODATA.
+ * Sets the AV type and threading level of the hints: ofi_duo supports all of
+ * them.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {

@@ -5,10 +5,10 @@
  * An endpoint's local side: fi_enable() opens it, then publishes it in the
  * registry. If a step fails, the core carries all messages.
  *
- * Several processes may start at the same time: they share the directory's
- * lock. If space is lacking, or the record's name is in use, a process repeats
- * the start with an exclusive lock, after a sweep. If
- * duo_transport.exclusive_start is set, each start is made that way.
+ * Processes that start at the same time share the directory's lock. If space is
+ * lacking, or the record's name is in use, a process takes the lock
+ * exclusively, sweeps the directory, and starts again. If
+ * duo_transport.exclusive_start is set, each start does so.
  */
 
 #include <errno.h>
@@ -42,8 +42,8 @@ static int duo_local_reserve(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side; writes a record unless the endpoint's address is the
- * transport's name. After an error, all steps are undone.
+ * Opens the local side. Writes a record, unless the endpoint's address is
+ * already the transport's name. After an error, undoes all steps.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
@@ -122,7 +122,7 @@ static const char *duo_local_remedy(int ret)
 	}
 }
 
-/* Logs why there is no local side. live: other endpoints; 0: not counted. */
+/* Logs why there is no local side. live: number of other endpoints, or 0. */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
 	const struct duo_transport *peer = ep->domain->peer;
@@ -150,9 +150,9 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side with a shared lock of the directory, which it takes
- * before the domain's lock. If a stopped process holds the directory's lock,
- * opens the local side without it. Returns 0 or an error.
+ * Opens the local side under a shared lock of the directory, which comes before
+ * the domain's lock. If a stopped process holds the directory's lock, does
+ * without it. Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
 {
@@ -169,7 +169,7 @@ static int duo_local_open_shared(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side with an exclusive lock of the directory, after a sweep.
+ * Opens the local side under an exclusive lock of the directory, after a sweep.
  */
 static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 {
@@ -185,7 +185,10 @@ static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 	return ret;
 }
 
-/* True if the local side keeps the order that was requested; else warns. */
+/*
+ * True if the local side keeps the order that the application has requested;
+ * else warns.
+ */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions. Each is registered with the core, whose key and descriptor it
- * has. Device memory is prepared for copies (device/device.h). near's region
- * table lists the region for RMA of local peers (transport/near/onesided.h).
- * The fid is ofi_duo's, because the region is bound to ofi_duo's endpoints.
+ * Memory regions. Each region is registered with the core, and has the core's
+ * key and descriptor. Device memory is prepared for copies (device/device.h).
+ * near's region table lists the region for RMA of local peers
+ * (transport/near/onesided.h). The fid is ofi_duo's, because regions may be
+ * bound to ofi_duo's endpoints.
  */
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter for remote accesses. Only the core's counter counts these, so
+ * Binds a counter of remote accesses. Only the core's counter counts them, so
  * from now on the core must carry all accesses to the region.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
@@ -99,7 +100,7 @@ static void duo_mr_copy(struct duo_mr *mr)
 	mr->mr_fid.key = mr->core->key;
 }
 
-/* fi_control(). Lists the region anew, because FI_ENABLE may change its key. */
+/* fi_control(). FI_ENABLE may change the key, so lists the region again. */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
@@ -135,9 +136,9 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 }
 
 /*
- * Returns the core's region of a base region; NULL: the pointer is not a region
- * of the domain. libfabric's hooks do not initialize it in fi_mr_reg() and
- * fi_mr_regv() (2.0 to 2.6).
+ * Returns the core's region of attr's base region. NULL: the pointer is not a
+ * region of this domain. libfabric's hooks (2.0 to 2.6) leave the pointer
+ * uninitialized in fi_mr_reg() and fi_mr_regv().
  */
 static const struct fid_mr *duo_mr_base(struct duo_domain *domain,
 					const struct fid_mr *base)

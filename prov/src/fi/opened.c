@@ -23,7 +23,9 @@ static void duo_opened_give(void)
 	pthread_mutex_unlock(&duo_opened_lock);
 }
 
-/* No thread forks while another one changes the lists: the child needs them. */
+/*
+ * Prevents forks while another thread changes the lists: the child needs them.
+ */
 __attribute__((constructor)) static void duo_opened_loaded(void)
 {
 	pthread_atfork(duo_opened_take, duo_opened_give, duo_opened_give);
@@ -130,8 +132,9 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 
 /*
  * True if an endpoint of this info can be opened in the domain. If the core's
- * info contains the domain, the core has added the capabilities. FI_HMEM must
- * have been requested earlier: the local transport was chosen without it.
+ * info contains the domain, the core has already compared capabilities. The
+ * domain must have FI_HMEM if the info has it: otherwise its local transport was
+ * chosen for host memory only.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -161,8 +164,9 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 }
 
 /*
- * Returns the oldest domain for an info, if the hints have none; NULL: none.
- * Its mr_mode must be the info's: the application has not chosen the domain.
+ * Returns the oldest domain for an info if the hints have none; NULL: no domain
+ * fits. The domain's mr_mode must be the info's, because the application has
+ * not chosen this domain.
  */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The open fabrics and domains. fi_getinfo() translates fids in hints and infos
- * by them. Cost: a walk through the lists. Lock: a mutex; no other lock is
- * taken while it is held.
+ * The list of open fabrics and domains. fi_getinfo() uses it to translate fids
+ * in hints and infos. Cost: a walk through the lists. Lock: a mutex; no other
+ * lock is taken under it.
  */
 #ifndef DUO_OPENED_H
 #define DUO_OPENED_H
@@ -27,7 +27,7 @@ void duo_opened_domain(struct duo_domain *domain);
 void duo_closed_fabric(struct duo_fabric *fabric);
 void duo_closed_domain(struct duo_domain *domain);
 
-/* Returns the open objects in the hints, without access to foreign fids. */
+/* Returns the open objects in the hints. Does not access other fids. */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
 /* True if all fids in the hints are ofi_duo's. Otherwise logs a message. */
 bool duo_opened_ours(const struct duo_opened *opened);
@@ -36,8 +36,9 @@ bool duo_opened_ours(const struct duo_opened *opened);
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Replaces the core's fids in an info by ofi_duo's, or by NULL if no open
- * object fits. False: the info does not belong to the objects in the hints.
+ * Replaces the core's fids in an info by ofi_duo's, or by NULL if there is no
+ * open object for a fid. False: the info does not belong to the objects in the
+ * hints.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The tables of local transports and struct duo_up; the choice of calls. */
+/* The tables of local transports, struct duo_up, and the choice of calls. */
 
 #include "fi/api.h"
 #include "core/lazy.h"
@@ -11,7 +11,7 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Sets the tables of calls, which take the domain's lock if it is on. */
+/* Sets the endpoint's tables of calls, with or without the domain's lock. */
 void duo_ep_calls(struct duo_ep *ep)
 {
 	bool locked = ep->domain->lock.on;

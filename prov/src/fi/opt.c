@@ -75,7 +75,7 @@ static int duo_ep_get(void *to, size_t *space, const void *from, size_t len)
 	return 0;
 }
 
-/* fi_getopt(). Two options are ofi_duo's own; the core returns all others. */
+/* fi_getopt(). ofi_duo handles two options; the core returns the others. */
 int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 			 size_t *optlen)
 {
@@ -122,8 +122,8 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * FI_OPT_CUDA_API_PERMITTED, which the core must accept, too. In ofi_duo only
- * near calls CUDA, for device memory.
+ * FI_OPT_CUDA_API_PERMITTED: the core must accept it, too. Of ofi_duo, only
+ * near's copies of device memory call CUDA.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
@@ -148,8 +148,8 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 }
 
 /*
- * Requests blocks of 128 bytes in order: near may copy in any order, so there
- * will be no local side.
+ * FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES. near may copy in any order, so the
+ * endpoint will have no local side.
  */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)

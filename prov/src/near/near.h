@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * near: messages, RMA and atomics between processes of one host and one user,
- * over shared memory, without libfabric. The embedder's callbacks (struct
- * near_sink) match and queue messages. Protocols: docs/near/design.md.
+ * near: messages, RMA and atomics over shared memory, between processes of one
+ * host and one user, without libfabric. The embedder is the code that uses this
+ * interface. Its callbacks (struct near_sink) match and queue messages.
+ * Protocols: docs/near/design.md.
  *
- * The embedder must serialize all calls for a port. near calls the sink within
- * near_poll() only. Errors are negative errno values. The data path is inline:
- * embedders include this file and rma/inline.h.
+ * The embedder must serialize all calls for a port. near calls the sink only
+ * within near_poll(). Errors are negative errno values. The data path is
+ * inline: embedders include rma/inline.h, too.
  */
 #ifndef NEAR_H
 #define NEAR_H
@@ -60,9 +61,11 @@ struct near_rx_op;
 /* A rendezvous message, in the sender's memory until it is copied. */
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
-	/* address in the sender; 0: request fragments */
+	/* address in the sender; 0: the receiver must request fragments */
 	uint64_t addr;
-	/* NEAR_DEVICE: key of a region; addr: its address for near_rma() */
+	/*
+	 * NEAR_DEVICE: key of a region; then addr is an address for near_rma()
+	 */
 	uint64_t key;
 };
 
@@ -72,28 +75,30 @@ struct near_msg {
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	/* received messages with payload NULL, and NEAR_DEVICE */
+	/* of received messages with payload NULL, and of NEAR_DEVICE */
 	struct near_rndv rndv;
 };
 
 struct near_sink {
-	/* True if the sink has space for an event; else near tries again. */
+	/*
+	 * True if the sink has space for an event. If not, near retries later.
+	 */
 	bool (*has_space)(void *ctx);
 	/*
-	 * Delivers a message. The payload is valid until arrived() returns.
-	 * -EAGAIN: near keeps this and all later messages of the sender, and
-	 * delivers them again later.
+	 * Delivers a message. The payload is valid only during the call. After
+	 * -EAGAIN, near keeps this message and all later ones of its sender,
+	 * and delivers them again later.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
 	/* Ends a near_recv(). err is 0 or a positive errno value. */
 	void (*received)(void *ctx, void *cookie, int err);
-	/* Ends a near_send_large() with a cookie. err: 0 or errno. */
+	/* Ends a near_send_large() that had a cookie. err: as in received(). */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/*
 	 * Copies the first len bytes of a NEAR_DEVICE message of this port to
-	 * host memory, because the receiver requests fragments. cookie: of
-	 * near_send_large(). Returns 0 or a positive errno value.
+	 * host memory, because the receiver has requested fragments. cookie:
+	 * cookie of near_send_large(). Returns 0 or a positive errno value.
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
@@ -122,46 +127,51 @@ struct near_attr {
 /* Opens a port. */
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Opens the port's socket for the fd exchange, for peers that cannot open this
- * process's descriptors in /proc. dir: directory shared with the peers; -1: an
- * abstract name, within this network namespace.
+ * Opens the port's socket for the fd exchange. Peers use it if they cannot open
+ * this process's descriptors in /proc. dir: a directory shared with the peers;
+ * -1: the socket has an abstract name, valid in this network namespace.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes the sockets of closed ports from a directory. */
 void near_sweep(int dir);
 /*
- * Closes a port. Messages that near_send() accepted are delivered; pending
- * operations end without a callback.
+ * Closes a port. Messages that near_send() has accepted are delivered. Other
+ * pending operations end without a callback.
  */
 void near_close(struct near_port *port);
 /* Stores the address of a port. */
 void near_address(const struct near_port *port, struct near_addr *addr);
 /*
- * Checks an address. Returns 0; -EINVAL; -EHOSTUNREACH: of another host, or of
- * another pid namespace while this port has no socket.
+ * Checks an address. Returns 0, -EINVAL, or -EHOSTUNREACH if the address is of
+ * another host. Also returns -EHOSTUNREACH for another pid namespace if this
+ * port has no socket.
  */
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
 /*
  * Stores the peer with this address, created if necessary, and takes a
- * reference for near_peer_put(). The first send connects it. A connected peer
- * remains until it has failed or closed, even without references.
+ * reference, which near_peer_put() drops. The first send connects the peer. A
+ * connected peer remains until it has failed or closed, even without
+ * references.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
 /* Returns the peer with this address, without a reference; NULL: none. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* Monitors the peer from now on. Otherwise the first message starts that. */
+/* Monitors the peer from now on. Without this call, the first message does. */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* Starts the fd exchange early if the peer requires one. */
 void near_peer_ahead(struct near_port *port, struct near_peer *peer);
-/* True if the peer can be sent to and no failure was detected. */
+/* True if this port can send to the peer and no failure was detected. */
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is monitored and has not failed. */
 bool near_peer_lives(const struct near_peer *peer);
-/* True if the peer has failed because its process or port is gone. */
+/*
+ * True if the peer has failed because its process has exited or its port is
+ * closed.
+ */
 bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring to the peer, or waits for the peer's reply. */
 bool near_peer_rings(const struct near_peer *peer);
@@ -169,10 +179,10 @@ bool near_peer_rings(const struct near_peer *peer);
 void near_peer_set_user(struct near_peer *peer, void *user);
 
 /*
- * Buffers of a message for near_send_large(). near reads them during the call
- * if copy is set, else until the operation ends. cookie NULL: sent() is not
- * called. owned: NULL, or memory from malloc() that is the only buffer, which
- * near then frees.
+ * Buffers of a message for near_send_large(). If copy is set, near reads them
+ * only during the call, else until the operation ends. If cookie is NULL,
+ * sent() is not called. owned: NULL; or the only buffer, in memory from
+ * malloc(), which near frees.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -183,36 +193,37 @@ struct near_large {
 };
 
 /*
- * Sends a message of any length. Returns 0: sent() reports the end; -EAGAIN:
- * poll and retry; or another error of near_send(), after which the caller still
- * owns all buffers.
+ * Sends a message of any length. Returns 0 if sent() will report the end,
+ * -EAGAIN (poll and retry), or another error of near_send(). After an error the
+ * caller still owns all buffers.
  *
- * NEAR_DEVICE: the only buffer is device memory, within a region of this port's
- * table that has NEAR_MAY_MESSAGE; a cookie is required. Only for peers with
- * NEAR_ADDR_DEVICE.
+ * With NEAR_DEVICE the only buffer is device memory, in a region of this port's
+ * table that has NEAR_MAY_MESSAGE. A cookie is then required, and the peer must
+ * have NEAR_ADDR_DEVICE.
  */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Receives a rendezvous message of len bytes into iov, which may be shorter;
- * count 0: discards it. received() reports the end. -EAGAIN: poll and retry.
+ * Receives a rendezvous message of len bytes into iov, which may be shorter.
+ * count 0: discards the message. received() reports the end. -EAGAIN: poll and
+ * retry.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * Receives a NEAR_DEVICE message, of any length: the embedder fetches it by
- * near_rma() with NEAR_RMA_MESSAGE, and then calls near_recv_end(). If it
- * cannot, it calls near_recv_frags(), after which the sender copies the message
- * to host memory. received() reports the end, in both cases. NULL: no memory;
- * poll and retry.
+ * Receives a NEAR_DEVICE message of any length. The embedder fetches the
+ * message by near_rma() with NEAR_RMA_MESSAGE, and then calls near_recv_end().
+ * If it cannot fetch, it calls near_recv_frags(), and the sender copies the
+ * message to host memory. received() reports the end in both cases. Returns
+ * NULL without memory: poll and retry.
  */
 struct near_rx_op *near_recv_hold(struct near_port *port,
 				  struct near_peer *peer,
 				  const struct near_rndv *rndv, void *cookie);
-/* Ends a receive. err: for received(). The sender gets an ACK in any case. */
+/* Ends a receive; the sender gets an ACK. err: passed to received(). */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
 /* Requests the first len bytes in fragments, into one buffer. */
 void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
@@ -221,23 +232,24 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 /*
  * Copies a rendezvous message into one buffer during the call. True: complete;
  * received() is not called. False: the caller must call near_recv() with *rndv.
- * near_recv_now() may have set rndv->addr to 0, so that near_recv() requests
+ * In this case rndv->addr may have become 0, so that near_recv() requests
  * fragments.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if the CPUs of this thread are oversubscribed by processes that
- * communicate with each other. If not, a yield would give the CPU to an
- * unrelated process for milliseconds.
+ * True if processes that communicate with each other oversubscribe the CPUs of
+ * this thread. If not, a yield would give the CPU to an unrelated process for
+ * milliseconds.
  *
  * Compares the number of CPUs in a set with the number of processes that may
- * run on no others. The set is first this thread's affinity mask, then its
- * union with all peers' masks that overlap with it. pid: of the peers, 0 if
- * unknown; the call sorts it. others: number of further processes, which count
- * in both cases. Cost: up to two system calls per process, none if there are
- * enough CPUs for all.
+ * run only on these CPUs. The first set is this thread's affinity mask. The
+ * second also has all CPUs of peers whose masks overlap with the first.
+ *
+ * pid: of the peers, 0 if unknown; the function sorts the array. others: number
+ * of further processes, which count for both sets. Cost: up to two system calls
+ * per process, none if there are enough CPUs for all.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
@@ -249,15 +261,16 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
 
 /*
  * near_oversub() for this process and the port's peers. endpoints: number of
- * endpoints on this host, 0: unknown; each that is no peer counts as one
- * process.
+ * endpoints on this host; 0: unknown. Each endpoint beyond those of the peers
+ * counts as one process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
 /*
- * Sleeping: near_wait_fd() returns a descriptor or -errno. After near_arm() has
- * returned 0, it becomes readable when a slot arrives, a peer fails, or another
- * thread adds work. -EAGAIN: there is work now, so poll instead.
+ * Sleeping. near_wait_fd() returns a descriptor or -errno. After near_arm() has
+ * returned 0, the descriptor becomes readable when a slot arrives, a peer
+ * fails, or another thread adds work. near_arm() returns -EAGAIN if there is
+ * work now: the caller must poll.
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);

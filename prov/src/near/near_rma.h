@@ -14,9 +14,9 @@ struct near_port;
 struct near_peer;
 
 /*
- * Memory regions. A region is found by its key: see rma/table.h. The embedder
- * owns the table. It serializes calls for the table with calls for the ports of
- * the table, closes these ports, and then closes the table.
+ * Memory regions, found by their keys: see rma/table.h. The embedder owns the
+ * table, and must serialize calls for the table with calls for its ports. It
+ * must close these ports before the table.
  */
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
@@ -29,7 +29,7 @@ struct near_peer;
 /* How peers can map an allocation of device memory: near_device.map(). */
 struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
-	/* of the allocation; the process never uses an id again; 0: none */
+	/* id of the allocation, never used again in the process; 0: none */
 	uint64_t id;
 	/* address of the allocation's first byte in the owner's process */
 	uint64_t base;
@@ -44,7 +44,10 @@ struct near_region_entry {
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
 	uint64_t device;	/* handle for near_device; 0: host memory */
-	/* near_export.id, and index in the file; 0: peers cannot map it */
+	/*
+	 * near_export.id, and the export's index; 0: peers cannot map the
+	 * region
+	 */
 	uint64_t export_id;
 	uint32_t export_index;
 } __attribute__((aligned(64)));
@@ -54,25 +57,25 @@ struct near_table;
 /* Opens a table. staged: with address space for chunks (device memory). */
 int near_table_open(struct near_table **table, bool staged);
 void near_table_close(struct near_table *table);
-/* Adds a region. Returns 0; -ENOKEY: key in use; -ENOSPC: full; -ENOMEM. */
+/* Adds a region. Returns 0 or -errno; -ENOKEY: key in use; -ENOSPC: full. */
 int near_table_add(struct near_table *table,
 		   const struct near_region_entry *entry);
 /* Removes the region with this key, if there is one. */
 void near_table_remove(struct near_table *table, uint64_t key);
 /*
  * Lets peers map the allocation of a region until the region is removed.
- * Returns 0; -ENOENT: no such region; -ENOSPC: too many exports; -ENOMEM.
+ * Returns 0 or -errno; -ENOENT: no such region; -ENOSPC: too many exports.
  */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
 /*
- * Returns a mapping from near_device.map() that near will not use again, for
- * the embedder to release. NULL: none.
+ * Returns a mapping from near_device.map() that near does not use any more. The
+ * embedder must release it. NULL: none.
  */
 void *near_table_unmapped(struct near_table *table);
 
 /*
- * One-sided operations (RMA and atomics) in both directions, enabled by
+ * One-sided operations (RMA and atomics) in both directions, after
  * near_rma_open(). Protocol: docs/near/rma.md.
  */
 /* The same values as in enum fi_datatype and enum fi_op. */
@@ -121,7 +124,7 @@ enum near_verb {
 	NEAR_FETCH,
 	NEAR_COMPARE,
 	NEAR_VERBS,
-	/* in slots only: notifies the target of a copy */
+	/* only in slots: notifies the target of a copy */
 	NEAR_EVENT = NEAR_VERBS,
 };
 
@@ -130,17 +133,20 @@ enum near_verb {
 #define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
 #define NEAR_RMA_HOLD 16u	/* later messages wait for this read */
-/* If the peer's table cannot be read, let the peer check the key. */
+/* If the peer's table cannot be read, the peer checks the key. */
 #define NEAR_RMA_ASK 32u
 /*
- * The read fetches a NEAR_DEVICE message: it requires NEAR_MAY_MESSAGE, has no
- * event at the peer, overtakes queued operations, and messages overtake it.
+ * The read fetches a NEAR_DEVICE message. It requires NEAR_MAY_MESSAGE,
+ * overtakes queued operations, and causes no event at the peer. Messages may
+ * overtake it.
  */
 #define NEAR_RMA_MESSAGE 64u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
 
-/* Local buffers: the destination of reads and results, else the source. */
+/*
+ * Local buffers: destination of reads and results, source of other operations.
+ */
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
@@ -161,7 +167,7 @@ struct near_rma_args {
 	uint8_t op;	/* atomics: enum near_op and enum near_type */
 	uint8_t type;
 	uint64_t data;
-	/* Passed to done(). about 0: done() is not called. */
+	/* Passed to done(). If about is 0, near does not call done(). */
 	uint32_t about;
 	void *cookie;
 };
@@ -179,7 +185,7 @@ struct near_rma_event {
 struct near_map {
 	void *mapping;		/* for near_table_unmapped() */
 	uint8_t *at;		/* address of the allocation */
-	size_t len;		/* number of mapped bytes from there on */
+	size_t len;		/* number of mapped bytes at `at` */
 };
 
 /*
@@ -196,15 +202,15 @@ struct near_device {
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 	/*
-	 * Returns an id of the device's queue that makes the copies of this
-	 * memory in order. NULL: this device cannot map peers' memory. The
-	 * function pointer itself may be NULL; then no device can.
+	 * Returns an id of the device's queue, which makes copies of this
+	 * memory in order. NULL: this device cannot map peers' memory. If the
+	 * pointer queue itself is NULL, no device can.
 	 */
 	const void *(*queue)(void *device);
 	/*
-	 * Maps a peer's allocation, for copies between it and this device
-	 * memory. Returns 0 or -errno. Only near_rma() calls map(). The
-	 * embedder gets the mapping back by near_table_unmapped().
+	 * Maps a peer's allocation for copies between it and this device
+	 * memory. Returns 0 or -errno. Only near_rma() calls map().
+	 * near_table_unmapped() returns the mapping to the embedder.
 	 */
 	int (*map)(void *device, const struct near_export *export,
 		   struct near_map *map);
@@ -218,37 +224,46 @@ struct near_rma_sink {
 	/* Ends an operation for which near_rma() has returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
-	/* Reports a peer's operation with data, or by near_rma_events(). */
+	/*
+	 * Reports a peer's operation with CQ data, or one of near_rma_events().
+	 */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
 
 /*
- * Enables one-sided operations of a port. Must be called once, before
- * near_address(), which then sets NEAR_ADDR_RMA, and NEAR_ADDR_DEVICE if the
- * embedder has device memory. Returns 0 or -ENOMEM.
+ * Enables one-sided operations of a port. Must be called at most once, before
+ * near_address(). Addresses then have NEAR_ADDR_RMA, and also NEAR_ADDR_DEVICE
+ * if the embedder has device memory. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
-/* Requests event() for each read or write of a peer, also without data. */
+/*
+ * Requests event() for all reads or writes of peers, also those without data.
+ */
 void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order
- * of the calls, and before messages that are sent later. Flags request further
- * order: NEAR_RMA_BEHIND, NEAR_RMA_HOLD, NEAR_RMA_FENCE. With device memory,
- * the caller must not set NEAR_RMA_COPY.
+ * of the calls, and before messages that are sent later. The flags
+ * NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE request further order.
+ * Operations on device memory must not have NEAR_RMA_COPY.
  *
- * Returns 0: done() reports the end; NEAR_RMA_DONE: complete, done() is not
- * called; -EAGAIN: poll and retry; -EFAULT: memory of one of the processes is
- * not mapped, and some may be changed; or an error of near_send(). After the
- * following errors no memory is changed:
+ * Returns
+ * - 0: done() will report the end
+ * - NEAR_RMA_DONE: complete, done() is not called
+ * -EAGAIN: poll and retry
+ * -EFAULT: memory of one of the processes is not mapped; some memory may be
+ * changed
+ * - an error of near_send()
+ * - one of the following errors, after which no memory is changed
  *
- * - -EKEYREJECTED: the peer has no region with this key.
- * - -EACCES: the region does not grant this access or range.
- * - -EINVAL: the target address of an atomic is not aligned.
- * - -EOPNOTSUPP: the peer has no region table; atomic on device memory.
- * - -ENOENT: the peer's region table cannot be read; see NEAR_RMA_ASK.
- * - -ENOSPC: too many peers for operations on device memory.
+ *
+ * -EKEYREJECTED: the peer has no region with this key
+ * -EACCES: the region does not grant this access or range
+ * -EINVAL: the target address of an atomic is not aligned
+ * -EOPNOTSUPP: the peer has no region table; or an atomic on device memory
+ * -ENOENT: the peer's region table cannot be read; see NEAR_RMA_ASK
+ * -ENOSPC: too many peers for operations on device memory
  */
 int near_rma(struct near_port *port, struct near_peer *peer,
 	     const struct near_rma_args *args);
@@ -260,12 +275,15 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * Return numbers of operations on device memory, with the reads of messages:
- * begun, copied directly.
+ * Return numbers of operations on device memory, including fetches of messages:
+ * of all that have begun, and of those copied by a mapping.
  */
 uint64_t near_rma_staged(const struct near_port *port);
 uint64_t near_rma_mapped(const struct near_port *port);
-/* How device memory is copied; all but the first two: staged, and the reason */
+/*
+ * How device memory is copied. Values after NEAR_DEVICE_MAPPED mean a staged
+ * operation, and are the reason for it.
+ */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,
@@ -275,7 +293,8 @@ enum near_device_path {
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_REFUSED,	/* near_device.map() or a copy has failed */
 	NEAR_DEVICE_LIMIT,	/* too many mappings, or no memory */
-	NEAR_DEVICE_BEHIND,	/* after messages, for NEAR_RMA_BEHIND */
+	/* NEAR_RMA_BEHIND: earlier messages are in the ring */
+	NEAR_DEVICE_BEHIND,
 	NEAR_DEVICE_PATHS,
 };
 /* Returns the path of this port's last operation with device memory. */
@@ -286,8 +305,8 @@ bool near_rma_busy(const struct near_peer *peer);
 /* True if an operation with NEAR_RMA_FENCE would wait. */
 bool near_rma_fenced(const struct near_peer *peer);
 /*
- * Returns 0 if the peer has consumed all messages and executed all operations
- * of this port. -EAGAIN: not yet; poll and retry.
+ * Returns 0 if the peer has consumed all messages of this port and executed all
+ * its operations. -EAGAIN: poll and retry.
  */
 int near_rma_quiet(struct near_port *port, struct near_peer *peer);
 

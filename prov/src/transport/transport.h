@@ -3,15 +3,15 @@
 
 /*
  * Local transports, which carry messages within a host: near (transport/near)
- * and libfabric's shm (shm/); only fi/ distinguishes them. Both ends must use
- * the same one: an endpoint's record has its name, and the endpoint's address
- * in it.
+ * and libfabric's shm (shm/). Only fi/ distinguishes them. Both ends must use
+ * the same transport. The record of an endpoint has the transport's kind and
+ * the endpoint's address there.
  *
- * A send calls path_ep[FI_DUO_LOCAL] with the peer index of connect(); messages
- * and completions arrive in polls.
+ * A send calls path_ep[FI_DUO_LOCAL] with the peer index that connect() has
+ * returned. Messages and completions arrive in polls.
  *
- * Cost: an indirect call per poll and send. Lock: the domain's for all calls
- * but fabric_open(), domain_open(), reap() and sweep().
+ * Cost: an indirect call per poll and send. Lock: the domain's, except for
+ * fabric_open(), domain_open(), reap() and sweep().
  */
 #ifndef DUO_TRANSPORT_H
 #define DUO_TRANSPORT_H
@@ -50,21 +50,25 @@ struct duo_transport {
 	/* value of FI_OFI_DUO_LOCAL */
 	const char *name;
 	struct duo_transport_limits limits;
-	/* Resources that an endpoint's local side requires, for a warning. */
+	/*
+	 * Resources that an endpoint's local side requires, as text for a
+	 * warning.
+	 */
 	const char *takes;
 	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
 	/*
-	 * A user's endpoints must start one after another, because each tests
-	 * for free space before it takes the space.
+	 * A user's endpoints must start one after another, because each of them
+	 * tests for free space before it allocates the space.
 	 */
 	bool exclusive_start;
 	/* Carries messages in device memory, see device/device.h. */
 	bool device;
 	/*
-	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: it has
-	 * none. fabric_open() and domain_open() log a warning before they
-	 * return an error; then the core carries all messages.
+	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: the
+	 * transport has no such object. fabric_open() and domain_open() log a
+	 * warning before they return an error; then the core carries all
+	 * messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
@@ -74,21 +78,22 @@ struct duo_transport {
 	int (*open)(struct duo_ep *ep);
 	/* Sets path_ep[FI_DUO_LOCAL], when record and map exist. */
 	int (*enable)(struct duo_ep *ep);
-	/* Binds a counter to an endpoint that is enabled already. */
+	/* Binds a counter to an endpoint that is already enabled. */
 	int (*count)(const struct duo_cntr_bind *bind);
 	/* Polls all endpoints of the CQ. Returns 0 if there was no progress. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
-	 * True if the CPUs of this thread are oversubscribed by this process
-	 * and the endpoint's peers. endpoints: number of records on this host;
-	 * the owners of some may be no peers.
+	 * True if this process and the endpoint's peers oversubscribe the CPUs
+	 * of this thread. endpoints: number of records on this host, some
+	 * perhaps not of peers.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
 	 * Sleeping, see cq/wait.c. After arm() has returned 0, an arrival makes
-	 * the waiter readable. -FI_EAGAIN: poll instead. woken() ends a sleep;
-	 * true: the caller must wake the other threads, which must arm again.
-	 * NULL: the transport cannot wake threads.
+	 * the waiter readable; -FI_EAGAIN: the caller must poll instead.
+	 * woken() ends a sleep. If it returns true, the caller must wake the
+	 * other threads, which must arm again. NULL: the transport cannot wake
+	 * threads.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	bool (*woken)(struct duo_ep *ep);
@@ -96,25 +101,29 @@ struct duo_transport {
 	void (*drain)(struct duo_ep *ep);
 	/* Closes the local side, also if it was opened in part. */
 	void (*close)(struct duo_ep *ep);
-	/* Receives an unexpected message. Errors change nothing. */
+	/*
+	 * Receives an unexpected message. After an error, nothing has changed.
+	 */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * Returns the peer index for the name in a record, the same at each
-	 * call. FI_ADDR_NOTAVAIL: not reachable, for *reason. If *reason is not
-	 * FI_DUO_OK although there is an index, the peer may send over this
-	 * transport, but the core carries sends to it. addr: for log messages.
+	 * Returns the peer index for a record's name, the same at each call.
+	 * FI_ADDR_NOTAVAIL: not reachable; *reason is set. If there is an index
+	 * and *reason is not FI_DUO_OK, the peer may send over this transport,
+	 * but the core carries sends to the peer. addr: for log messages.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
-	/* True if the peer's process certainly exists. */
+	/* True if the peer's process is known to exist. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t index);
-	/* Monitors a peer: its failure ends receives from it. NULL: no. */
+	/*
+	 * Monitors a peer, so that its failure ends receives from it; or NULL.
+	 */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*
-	 * Remove what failed processes have left. reap(): files of the name in
-	 * a record. sweep(): files without a record, in the registry's
-	 * directory dir, or of the pid namespace with inode pid_ns. NULL:
-	 * nothing is left.
+	 * Remove what failed processes have left, or NULL if nothing remains.
+	 * reap() removes files of a record's name. sweep() removes files
+	 * without a record, in the registry's directory dir, or of the pid
+	 * namespace with inode pid_ns.
 	 */
 	void (*reap)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);

@@ -101,7 +101,7 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/* Show the provider near's port to calls and polls, or hide it. */
+/* Make the provider near's port visible to calls and polls, or hide it. */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -160,7 +160,7 @@ static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 	return near_oversubscribed(ep->near->port, endpoints);
 }
 
-/* Polls for replies to pending large messages, a limited number of times. */
+/* Polls a limited number of times for replies to pending large messages. */
 static void duo_near_drain(struct duo_ep *ep)
 {
 	int i;
@@ -187,8 +187,8 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns peer indexes in turn. A send to an index that
- * was just freed should find no peer, not another one.
+ * near_sink.peer_up(): assigns peer indexes in turn. So an index that was just
+ * freed is not reused soon, and a late send to it finds no peer.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -221,9 +221,10 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 }
 
 /*
- * True if messages and RMA to this peer keep the requested order, if any. It
- * does if this endpoint has no RMA, or if the peer has a region table.
- * Otherwise the core executes the RMA, which does not wait for near's messages.
+ * True if messages and RMA to this peer keep the order that the application has
+ * requested. Near keeps it if it executes the RMA, or if there is none. If the
+ * peer has no region table, the core executes the RMA, which does not wait for
+ * near's messages.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -233,8 +234,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). Starts the fd exchange early. The first send opens
- * the segment; duo_near_send_failed() handles its failure.
+ * duo_transport.connect(). Starts the fd exchange early. The segment is opened
+ * by the first send; duo_near_send_failed() handles its errors.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -258,7 +259,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	else if (!near_peer_usable(peer))
 		index = FI_ADDR_NOTAVAIL;
 	if (index == FI_ADDR_NOTAVAIL || near->bound[index])
-		/* the map takes no reference, or has one already */
+		/* the map needs no reference, or has one already */
 		near_peer_put(near->port, peer);
 	else
 		near->bound[index] = true;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Failure of a peer. When near calls duo_near_peer_down(), it has delivered all
- * complete messages of the peer, and ended its operations. This file ends
- * receives that name the peer, and drops unexpected messages that were in its
+ * Failure of a peer. near calls duo_near_peer_down() after it has delivered all
+ * complete messages of the peer and ended its operations. This file ends
+ * receives that name the peer, and drops unexpected messages in the peer's
  * memory.
  */
 
@@ -17,7 +17,7 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Ends a receive, which must not be posted any more, with an error. */
+/* Ends a receive with an error. The receive must not be posted any more. */
 static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 {
 	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECONNRESET);
@@ -26,7 +26,7 @@ static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
 	duo_rx_release(&ep->pool, rx);
 }
 
-/* True if rx names the process of this peer index. */
+/* True if rx names the process with this peer index as its source. */
 static bool duo_near_names(const struct duo_rx *rx, fi_addr_t index)
 {
 	fi_addr_t addr = rx->addr;
@@ -51,7 +51,10 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 	return NULL;
 }
 
-/* Ends posted receives that name the peer, unless the core has matched them. */
+/*
+ * Ends posted receives that name the peer, except those that the core has
+ * matched.
+ */
 static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 			      fi_addr_t index)
 {
@@ -65,7 +68,7 @@ static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 	}
 }
 
-/* Frees the queued messages that were in the peer's memory. */
+/* Frees the queued messages that are in the peer's memory. */
 static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
 {
 	struct duo_rx *rx, *next;
@@ -88,7 +91,8 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
 		/*
-		 * before the peer's routes, which give the source, are removed
+		 * now, because the peer's routes, which give the source, will
+		 * be removed
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

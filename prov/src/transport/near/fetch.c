@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages in device memory of the sender (NEAR_DEVICE). near reads them
- * into the buffers of the receive by near_rma(). If that fails, the sender
- * copies the message to host memory, and near receives it in fragments.
+ * Large messages in device memory of the sender (NEAR_DEVICE). The receiver
+ * fetches them into its buffers by near_rma(). If that fails, the sender copies
+ * the message to host memory and near transfers it in fragments.
  */
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held)
 		args.local.device = device;
 	if (near->fetches)
 		ret = near_rma(near->port, rx->arrival.peer, &args);
-	/* 0: duo_near_fetched() may have been called, and rx may be free */
+	/* after 0, rx may already be free: duo_near_fetched() ends it */
 	if (ret)
 		duo_near_fetched(rx, -ret);
 }

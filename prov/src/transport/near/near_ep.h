@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over near: ep.c has its port and peers, send.c
- * sends, sink.c receives, failure.c handles failures, onesided.h has RMA and
- * atomics. near's code for a message is inlined here. See docs/near/design.md.
- * Cost: 36 KiB per endpoint, and near's memory. Lock: the domain's.
+ * An endpoint's local side over near. ep.c has its port and peers, send.c
+ * sends, sink.c receives, failure.c handles failures, and onesided.h has RMA
+ * and atomics. near's code for a message is inlined here. See
+ * docs/near/design.md. Cost: 36 KiB per endpoint, and near's memory. Lock: the
+ * domain's.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -20,16 +21,18 @@
 #define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
 
 /*
- * In the provider near, the core's addresses are near's. So the port is opened
- * with the endpoint and stored in ep->near_named. fi_enable copies it to
- * ep->near; no thread polls the port before.
+ * With the provider near, endpoints have near's addresses. Then the port is
+ * opened with the endpoint and stored in ep->near_named; fi_enable copies it to
+ * ep->near. No thread polls the port before fi_enable.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
 	struct duo_ep *ep;
 	struct near_port *port;
-	bool tx_all;			/* each send has a completion */
-	/* calls without flags have a completion, in a CQ that is read */
+	bool tx_all;	/* true if every send has a completion */
+	/*
+	 * true if calls without flags have a completion, in a CQ that is read
+	 */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
@@ -37,10 +40,13 @@ struct duo_near {
 	/* pending sub-receives, in each peer's order of completion */
 	struct duo_rx_list subs;
 	bool onesided;			/* peers may use RMA and atomics */
-	bool fetches;	/* near_rma() can fetch messages of device memory */
-	bool direct;	/* near executes RMA; false: the core executes RMA */
+	bool fetches;	/* near_rma() can fetch messages in device memory */
+	bool direct;	/* near executes RMA; false: the core does */
 	bool unordered;	/* the warning on order was logged; log no more */
-	/* duo_near_small() bits of operations that near's fast path serves */
+	/*
+	 * bits of duo_near_small() for operations that near's fast path can
+	 * serve
+	 */
 	uint32_t small;
 	uint32_t next;	/* first peer index to try for a new peer */
 	struct near_peer *peer[DUO_LOCAL_MAX];
@@ -81,14 +87,14 @@ static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* Counts CQ reads that found the port's rings empty, and so replaced polls. */
+/* Counts CQ reads as polls of the port: they have found its rings empty. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)
 		near_passed(ep->near->port, polls);
 }
 
-/* Returns polls, limited to the number of polls before the port's next tick. */
+/* Returns `polls`, but at most the polls before the port's next tick. */
 static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 {
 	uint32_t left = ep->near ? near_polls_left(ep->near->port) : polls;
@@ -105,21 +111,21 @@ void duo_near_sent(void *ctx, void *cookie, int err);
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len);
 
-/* fetch.c: fetches a message (NEAR_DEVICE) for which rx has begun. */
+/* fetch.c: fetches a NEAR_DEVICE message that has matched rx. */
 void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held);
 /* Ends the fetch. err: 0 or a positive errno value. */
 void duo_near_fetched(struct duo_rx *rx, int err);
 
 /* sink.c: the callbacks of near. Their ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;
-/* Frees the payloads of messages that were not received, before fi_close. */
+/* Frees the payloads of messages that were not received; for fi_close. */
 void duo_near_drop_all(struct duo_near *near);
 
 /* ep.c */
 void duo_near_peer_up(void *ctx, struct near_peer *peer);
 void duo_near_peer_release(void *ctx, struct near_peer *peer);
 
-/* Polls all endpoints of the CQ; returns the amount of progress. */
+/* Polls all endpoints of the CQ. Returns the number of events. */
 uint32_t duo_near_poll(struct duo_cq *cq);
 /* Prepares a sleep. -FI_EAGAIN: poll instead. */
 int duo_near_arm(struct duo_ep *ep);

@@ -69,7 +69,7 @@ static void duo_near_no_event(void *ctx, const struct near_rma_event *event)
 {
 }
 
-/* For endpoints that near may not use for RMA and atomics. */
+/* The sink of endpoints for which near executes no RMA and atomics. */
 static const struct near_rma_sink duo_near_messages_sink = {
 	.device = &duo_device_near,
 	.messages_only = true,
@@ -77,7 +77,9 @@ static const struct near_rma_sink duo_near_messages_sink = {
 	.event = duo_near_no_event,
 };
 
-/* Requests only events that a counter counts: each costs the peer a slot. */
+/*
+ * Requests only events that a counter counts, because each event costs a slot.
+ */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -87,8 +89,8 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns the bits of duo_near.small: a verb has its bit if order and default
- * flags permit the fast path, which tests neither.
+ * Returns the bits of duo_near.small. A verb has its bit if no order and no
+ * default flags need the slow path; the fast path does not test them.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

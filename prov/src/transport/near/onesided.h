@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics over near, on regions of the core, with the core's keys. The
- * core executes operations that near cannot execute, or would reject, so that
+ * RMA and atomics over near, on the core's regions and with their keys. The
+ * core executes operations that near cannot execute or would reject, so that
  * the application gets the core's result.
  */
 #ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
@@ -15,28 +15,30 @@
 #include "obj/mr.h"
 
 /*
- * Enables near's RMA and atomics, or only the reads of messages in a domain
- * with device memory, before near_address(). Returns an error if
- * the application has requested order between messages and RMA, or if the core
- * carries nothing. Otherwise logs a failure, and the core executes them.
+ * Enables near's RMA and atomics; in a domain with device memory at least
+ * fetches of messages. Must be called before near_address(). After a failure
+ * the core executes RMA, and a message is logged. Returns an error only if the
+ * core carries nothing, or if the application has requested order between
+ * messages and RMA.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
 /* For fi_enable: sets near->small and calls duo_near_onesided_events(). */
 void duo_near_onesided_start(struct duo_ep *ep);
-/* Requires peers to report what a counter of the endpoint counts. */
+/* Requests events for remote accesses that a counter of the endpoint counts. */
 void duo_near_onesided_events(struct duo_ep *ep);
 /* near_rma_args.about of a read that fetches a message; cookie: the duo_rx */
 #define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
 /*
- * near_rma_sink.done(). about: completion flags, or DUO_NEAR_FETCH; without
- * FI_COMPLETION: no completion.
+ * near_rma_sink.done(). about: DUO_NEAR_FETCH, or completion flags; without
+ * FI_COMPLETION there is no completion.
  */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
 /*
  * region.c: true if near can execute RMA and atomics for this info. The core
- * executes them if the application requests:
+ * executes them if the application requests
+ *
  *
  * - FI_FENCE without FI_MSG and FI_TAGGED: a fence would have to wait for both
  *   paths;
@@ -46,35 +48,36 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
- * Opens the domain's region table, unless it is open, if near can execute RMA
- * for the info of a domain or endpoint, or the domain has device memory. If
- * near can execute RMA, regions registered from now on are listed for RMA: the
- * core executes operations on earlier ones. For a core that carries
- * nothing, the table is always opened, and a failure is returned; otherwise it
- * is only logged.
+ * Opens the domain's region table if it is not open, and if near can execute
+ * RMA for this info (of a domain or endpoint) or the domain has device memory.
+ * If near can execute RMA, regions registered from now on are listed for it;
+ * the core executes operations on earlier ones.
+ *
+ * If the core carries nothing, always opens the table and returns a failure.
+ * Otherwise only logs a failure.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);
 /*
- * Releases mappings of peers' regions that have been removed. Must be called
- * without the lock, by calls that may take time.
+ * Releases mappings of peers' regions that the peers have removed. May take
+ * time. Must be called without the lock.
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
 /*
- * duo_near_region_set() fills in mr->region and lists it;
- * duo_near_region_list() lists it if peers may access it;
+ * duo_near_region_set() fills in mr->region and lists the region in the table.
+ * duo_near_region_list() lists it if peers may access it.
  * duo_near_region_unlist() removes it. The core executes operations on regions
- * that are not listed, such as those of several segments. The first two fail
- * only if the core carries nothing. Not under the domain's lock.
+ * that are not listed, such as those of several segments. Errors occur only if
+ * the core carries nothing. Must be called without the domain's lock.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
 int duo_near_region_list(struct duo_mr *mr);
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
- * True if peers may fetch a message in this buffer of the region. Stores
- * address and key.
+ * True if peers may fetch a message from this buffer of the region. Stores the
+ * buffer's address and key in *rndv.
  */
 bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 			       size_t len, struct near_rndv *rndv);

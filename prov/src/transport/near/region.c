@@ -123,8 +123,9 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 }
 
 /*
- * Returns the entry for the table; access 0: none. An application may give
- * regions without remote access equal keys, so these get keys of their own.
+ * Returns the region's entry for the table; access 0: not listed. Regions
+ * without remote access get keys of this module, because an application may
+ * give equal keys to them.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {
@@ -155,7 +156,7 @@ int duo_near_region_list(struct duo_mr *mr)
 	if (table)
 		ret = near_table_add(table, &entry);
 	mr->listed = table && !ret;
-	/* if this fails, peers access the region through host memory */
+	/* after a failure, peers' operations on the region are staged */
 	if (mr->listed && mr->export.id)
 		near_table_export(table, mr->region.key, &mr->export);
 	duo_unlock(&domain->lock);

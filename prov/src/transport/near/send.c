@@ -3,8 +3,8 @@
 
 /*
  * Sends over near. If a message fits into the peer's ring, the send completes
- * when the message is there. Otherwise, or with FI_DELIVERY_COMPLETE, it
- * completes when the peer has received the message.
+ * when the message is in the ring. Otherwise, or with FI_DELIVERY_COMPLETE, the
+ * send completes when the peer has received the message.
  */
 
 #include <rdma/fi_errno.h>
@@ -17,8 +17,8 @@
 #include "transport/near/onesided.h"
 
 /*
- * size of a buffer on the stack for a whole message, bytes; longer messages of
- * device memory are fetched by the receiver
+ * size of the buffer on the stack for a message, bytes. The receiver fetches
+ * longer messages of device memory
  */
 #define DUO_NEAR_GATHER 8192
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
@@ -79,13 +79,14 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles an error of a send. Returns it if it is -FI_EINVAL, or if the core
- * carries nothing. Otherwise returns -FI_EAGAIN, so that the application
+ * Handles an error of a send. Returns the error if it is -FI_EINVAL or if the
+ * core carries nothing. Otherwise returns -FI_EAGAIN, so that the application
  * retries:
  *
- * - If the peer cannot be connected, the core carries the retry, unless near
- *   still waits for a reply.
- * - If the peer has failed, the next poll removes its routes, and the address
+ *
+ * - If the peer cannot be connected, the retry takes the core, unless near
+ *   still waits for the peer's reply.
+ * - If the peer has failed, the next poll removes its routes; then the address
  *   is looked up again.
  */
 static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
@@ -101,7 +102,7 @@ static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 }
 
 /*
- * Starts a large send; an injected one has no completion. owned: NULL, or the
+ * Starts a large send. An injected one has no completion. owned: NULL; or the
  * message in memory from malloc(), which near frees after success.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
@@ -136,7 +137,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* Handles a message for which near_send() has returned ret, not 0. */
+/* Handles a send for which near_send() has returned ret, which is not 0. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t index, int ret)
@@ -147,7 +148,7 @@ duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message through the ring; copies several buffers to the stack first.
+ * Sends a message through the ring. Copies several buffers to the stack first.
  * NEAR_LARGE: the caller must call duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
@@ -167,8 +168,8 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message in host memory. owned: as in duo_near_large(), but freed
- * after errors, too.
+ * Sends a message in host memory. owned: as in duo_near_large(), but also freed
+ * after an error.
  */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
@@ -187,8 +188,8 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 }
 
 /*
- * Announces a message in device memory, which the receiver fetches. False: it
- * must be copied. *ret: result of the send.
+ * Announces a message in device memory, for the receiver to fetch. True: *ret
+ * is the result of the send. False: the message must be copied.
  */
 static bool duo_near_announce(struct duo_near *near,
 			      const struct duo_send *send, fi_addr_t index,
@@ -210,7 +211,7 @@ static bool duo_near_announce(struct duo_near *near,
 	return true;
 }
 
-/* near_sink.unload(). The region may have been closed since the send. */
+/* near_sink.unload(). The region may have been closed after the send. */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len)
 {
@@ -226,8 +227,8 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 }
 
 /*
- * Sends device memory, without a copy or by one in host memory or, if short, on
- * the stack.
+ * Sends device memory: the receiver fetches the message, or this function
+ * copies it to host memory, a short message to the stack.
  */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
@@ -265,8 +266,9 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 }
 
 /*
- * Sends any message. With FI_FENCE, it waits for all operations to the peer.
- * The peer is NULL if near has freed it since the caller looked up its index.
+ * Sends any message. With FI_FENCE, the send waits for all operations to the
+ * peer. near->peer[index] is NULL if near has freed the peer after the caller's
+ * lookup.
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Messages that the fast path of sink.h does not handle. If a message is longer
- * than its receive, near truncates the message.
+ * Messages that the fast path in sink.h does not handle. If a message is longer
+ * than its receive, it is truncated.
  */
 
 #include <stdlib.h>
@@ -17,7 +17,9 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/* Stores the values for msg's completion, and its peer with a reference. */
+/*
+ * Stores the fields of msg's completion in rx, and takes a reference to peer.
+ */
 static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 			      uint64_t tag, struct near_peer *peer,
 			      fi_addr_t src)
@@ -69,7 +71,9 @@ static void duo_near_begin(struct duo_rx *rx)
 		TAILQ_INSERT_TAIL(&rx->ep->near->subs, rx, link);
 }
 
-/* Ends a receive. A sub-receive completes after earlier ones of its peer. */
+/*
+ * Ends a receive. A sub-receive completes only after earlier ones of its peer.
+ */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
 	struct duo_rx_list *subs = &rx->ep->near->subs;
@@ -93,7 +97,7 @@ static void duo_near_end(struct duo_rx *rx, int err)
 	}
 }
 
-/* Copies a message into rx, as far as it fits. Returns 0 or FI_EIO. */
+/* Copies a message into rx, at most as much as fits. Returns 0 or FI_EIO. */
 static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 {
 	struct duo_domain *domain = rx->ep->domain;
@@ -110,16 +114,16 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 	return 0;
 }
 
-/* State for duo_near_receive_on(); both NULL: none. */
+/* State for duo_near_receive_on(), if one of the fields is set. */
 struct duo_near_way {
 	void *bounce;	/* host memory for a message that goes to a device */
 	struct near_rx_op *held;	/* for duo_near_fetch() */
 };
 
 /*
- * Receives a rendezvous message, or prepares that. The caller must mark rx as
- * begun, and then call duo_near_receive_on(). Returns 0: duo_near_received()
- * reports the end; or -FI_EAGAIN.
+ * Starts to receive a rendezvous message. Returns 0 or -FI_EAGAIN. After 0, the
+ * caller must mark rx as begun and then call duo_near_receive_on();
+ * duo_near_received() will report the end.
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -165,9 +169,9 @@ static void duo_near_receive_on(struct duo_rx *rx,
 }
 
 /*
- * Queues a message as unexpected, or as unresolved (hold), with a copy of its
- * payload. Without memory the message stays in the ring; once that is full,
- * sends return -FI_EAGAIN.
+ * Queues a message with a copy of its payload: as unresolved if `hold`, else as
+ * unexpected. Without memory for the copy, the message stays in the ring. When
+ * the ring is full, the peer's sends return -FI_EAGAIN.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -202,8 +206,8 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message to a matching receive on the slow path: a rendezvous, a
- * message that must be truncated, or a receive with several buffers or without
+ * Delivers a message to its matching receive on the slow path. The message is a
+ * rendezvous or must be truncated, or the receive has several buffers or no
  * completion.
  */
 static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
@@ -226,7 +230,7 @@ static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
 		duo_near_receive_on(rx, &way);
 		return 0;
 	}
-	/* near delivers the message again, to another receive perhaps */
+	/* near delivers the message again, perhaps to another receive */
 	duo_near_end(rx, FI_ENOMEM);
 	return -FI_EAGAIN;
 }
@@ -244,9 +248,10 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, index);
 	/*
-	 * Unresolved messages are matched before this one. If its source may be
-	 * in the AV, it is unresolved, too. No message is matched while
-	 * fi_close runs, because fi_close may fail.
+	 * Unresolved messages must be matched before this one, so this one is
+	 * queued as unresolved, too. So is a message without a source if its
+	 * source may be in the AV. While fi_close runs, no message is matched,
+	 * because fi_close may fail.
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
@@ -272,7 +277,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 	duo_near_end(rx, err);
 }
 
-/* Changes rx last, when nothing can fail any more. */
+/* Changes rx only when nothing can fail any more. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of received messages, inlined into polls: if a message fits into
- * the one buffer of the first posted receive, copies it there from the ring,
- * and writes the completion for the reader. Needs the domain's lock. Cost: 100
- * instructions for 8 bytes.
+ * The fast path of received messages, inlined into polls. If a message fits
+ * into the only buffer of the first posted receive, copies it from the ring
+ * into this buffer and writes the completion for the reader. Needs the domain's
+ * lock. Cost: 100 instructions for 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -20,7 +20,9 @@
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
-/* Always true: the completion ring grows; if not, arrived() returns -EAGAIN. */
+/*
+ * Always true: if the completion ring cannot grow, arrived() returns -EAGAIN.
+ */
 static near_inline bool duo_near_has_space(void *ctx)
 {
 	return true;
@@ -33,7 +35,7 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/* Copies the payload into rx. False: a rendezvous message, not copied now. */
+/* Copies the payload into rx. False: a rendezvous that was not copied. */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
@@ -67,7 +69,7 @@ duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 	};
 }
 
-/* Counts the message and frees rx, which is not posted any more. */
+/* Counts the message and frees rx, which must not be posted any more. */
 static near_inline void duo_near_over(struct duo_rx *rx, size_t len)
 {
 	struct duo_ep *ep = rx->ep;
@@ -90,9 +92,9 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive, and stores the fi_addr of its source in
- * *addr. Returns NULL unless the receive matches, has one buffer that is large
- * enough, has a completion, and is not on the core.
+ * Returns the first posted receive and stores the fi_addr of its source in
+ * *addr. Returns NULL if the receive does not match, if the core has it, or if
+ * it has several buffers, too short a buffer, or no completion.
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
@@ -123,7 +125,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	fi_addr_t addr, index = duo_near_index(peer);
 	struct duo_rx *rx = NULL;
 
-	/* unresolved messages come first; during fi_close none is matched */
+	/* unresolved messages come first; fi_close forbids all matches */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
 		rx = duo_near_first(ep, kind, index, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
@@ -144,7 +146,7 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* duo_near_match_first() for a message of this kind. */
+/* duo_near_match_first() for one kind of message. */
 static near_inline void *
 duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
@@ -168,9 +170,10 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives a ring's next message if it is inline, with its completion at `at`.
- * Returns the place of the next; NULL: nothing was done. Calls no function.
- * duo_cq.attention must be 0: nothing unresolved, no fi_close.
+ * Receives a ring's next message if it is inline, and writes its completion to
+ * `at`. Returns the place of the next completion; NULL: nothing was done. Calls
+ * no function. duo_cq.attention must be 0: then there are no unresolved
+ * messages, and no fi_close is running.
  */
 static near_inline void *
 duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
@@ -195,7 +198,7 @@ duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
 					     at, src);
 }
 
-/* The sink for near_rx_ring_poll(), which calls these two functions only. */
+/* Sink for near_rx_ring_poll(), which calls only these two functions. */
 static const struct near_sink duo_near_rings = {
 	.has_space = duo_near_has_space,
 	.arrived = duo_near_arrived,
