@@ -3,8 +3,8 @@
 
 /*
  * Address vectors: inserts and removes addresses in the core's AVs (av_core.c)
- * and in the maps of local sides (map.c). The core's AVs are of type
- * FI_AV_TABLE; to an application with FI_AV_MAP a fi_addr is opaque.
+ * and in the maps of local sides (map.c). All of the core's AVs are of type
+ * FI_AV_TABLE. An application with FI_AV_MAP can use the same values.
  */
 
 #include <stdlib.h>
@@ -32,8 +32,7 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
 
 /*
  * Returns the array for the fi_addr of an insert: addr, or a new array if addr
- * is NULL. Stores a new array in *own; the caller must free it. NULL: no
- * memory.
+ * is NULL. Stores a new array in *own, for the caller to free. NULL: no memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -50,9 +49,9 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 }
 
 /*
- * Continues an insert after the core's fi_av_insert() into the lead has
- * returned "ret": inserts the addresses into the core's other AVs and into the
- * maps of local sides. Returns the number of inserted addresses, or an error.
+ * Continues an insert after the core's fi_av_insert() into the lead. ret: its
+ * result. Inserts the addresses into the core's other AVs and into the maps of
+ * local sides. Returns the number of inserted addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
@@ -220,7 +219,7 @@ static int duo_av_close(struct fid *fid)
 	if (atomic_load(&av->refs))
 		return -FI_EBUSY;
 	duo_lock(&av->domain->lock);
-	/* after the last endpoint, one AV of the core is left */
+	/* without endpoints, the core has one AV left */
 	ret = duo_core_av_close(TAILQ_FIRST(&av->cores));
 	if (!ret)
 		LIST_REMOVE(av, link);

@@ -4,14 +4,13 @@
 /*
  * Address vectors, and which of their addresses are local. av.c has the
  * application's calls, av_core.c the core's AVs, map.h the local addresses of
- * an endpoint, route.h the choice of a path. docs/address-vectors.md has the
- * rules.
+ * an endpoint, route.h the choice of a path. Rules: docs/address-vectors.md.
  *
  * Cost: one load for each send (route.h), and a lookup in the registry for each
- * inserted address. Memory for each fi_addr: 16 bytes and the address, and for
- * each endpoint 12 bytes, with a local side 25 bytes. A local side takes 32 KiB
- * more. Lock: the application's calls take the domain's lock; all other calls
- * need it held. Senders read the route words without it.
+ * inserted address. Memory for each fi_addr: 16 bytes and the address; for each
+ * endpoint 12 bytes, or 25 with a local side. A local side takes 32 KiB more.
+ * Lock: calls of the application take the domain's lock; all other functions
+ * need it. Senders read the route words without it.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -30,7 +29,7 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 
 /*
  * All functions below need the domain's lock. duo_av_add_ep() adds an endpoint
- * that has a record and a map, and looks up all addresses.
+ * with a record and a map, and looks up all addresses.
  */
 void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep);
 void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
@@ -39,17 +38,17 @@ void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep);
 void *duo_av_reserve(size_t bytes);
 int duo_core_av_open(struct duo_av *av, void *context);
 int duo_core_av_close(struct duo_core_av *core);
-/* Binds the lead to the endpoint if unused, else a new AV of the core. */
+/* Binds the endpoint to the lead if this is unused, else to a new AV. */
 int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags);
 /* Inserts all addresses into ep's AV of the core, when ep is enabled. */
 int duo_core_av_fill(struct duo_ep *ep);
-/* Unbinds ep's AV, after the core's endpoint was closed. */
+/* Unbinds ep's AV. The core's endpoint must be closed. */
 void duo_core_av_unbind(struct duo_ep *ep);
 /*
- * Inserts addresses, which the lead has accepted, into the core's other AVs.
- * addr[]: the lead's fi_addr, replaced by ofi_duo's. bytes: the addresses, or
- * NULL. If an AV rejects an address, removes it from all, and sets err[i]
- * unless err is NULL. Returns the number of rejected addresses.
+ * Inserts addresses that the lead has accepted into the core's other AVs.
+ * addr[]: has the lead's fi_addr, replaced by ofi_duo's. bytes: the addresses,
+ * or NULL. If an AV rejects an address, removes it from all AVs, and sets
+ * err[i] unless err is NULL. Returns the number of rejected addresses.
  */
 size_t duo_core_av_admit(struct duo_av *av, fi_addr_t *addr,
 			 const void *bytes, size_t count, int *err);

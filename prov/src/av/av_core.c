@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core's AVs that belong to one AV of ofi_duo: one for each endpoint,
- * because efa of libfabric 2.0 and 2.1 can bind an AV only once. All have the
- * same addresses. An address is inserted into the first AV, the lead; the
- * others get the bytes that the lead returns for it.
+ * The core's AVs for one AV of ofi_duo: one for each endpoint, because efa of
+ * libfabric 2.0 and 2.1 binds an AV only once. All have the same addresses.
+ * Each address is inserted first into the lead, the first AV. The other AVs get
+ * the bytes that the lead returns for it.
  *
- * An address may have different fi_addr in these AVs, because efa assigns some
- * to unknown senders and reuses others. The route word has the core's fi_addr
- * minus ofi_duo's; core->fi_addr[] translates back. Lock: the domain's.
+ * These AVs may assign different fi_addr to an address, because efa assigns
+ * some to unknown senders and reuses others. The route word has the core's
+ * fi_addr minus ofi_duo's; core->fi_addr[] translates back. Lock: the domain's.
  */
 
 #include <inttypes.h>
@@ -95,7 +95,7 @@ int duo_core_av_close(struct duo_core_av *core)
 	return ret;
 }
 
-/* Stores core_addr as the core's fi_addr of ofi_duo's addr. */
+/* Stores core_addr as the core's fi_addr for ofi_duo's addr. */
 static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 			     fi_addr_t core_addr)
 {
@@ -106,9 +106,9 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 }
 
 /*
- * Removes addr from the AV. Keeps the offset in the route word: a posted
- * receive may name addr, and without the offset the receive would name another
- * address.
+ * Removes addr from the AV. Keeps the offset in the route word: if a posted
+ * receive has the source addr, another offset would give the receive another
+ * source.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -153,8 +153,8 @@ static int duo_core_av_copy(struct duo_core_av *core,
 }
 
 /*
- * Chooses ofi_duo's fi_addr for an address: core_addr if no address has it,
- * else the lowest free one.
+ * Chooses ofi_duo's fi_addr for an address: core_addr if it is free, else the
+ * lowest free one.
  */
 static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 				    fi_addr_t core_addr)
@@ -169,10 +169,9 @@ static fi_addr_t duo_core_av_choose(const struct duo_av *av,
 }
 
 /*
- * Stores the bytes of an address: those that the lead returns for core_addr. If
- * it returns none, as ofi_rxd before the first message, stores the bytes of the
- * insert. If there are neither, only the lead has the address. Returns 0 or
- * -FI_ENOMEM.
+ * Stores the bytes of an address: those that the lead returns for core_addr,
+ * else those of the insert (ofi_rxd returns none before the first message). If
+ * there are neither, only the lead has the address. Returns 0 or -FI_ENOMEM.
  */
 static int duo_core_av_keep(struct duo_av *av, struct duo_av_addr *to,
 			    fi_addr_t core_addr, const void *bytes)
@@ -206,9 +205,9 @@ void duo_core_av_remove(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 }
 
 /*
- * Assigns ofi_duo's addr to a new address, which is core_addr in the lead.
- * Inserts the address into all other AVs. If one of the AVs rejects the
- * address, removes it from all AVs. Returns 0 or an error.
+ * Assigns ofi_duo's addr to a new address, whose fi_addr in the lead is
+ * core_addr. Inserts the address into all other AVs. If one of them rejects it,
+ * removes it from all AVs. Returns 0 or an error.
  */
 static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 			   fi_addr_t addr, const void *bytes)
@@ -230,7 +229,9 @@ static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 	return 0;
 }
 
-/* Replaces *addr, the lead's fi_addr, by ofi_duo's. Returns 0 or an error. */
+/*
+ * Replaces *addr, a fi_addr of the lead, by ofi_duo's. Returns 0 or an error.
+ */
 static int duo_core_av_take(struct duo_av *av, fi_addr_t *addr,
 			    const void *bytes)
 {
@@ -314,8 +315,8 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 
 /*
  * Adds an AV that has all addresses to av->cores. Closes the lead if no
- * endpoint is bound to it, because efa inserts addresses for the endpoint of an
- * AV.
+ * endpoint is bound to it, because efa inserts addresses only for the endpoint
+ * of an AV.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {
@@ -326,7 +327,7 @@ static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 		duo_core_av_discard(av, lead);
 }
 
-/* Inserts all addresses into an AV of the core; none after an error. */
+/* Inserts all addresses into an AV of the core. After an error, it has none. */
 static int duo_core_av_copy_all(struct duo_av *av, struct duo_core_av *core)
 {
 	fi_addr_t addr;

@@ -3,8 +3,7 @@
 
 /*
  * The map of an endpoint: looks up addresses in the registry, connects peers to
- * get their peer index, and sets routes and sources. Lock: the domain's, held
- * by the caller.
+ * get their peer index, and sets routes and sources. Needs the domain's lock.
  */
 
 #include <inttypes.h>
@@ -95,8 +94,8 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 }
 
 /*
- * If addr is the source that the peer's messages report, chooses another
- * address of the peer as the source.
+ * If messages of the peer report addr as their source, makes another address of
+ * the peer the source.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -115,8 +114,8 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that the peer at addr accepts no RMA, which the
- * requested order needs.
+ * Warns, once per endpoint, that the peer at addr has no RMA over near, which
+ * the order that the application requested needs.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -133,8 +132,8 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Sets the peer index and the route of an address. The address becomes the
- * source of the peer's messages if there is none. If reason is not FI_DUO_OK,
+ * Sets the peer index and the route of an address. If the peer's messages have
+ * no source yet, makes the address their source. If reason is not FI_DUO_OK,
  * the route is the core's.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
@@ -172,8 +171,8 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 }
 
 /*
- * Finds an address's name at the local transport. Returns FI_DUO_OK or a
- * reason.
+ * Finds the name of an address at the local transport. Returns FI_DUO_OK or the
+ * reason for failure.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *names,
@@ -200,7 +199,7 @@ static uint64_t duo_map_id(const char *peer_name)
 	       ~(uint64_t) DUO_MAP_CONFIRMED;
 }
 
-/* True if the peer with this duo_map_id() has failed at this address. */
+/* True if the peer with this id has failed at this address. */
 static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 			   uint64_t id)
 {
@@ -209,9 +208,10 @@ static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local, the address gets a peer index,
- * becomes the source of earlier messages, and gets a local route unless its
- * path was decided. Returns FI_DUO_OK, or the reason why it is not local.
+ * Looks up an address. If its process is local, gives it a peer index, makes it
+ * the source of earlier messages, and gives it a local route unless its path
+ * was decided. Returns FI_DUO_OK, or the reason for which the address is not
+ * local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -257,10 +257,9 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Removes the peer index of an address, because its process has failed or
- * cannot be reached. If the address is one of the core, another process may get
- * it later, so its path becomes undecided. If the address is a name of the
- * local transport, no other process ever gets it, so its path becomes the
- * core's.
+ * cannot be reached. An address of the core may later belong to another
+ * process, so its path becomes undecided. A name of the local transport never
+ * does, so its path becomes the core's.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -328,7 +327,7 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* a record that cannot be read is no evidence of a change */
+	/* an unreadable record does not prove a change */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
@@ -341,7 +340,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 
 /*
  * Returns the index of the first address to look up. Processes that start
- * together insert the same addresses, so each begins with a different one.
+ * together insert the same addresses; each begins with another one, so that
+ * they do not all connect to the same peer.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -382,8 +382,8 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * True if the address still belongs to the process that it is mapped to. While
- * this process exists, the core assigns the address to no other process.
+ * True if the address still belongs to the process to which it is mapped. While
+ * this process exists, the core gives the address to no other process.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -394,9 +394,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Called at the endpoint's start, and after a message whose source has no
- * fi_addr. That source may have been published since, or may have got the
- * address of a failed process. Decided paths do not change.
+ * Called when the endpoint starts, and after a message whose source has no
+ * fi_addr: the source may have published its record in the meantime, or may
+ * have the address of a failed process. Decided paths do not change.
  */
 void duo_map_scan(struct duo_ep *ep)
 {

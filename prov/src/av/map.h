@@ -3,10 +3,10 @@
 
 /*
  * The map of an endpoint: its local addresses. The local transport assigns an
- * index to each peer that it can reach (connect() of struct duo_transport). The
- * map translates index to fi_addr, the route words translate back. For other
- * addresses, the map has the reason why they are not local. A map belongs to an
- * endpoint, since two endpoints connect only if the local sides of both have
+ * index to each peer that it can reach (duo_transport.connect()). The map
+ * translates the index to fi_addr; the route words translate back. For other
+ * addresses the map has the reason for which they are not local. Each endpoint
+ * has its own map, because two endpoints connect only if both local sides have
  * space.
  *
  * Lock: the domain's. Senders read the route words without it.
@@ -28,8 +28,8 @@ struct duo_map {
 	/* indexed by peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
-	 * enum fi_duo_reason, by fi_addr. FI_DUO_EXITED: exited, operations fail
-	 * until a record names another peer
+	 * enum fi_duo_reason, by fi_addr. FI_DUO_EXITED: operations fail until
+	 * a record names another peer
 	 */
 	uint8_t *reason;
 	uint64_t *id;	/* duo_map_id() of the last peer, indexed by fi_addr */
@@ -48,31 +48,31 @@ void duo_map_close(struct duo_ep *ep);
 
 /*
  * Looks up addresses that were just inserted. An address may have been inserted
- * before, and may belong to another process now.
+ * before and may now belong to another process.
  */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
-/* Chooses the path of an undecided address, for good, at the first send. */
+/* Chooses the path of an undecided address at the first send. This is final. */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /* Looks up addresses that have no peer index; plans a retry if a read fails. */
 void duo_map_scan(struct duo_ep *ep);
-/* True if the time of the planned scan has come. */
+/* True if it is time for the planned scan. */
 bool duo_map_retry_due(const struct duo_map *map);
 /* Monitors the peer at addr: its failure ends receives that name addr. */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to the peer of near with this index. The peer has failed.
- * exited: the peer's addresses get the reason FI_DUO_EXITED.
+ * Removes the routes to the failed peer of near with this index. exited: the
+ * peer's addresses get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*
- * True if the process at addr has exited, and was a confirmed source: a receive
- * that names addr cannot complete.
+ * True if the process at addr was a confirmed source and has exited. Then a
+ * receive from addr cannot complete.
  */
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
- * Makes the core carry all messages to a peer, to which no message was sent
- * over the local path. The peer may still send over it.
+ * Makes the core carry all messages to the peer with this index. Nothing must
+ * have been sent to it over the local path. The peer may still send over it.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 

@@ -15,8 +15,8 @@ int duo_ep_early(struct duo_ep *ep)
 
 /*
  * Chooses the path at the first send to an address. Returns a route without an
- * endpoint if the address is invalid, its process has exited, or the endpoint
- * is not enabled.
+ * endpoint if the address is invalid, if its process has exited, or if ep is
+ * not enabled.
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -54,9 +54,9 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
 	/*
-	 * If the reason is not FI_DUO_EXITED any more, another thread has found a
-	 * new process at the address: the caller may repeat the send. If the
-	 * core carries nothing, the address has no path.
+	 * The address has a path again: another thread has found a new process
+	 * there, and the caller may repeat the send. If the core carries
+	 * nothing, there is no path.
 	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

@@ -3,8 +3,8 @@
 
 /*
  * The only place where senders choose the path: translates a fi_addr to an
- * endpoint and an address for it. Cost: one load; the first send to an address
- * also looks it up in the registry.
+ * endpoint and its address for that endpoint. Cost: one load; the first send to
+ * an address also looks it up in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -62,7 +62,7 @@ static inline uint64_t duo_route_offset_of(fi_addr_t addr,
 	       DUO_ROUTE_INDEX_BITS;
 }
 
-/* Returns the bits of a route word with the core's fi_addr minus ofi_duo's. */
+/* Returns the core's fi_addr minus ofi_duo's, as bits of a route word. */
 static inline uint64_t duo_route_offset(uint64_t word)
 {
 	return word << DUO_ROUTE_INDEX_BITS >>
@@ -78,7 +78,7 @@ static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
 	return addr + (uint64_t) offset;
 }
 
-/* Returns the core's fi_addr for addr, by the endpoint's route words. */
+/* Returns the core's fi_addr for addr, from the route words. */
 static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
 					    fi_addr_t addr)
 {
@@ -94,12 +94,12 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 }
 
 /*
- * Returns the error for an address that has no route:
- * - -FI_EOPBADSTATE: the endpoint is not enabled;
- * - -FI_EINVAL: the address is not in the AV;
- * - -FI_ECONNRESET: the process of the address has exited;
- * - -FI_EHOSTUNREACH: the core carries nothing;
- * - -FI_EAGAIN: the caller must try again.
+ * Returns the error for an address without a route:
+ * - -FI_EOPBADSTATE: the endpoint is not enabled
+ * - -FI_EINVAL: the address is not in the AV
+ * - -FI_ECONNRESET: the process of the address has exited
+ * - -FI_EHOSTUNREACH: the core carries nothing
+ * - -FI_EAGAIN: the caller must retry
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
@@ -139,9 +139,9 @@ static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Finds the core's address for RMA or an atomic; does not choose a path.
- * Returns 0; -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: the endpoint is not
- * enabled.
+ * Finds the core's address for RMA or an atomic. Does not choose a path.
+ * Returns 0, -FI_EINVAL if addr is not in the AV, or -FI_EOPBADSTATE if the
+ * endpoint is not enabled.
  */
 static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr,
 				     fi_addr_t *core_addr)

@@ -133,7 +133,7 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 /*
  * True if an endpoint of this info can be opened in the domain. If the core's
  * info contains the domain, the core has already compared capabilities. The
- * domain must have FI_HMEM if the info has it: otherwise its local transport was
+ * domain needs FI_HMEM if the info has it: otherwise its local transport was
  * chosen for host memory only.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,

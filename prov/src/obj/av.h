@@ -3,9 +3,9 @@
 
 /*
  * An address vector of ofi_duo, and the core's AVs behind it. av/ maintains
- * them, all layers look up addresses here. Lock: the domain's; senders read the
- * route words without it. Cost of each fi_addr: 16 bytes, its address, and 12
- * bytes for each endpoint.
+ * both; all layers look up addresses here. Lock: the domain's; senders read the
+ * route words without it. Cost of each fi_addr: 16 bytes and its address, and
+ * 12 bytes for each endpoint.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -26,18 +26,19 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * The route of a fi_addr: one word, which senders read without a lock. Bits 0
- * and 1: the state. Upper 12 bits: the peer index plus 1; 0: none. Between: the
- * core's fi_addr minus ofi_duo's, signed (av_core.c).
+ * The route of a fi_addr: one word, which senders read without a lock.
+ * - Bits 0 and 1: the state.
+ * - Upper 12 bits: the peer index plus 1; 0: none.
+ * - Other bits: the core's fi_addr minus ofi_duo's, signed (av_core.c).
  *
- * The state changes from UNDECIDED to CORE or LOCAL, and from LOCAL to CORE
- * only before the first message, so that all messages to a peer keep their
- * order. It is reset if the address is removed, if its process fails, or if it
- * is inserted again for another process.
+ * The state changes from UNDECIDED to CORE or LOCAL. It changes from LOCAL to
+ * CORE only before the first message, so that all messages to a peer stay in
+ * order. It is reset when the address is removed, when its process fails, or
+ * when it is inserted again for another process.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	/* no message sent and no record found; or its process has exited */
+	/* no message was sent and no record found; or the process has exited */
 	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
@@ -45,14 +46,14 @@ enum duo_route_state {
 
 typedef _Atomic uint64_t duo_route_word;
 
-/* An address in an AV. The index in the array is ofi_duo's fi_addr. */
+/* An address in an AV. Its index in the array is ofi_duo's fi_addr. */
 struct duo_av_addr {
 	uint8_t *bytes;	/* NULL: unknown, the core's fi_av_lookup() fails */
 	uint16_t len;		/* length of bytes[] */
 	bool used;
 };
 
-/* An AV of the core. It serves at most one endpoint; see av_core.c. */
+/* An AV of the core, for at most one endpoint; see av_core.c. */
 struct duo_core_av {
 	struct fid_av *av_fid;
 	duo_route_word *route;	/* [DUO_AV_MAX], indexed by ofi_duo's fi_addr */
@@ -92,8 +93,8 @@ static inline struct fid_av *duo_av_core(const struct duo_av *av)
 }
 
 /*
- * Translates a source that the core reports to ofi_duo's fi_addr.
- * FI_ADDR_UNSPEC: the core has none; FI_ADDR_NOTAVAIL: not in the AV.
+ * Translates a source that the core has reported to ofi_duo's fi_addr.
+ * FI_ADDR_UNSPEC: the core has reported none. FI_ADDR_NOTAVAIL: not in the AV.
  */
 static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
 					   fi_addr_t src)

@@ -27,9 +27,10 @@ void duo_cntr_wake(struct duo_cntr *cntr)
 }
 
 /*
- * Store buffering, with duo_cntr_arm(): this thread changes a count, then loads
- * sleeper->asleep; a thread before its sleep stores asleep, then loads the
- * counts. The fences here and in duo_cntr_arm() keep both orders.
+ * Memory ordering: store buffering with duo_cntr_arm(). This thread changes a
+ * count, then loads sleeper->asleep; a thread that will sleep stores asleep,
+ * then loads the counts. Each has a fence between, so one of them finds the
+ * other's store.
  */
 void duo_cntr_wake_ep(struct duo_ep *ep)
 {

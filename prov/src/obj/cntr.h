@@ -19,9 +19,9 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * The two calls in which threads sleep on a counter: fi_cntr_wait(), and
- * poll(2) after fi_trywait(). Each has its duo_cntr_sleeper, so that no thread
- * consumes the wakeup of a thread in the other call.
+ * The two ways to sleep on a counter: in fi_cntr_wait(), or in poll(2) after
+ * fi_trywait(). Each has a duo_cntr_sleeper, so that a thread in one of them
+ * cannot consume the wakeup of a thread in the other.
  */
 enum duo_cntr_waiter_kind { DUO_CNTR_CALL, DUO_CNTR_FD, DUO_CNTR_WAITER_KINDS };
 
@@ -71,8 +71,8 @@ void duo_cntr_wake(struct duo_cntr *cntr);
 /* Wakes the threads that sleep on a counter of ep, which may have changed. */
 void duo_cntr_wake_ep(struct duo_ep *ep);
 /*
- * Counts an ended operation of near in the counters that are bound with "flag",
- * as an error if err is not 0.
+ * Counts an operation of near that has ended, in the counters bound with
+ * `flag`. If err is not 0, counts an error.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A completion queue: the ring of completions that both paths write to, and the
- * counts that decide how often a read polls each path. cq/ reads and polls, all
- * layers push completions. Lock: the domain's. Cost: a push copies 48 bytes.
+ * A completion queue: the ring of completions, to which both paths write, and
+ * the counts that decide how often a read polls each path. cq/ reads and polls;
+ * all layers push completions. Lock: the domain's. Cost: a push copies 48
+ * bytes.
  */
 #ifndef DUO_OBJ_CQ_H
 #define DUO_OBJ_CQ_H
@@ -27,20 +28,23 @@ struct duo_domain;
 struct duo_ep;
 struct duo_rx;
 
-/* Bits of duo_cq.attention: why a read must do more than poll near's rings. */
+/*
+ * Bits of duo_cq.attention: reasons for which a read must do more than poll
+ * near's rings.
+ */
 enum {
 	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or errors are queued */
 	DUO_CQ_CHORES = 2, /* an endpoint has deferred work: duo_ep_chore() */
 	/*
-	 * the local transport is not near, an endpoint closes, or a thread
+	 * another transport than near, a closing endpoint, or a thread that
 	 * sleeps on a counter: duo_cq_attend()
 	 */
 	DUO_CQ_OTHERS = 4,
 };
 
 /*
- * In the order of use: a send uses the first cache line, a read on the fast
- * path the first two.
+ * Fields are in the order of use: a send uses the first cache line, a read on
+ * the fast path the first two.
  */
 struct duo_cq {
 	struct fid_cq cq_fid;
@@ -51,7 +55,7 @@ struct duo_cq {
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
-	/* number of further polls that poll the core; may lose an update */
+	/* number of further polls that poll the core; updates may get lost */
 	atomic_uint core_poll_budget;
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
@@ -61,7 +65,7 @@ struct duo_cq {
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
 	uint32_t granted; /* "left" plus fast-path reads not counted yet */
-	/* bound of local_idle, above which each poll polls the core */
+	/* value of local_idle above which each poll polls the core */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
@@ -94,7 +98,7 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* Sets whether a thread may sleep: then new entries go the slow path. */
+/* Sets whether a thread may sleep; then new entries take the slow path. */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -130,13 +134,13 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	}
 }
 
-/* True if a push outside of a read can write its entry directly to the ring. */
+/* True if a push, while no read is running, can write to the ring directly. */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
-/* Writes a send's completion, if duo_cq_accepts(), and no read is running. */
+/* Writes a send's completion. duo_cq_accepts() must be true. */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -158,16 +162,16 @@ static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path);
-/* Pushes an error of ofi_duo. src: the message's; FI_ADDR_UNSPEC: none. */
+/* Pushes an error of ofi_duo. src: source of the message; or FI_ADDR_UNSPEC. */
 void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 			 uint64_t tag, fi_addr_t src, int err);
 /* Pushes an error of the receive rx, and counts rx as failed. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /*
- * Renews the core poll budget, because the core may soon have entries: the next
- * DUO_CORE_POLL_BUDGET polls poll it. Any thread may call this, with or without
- * the lock.
+ * Renews the core poll budget: the next DUO_CORE_POLL_BUDGET polls also poll
+ * the core, because it may soon have entries. Any thread may call this, with or
+ * without the lock.
  */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Computation of the attention words, when a condition changes, so that each
- * message checks only one word. Lock: the domain's.
+ * Computes the attention words when a condition changes, so that each message
+ * tests only one word. Lock: the domain's.
  */
 
 #include "near/near.h"
@@ -49,7 +49,7 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/* True if sends with the default flags are complete once in the ring. */
+/* True if a send with the default flags is complete once in the ring. */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

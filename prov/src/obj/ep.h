@@ -3,8 +3,8 @@
 
 /*
  * An endpoint: the endpoints of both paths, the routes, and the receives. Each
- * layer has a struct in it. Lock: the domain's; sends over the core read their
- * fields without it.
+ * layer has a struct in it. Lock: the domain's; sends over the core take no
+ * lock.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -40,9 +40,9 @@ enum duo_rx_special {
 };
 
 /*
- * Bits of duo_ep.attention: the kinds of calls that must take the slow path.
- * While a bit is 0, a call of this kind only checks that near can send the
- * message now, or that the receive can be queued.
+ * Bits of duo_ep.attention: kinds of calls that must take the slow path. If the
+ * bit of a call is 0, the call only checks that near can send the message now,
+ * or that the receive can be queued.
  */
 enum {
 	DUO_EP_MSG = 1 << DUO_MSG,	/* calls that receive, by kind */
@@ -54,7 +54,7 @@ enum {
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
 	uint32_t due;	/* number of these to be posted at the next poll */
-	/* polls without a local event, after which all are posted */
+	/* polls without a local event after which all are posted */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
 	/* blocked: must not be posted to the core yet */
@@ -103,17 +103,21 @@ struct duo_ep_opts {
 	bool messages; /* FI_MSG or FI_TAGGED; false: only RMA, atomics */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	bool in_order;		/* 128-byte blocks in order, by the core only */
-	/* messages and RMA keep one order: one path, or near orders */
+	/* 128-byte blocks are in order: only the core supports this */
+	bool in_order;
+	/*
+	 * messages and RMA have one order: there is only one path, or near
+	 * orders
+	 */
 	bool mixed_order;
 	bool counted;		/* with a counter that has a wait object */
 	atomic_bool early_logged; /* a call before fi_enable() was logged */
 };
 
 /*
- * The fields that each message uses come first, in the order of use: a send
- * uses the first three cache lines, a receive also the next two, and a line in
- * each of match and confirmed.
+ * The fields for each message come first, in the order of use. A send uses the
+ * first three cache lines. A receive also uses the next two, and one line of
+ * match and one of confirmed.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
@@ -187,7 +191,7 @@ static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t index)
 	return ep->confirmed[index / 64] >> index % 64 & 1;
 }
 
-/* Iterate over a CQ's endpoints: rx_eps, then tx_eps (those that only send). */
+/* Iterate over a CQ's endpoints: first rx_eps, then tx_eps. */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -210,7 +214,7 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 
 /*
  * Compute the attention words of an endpoint and its CQs, or of a CQ. Must be
- * called after each change of a condition in them.
+ * called after each change of a condition for these words.
  */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
@@ -224,7 +228,7 @@ static inline void duo_ep_chore(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_CHORES;
 }
 
-/* True if entries are free for a poll in which no message finds a receive. */
+/* True if a poll has enough entries even if no message finds a receive. */
 static inline bool duo_ep_has_entries(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fabric: the core's fabric, and that of the local transport, if it has one.
- * The mutex of fi/opened.c protects the lists. shm/ep.c sets shm_info.
+ * A fabric: the core's fabric, and the local transport's if it has one. The
+ * mutex of fi/opened.c protects the lists. shm/ep.c sets shm_info.
  */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
@@ -19,9 +19,9 @@
 #include "obj/traits.h"
 
 /*
- * The context with which ofi_duo opens the core's fabric: the hook recognizes
- * it and does not wrap that fabric. It is the address of a function of
- * libfabric, so it is the same in both modules, and no application passes it.
+ * Context with which ofi_duo opens the core's fabric. The hook recognizes this
+ * context and does not wrap that fabric. It is the address of a function of
+ * libfabric: the same in both modules, and no application passes it.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 

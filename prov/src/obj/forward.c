@@ -12,7 +12,7 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 
-/* Returns the core's object behind one of ofi_duo; of an AV: the lead. */
+/* Returns the core's object for an object of ofi_duo; for an AV, the lead. */
 static struct fid *duo_core_fid(struct fid *fid)
 {
 	switch (fid->fclass) {
@@ -56,8 +56,8 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Rejects FI_ALIAS and FI_QUEUE_WORK, which would bypass ofi_duo: the core
- * would use its own endpoints. Passes other commands to the core.
+ * Rejects FI_ALIAS and FI_QUEUE_WORK: with them the core would use its
+ * endpoints without ofi_duo. Passes other commands to the core.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

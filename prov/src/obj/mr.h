@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region of the core. near lists it under the core's key in its region
- * table. Device memory is found by the descriptor, and by
+ * A memory region of the core. near's region table has it under the core's key.
+ * Regions of device memory are found by descriptor, and by
  * near_region_entry.device (device/device.h). Lock of near's table, of
  * domain->mrs and of domain->device_mrs: the domain's.
  */

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /*
- * The interval is DUO_OVERSUB_SOON after a change of the result, and doubles
- * with each equal result up to DUO_OVERSUB_LATE. Times are in ms of any clock.
- * A struct of zeros is the initial state.
+ * The interval between two checks. It is DUO_OVERSUB_SOON after a change of the
+ * result, and doubles with each equal result up to DUO_OVERSUB_LATE. Times are
+ * in ms of any clock. Initially, all fields are 0.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check */

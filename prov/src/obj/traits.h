@@ -3,7 +3,7 @@
 
 /*
  * Differences between cores that ofi_duo must handle. core/traits.c finds them
- * once for each fabric. Differences that a call's result shows, such as a
+ * once for each fabric. Differences that the result of a call shows, such as a
  * failing fi_av_lookup(), are not here.
  */
 #ifndef DUO_OBJ_TRAITS_H
@@ -30,37 +30,36 @@ struct duo_core_ops {
 struct duo_traits {
 	const struct duo_core_ops *own;	/* NULL: a provider of libfabric */
 	/*
-	 * The core's addresses are the names of the local transport. An
-	 * endpoint has its name from fi_endpoint() on. So each endpoint has a
-	 * local side, no registry is needed, and an address never passes to
-	 * another process.
+	 * Endpoints have the local transport's addresses, from fi_endpoint()
+	 * on. So each endpoint has a local side, no registry is needed, and no
+	 * other process ever gets the address.
 	 */
 	bool peer_names;
 	/*
-	 * The core carries no data. So receives are not posted to it, and
-	 * operations that the local transport rejects fail.
+	 * The core carries no data: no receive is posted to it, and operations
+	 * that the local transport rejects fail.
 	 */
 	bool carries_nothing;
 	/*
-	 * The core matches messages only in polls, so it is early enough to
-	 * post a receive just before a poll.
+	 * The core matches messages only in polls, so a receive may be posted
+	 * just before the next poll.
 	 */
 	bool polled_match;
 	/*
-	 * fi_cancel() of an untagged receive that names its source crashes in
+	 * fi_cancel() of an untagged receive with a source crashes in
 	 * util_srx.c of libfabric 2.0 to 2.6.
 	 */
 	bool cannot_cancel;
-	/* A peek's completion by util_srx.c of libfabric has no source. */
+	/* A peek's completion has no source, due to libfabric's util_srx.c. */
 	bool peek_no_source;
 	/*
-	 * The target's CPU executes the core's atomics, so that the core's and
-	 * near's are atomic to each other.
+	 * The core executes atomics by CPU instructions, as near does, so that
+	 * both are atomic to each other.
 	 */
 	bool cpu_atomics;
 	/*
-	 * The core works with and without FI_MSG_PREFIX. It is opened without
-	 * it, and fi/calls_prefix.c skips the prefix.
+	 * The core works with and without FI_MSG_PREFIX. It is opened without,
+	 * and fi/calls_prefix.c skips the prefix.
 	 */
 	bool prefix_optional;
 };

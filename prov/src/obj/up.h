@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls from lower layers to higher ones; fi/ops.c has the table. The comments
- * begin with the calling layer. Local transports use struct duo_transport
- * instead, near also struct near_sink. Not for the fast path. Lock: the
+ * Calls from lower layers to higher ones; fi/ops.c has the table. Each comment
+ * begins with the calling layer. Local transports have other tables: struct
+ * duo_transport, and near's struct near_sink. Not for the fast path. Lock: the
  * domain's.
  */
 #ifndef DUO_UP_H
@@ -20,18 +20,18 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/: the map has found a peer's fi_addr. Assigns this address to the
-	 * peer's unresolved messages.
+	 * av/: the map has found a peer's fi_addr. The function assigns it to
+	 * the peer's unresolved messages.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
-	 * av/: the address belongs to a new process, or to none. So the core
-	 * may now deliver messages for it.
+	 * av/: the address belongs to a new process or to none, so the core may
+	 * now deliver messages from it.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/*
-	 * core/: true if rx must not go to the core before a multi-receive
-	 * buffer is used up.
+	 * core/: true if the core must not get rx before a multi-receive buffer
+	 * is used up.
 	 */
 	bool (*blocked)(const struct duo_rx *rx);
 	/* core/: the core has received a message into the sub-receive rx. */
@@ -39,9 +39,13 @@ struct duo_up {
 		     fi_addr_t src);
 	/* core/: the core reports an error for the sub-receive rx. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/* core/: the core rejects the remainder rx, whose error is pushed. */
+	/*
+	 * core/: the core has rejected the remainder rx; the error is pushed.
+	 */
 	void (*rejected)(struct duo_rx *rx);
-	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
+	/*
+	 * rx/: processes all messages that have arrived, by duo_cq_progress().
+	 */
 	void (*progress)(struct duo_cq *cq);
 };
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The wait object of a CQ or counter: an epoll descriptor of all sources, an
- * eventfd for other threads, and a timer in place of sources without
+ * The wait object of a CQ or counter. It has an epoll descriptor of all
+ * sources, an eventfd for other threads, and a timer for sources without a
  * descriptor.
  */
 #ifndef DUO_OBJ_WAITER_H
@@ -19,13 +19,13 @@ struct duo_waiter {
 };
 
 /*
- * Initializes the wait object, with descriptors if "wanted". Returns 0 or
+ * Initializes the wait object, with descriptors if `wanted`. Returns 0 or
  * -errno; -FI_ENOSYS: obj is not supported.
  */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/* Adds a descriptor. Returns 0 or -errno; fd if it is negative. */
+/* Adds a descriptor. Returns 0 or -errno. If fd is negative, returns fd. */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 

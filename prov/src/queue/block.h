@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory blocks for the payload of unexpected messages; sizes are powers of
- * two. Their number is not limited, because a limit would make programs hang
- * that MPI permits. duo_block_put() keeps a block for the next message, or
- * frees it if more than "keep" bytes are in use. Lock: the domain's.
+ * Memory blocks for the payload of unexpected messages. Sizes are powers of
+ * two. The number of blocks is not limited: with a limit, programs that MPI
+ * permits could hang. duo_block_put() keeps a block for the next message, but
+ * frees it if more than `keep` bytes are in use. Lock: the domain's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H

@@ -36,8 +36,8 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 }
 
 /*
- * Turns on an index without entries. Its buckets are empty even if it was on
- * before. Returns false if there is no memory.
+ * Turns on an index without entries. Empties its buckets if it was on before.
+ * False: no memory.
  */
 static bool duo_index_start(struct duo_index *index)
 {
@@ -98,7 +98,9 @@ static void duo_match_index_unexp(struct duo_match *match)
 		duo_match_add_unexp(match, rx);
 }
 
-/* Adds ignored bits to the mask, up to DUO_MASK_BITS; rebuilds the indexes. */
+/*
+ * Adds ignored bits to the mask, at most DUO_MASK_BITS. Rebuilds the indexes.
+ */
 void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
 	if (__builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)
@@ -188,8 +190,8 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 }
 
 /*
- * Sets *best to the list's first receive that matches (addr, tag), if it was
- * posted before *best or *best is NULL. The list is linked by key_link.
+ * Sets *best to the first receive in the list that matches (addr, tag), if
+ * *best is NULL or was posted later. The list is linked by key_link.
  */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

@@ -2,19 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Matching: for each endpoint and kind (untagged, tagged), a queue of posted
- * receives and one of unexpected messages. Rules: docs/matching.md. Pure: calls
- * no provider and takes no lock (the caller holds the domain's).
+ * Matching. Each endpoint has, for each kind (untagged, tagged), a queue of
+ * posted receives and a queue of unexpected messages. Rules: docs/matching.md.
+ * Pure: calls no provider and takes no lock; the caller holds the domain's.
  *
- * Above DUO_MATCH_LINEAR entries, a queue has an index: a hash table of source
- * and tag, without the tag bits in "mask", which receives have ignored so far.
- * Receives that ignore bits outside of the mask are in the list "wild", which
- * each search reads as well; their own searches read the unexpected queue from
- * its head.
+ * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
+ * source and tag. The hash leaves out the tag bits in `mask`, which receives
+ * have ignored so far. Receives that ignore other bits are in the list `wild`,
+ * which each search reads, too. To find messages for such a receive, the
+ * unexpected queue is read from its head.
  *
- * The first search of a long queue builds its index, an empty queue turns it
- * off. Cost: 64 KiB for each index; without memory for it, searches stay
- * linear.
+ * The first search of a long queue builds the index; when the queue is empty,
+ * the index is turned off. Cost: 64 KiB for each index. Without memory for an
+ * index, searches are linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
@@ -43,7 +43,9 @@ struct duo_match {
 	struct duo_index by_tag;	/* unexpected messages, by tag alone */
 };
 
-/* The messages that a receive accepts. Untagged receives ignore all tags. */
+/*
+ * The messages that a receive matches. Untagged receives ignore all tag bits.
+ */
 struct duo_want {
 	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
 	uint64_t tag;
@@ -58,7 +60,7 @@ static inline bool duo_want_matches(const struct duo_want *want, fi_addr_t addr,
 	       ((want->tag ^ tag) & ~want->ignore) == 0;
 }
 
-/* True if there can be a message that both a and b match. */
+/* True if some message could match both a and b. */
 static inline bool duo_want_overlap(const struct duo_want *a,
 				    const struct duo_want *b)
 {
@@ -87,12 +89,12 @@ static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
- * Inserts rx directly before "posted" in the queue and in the posting order.
+ * Inserts rx directly before `posted`, in the queue and in the posting order.
  * Both must have the same source, tag and ignored bits.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/* Inserts rx by rx->seq, set by the caller. Cost: a walk of the queue. */
+/* Inserts rx by rx->seq, set by the caller. Cost: a walk through the queue. */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
@@ -108,13 +110,13 @@ static inline bool duo_match_wild(const struct duo_match *match,
 	return ignore & ~match->mask;
 }
 
-/* True if posting with these ignored bits changes neither mask nor index. */
+/* True if a receive with these ignored bits changes neither mask nor index. */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
-/* Appends rx, which must be DUO_RX_POSTED, if duo_match_plain() is true. */
+/* Appends rx, in the state DUO_RX_POSTED. duo_match_plain() must be true. */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -138,7 +140,7 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/* Removes a posted rx; the caller sets its state. The index must be off. */
+/* Removes rx, and leaves its state to the caller. The index must be off. */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The pool of receive entries (rx.h) and the list of their ranges. */
+/* The pool of receive entries (rx.h) and the list of the pool's ranges. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 }
 
 /*
- * Maps a new range, and puts the unused entries of the previous one on the free
+ * Maps a new range. Puts the unused entries of the previous range on the free
  * list. Returns 0 or -FI_ENOMEM.
  */
 static int duo_rx_pool_grow(struct duo_rx_pool *pool)

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The address ranges of a domain's receive entries, sorted: they show whether a
- * context of the core is a receive entry. Lock: the domain's. Cost: a binary
- * search, or one comparison for a single range.
+ * The address ranges of a domain's receive entries, sorted. They show whether a
+ * context that the core returns is a receive entry. Lock: the domain's. Cost: a
+ * binary search, or one comparison for a single range.
  */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring of completions of both paths, and the list of errors of the same CQ.
- * An error stores the ring's tail, so readers get it in order. A full ring
- * doubles its size; without memory, the completion is lost, and the CQ reports
- * FI_EOVERRUN. Pure: calls no provider and takes no lock (the caller holds the
- * domain's). Cost: a cache line per slot.
+ * The ring of completions of both paths, and the list of errors, of one CQ. An
+ * error stores the ring's tail, so that readers get it in order. A full ring
+ * doubles its size. If there is no memory for this, the completion is lost, and
+ * the CQ reports FI_EOVERRUN. Pure: calls no provider and takes no lock; the
+ * caller holds the domain's. Cost: a cache line per slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -50,8 +50,7 @@ struct duo_err_list {
 };
 
 /*
- * The unused part of the array that the application has passed to
- * fi_cq_read(3).
+ * The unused part of an array that the application has passed to fi_cq_read(3).
  */
 struct duo_sink {
 	void *buf;		/* place of the next entry */
@@ -62,8 +61,8 @@ struct duo_sink {
 };
 
 /*
- * Writes a prefix of the entry, for a format other than TAGGED, see fi_cq(3).
- * Returns the place of the next entry.
+ * Writes the fields of an entry that a format other than TAGGED has: a prefix
+ * of the struct, fi_cq(3). Returns the place of the next entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
@@ -80,8 +79,8 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 
 /*
  * Writes an entry to an application's array. Returns the place of the next one.
- * Copies field by field: a wider load would wait for the stores that just wrote
- * the fields.
+ * Copies each field by itself, because a wider load would wait for the stores
+ * that have just written the fields.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -114,7 +113,7 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/* Marks "count" entries as filled, which the caller wrote in format TAGGED. */
+/* Counts `count` entries that the caller has written in format TAGGED. */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -133,9 +132,7 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 	return ring->head == ring->tail;
 }
 
-/*
- * Makes an empty ring, without errors, start at slot 0, which is in the cache.
- */
+/* Makes an empty ring without errors start at slot 0, which is in the cache. */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
 	ring->head = 0;
@@ -149,15 +146,15 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 }
 
 /*
- * Makes a ring appear full, or ends that. While it is gated, each new entry
- * takes the slow path, which wakes threads or drops the entry.
+ * Makes a ring appear full (gated), or ends this. While a ring is gated, each
+ * new entry takes the slow path, which wakes threads or drops the entry.
  */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
 	ring->limit = gated ? 0 : ring->size;
 }
 
-/* Returns the next slot and counts it as written. The ring must not be full. */
+/* Returns the next slot, counted as written. The ring must not be full. */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
 	return &ring->slot[ring->tail++ & (ring->size - 1)];
@@ -186,7 +183,7 @@ static inline int duo_ring_push(struct duo_ring *ring,
 	return ret;
 }
 
-/* Moves up to "count" entries, and their sources unless src is NULL. */
+/* Moves up to `count` entries to buf, and their sources to src or NULL. */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
 
@@ -219,7 +216,7 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/* Returns the number of entries before the first error, or of all entries. */
+/* Returns the number of entries before the first error; no error: of all. */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -228,17 +225,17 @@ static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 	return (err ? err->place : ring->tail) - ring->head;
 }
 
-/* True if the next entry for a reader is an error. */
+/* True if a reader must get an error next. */
 static inline bool duo_err_due(const struct duo_err_list *errs,
 			       const struct duo_ring *ring)
 {
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first error to *entry, and its err_data to entry->err_data if the
- * caller has set err_data_size, see fi_cq_readerr(3); else to "data", of
- * DUO_ERR_DATA_MAX bytes. Returns the error's path; -1: ofi_duo's own; -2: no
- * error.
+ * Moves the first error to *entry. Copies its err_data to entry->err_data if
+ * the caller has set err_data_size, fi_cq_readerr(3); else to `data`, which has
+ * DUO_ERR_DATA_MAX bytes. Returns the path of the error, -1 for ofi_duo's own,
+ * or -2 if there is no error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

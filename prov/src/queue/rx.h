@@ -3,15 +3,16 @@
 
 /*
  * A receive entry: a posted receive, or a local message that has arrived before
- * its receive. A second entry has the buffers of a receive with several.
+ * its receive. If a receive has several buffers, a second entry has them.
  *
- * Entries never move. They lie in ranges, which the domain lists (ranges.h) to
- * recognize contexts of the core. Their number is not limited: a limit would
- * hang programs that MPI permits.
+ * Entries never move. They are in ranges, which the domain lists (ranges.h), so
+ * that contexts of the core can be recognized. The number of entries is not
+ * limited: with a limit, programs that MPI permits could hang.
  *
- * Cost: 256 bytes an entry, touched from the first use on; 4 MiB of addresses
- * for the first range, and an mmap() for each range. The core writes the first
- * of four cache lines; a local match touches the last two. Lock: the domain's.
+ * Cost: 256 bytes per entry, which have memory from the first use on. The first
+ * range takes 4 MiB of address space; each range takes an mmap(). The core
+ * writes the first of an entry's four cache lines; a local match uses the last
+ * two. Lock: the domain's.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -40,24 +41,24 @@ enum duo_rx_kind {
 	DUO_KIND_COUNT
 };
 
-/* Whether success writes a completion, and in which memory buffers may be. */
+/* Whether a receive has a completion, and where its buffers may be. */
 enum duo_rx_wanted {
 	DUO_RX_UNWANTED,	/* no completion */
 	DUO_RX_WANTED,
 	DUO_RX_STAGED,		/* a completion; buffers may be device memory */
 };
 
-/* The event that posts a deferred receive to the core. */
+/* The event after which a deferred receive is posted to the core. */
 enum duo_rx_lazy {
 	DUO_LAZY_NONE,
 	DUO_LAZY_DUE,		/* the next poll */
-	DUO_LAZY_WAITS,	/* enough polls without a local message, or aging */
+	DUO_LAZY_WAITS,	/* polls without a local message, or aging */
 	DUO_LAZY_BLOCKED,	/* the end of an earlier multi-receive buffer */
 };
 
 struct duo_ep;
 
-/* A message over near that is unexpected, or whose reception has started. */
+/* A message over near: unexpected, or being received. */
 struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
@@ -76,9 +77,8 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * Must be the first member: the core writes to core_ctx while the
-	 * receive is on the core. The other members are valid only while it is
-	 * not.
+	 * The core writes to core_ctx, which must be the first member, while it
+	 * has the receive. The other members are valid only while it has not.
 	 */
 	union {
 		struct fi_context2 core_ctx;
@@ -100,8 +100,7 @@ struct duo_rx {
 		TAILQ_ENTRY(duo_rx) lazy_link;
 		/* unexpected: link in the index by tag */
 		TAILQ_ENTRY(duo_rx) tag_link;
-		struct iovec bounce_iov;	/* bounce buffer, for
-						 * libfabric's shm */
+		struct iovec bounce_iov;	/* for libfabric's shm */
 		struct {	/* owner entry */
 			uint32_t refs;		/* number of sub-receives */
 			bool open; /* further messages can match the buffer */
@@ -117,7 +116,7 @@ struct duo_rx {
 	};
 	void *context;			/* the application's context */
 	uint64_t flags;			/* flags of the operation */
-	/* source that the receive names, or of the local message */
+	/* source of the receive, or of the local message */
 	fi_addr_t addr;
 	uint64_t tag;	/* tag of the receive or of the local message */
 	union {
@@ -133,7 +132,9 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/* new message: becomes unresolved, not unexpected */
+			/*
+			 * a new message must become unresolved, not unexpected
+			 */
 			bool hold : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: in rx->more */
@@ -175,25 +176,27 @@ struct duo_rx_pool {
 	bool failed;		/* the last attempt to map a range has failed */
 };
 
-/* Changes the state of rx. Only duo_rx_alloc_plain() sets a state as well. */
+/*
+ * Changes the state of rx. Only this function and duo_rx_alloc_plain() do so.
+ */
 DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 {
 	assert(duo_rx_may(rx->state, state));
 	rx->state = state;
 }
 
-/* Initializes a pool without ranges. The first use of an entry maps memory. */
+/* Initializes an empty pool. The first use of an entry maps memory. */
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
 		      struct duo_ranges *known);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
-/* Makes "count" entries free, by a new range if necessary. False: no memory. */
+/* Makes sure that `count` entries are free. False: no memory for a range. */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
 /* Returns an entry never used before. NULL: no memory, which was logged. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
- * Takes a second entry for the "count" > 1 buffers of rx, which
- * duo_rx_pool_reserve() has reserved. Returns the place where the caller must
- * write the buffers.
+ * Adds a second entry to rx, for its `count` > 1 buffers. Must follow
+ * duo_rx_pool_reserve(), which has reserved the entry. Returns the place for
+ * the buffers, which the caller must write.
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
@@ -218,8 +221,8 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 }
 
 /*
- * Returns the value of duo_rx.what for a posted receive that has one buffer and
- * a completion, and is not on the core.
+ * Returns the value of duo_rx.what for a posted receive that has one buffer,
+ * has a completion, and is not on the core.
  */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
@@ -232,7 +235,7 @@ static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 	return what;
 }
 
-/* True if rx is as duo_rx_plain() describes; rx may also be deferred. */
+/* True if rx is such a receive as in duo_rx_plain(), perhaps deferred. */
 static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 				   enum duo_rx_kind kind)
 {
@@ -255,7 +258,7 @@ DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* Allocates an entry, which duo_rx_release() frees. NULL: no memory. */
+/* Allocates an entry; duo_rx_release() frees it. NULL: no memory. */
 static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rx = SLIST_FIRST(&pool->free);
@@ -307,7 +310,7 @@ static inline size_t duo_rx_size(const struct duo_rx *rx)
 	return rx->count > 1 ? rx->more->buffers.size : rx->iov.iov_len;
 }
 
-/* Sets a bounce buffer from malloc(), which duo_rx_release() frees. */
+/* Sets a bounce buffer from malloc(); duo_rx_release() frees it. */
 static inline void duo_rx_set_bounce(struct duo_rx *rx, void *bounce)
 {
 	assert(rx->state == DUO_RX_LOCAL && !rx->bounced);

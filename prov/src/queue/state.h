@@ -3,7 +3,7 @@
 
 /*
  * The state of a receive entry (rx.h). With assertions, duo_rx_become() aborts
- * on a change that the table in state.c does not permit; diagram:
+ * on changes that the table in state.c does not permit. Diagram:
  * docs/matching.md. Cost: a store.
  */
 #ifndef DUO_STATE_H
@@ -17,7 +17,10 @@ enum duo_rx_state {
 	DUO_RX_FREE,
 	DUO_RX_POSTED,		/* receive in the posted queue */
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
-	/* receive that the core has matched, or cannot cancel, and completes */
+	/*
+	 * receive that the core has matched or cannot cancel; the core
+	 * completes it
+	 */
 	DUO_RX_CORE,
 	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
 	DUO_RX_CANCELED, /* receive; the core has returned it as canceled */
@@ -28,7 +31,7 @@ enum duo_rx_state {
 				 * fi_addr yet */
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
-	/* completed receive, not reused: the core may report it again */
+	/* completed receive, not reused yet: the core may report it again */
 	DUO_RX_RETIRED,
 	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer, see multi.h */
 	DUO_RX_READY,		/* remainder of a multi-receive buffer, not

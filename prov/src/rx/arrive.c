@@ -78,8 +78,8 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Puts the messages before the unresolved ones, which arrived later. A receive
- * that names the source may have been posted after the messages arrived.
+ * Puts the messages before the unresolved ones, which have arrived later. They
+ * may match receives with a source, which were posted after their arrival.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -108,8 +108,8 @@ void duo_arrival_identify(struct duo_ep *ep)
 
 /*
  * Starts to receive the unresolved msg into the buffers of rx, which must be in
- * no queue, and releases rx: the transport refers to msg only. False: no
- * memory; rx has ended in an error, and msg is still unresolved.
+ * no queue, then frees rx; the transport refers to msg only. False: no memory.
+ * Then rx has ended with an error, and msg is still unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
@@ -133,7 +133,9 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/* Starts to receive msg into the first matching receive. False: none. */
+/*
+ * Starts to receive msg into the first matching receive. False: none matches.
+ */
 static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;

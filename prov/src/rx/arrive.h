@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages and the receives that match them, for local transports: for
- * each message, a transport calls duo_arrival_match(). It fills the receive and
- * reports the completion, or queues the message as unexpected. Lock: the
- * domain's.
+ * Local messages, and the receives that match them. For each message, a local
+ * transport calls duo_arrival_match(). If there is a receive, the transport
+ * fills it and reports the completion. Otherwise it queues the message as
+ * unexpected. Lock: the domain's.
  *
  * Cost: the comparison with the oldest receive is inline. A recall from the
  * core takes an fi_cancel() and reads of the core's CQ.
@@ -18,8 +18,8 @@
 #include "rx/multi.h"
 
 /*
- * Removes the first posted receive that matches from its queue, and returns it;
- * NULL: none. Recalls it from the core if necessary, and leaves out receives
+ * Removes the first matching posted receive from its queue and returns it;
+ * NULL: none. Recalls the receive from the core if necessary; skips receives
  * that the core has matched.
  */
 struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
@@ -42,7 +42,7 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 	return rx;
 }
 
-/* Confirms a source, by its peer index, and defers blocked receives. */
+/* Confirms the source with this peer index, and defers blocked receives. */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 {
@@ -54,14 +54,14 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the list of its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
-/* Looks up sources of unresolved messages, then receives or queues these. */
+/* Looks up the sources of unresolved messages; receives or queues them. */
 void duo_arrival_resolve(struct duo_ep *ep);
 /* Makes unexpected messages unresolved if their source has an fi_addr now. */
 void duo_arrival_identify(struct duo_ep *ep);
 
 /*
- * Slow path of duo_arrival_done_at(): truncated or discarded messages, receives
- * without a completion, sub-receives.
+ * Slow path of duo_arrival_done_at(), for truncated or discarded messages,
+ * receives without a completion, and sub-receives.
  */
 void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
@@ -69,8 +69,8 @@ void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /*
  * Completes a receive over the local transport. src: ofi_duo's fi_addr of the
- * sender. The completion is passed in registers: a copy of a struct would wait
- * for the stores that just filled it.
+ * sender. The arguments are in registers: loads from a struct would wait for
+ * the stores that have just filled it.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -58,9 +58,9 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * Reports the completion of the sub-receive rx. The completion of the last
- * sub-receive also reports the release of the buffer, by FI_MULTI_RECV. If the
- * buffer was canceled, an error entry reports the release instead.
+ * Reports the completion of the sub-receive rx. The last completion also
+ * reports the release of the buffer, by FI_MULTI_RECV. If the buffer was
+ * canceled, an error entry reports the release.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -109,9 +109,9 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 }
 
 /*
- * Cuts rx to a message of len bytes. Returns the new remainder. Returns NULL,
- * and closes the buffer, if the remaining space is too small or no entry is
- * free.
+ * Cuts rx to a message of len bytes. Returns the new remainder. If the
+ * remaining space is too small or no entry is free, closes the buffer and
+ * returns NULL.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -177,8 +177,8 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 }
 
 /*
- * True if the core may have messages for the buffer. Then later receives must
- * not be on the core.
+ * True if the core may deliver messages for the buffer. Then later receives
+ * must not be on the core.
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
@@ -223,10 +223,10 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message matches the remainder rx. Such a message
+ * True if an unexpected message matches the remainder rx. The message has
  * arrived while the core had the buffer, and must be received before later
- * messages. The caller may be a callback of the local transport, which must not
- * start a receive.
+ * ones. It cannot be received here, because the caller may be a callback of the
+ * local transport, in which no receive may start.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -260,15 +260,17 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (rest)
 		duo_multi_post_remainder(rx, rest);
-	/* read first: calls below may close the buffer, release its owner */
+	/*
+	 * read first: the calls below may close the buffer and free its owner
+	 */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
-	/* post the receives that the buffer had blocked */
+	/* post receives that this buffer has blocked */
 	if (!open && !ep->closing)
 		duo_lazy_flush(ep);
 }
 
-/* Ends the buffer: the core does not report how many bytes it has written. */
+/* Ends the buffer, because the core does not report the bytes written. */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {

@@ -2,15 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_MULTI_RECV. A buffer has an owner entry, which is in no queue, and
- * sub-receives, each for one message. The posted one, the remainder, has all
- * unused space. A message that matches it cuts it to its size; the space behind
- * the message becomes the next remainder, at the same place of the queue. So
- * all rules for receives hold, and the core never gets FI_MULTI_RECV.
+ * FI_MULTI_RECV. A buffer has an owner entry, which is in no queue, and a
+ * sub-receive for each message. One sub-receive is posted: the remainder, which
+ * has all unused space. A message that matches the remainder cuts it to the
+ * message's size, and the space behind becomes the next remainder, at the same
+ * place of the queue. So all rules for receives hold, and the core never gets
+ * FI_MULTI_RECV.
  *
- * The size of a local message is known when it matches, so the next remainder
- * is posted before the message is received. The core reports the size only at
- * the end: until then no message can match.
+ * The size of a local message is known at its match, so the next remainder is
+ * posted before the message is received. The core reports the size only at the
+ * end of a receive; no other message can match until then.
  *
  * The last sub-receive that ends releases the buffer. Lock: the domain's. Order
  * of buffers and receives: docs/matching.md. Cost: two entries for a buffer,
@@ -26,38 +27,44 @@ struct duo_recv;
 /* multi_post.c: calls of the application */
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /*
- * Cancel a buffer that has a posted remainder, or one that has the
- * application's context. Return as fi_cancel(3).
+ * Cancel the buffer with this posted remainder, or with this context of the
+ * application. Return as fi_cancel(3).
  */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /* Posts the remainders in ep->multi.ready; not in a transport's callback. */
 void duo_multi_resume(struct duo_ep *ep);
 
-/* multi.c: true if an earlier buffer or receive must keep rx off the core. */
+/*
+ * multi.c: true if rx must not be on the core yet, because of an earlier buffer
+ * or receive.
+ */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
- * Removes a remainder from the queue for a local message, and posts the next
- * remainder. False: the core has matched the remainder.
+ * Removes a remainder from the queue for a local message of msg_size bytes, and
+ * posts the next remainder. False: the core has matched the remainder.
  */
 bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
 /* Reports the completion of a sub-receive. The last one releases the buffer. */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);
 /*
- * Handles the core's completion of a remainder: cuts it to the message, posts
- * the next, and reports the completion.
+ * Handles the core's completion of a remainder: cuts the remainder to the
+ * message, posts the next one, and reports the completion.
  */
 void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/* Ends a sub-receive after its error. The last releases the buffer. */
+/*
+ * Ends a sub-receive whose error was reported. The last one releases the
+ * buffer.
+ */
 void duo_multi_end(struct duo_rx *rx);
-/* Ends a buffer after its remainder has failed: closes it, ends rx. */
+/* Ends rx, a remainder that has failed, and closes its buffer. */
 void duo_multi_abort(struct duo_rx *rx);
 
-/* Used by both files. True if "left" bytes are enough for a further message. */
+/* Used by both files. True if `left` bytes are enough for another message. */
 bool duo_multi_has_space(const struct duo_ep *ep, size_t left);
 /* Returns a new sub-receive of the buffer, in no queue. NULL: no free entry. */
 struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
@@ -67,8 +74,8 @@ void duo_multi_close(struct duo_rx *owner);
 /* Reports and frees a closed or canceled buffer without sub-receives. */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts the remainder rx to the core, which had the previous one and so all
- * receives that precede rx. Ends the buffer if the core rejects rx.
+ * Posts the remainder rx to the core. The core had the previous remainder, so
+ * it has all receives before rx. If the core rejects rx, ends the buffer.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

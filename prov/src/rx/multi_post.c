@@ -14,10 +14,11 @@
  * Starts to receive an unexpected message into the remainder rx, which must be
  * in no queue. Returns
  *
- * - 0: rx is the next remainder;
- * - 1: no space is left. The caller must release rx, but not its reference to
- *   the buffer, which the message has now;
- * - -FI_ENOMEM or -FI_EAGAIN: nothing has changed.
+ *
+ * - 0: rx is the next remainder
+ * - 1: no space is left; the caller must free rx, without its reference to the
+ *   buffer, which now belongs to the message
+ * - -FI_ENOMEM or -FI_EAGAIN: nothing has changed
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
@@ -131,9 +132,9 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * Ends a buffer whose remainder could not be posted. If no message has been
- * started, frees it and returns ret. Otherwise returns 0, and the last message
- * releases the buffer.
+ * Ends a buffer whose remainder could not be posted. If no message has started,
+ * frees the buffer and returns ret. Otherwise returns 0; the last message will
+ * release the buffer.
  */
 static ssize_t duo_multi_not_posted(struct duo_rx *owner, bool started, int ret)
 {

@@ -26,8 +26,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Completes a peek that has found rx. With FI_DISCARD the peek has a
- * completion, the message none. Returns 0 or an error.
+ * Completes a peek that has found rx. With FI_DISCARD, the peek has the
+ * completion, not the message. Returns 0 or an error.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -57,9 +57,9 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek or a claim to the core, which replies in its CQ. A claim has
- * source and tag, because tcp compares them with those of the message. Returns
- * 0 or the core's error.
+ * Passes a peek or a claim to the core, which replies in its CQ. Sets source
+ * and tag for a claim, too, because tcp compares them with the message's.
+ * Returns 0 or the core's error.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 				const struct duo_recv *recv)
@@ -105,9 +105,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * Reports a matching unexpected message at once, as no posted receive matches
- * it (I2 in docs/matching.md). Else passes the peek to the core, after deferred
- * receives that overlap.
+ * Reports a matching unexpected message at once; no earlier receive can match
+ * it (I2 in docs/matching.md). If there is none, posts overlapping deferred
+ * receives to the core, and then passes the peek to the core.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

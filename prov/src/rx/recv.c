@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives: each is in ofi_duo's queue, where local messages match it. This
- * file, when.h and lazy.c decide whether and when the core gets it, too.
+ * Receives. Each receive is in ofi_duo's queue, where local messages match it.
+ * This file, when.h and lazy.c decide whether and when the core gets it, too.
  */
 
 #include <string.h>
@@ -83,7 +83,8 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 }
 
 /*
- * Queues rx as blocked and returns true, if a multi-receive buffer blocks it.
+ * Queues rx as blocked if a multi-receive buffer blocks it. Returns whether it
+ * does.
  */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
@@ -98,9 +99,9 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 }
 
 /*
- * Ends rx with FI_ECONNRESET, because no path can deliver a message: the core
- * carries nothing and the source is not local, or its process has exited
- * (duo_map_exited()). Returns 0.
+ * Ends rx with FI_ECONNRESET, because no path can deliver a message for it: its
+ * source has exited (duo_map_exited()), or the core carries nothing and the
+ * source is not local. Returns 0.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -115,8 +116,8 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core now. final: rx cannot be recalled, so it is not queued
- * here. Returns 0, or an error after the release of rx.
+ * Posts rx to the core now. final: the core cannot return rx, so rx is not in
+ * ofi_duo's queue. Returns 0, or an error after it has freed rx.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -144,7 +145,7 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-/* Makes rx deferred, and monitors the process of the source that rx names. */
+/* Defers rx, and monitors the process of its source. */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
 {
@@ -155,8 +156,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Posts rx to ofi_duo's queue, and to the core as "when" requires. due: the
- * core need not get it before the next poll. Returns 0 or an error.
+ * Posts rx to ofi_duo's queue, and to the core as `when` requires. due: the
+ * core can get rx at its next poll. Returns 0 or an error.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -199,7 +200,9 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/* Receives a matching unexpected message or posts rx. Returns 0 or an error. */
+/*
+ * Receives a matching unexpected message, or posts rx. Returns 0 or an error.
+ */
 static ssize_t duo_recv_search(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -239,7 +242,7 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
-/* The slow path of all receive calls. The caller holds the lock. */
+/* The slow path of all receive calls. Needs the lock. */
 DUO_NOINLINE ssize_t duo_recv_rare(struct duo_ep *ep,
 				   const struct duo_recv *recv)
 {
@@ -286,10 +289,10 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 }
 
 /*
- * True if the call is valid, no message waits for a receive, and the core need
- * not get the receive in this call. A core that matches only in polls may get
- * it at its next poll, unless a multi-receive buffer is open, deferred receives
- * are not due, or a process has failed.
+ * True if the call is valid, no unexpected message exists, and the core does
+ * not need the receive in this call. A core that matches only in polls gets
+ * receives at its next poll, except while a multi-receive buffer is open,
+ * deferred receives are not due, or after a process has failed.
  */
 DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       enum duo_recv_when when)
@@ -304,7 +307,10 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 		!ep->multi.open && !ep->rx.peer_exited);
 }
 
-/* Receives into one buffer. Inlined, to store the arguments from registers. */
+/*
+ * Receives into one buffer. Inline, so that arguments are stored from
+ * registers.
+ */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
 				struct duo_want want, void *context)

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. recv.c posts to ofi_duo's queue and to the core: at once, later or
- * never. arrive.h matches local messages, peek.c has FI_PEEK and FI_CLAIM,
- * multi.h FI_MULTI_RECV. Lock: the application's calls take the domain's; other
- * functions need it held.
+ * Receives. recv.c posts a receive to ofi_duo's queue, and to the core at once,
+ * later or never. arrive.h matches local messages, peek.c has FI_PEEK and
+ * FI_CLAIM, multi.h FI_MULTI_RECV. Lock: calls of the application take the
+ * domain's lock; other functions need it.
  *
- * Cost: one buffer, no unexpected message: some 100 instructions, without the
- * core's post.
+ * Cost: 100 instructions for one buffer without an unexpected message, plus the
+ * core's post if the core gets the receive.
  */
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
@@ -47,8 +47,8 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if the receive need only be queued: it never goes to the core, and no
- * message waits. The caller holds the lock.
+ * True if the receive needs only to be queued: it never goes to the core, and
+ * no unexpected message exists. Needs the lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
@@ -81,7 +81,7 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 /*
  * The fast path: posts a receive that only local messages can match. True: the
  * caller must call duo_recv_end(), which releases the lock. False: nothing was
- * done; call duo_recv() or duo_trecv().
+ * done, and the caller must call duo_recv() or duo_trecv().
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
@@ -111,10 +111,10 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 
 /*
  * Posts rx to ofi_duo's queue, and to the core at once, later or never. Returns
- * 0, or an error after the release of rx.
+ * 0, or an error after it has freed rx.
  */
 int duo_recv_place(struct duo_rx *rx);
-/* Fills in rx except source and tag, after duo_recv_reserve() returned true. */
+/* Fills in rx except source and tag. Must follow duo_recv_reserve(). */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
 /* Reserves entries for a receive and its buffers. False: no memory. */
@@ -128,8 +128,8 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 
 /*
- * Starts to receive the local message rx (unexpected, unresolved or claimed).
- * Returns 0, or -FI_ENOMEM or -FI_EAGAIN without change.
+ * Starts to receive the local message rx, which is unexpected, unresolved or
+ * claimed. Returns 0; after -FI_ENOMEM or -FI_EAGAIN nothing has changed.
  */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {

@@ -28,9 +28,10 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * Returns the reason why shm cannot be used, as text, or NULL. FI_PROVIDER may
- * exclude it; hooks do not forward contexts of peer objects; another libfabric
- * may have other structures of fi_peer(3).
+ * Returns the reason for which shm cannot be used, as text, or NULL:
+ * - FI_PROVIDER may exclude shm
+ * - hooks do not forward contexts of peer objects
+ * - another libfabric may have other structures of fi_peer(3)
  */
 static const char *duo_shm_excluded(void)
 {
@@ -67,9 +68,9 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Logs why there is no shm provider: libfabric turns all errors into
- * -FI_ENODATA. Often /dev/shm lacks space for one endpoint per CPU, which shm
- * requires.
+ * Logs the reason for a missing shm provider. libfabric turns all errors into
+ * -FI_ENODATA. Often /dev/shm lacks space: shm requires an endpoint's size for
+ * each CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -154,7 +155,7 @@ static int duo_shm_domain_open(struct duo_domain *domain)
 	return ret;
 }
 
-/* Opens shm's endpoint, and restores the signal handlers that it replaces. */
+/* Opens shm's endpoint, and restores the signal handlers that shm replaces. */
 static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
 {
 	struct sigaction saved[DUO_SIGNAL_COUNT];
@@ -186,7 +187,7 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens and binds the shared receive context; shm's domain stores only one. */
+/* Opens and binds the shared receive context; shm's domain has only one. */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {
@@ -326,7 +327,7 @@ static int duo_shm_peer_enable(struct duo_ep *ep)
 	return ret ? ret : duo_shm_enable(ep);
 }
 
-/* Polls shm before a close, which drops queued operations. */
+/* Polls shm before a close, which would drop queued operations. */
 static void duo_shm_peer_drain(struct duo_ep *ep)
 {
 	int i;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Compiled in place of this folder's other files if libfabric is older than
- * 2.0, where shm cannot be a peer provider.
+ * Compiled in place of this folder's other files with libfabric before 2.0,
+ * where shm cannot be a peer provider.
  */
 
 #include <rdma/fi_errno.h>

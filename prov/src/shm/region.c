@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Regions, the shared memory files of shm: names and pages of this process's
- * regions, regions of peers in shm's AV, and those that failed processes have
- * left. shm maps a region without allocation of its pages; access to a page
- * without space in /dev/shm raises SIGBUS.
+ * Regions are shm's shared memory files. This file makes names for this
+ * process's regions and allocates their pages, connects to the regions of
+ * peers, and removes regions that failed processes have left. shm does not
+ * allocate the pages of a region; access to a page without space in /dev/shm
+ * raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -36,8 +37,8 @@ static int duo_shm_prefix(char *buf, size_t size)
 }
 
 /*
- * Makes a name that cannot be guessed. All users may create files in /dev/shm,
- * and shm uses an existing file of that name as its own.
+ * Makes a name that cannot be guessed: all users may create files in /dev/shm,
+ * and shm would use an existing file of this name.
  */
 static int duo_shm_make_name(uint64_t pid_ns, char *name)
 {
@@ -54,9 +55,9 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Computes the compatibility id, of the mount of /dev/shm, the version of the
- * structures, and the user namespace: shm may not read memory of another one.
- * Returns 0 or -FI_EOPNOTSUPP.
+ * Computes the compatibility id from the mount of /dev/shm, the version of the
+ * structures, and the user namespace, because shm may not read memory in
+ * another one. Returns 0 or -FI_EOPNOTSUPP.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -100,8 +101,8 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes regions of exited processes, by the pid in the name. If none remains,
- * resets the registry's count of endpoints.
+ * Removes regions of exited processes, by the pid in the name. If no region
+ * remains, resets the registry's count of endpoints.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -130,7 +131,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 		duo_registry_reset_count(dir, compat_id);
 }
 
-/* True if the limit of address space permits all regions that shm may map. */
+/* True if RLIMIT_AS permits all regions that shm may map. */
 static bool duo_shm_maps(void)
 {
 	const size_t size = (size_t) DUO_SHM_ENDPOINTS * DUO_SHM_REGION;
@@ -187,9 +188,9 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Checks, by mapping it, that a peer's region can be mapped. shm 2.0 to 2.6
- * maps at the first send; after a failure it returns -FI_EAGAIN without end, or
- * uses MAP_FAILED. Returns 0 or -errno.
+ * Maps a peer's region to check that this is possible. shm 2.0 to 2.6 maps at
+ * the first send. After a failure it returns -FI_EAGAIN forever, or uses the
+ * address MAP_FAILED. Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -244,9 +245,9 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Inserts a peer into shm's AV. Rejects endpoints of this process: fi_close()
- * of shm's AV reads all regions. In 2.5 and newer, it would use an invalid
- * address for an endpoint of this process that has closed.
+ * Inserts a peer into shm's AV. Rejects endpoints of this process: when shm's
+ * AV closes, it reads all regions, and shm 2.5 and newer would read an invalid
+ * address for such an endpoint if it has closed.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

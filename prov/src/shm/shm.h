@@ -5,8 +5,8 @@
  * An endpoint's local side over libfabric's shm. shm is a peer provider
  * (fi_peer(3)): it calls ofi_duo to match messages and to write completions.
  * ep.c opens shm's objects, srx.c has the functions that shm calls, region.c
- * handles the shared memory. Lock: the domain's, which shm expects, too. Cost:
- * 16 MiB of /dev/shm for each endpoint.
+ * handles shared memory. Lock: the domain's; shm relies on it, too. Cost: 16
+ * MiB of /dev/shm for each endpoint.
  */
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
@@ -35,13 +35,13 @@ struct duo_cntr;
 
 /*
  * An AV of shm has space for 256 peers. shm itself adds a peer that connects,
- * and does not check for space: in a full AV it overwrites an entry, and data
- * goes to another process. No entry becomes free, because fi_av_remove() of shm
- * 2.0 to 2.6 leaves the peer's state.
+ * without a check for space: in a full AV it overwrites an entry, and data goes
+ * to another process. Entries do not become free, because fi_av_remove() of shm
+ * 2.0 to 2.6 keeps the peer's state.
  *
- * So each endpoint has an AV of shm of its own. The registry counts the
- * endpoints over shm (duo_registry_count_ep()), and an endpoint beyond
- * DUO_SHM_ENDPOINTS has no local side.
+ * So each endpoint has its own AV of shm. The registry counts the endpoints
+ * over shm (duo_registry_count_ep()); endpoints beyond DUO_SHM_ENDPOINTS get no
+ * local side.
  */
 struct duo_shm {
 	struct fid_av *av;
@@ -51,15 +51,17 @@ struct duo_shm {
 };
 
 /*
- * region.c: checks that there is space for an endpoint's region. Returns 0,
- * -FI_ENOSPC, -FI_ENOMEM (RLIMIT_AS) or -EFBIG (RLIMIT_FSIZE).
+ * region.c: checks that there is space for an endpoint's region. Returns 0 or
+ * an error; RLIMIT_AS causes -FI_ENOMEM, RLIMIT_FSIZE -FI_EFBIG.
  */
 int duo_shm_check_space(void);
 /*
- * Allocates all pages of the region of an enabled endpoint. After -FI_ENOSPC
- * the caller must only close the endpoint. No other endpoint of this user takes
- * space since duo_shm_check_space(), because of duo_transport.exclusive_start.
- * Another user may, and SIGBUS then ends the process.
+ * Allocates all pages of an enabled endpoint's region. After -FI_ENOSPC the
+ * caller must only close the endpoint.
+ *
+ * No other endpoint of this user has taken space since duo_shm_check_space(),
+ * because duo_transport.exclusive_start is set. Another user may have: then
+ * SIGBUS ends the process.
  */
 int duo_shm_allocate(const char *name);
 /* Fills in shm's part of the record, with a new random name. */

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that shm calls in polls and sends, which hold the domain's lock,
- * see fi_peer(3): matching, completions and counters.
+ * Functions that shm calls in polls and sends, under the domain's lock:
+ * matching, completions and counters. See fi_peer(3).
  *
  * shm 2.0 to 2.6 cannot truncate or discard a message: it reads from NULL,
- * loops without end, never completes the receive, or writes into the peer's
- * region. So such a message is received into a bounce buffer.
+ * loops forever, never completes the receive, or writes into the peer's region.
+ * So such messages are received into a bounce buffer.
  */
 
 #include <stdlib.h>
@@ -75,9 +75,9 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Returns a receive that matches, with space for the whole message; NULL: none.
- * If there is no memory for a bounce buffer, the receive ends in an error, and
- * the next one is tried.
+ * Returns a matching receive with space for the whole message; NULL: none.
+ * Without memory for a bounce buffer, ends the receive with an error and tries
+ * the next one.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -101,8 +101,8 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 }
 
 /*
- * Stores a message as unexpected or, if "hold", as unresolved. Returns
- * -FI_ENOENT, after which shm queues it, or -FI_ENOMEM.
+ * Stores a message as unresolved if `hold`, else as unexpected. Returns
+ * -FI_ENOENT, by which shm queues the message, or -FI_ENOMEM.
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
@@ -142,8 +142,8 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
 	/*
-	 * Messages behind an unresolved one become unresolved, too. So do all
-	 * messages during fi_close(), because fi_close() may fail.
+	 * Messages after an unresolved one become unresolved, too. So do all
+	 * messages during fi_close(), because it may fail.
 	 */
 	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
@@ -224,9 +224,9 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * See struct duo_transport. shm must never truncate, so a bounce buffer
- * receives a message that is too large. This buffer is allocated first, because
- * later steps cannot return an error.
+ * duo_transport.start(). shm must not truncate, so a message that is too large
+ * goes to a bounce buffer. This buffer is allocated first, because later steps
+ * cannot fail.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
@@ -272,7 +272,7 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/* Copies a message from the bounce buffer, as far as it fits. */
+/* Copies a message from the bounce buffer, at most as much as fits. */
 DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 {
 	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
@@ -293,7 +293,9 @@ DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 	return 0;
 }
 
-/* Gets shm's completions; the context of a receive is its duo_rx. Returns 0. */
+/*
+ * Handles shm's completions. The context of a receive is its duo_rx. Returns 0.
+ */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)
@@ -389,8 +391,8 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 }
 
 /*
- * Polls shm. Returns the number of events. If too few receive entries are free,
- * returns 1 without a poll; senders then get -FI_EAGAIN.
+ * Polls shm and returns the number of events. If too few receive entries are
+ * free, does not poll and returns 1: senders then get -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {

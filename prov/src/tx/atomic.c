@@ -10,7 +10,7 @@
 
 #define DUO_ATOMIC_DESCS 16	/* most descriptors that any core accepts */
 
-/* near uses the values of libfabric's enums without libfabric's headers. */
+/* near has the values of libfabric's enums, without libfabric's headers. */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);
@@ -45,7 +45,7 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/* Stores at most NEAR_IOV_MAX buffers in iov, with lengths in bytes. */
+/* Stores up to NEAR_IOV_MAX buffers in iov, with lengths in bytes. */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
 {
@@ -89,8 +89,8 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the descriptors. If the application has passed none, returns an array
- * of NULL, because efa reads one for each buffer.
+ * Returns the descriptors; if there are none, an array of NULL, because efa
+ * reads a descriptor for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -290,8 +290,8 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 }
 
 /*
- * Injects an atomic. The core's call must be an inject call, too, since
- * fi_atomicmsg() has no flag that suppresses the completion.
+ * Injects an atomic. The core's call must be an inject call, too:
+ * fi_atomicmsg() has no flag against the completion.
  */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,

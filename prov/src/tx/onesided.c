@@ -36,8 +36,8 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Leaves all RMA and atomics to the core from now on: one operation has several
- * remote buffers, and near would not wait for its end.
+ * Leaves all RMA and atomics to the core from now on. The operation has several
+ * remote buffers, so the core executes it, and near would not wait for its end.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -51,8 +51,8 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
- * True if near can execute the operation. For an atomic, a CPU must also
- * execute the core's atomics, so that both are atomic to each other.
+ * True if near can execute the operation. For an atomic, the core must execute
+ * atomics by CPU instructions, too, so that both are atomic to each other.
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
@@ -86,7 +86,8 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 }
 
 /*
- * Returns near's flags for an operation. The ring keeps the order of atomics.
+ * Returns near's flags for an operation. Atomics need none: their ring has
+ * order.
  */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
@@ -104,9 +105,9 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 }
 
 /*
- * Decides about an operation that near has rejected with ret. Returns
- * -FI_EAGAIN while near has operations in flight that the core could overtake,
- * or while the peer may have failed; else DUO_TO_CORE.
+ * Handles an operation that near has rejected with ret. Returns -FI_EAGAIN
+ * while the core could overtake pending operations of near, or if the peer may
+ * have failed; else DUO_TO_CORE.
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 				 const struct near_rma_args *op, int ret)
@@ -125,8 +126,8 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if a completion reports the error: for invalid local memory, and for a
- * rejection by the target if there is no core to try next.
+ * True if a completion must report the error: local memory is invalid, or the
+ * target has rejected the operation and the core carries nothing.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -137,7 +138,8 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 }
 
 /*
- * For a core that carries nothing. Returns 0 if near supports op, or an error.
+ * Checks an operation if the core carries nothing. Returns 0 if near supports
+ * it, or an error.
  */
 static int duo_onesided_hopeless(const struct duo_ep *ep,
 				 const struct near_rma_args *op, bool quiet)
@@ -150,9 +152,8 @@ static int duo_onesided_hopeless(const struct duo_ep *ep,
 }
 
 /*
- * Replaces the descriptors of device memory by near's handles, stored in
- * device[]. If no buffer is device memory, returns false, and sets bufs->device
- * to NULL.
+ * Replaces descriptors of device memory by near's handles, stored in device[].
+ * If no buffer is device memory, sets bufs->device to NULL and returns false.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -165,7 +166,7 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 	return any;
 }
 
-/* Injects a write from device memory, by a copy. Returns as near_rma(). */
+/* Injects a write of device memory, from a copy. Returns as near_rma(). */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
 {

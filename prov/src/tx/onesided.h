@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics: each call becomes a struct near_rma_args. duo_onesided_any()
- * passes it to near, or returns DUO_TO_CORE. Keys, addresses and descriptors
- * are the core's; near uses descriptors of device memory only, translated by
- * duo_onesided_any(). Calls of the core take no lock: the application observes
- * the core's threading level.
+ * RMA and atomics. Each call becomes a struct near_rma_args. duo_onesided_any()
+ * passes it to near or returns DUO_TO_CORE. Keys, addresses and descriptors are
+ * the core's; near needs only descriptors of device memory, which
+ * duo_onesided_any() translates. Calls of the core take no lock, because the
+ * application observes the core's threading level.
  *
- * Cost: a small write, read or fetch-and-add: some 280 instructions inline;
- * others: one or two more calls.
+ * Cost: 280 instructions inline for a small write, read or fetch-and-add; one
+ * or two more calls for others.
  */
 #ifndef DUO_ONESIDED_H
 #define DUO_ONESIDED_H
@@ -36,16 +36,16 @@ extern struct fi_ops_atomic duo_atomic_ops;
 /* Stores the core's address in *dest. Returns DUO_TO_CORE or an error. */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest);
 /*
- * Passes an operation to near. Returns 0; DUO_TO_CORE with the core's address
- * in *dest; or an error. flags: of the call. quiet: no completion on success.
- * Changes *op.
+ * Passes an operation to near. Returns 0, an error, or DUO_TO_CORE with the
+ * core's address in *dest. flags: flags of the call. quiet: no completion on
+ * success. Changes *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * The fast path: small operations without further flags or order. False:
- * nothing was done. Injected operations (NEAR_RMA_COPY) have no completion.
+ * The fast path, for small operations without further flags or order. Injected
+ * operations (NEAR_RMA_COPY) have no completion. False: nothing was done.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,
@@ -74,7 +74,9 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/* Must be called after the core's call returned ret. Counts it, returns ret. */
+/*
+ * Must follow the core's call. Counts the call by its result, ret. Returns ret.
+ */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {
@@ -88,8 +90,8 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the flags for a call without a flags argument that becomes a call of
- * the core with one. Leaves out FI_INJECT above the inject size, because the
+ * Returns the default flags, for a call without flags that becomes a call of
+ * the core with flags. Leaves out FI_INJECT above the inject size, because the
  * core would return an error.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,

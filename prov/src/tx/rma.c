@@ -55,8 +55,8 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Accesses one remote buffer, which has the length of msg's local buffers.
- * flags: added to the endpoint's default flags.
+ * Accesses one remote buffer with the length of msg's local buffers. flags:
+ * added to the endpoint's default flags.
  */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
@@ -90,7 +90,7 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/* The slow path for one buffer, not inlined: it needs a stack frame. */
+/* The slow path for one buffer. Not inlined, because it needs a stack frame. */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,
@@ -153,8 +153,8 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 }
 
 /*
- * The slow path of injects. The core's call must be an inject call, too, since
- * fi_writemsg() has no flag that suppresses the completion.
+ * The slow path of injects. The core's call must be an inject call, too:
+ * fi_writemsg() has no flag against the completion.
  */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: chooses the path, and passes the message to the endpoint of that path.
- * Descriptors are the core's. Local transports recognize device memory by its
- * descriptor. The application's struct fi_msg is never changed.
+ * Sends: chooses the path, and passes the message to the endpoint of this path.
+ * Descriptors are the core's; local transports recognize device memory by its
+ * descriptor. The application's struct fi_msg never changes.
  */
 
 #include <rdma/fi_errno.h>
@@ -14,7 +14,7 @@
 #include "obj/ep.h"
 #include "tx/send.h"
 
-/* Chooses the path anew, with the lock held. Keeps it if the path is local. */
+/* Chooses the path again under the lock. The lock stays held if it is local. */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
 {
@@ -31,8 +31,8 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path. If it is local, takes the domain's lock and reads the route
- * again, because another thread may have changed it. Returns 0 or
+ * Chooses the path. If the path is local, takes the domain's lock and reads the
+ * route again, because another thread may have changed it. Returns 0 or
  * duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
@@ -52,14 +52,14 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/* Adds len without a locked instruction: a concurrent addition may get lost. */
+/* Adds len without a locked instruction, so an addition may get lost. */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
 			 __ATOMIC_RELAXED);
 }
 
-/* Counts a send, which returned ret, and releases the lock. Returns ret. */
+/* Counts a send by its result, ret, and releases the lock. Returns ret. */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      size_t len, ssize_t ret)
 {
@@ -198,7 +198,9 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/* Sends several buffers. Returns as fi_msg(3); -FI_EINVAL: invalid buffers. */
+/*
+ * Sends several buffers. Returns as fi_msg(3); -FI_EINVAL for invalid buffers.
+ */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
 	const bool flags = send.variant == DUO_SEND_FLAGS;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: the path to a fi_addr is one load (route.h). Lock: none over the core,
- * the domain's over the local path. Cost: some 20 instructions more than the
+ * Sends. The choice of the path takes one load (route.h). Lock: none over the
+ * core, the domain's over the local path. Cost: 20 instructions more than the
  * path's own send.
  */
 #ifndef DUO_SEND_H
@@ -85,7 +85,7 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 
 /*
  * The fast path: writes a small message to a near peer's ring. Returns the
- * peer: the caller must then call duo_send_end(). NULL: nothing was done, and
+ * peer; the caller must then call duo_send_end(). NULL: nothing was done, and
  * the caller must call duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
