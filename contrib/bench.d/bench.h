@@ -46,6 +46,8 @@ struct bn_opts {
 	const char *path;	/* -P: all traffic must take this path */
 	char *tests;		/* -t: tests, separated by commas */
 	int nranks;		/* -n: number of ranks */
+	/* -m: the ranks are threads of this many processes; 0: processes */
+	int processes;
 	int budget_ms;		/* -b: time per size */
 	size_t max_size;	/* -S: largest message */
 	int timeout;		/* -a: limit of the run, s */
@@ -107,7 +109,8 @@ struct bn {
 	unsigned int next_ctx;
 };
 
-extern struct bn bn;
+/* State of a rank. */
+extern _Thread_local struct bn bn;
 
 /* main.c */
 void bn_sync(void);		/* barrier; makes progress on the endpoint */
@@ -122,9 +125,11 @@ long bn_agree(long value);	/* barrier; returns the value of rank 0 */
 			BN_DIE("%s: %s", #call, fi_strerror((int) -bn_ret_)); \
 	} while (0)
 
-/* fabric.c */
+/* fabric.c; ranks that are threads share the domain of their process */
+void bn_open_domain(void);
 void bn_open(void);
 void bn_close(void);
+void bn_close_domain(void);
 int bn_open_ep(struct fid_ep **ep, struct fid_cq **cq, struct fid_av **av);
 void bn_check_path(void);
 
@@ -159,6 +164,7 @@ long bn_pingpong_count(size_t size);
 void bn_bw(void);
 void bn_rate(void);
 void bn_rate_any(void);
+void bn_rate_pairs(void);
 void bn_multi(void);
 void bn_wake(void);
 void bn_rma_put(void);

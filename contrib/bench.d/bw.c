@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Bandwidth and message rate: rank 0 sends windows of messages. Rank 1 posts
- * the receives of the next window before it acknowledges one.
+ * Bandwidth and message rate: the sender of a pair sends windows of messages.
+ * The receiver posts the receives of the next window before it acknowledges
+ * one. Rank i sends to rank i + pairs, for i < pairs.
  */
 
 #include "bench.h"
@@ -14,32 +15,34 @@
 
 static uint64_t bn_samples[BN_MAX_WINDOWS];
 
-static void bn_post_window(size_t size)
+static void bn_post_window(int from, size_t size)
 {
 	int i;
 
 	for (i = 0; i < BN_WINDOW; i++)
-		bn_recv(bn_from(0), size, BN_TAG);
+		bn_recv(bn_from(from), size, BN_TAG);
 }
 
-static void bn_windows_0(size_t size, uint64_t *ns, long count)
+static void bn_windows_send(int to, size_t size, uint64_t *ns, long count)
 {
 	uint64_t now, last, tx = bn.tx, rx = bn.rx;
 	long i, j;
 
 	last = bn_now();
 	for (i = 0; i < count; i++) {
-		bn_recv(bn.peer[1], BN_ACK_LEN, BN_TAG_ACK);
+		bn_recv(bn.peer[to], BN_ACK_LEN, BN_TAG_ACK);
 		for (j = 0; j < BN_WINDOW; j++)
-			bn_send(bn.peer[1], size, BN_TAG);
+			bn_send(bn.peer[to], size, BN_TAG);
 		bn_wait(tx + (i + 1) * BN_WINDOW, rx + i + 1);
+		if (!ns)
+			continue;
 		now = bn_now();
 		ns[i] = now - last;
 		last = now;
 	}
 }
 
-static void bn_windows_1(size_t size, long count)
+static void bn_windows_recv(int from, size_t size, long count)
 {
 	uint64_t tx = bn.tx, rx = bn.rx;
 	long i;
@@ -47,45 +50,55 @@ static void bn_windows_1(size_t size, long count)
 	for (i = 0; i < count; i++) {
 		bn_wait(tx, rx + (i + 1) * BN_WINDOW);
 		if (i + 1 < count)
-			bn_post_window(size);
-		bn_send(bn.peer[0], BN_ACK_LEN, BN_TAG_ACK);
+			bn_post_window(from, size);
+		bn_send(bn.peer[from], BN_ACK_LEN, BN_TAG_ACK);
 	}
 	bn_wait(tx + count, rx);
 }
 
 /*
- * Sends count windows; stores the time of each in ns[], and returns the total
- * time. Called by all ranks.
+ * Sends count windows in each pair; stores the time of each in ns[], unless it
+ * is NULL, and returns the total time. Called by all ranks.
  */
-static uint64_t bn_windows(size_t size, uint64_t *ns, long count)
+static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 {
+	bool sends = bn.rank < pairs, receives = !sends && bn.rank < 2 * pairs;
 	uint64_t start;
 
-	if (bn.rank == 1)
-		bn_post_window(size);
+	if (receives)
+		bn_post_window(bn.rank - pairs, size);
 	bn_sync_still(); /* otherwise the next messages would be counted here */
 	start = bn_now();
-	if (bn.rank == 0)
-		bn_windows_0(size, ns, count);
-	else if (bn.rank == 1)
-		bn_windows_1(size, count);
+	if (sends)
+		bn_windows_send(bn.rank + pairs, size, ns, count);
+	else if (receives)
+		bn_windows_recv(bn.rank - pairs, size, count);
 	bn_sync();
 	return bn_now() - start;
+}
+
+/*
+ * Returns the number of windows that take the time budget; sends some to warm
+ * up. Called by all ranks.
+ */
+static long bn_windows_count(int pairs, size_t size)
+{
+	uint64_t ns;
+	long count;
+
+	bn_windows(pairs, size, NULL, BN_WARM);
+	ns = bn_windows(pairs, size, NULL, BN_WARM) / BN_WARM;
+	count = bn.opts.budget_ms * 1000000L / (long) (ns + 1);
+	count = bn_agree(count < 4 ? 4 : count);
+	return count < BN_MAX_WINDOWS ? count : BN_MAX_WINDOWS;
 }
 
 /* Prints the times per message, in ns. */
 static void bn_bw_size(const char *name, size_t size)
 {
-	uint64_t ns;
-	long count;
+	long count = bn_windows_count(1, size);
 
-	bn_windows(size, bn_samples, BN_WARM);	/* warm up */
-	ns = bn_windows(size, bn_samples, BN_WARM) / BN_WARM;
-	count = bn.opts.budget_ms * 1000000L / (long) (ns + 1);
-	count = bn_agree(count < 4 ? 4 : count);
-	if (count > BN_MAX_WINDOWS)
-		count = BN_MAX_WINDOWS;
-	bn_windows(size, bn_samples, count);
+	bn_windows(1, size, bn_samples, count);
 	if (!bn.rank)
 		bn_print_ns(bn_samples, count, BN_WINDOW, "%s.%zu", name,
 			    size);
@@ -117,4 +130,19 @@ void bn_rate_any(void)
 	bn.any = true;
 	bn_bw_size("rate-any", 8);
 	bn.any = false;
+}
+
+/*
+ * The message rate of all pairs at the same time. Prints the time divided by
+ * the number of messages of all pairs, in ns.
+ */
+void bn_rate_pairs(void)
+{
+	int pairs = bn.opts.nranks / 2;
+	long count = bn_windows_count(pairs, 8);
+	double ns = bn_windows(pairs, 8, NULL, count);
+
+	if (!bn.rank)
+		bn_print(ns / count / BN_WINDOW / pairs, "rate-pairs.%d",
+			 bn.opts.nranks);
 }

@@ -32,6 +32,9 @@ config_of()
 		vars=(FI_EFA_ENABLE_SHM_TRANSFER=1);;
 	duo-tcp|duo-efa)
 		prov="${1#duo-};ofi_duo" args=(-P shm);;
+	near-threads|duo-tcp-threads|duo-efa-threads)	# an endpoint per thread
+		config_of "${1%-threads}"
+		args+=(-m 2);;
 	hook-efa)	# by the core's name
 		prov=efa args=(-P shm) vars=(FI_HOOK=duo);;
 	duo-tcp-safe)	# FI_THREAD_SAFE: ofi_duo uses a lock

@@ -62,8 +62,9 @@ static struct fi_info *bn_hints(void)
 		hints->caps |= FI_LOCAL_COMM | FI_REMOTE_COMM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = bn.opts.thread_safe ?
-					FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+	hints->domain_attr->threading =
+		bn.opts.thread_safe ? FI_THREAD_SAFE :
+		bn.opts.processes ? FI_THREAD_COMPLETION : FI_THREAD_DOMAIN;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED |
 				      FI_MR_VIRT_ADDR | FI_MR_PROV_KEY |
 				      FI_MR_ENDPOINT;
@@ -166,17 +167,23 @@ static void bn_exchange(void)
 			BN_DIE("fi_av_insert of rank %d", i);
 }
 
+void bn_open_domain(void)
+{
+	if (bn.opts.remote)
+		bn_hide();
+	bn_getinfo();
+	BN_OK(fi_fabric(bn.info->fabric_attr, &bn.fabric, NULL));
+	BN_OK(fi_domain(bn.fabric, bn.info, &bn.domain, NULL));
+}
+
 void bn_open(void)
 {
 	uint64_t start;
 
-	if (bn.opts.remote)
-		bn_hide();
 	bn_sync_still();
 	start = bn_now();
-	bn_getinfo();
-	BN_OK(fi_fabric(bn.info->fabric_attr, &bn.fabric, NULL));
-	BN_OK(fi_domain(bn.fabric, bn.info, &bn.domain, NULL));
+	if (!bn.domain)
+		bn_open_domain();
 	BN_OK(bn_open_ep(&bn.ep, &bn.cq, &bn.av));
 	bn_exchange();
 	bn.start_ns = bn_now() - start;
@@ -250,9 +257,13 @@ void bn_close(void)
 	fi_close(&bn.ep->fid);
 	fi_close(&bn.av->fid);
 	fi_close(&bn.cq->fid);
+	bn.cq = NULL;
+}
+
+void bn_close_domain(void)
+{
 	fi_close(&bn.domain->fid);
 	fi_close(&bn.fabric->fid);
-	bn.cq = NULL;
 	fi_freeinfo(bn.info);
 	if (bn.opts.remote)
 		rmdir(bn_dir);

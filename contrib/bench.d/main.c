@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,6 +32,7 @@ static const struct bn_test {
 	{ "bw", bn_bw, 0 },
 	{ "rate", bn_rate, 0 },
 	{ "rate-any", bn_rate_any, 0 },
+	{ "rate-pairs", bn_rate_pairs, 0 },
 	{ "multi", bn_multi, FI_MULTI_RECV },
 	{ "wake", bn_wake, 0 },
 	{ "put", bn_rma_put, FI_RMA },
@@ -55,7 +57,7 @@ static const struct bn_test {
 	{ "cq", bn_curve_cq, 0 },
 };
 
-struct bn bn = {
+_Thread_local struct bn bn = {
 	.opts = { .nranks = 2, .budget_ms = 10, .max_size = 4 << 20,
 		  .timeout = 30 },
 };
@@ -181,11 +183,9 @@ static void bn_run_tests(void)
 	bn_sync();
 }
 
-static int bn_rank_main(int rank)
+static void bn_rank_main(int rank)
 {
 	bn.rank = rank;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(bn.opts.timeout);
 	bn.yield = bn_pin(rank) < bn.opts.nranks;
 	bn_open();
 	if (bn.opts.fifo && !bn.yield)
@@ -196,6 +196,55 @@ static int bn_rank_main(int rank)
 	bn_check_path();
 	bn_sync();
 	bn_close();
+}
+
+/* A rank that is a thread. */
+struct bn_thread {
+	pthread_t id;
+	int rank;
+	const struct bn *process;	/* state with the shared domain */
+};
+
+static void *bn_thread_main(void *arg)
+{
+	const struct bn_thread *thread = arg;
+
+	bn = *thread->process;
+	bn_rank_main(thread->rank);
+	return NULL;
+}
+
+/* Runs the ranks from "first" on in threads of this process. */
+static void bn_threads_run(int first, int count)
+{
+	struct bn_thread thread[BN_MAX_RANKS];
+	int i;
+
+	bn_open_domain();
+	for (i = 0; i < count; i++) {
+		thread[i].rank = first + i;
+		thread[i].process = &bn;
+		if (pthread_create(&thread[i].id, NULL, bn_thread_main,
+				   &thread[i]))
+			BN_DIE("pthread_create");
+	}
+	for (i = 0; i < count; i++)
+		pthread_join(thread[i].id, NULL);
+}
+
+/* Runs the process with this number. */
+static int bn_process_main(int number)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(bn.opts.timeout);
+	if (bn.opts.processes) {
+		int count = bn.opts.nranks / bn.opts.processes;
+
+		bn_threads_run(number * count, count);
+	} else {
+		bn_rank_main(number);
+	}
+	bn_close_domain();
 	fflush(stdout);
 	return BN_PASS;
 }
@@ -223,13 +272,14 @@ static void bn_options(int argc, char **argv)
 	struct bn_opts *opts = &bn.opts;
 	int letter;
 
-	while ((letter = getopt(argc, argv, "p:s:P:t:n:b:S:a:qRcTiFH")) != -1) {
+	while ((letter = getopt(argc, argv, "p:s:P:t:n:m:b:S:a:qRcTiFH")) != -1) {
 		switch (letter) {
 		case 'p': opts->prov = optarg; break;
 		case 's': opts->src = optarg; break;
 		case 'P': opts->path = optarg; break;
 		case 't': opts->tests = optarg; break;
 		case 'n': opts->nranks = atoi(optarg); break;
+		case 'm': opts->processes = atoi(optarg); break;
 		case 'b': opts->budget_ms = atoi(optarg); break;
 		case 'S': opts->max_size = strtoul(optarg, NULL, 0); break;
 		case 'a': opts->timeout = atoi(optarg); break;
@@ -245,10 +295,11 @@ static void bn_options(int argc, char **argv)
 	}
 	if (!opts->prov || !opts->tests || opts->budget_ms < 1 ||
 	    opts->nranks < 1 || opts->nranks > BN_MAX_RANKS ||
-	    !opts->max_size) {
+	    !opts->max_size || opts->processes < 0 ||
+	    (opts->processes && opts->nranks % opts->processes)) {
 		fprintf(stderr, "usage: duobench -p PROVIDER -t TEST,... "
-			"[-n RANKS] [-s SOURCE] [-P shm|core] [-b MS] "
-			"[-S BYTES] [-a SECONDS] [-qRcTiFH]\n");
+			"[-n RANKS] [-m PROCESSES] [-s SOURCE] [-P shm|core] "
+			"[-b MS] [-S BYTES] [-a SECONDS] [-qRcTiFH]\n");
 		exit(BN_FAIL);
 	}
 	bn_caps(opts->tests);
@@ -310,22 +361,23 @@ static int bn_reap(void)
 
 int main(int argc, char **argv)
 {
-	int rank;
+	int i, processes;
 
 	bn_options(argc, argv);
+	processes = bn.opts.processes ? bn.opts.processes : bn.opts.nranks;
 	bn.sh = mmap(NULL, sizeof(*bn.sh), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (bn.sh == MAP_FAILED) {
 		perror("mmap");
 		return BN_FAIL;
 	}
-	for (rank = 0; rank < bn.opts.nranks; rank++) {
+	for (i = 0; i < processes; i++) {
 		pid_t pid = fork();
 
 		if (pid < 0)
 			BN_DIE("fork: %s", strerror(errno));
 		if (!pid)
-			exit(bn_rank_main(rank));
+			exit(bn_process_main(i));
 	}
 	return bn_reap();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* mpibench's options, MPI_Init and its time, sizes, and buffers. */
+/* mpibench's options, start, memory, sizes, and buffers. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@ static const struct mb_test {
 	{ "put", mb_osc_put },
 	{ "get", mb_osc_get },
 	{ "fop", mb_osc_fop },
-	{ "init", NULL },	/* MPI_Init, measured in each run */
+	/* MPI_Init, first message, memory: measured in each run */
+	{ "init", NULL },
 };
 
 struct mb mb = { .budget_ns = 10000000, .label = "" };
@@ -156,21 +157,57 @@ static void mb_pin(void)
 	mb.cpus = bn_pin(rank ? atoi(rank) : 0);
 }
 
-/* Measures MPI_Init as osu_init does: the mean of the ranks' own times. */
+/* Prints the mean of the ranks' values. */
+static void mb_mean(const char *name, double value)
+{
+	double sum = 0;
+
+	MPI_Reduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (!mb.rank)
+		bn_print(sum / mb.ranks, "mpi-%s.%s", name, mb.label);
+}
+
+/*
+ * Measures MPI_Init as osu_init does, and the first message, which each rank
+ * sends to its right neighbor.
+ */
 static void mb_init(int *argc, char ***argv)
 {
 	uint64_t start = bn_now();
-	double ns, sum = 0;
+	char out = 0, in = 0;
+	double init, first;
 	int provided;
 
 	MPI_Init_thread(argc, argv, mb.multiple ? MPI_THREAD_MULTIPLE :
 			MPI_THREAD_SINGLE, &provided);
-	ns = bn_now() - start;
+	init = bn_now() - start;
 	MPI_Comm_rank(MPI_COMM_WORLD, &mb.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &mb.ranks);
-	MPI_Reduce(&ns, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-	if (!mb.rank)
-		bn_print(sum / mb.ranks, "mpi-init.%s", mb.label);
+	start = bn_now();
+	MPI_Sendrecv(&out, 1, MPI_BYTE, (mb.rank + 1) % mb.ranks, MB_TAG, &in,
+		     1, MPI_BYTE, (mb.rank + mb.ranks - 1) % mb.ranks, MB_TAG,
+		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	first = bn_now() - start;
+	mb_mean("init", init);
+	mb_mean("first", first);
+}
+
+/*
+ * Prints the memory of a rank in bytes, with its share of the memory that it
+ * shares with other processes.
+ */
+static void mb_memory(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	char line[256];
+	long kb = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Pss: %ld kB", &kb) == 1)
+			break;
+	if (file)
+		fclose(file);
+	mb_mean("memory", kb * 1024.0);
 }
 
 static void mb_run_test(const char *name)
@@ -206,6 +243,7 @@ int main(int argc, char **argv)
 	mb_hop("hop.before");
 	mb_run_tests();
 	mb_hop("hop.after");
+	mb_memory();
 	MPI_Finalize();
 	return BN_PASS;
 }

@@ -97,6 +97,8 @@ def measured(results):
     by_size(results, "All to one, any source (ns per message, by ranks)",
             "fan-in")
     by_size(results, "All to all (ns per message, by ranks)", "alltoall")
+    by_size(results, "Message rate of all pairs (1000/s, by ranks)",
+            "rate-pairs", lambda _, ns: 1e6 / ns)
     by_name(results, "Empty CQ poll (ns)", ["idle.p50", "idle-posted.p50"])
     by_name(results, "Instructions, source given", insn("insn"))
     by_name(results, "Instructions, any source", insn("insn-any"))
@@ -168,8 +170,11 @@ def measured_mpi(results):
             else:
                 by_size(results, f"MPI {test}, {ranks} ranks (us, by size)",
                         prefix, lambda _, ns: ns / 1e3)
-    for test, unit, scale in (("barrier", "us", 1e3), ("init", "ms", 1e6)):
-        by_name(results, f"MPI_{test.capitalize()} ({unit}, by ranks)",
+    for test, title, scale in (
+            ("barrier", "MPI_Barrier (us", 1e3), ("init", "MPI_Init (ms", 1e6),
+            ("first", "First message after MPI_Init (us", 1e3),
+            ("memory", "Memory of a rank (MiB", 1 << 20)):
+        by_name(results, f"{title}, by ranks)",
                 [f"mpi-{test}.{ranks}"
                  for ranks in results.mpi_ranks((test,))], scale)
 

@@ -212,6 +212,10 @@ run_many()
 			-b "$([[ -n $quick ]] && echo 3 || echo 20)"
 		failures=()
 	done
+	[[ $cores -ge 4 ]] || return 0
+	each_round "$(((rounds + 1) / 2))" rate-pairs \
+		"near near-threads duo-tcp duo-tcp-threads duo-efa duo-efa-threads" \
+		-n "$((cores / 4 * 4))" -S 8
 }
 
 run_start()

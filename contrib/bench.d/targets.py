@@ -11,7 +11,7 @@ MPI_RATES = ("rate", "bibw")
 MPI_SIZED = (*MPI_RATES, "alltoallw", "alltoall", "allgather", "allreduce",
              "reduce_scatter", "sendrecv", "exchange", "halo", "bcast",
              "threads")
-MPI_UNSIZED = ("barrier", "init")
+MPI_UNSIZED = ("barrier", "init", "first", "memory")
 # Limits relative to the better alternative, where "no slower" is not the
 # target; and the largest sizes that count.
 MPI_LIMITS = {"bibw": 1 / 1.05, "allgather": 0.95, "reduce_scatter": 0.95,
@@ -176,6 +176,9 @@ def _of_core(core):
                1 / 0.98, large, rate=True),
         Target(f"{duo}, message rate : shm", duo, "shm", "rate", 1.05,
                (8, 8)),
+        Target(f"{duo}, rate, endpoint per thread : processes",
+               f"{duo}-threads", duo, "rate-pairs", 1 / 0.9, every,
+               rate=True),
         *_remote(core),
         SumTarget(f"{duo}, idle poll : {both}", duo, both, "idle.p50", 1.2),
         SumTarget(f"{duo}, idle poll, wildcard posted : {both}", duo, both,
