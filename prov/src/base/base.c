@@ -10,9 +10,9 @@
 #include "near/near.h"
 
 /*
- * The version is that of libfabric, as for libfabric's own providers.
- * Applications compare the version of "efa;ofi_duo" with limits for efa. Open
- * MPI's btl/ofi accepts no version below 112.0.
+ * The version is libfabric's, as for libfabric's own providers. Applications
+ * compare the version of "efa;ofi_duo" with efa's, and Open MPI's btl/ofi
+ * accepts no version below 112.0.
  */
 struct fi_provider duo_prov = {
 	.version = FI_VERSION(FI_MAJOR_VERSION * 100 + FI_MINOR_VERSION,

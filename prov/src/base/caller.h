@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of the structures of an application that was built with older headers.
- * The API version that it passed to fi_getinfo() determines them: newer
- * versions of libfabric append fields. ofi_duo accesses no field behind the
- * end. Cost: comparisons with constants, for errors and registrations only.
+ * Sizes of structures in an application that was built with older headers. The
+ * API version that the application passed to fi_getinfo() determines them:
+ * newer versions append fields. ofi_duo accesses no field beyond the end. Cost:
+ * comparisons with constants, only for errors and registrations.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -22,7 +22,7 @@
 	(FI_MAJOR_VERSION > (major) || \
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
 
-/* Initializer of an error's source: FI_ADDR_NOTAVAIL if there is none. */
+/* Initializer of an error's source; FI_ADDR_NOTAVAIL: no source. */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
@@ -64,9 +64,9 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Returns a copy of an application's attributes, in which fields that its API
- * version lacks are 0. hmem: the domain has FI_HMEM; otherwise interface and
- * device are those of host memory.
+ * Returns a copy of an application's attributes; fields that its API version
+ * lacks are 0. Without FI_HMEM (hmem is false), interface and device are those
+ * of host memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

@@ -3,9 +3,9 @@
 
 /*
  * Differences between the headers of libfabric 1.17 to 2.7. One needs no code:
- * fi_peer_rx_entry has no list links since 2.3, but ofi_duo uses its own.
- * Versions also differ in behavior, so fi/entry_core.c permits libfabric's shm
- * only in the version of the build.
+ * since 2.3, fi_peer_rx_entry has no list links; ofi_duo has its own. Versions
+ * also differ in behavior, so fi/entry_core.c permits libfabric's shm only in
+ * the version of the build.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -32,8 +32,8 @@
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 /*
- * All newer modes except FI_MR_LOCAL. efa returns FI_MR_LOCAL if the hints have
- * it, although efa does not need it.
+ * All newer modes except FI_MR_LOCAL: if the hints have it, efa returns it,
+ * although efa does not need it.
  */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
@@ -42,8 +42,8 @@
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /*
- * Returns the API version to request from the core. It is at most that of the
- * headers, since newer structures may be larger.
+ * Returns the API version to request from the core: at most that of the
+ * headers, because newer structures may be larger.
  */
 static inline uint32_t duo_api_version(uint32_t version)
 {
@@ -52,8 +52,8 @@ static inline uint32_t duo_api_version(uint32_t version)
 }
 
 /*
- * These options are enumerators, which #ifdef cannot test, so the headers'
- * version decides.
+ * These options are enumerators, which #ifdef cannot test. So the version of
+ * the headers decides.
  */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
@@ -66,7 +66,7 @@ static inline uint32_t duo_api_version(uint32_t version)
 #define DUO_OPT_SHM_PERMITTED (-1)	/* not the value of any option */
 #endif
 
-/* True for the options with which efa writes blocks of 128 bytes in order. */
+/* True for options that make efa write blocks of 128 bytes in order. */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_IN_ORDER(option) \
 	((option) == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES || \
@@ -85,9 +85,9 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 }
 #else
 /*
- * libfabric 1.x. shm cannot be a peer provider there: its CQ cannot be opened
- * (1.17), or the types of fi_peer(3) differ. shm/none.c replaces the folder
- * shm. The types below are parts of ofi_duo's structures.
+ * libfabric 1.x: shm cannot be a peer provider, because its CQ cannot be opened
+ * (1.17), or because the types of fi_peer(3) differ. shm/none.c replaces the
+ * folder shm. The following types are parts of ofi_duo's structures.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -127,9 +127,8 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Return a copy of the fields that all versions have. The others are 0, because
- * older applications lack some of them, and ofi_duo does not support FI_XPU of
- * 2.7.
+ * Return a copy of the fields that all versions have. Other fields are 0: older
+ * applications lack some of them, and ofi_duo does not support FI_XPU (2.7).
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A decoy behind the fid of a fabric or domain, for providers that take each
- * fid in hints for one of their own. efa of libfabric 2.4 and newer reads a
- * struct util_fabric or util_domain behind ofi_duo's fid, and compares the name
- * in it (docs/upstream.md).
+ * A decoy after the fid of a fabric or domain, for providers that take each fid
+ * in hints for their own. efa of libfabric 2.4 and newer reads a struct
+ * util_fabric or util_domain at ofi_duo's fid, and compares the name in it
+ * (docs/upstream.md).
  *
- * Each pointer in the decoy points to a block of pointers, which point to the
- * block itself, so that each chain of loads stays within the block. Read as
- * text the block is "", because its address is a multiple of 256: the first
- * byte, lowest on a little-endian machine, is 0, as is the top byte on a
- * big-endian one. No provider has an empty name. Cost: 256 bytes per object.
+ * Each pointer in the decoy points to a block of pointers to the block itself,
+ * so each chain of loads stays in the block. As text, the block is "", which no
+ * provider has as its name. The block's address is a multiple of 256, so its
+ * first byte in memory is 0 on a little-endian machine; on a big-endian one,
+ * the top byte is 0. Cost: 256 bytes per object.
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H

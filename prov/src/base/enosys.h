@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * duo_no_<name>() are functions for the operations that ofi_duo does not
- * support: they return -FI_ENOSYS. libfabric calls many operations without a
- * check for NULL. enosys.c defines the functions of this list.
+ * duo_no_<name>() are functions for operations that ofi_duo does not support;
+ * they return -FI_ENOSYS. They exist because libfabric calls many operations
+ * without a check for NULL. enosys.c defines the functions of this list.
  */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H
@@ -45,7 +45,7 @@
 	no(join, struct fid_ep *ep, const void *addr, uint64_t flags, \
 	   struct fid_mc **mc, void *context)
 
-/* FI_XPU of libfabric 2.7: operations for the use of an endpoint by a GPU. */
+/* FI_XPU of libfabric 2.7: operations of endpoints for GPUs. */
 #ifdef FI_XPU
 #define DUO_NO_XPU(no) \
 	no(xpu_ctx, struct fid_domain *domain, struct fi_xpu_attr *attr, \

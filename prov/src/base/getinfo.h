@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Calls of fi_getinfo() that ofi_duo makes to get infos of other providers. */
+/* Calls of fi_getinfo() by which ofi_duo gets infos of other providers. */
 #ifndef DUO_GETINFO_H
 #define DUO_GETINFO_H
 
 #include <stdbool.h>
 
 /*
- * Internal flags of libfabric, unchanged from 1.17 to 2.6. libfabric's own
- * providers use them. All disable the filter FI_PROVIDER, which for
+ * Internal flags of libfabric, the same from 1.17 to 2.6; libfabric's own
+ * providers use them. All disable the filter by FI_PROVIDER, which for
  * "efa;ofi_duo" would drop the infos of efa alone.
  */
 #define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of any stack of providers */
@@ -17,8 +17,8 @@
 #define DUO_GETINFO_HIDDEN (1ULL << 60)	/* infos of hidden providers as well */
 
 /*
- * True while this thread is in such a call, in which fi_getinfo() also calls
- * ofi_duo, which must return no info.
+ * True while this thread is in such a call. fi_getinfo() then calls ofi_duo,
+ * too, which must return no info.
  */
 extern __thread bool duo_in_getinfo;
 

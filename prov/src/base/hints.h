@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Comparison of hints with an info. FI_LOG_LEVEL=info logs the first field that
- * rejects it. Pure. Control path.
+ * Compares hints with an info. FI_LOG_LEVEL=info logs the first field that does
+ * not fit. Pure. Control path.
  */
 #ifndef DUO_HINTS_H
 #define DUO_HINTS_H
@@ -45,7 +45,7 @@ struct duo_hint {
 	{ #field, set, true, 0, offsetof(struct fi_info, field), \
 	  sizeof(((struct fi_info *) 0)->field) }
 
-/* A field whose value in the hints exceeds that in the info. */
+/* A field whose value in the hints exceeds the info's. */
 struct duo_hint_beyond {
 	const struct duo_hint *field;	/* NULL: no field */
 	uint64_t requested;		/* value in the hints */
@@ -56,7 +56,7 @@ struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
 					size_t count);
-/* True if no field exceeds the info. Otherwise logs the first field. */
+/* True if no field of the hints exceeds the info. Else logs the first one. */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
 #define DUO_HINTS_BEYOND(hints, info, table) \
@@ -64,7 +64,7 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 #define DUO_HINTS_WITHIN(hints, info, table) \
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
-/* Logs a value of the hints for which no info is returned. Returns false. */
+/* Logs a value in the hints that no info has. Returns false. */
 bool duo_hint_reject(const char *name, uint64_t requested);
 
 #endif /* DUO_HINTS_H */

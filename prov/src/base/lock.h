@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The lock of a domain, see docs/objects.md. With FI_THREAD_DOMAIN it is off,
+ * The lock of a domain, see docs/objects.md. With FI_THREAD_DOMAIN it is off
  * and costs one branch. It is a futex, because the C library's mutex takes 50
- * instructions for each call. Not recursive. Cost: an atomic operation to lock,
- * and one to unlock. A thread that must wait spins for a microsecond, then
- * sleeps.
+ * instructions per call. Not recursive. A thread that must wait spins for a
+ * microsecond, then sleeps. Cost: an atomic operation to lock, and another to
+ * unlock.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -23,7 +23,7 @@ enum { DUO_LOCK_FREE, DUO_LOCK_HELD, DUO_LOCK_AWAITED };
 struct duo_lock {
 	atomic_uint state; /* DUO_LOCK_AWAITED: held, and a thread may sleep */
 	bool on;
-	/* Called before each release. NULL: no thread sleeps on a counter. */
+	/* Called before each release. NULL if no thread sleeps on a counter. */
 	void (*unlock_hook)(struct duo_lock *lock);
 };
 
@@ -34,16 +34,19 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 	lock->unlock_hook = NULL;
 }
 
-/* lock.c: waits until the lock is free, and takes it. */
+/* lock.c: waits until the lock is free, then takes it. */
 void duo_lock_wait(struct duo_lock *lock);
 /*
- * Both return ret, so that they can be tail calls. duo_lock_wake() wakes a
- * thread after duo_lock_release(). duo_unlock_last() unlocks like duo_unlock().
+ * duo_lock_wake() wakes a thread after duo_lock_release(). duo_unlock_last()
+ * unlocks as duo_unlock(). Both return ret, so that they can be tail calls.
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
-/* Takes a free lock. Acquire order; pairs with duo_lock_release(). */
+/*
+ * Takes the lock if it is free. Memory order: acquire; pairs with the release
+ * in duo_lock_release().
+ */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -65,7 +68,7 @@ DUO_INLINE bool duo_lock_release(struct duo_lock *lock)
 	       DUO_LOCK_AWAITED;
 }
 
-/* Releases the lock and returns ret, as the tail call of a function. */
+/* Releases the lock and returns ret, for a tail call. */
 DUO_INLINE ssize_t duo_lock_release_last(struct duo_lock *lock, ssize_t ret)
 {
 	return __builtin_expect(duo_lock_release(lock), false) ?

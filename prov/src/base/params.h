@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The parameters FI_OFI_DUO_<NAME> or FI_NEAR_<NAME>, read once by
- * fi_prov_ini(). See fi_duo(7), fi_near(7).
+ * The parameters FI_OFI_DUO_<NAME> or FI_NEAR_<NAME>, which fi_prov_ini() reads
+ * once. See fi_duo(7), fi_near(7).
  */
 #ifndef DUO_PARAMS_H
 #define DUO_PARAMS_H
@@ -15,7 +15,7 @@
 #include "transport/transport.h"
 
 struct duo_params {
-	/* all fabrics' core; NULL: the provider name names it */
+	/* the core of all fabrics; NULL: the provider name has it */
 	const char *core;
 	bool hook;	/* this module is the hook */
 	bool local_on;		/* false: the core carries all messages */
@@ -23,11 +23,15 @@ struct duo_params {
 	int stats;	/* 1: print statistics when an endpoint closes */
 	char *cores;	/* names of the cores to try if the user names none */
 	char *registry_dir;	/* directory of all users' directories */
-	/* reads without a local event until deferred receives are posted */
+	/*
+	 * reads without a local event after which deferred receives are posted
+	 */
 	size_t defer_polls;
 	/* time after which the oldest deferred receive is posted, us */
 	size_t defer_us;
-	/* reads of a CQ per poll of an idle core, during local events */
+	/*
+	 * reads of a CQ per poll of an idle core while there are local events
+	 */
 	size_t core_poll_interval;
 	size_t wait_poll_us;	/* period of the timer for FI_WAIT_FD, us */
 	size_t ring_memory;	/* ring budget of an endpoint, bytes */
@@ -35,7 +39,7 @@ struct duo_params {
 	int gpu_ipc;	/* 1: map device memory of local peers for RMA */
 	/* 1: peers may read this process's memory although Yama forbids it */
 	int ptracer;
-	/* number of idle polls between yields, 2^n, minus 1; all bits: none */
+	/* a yield follows each 2^n idle polls: 2^n - 1; all bits: no yields */
 	uint32_t yield_mask;
 	bool yield_always;	/* yield even if CPUs are not oversubscribed */
 };

@@ -100,8 +100,8 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * duo_proc_check() by signal and pidfd, without /proc. Returns an error if the
- * kernel has no pidfds.
+ * duo_proc_check() by signal and pidfd, for processes that /proc hides. Returns
+ * an error if the kernel has no pidfds.
  */
 static int duo_proc_hidden(pid_t pid)
 {
@@ -128,8 +128,8 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * If the main thread has ended, writes the path of descriptor fd under another
- * thread. False: the main thread has not ended, or there is no other.
+ * If the main thread has ended, writes the path of descriptor fd of another
+ * thread. False: the main thread has not ended, or there is no other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -172,9 +172,8 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Uses no pid, since /proc may belong to another pid namespace. Uses the
- * calling thread, since /proc/self has no descriptors once the main thread has
- * ended.
+ * Uses no pid, because /proc may be another pid namespace's. Uses the calling
+ * thread, because /proc/self has no descriptors once the main thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -212,7 +211,10 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/* Returns this process's pid in a /proc of an ancestor namespace, else 0. */
+/*
+ * Returns this process's pid in /proc if /proc is an ancestor namespace's; else
+ * 0.
+ */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -283,7 +285,7 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* True if fd is a pidfd: only then signal 0 does not fail with EBADF. */
+/* True if fd is a pidfd: for others, a signal through fd fails with EBADF. */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
@@ -297,7 +299,7 @@ bool duo_proc_ended(int pidfd)
 	return poll(&fd, 1, 0) > 0;
 }
 
-/* The kernel allocates the lowest free descriptor: a high one is scarce. */
+/* The kernel allocates the lowest free descriptor, so a high one is scarce. */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Processes, by pid and /proc: their identity, and whether they exist. */
+/* Processes by pid and /proc: their identity and existence. */
 #ifndef DUO_PROC_H
 #define DUO_PROC_H
 
@@ -10,26 +10,26 @@
 #include <sys/types.h>
 
 /*
- * Stores the start time of a process, in ticks since boot. A pid and its start
- * time identify a process for good. Returns 0, -ESRCH if pid is a zombie or no
- * process, or another -errno.
+ * Stores the start time of a process, in ticks since boot. Pid and start time
+ * together identify a process. Returns 0 or -errno; -ESRCH: pid is a zombie's
+ * or no process has it.
  */
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
- * Open the file behind descriptor fd of a process, or read its link as
- * readlink(2). If the main thread has ended, both use another thread, because
- * /proc then has no descriptors under the main thread. Return a descriptor, or
- * a length, or -errno.
+ * Open the file of descriptor fd of a process, or read its link as readlink(2).
+ * If the main thread has ended, both use another thread, because /proc shows no
+ * descriptors of an ended main thread. Return a descriptor or a length, or
+ * -errno.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
 /* Opens a descriptor of this process again. Returns a descriptor or -errno. */
 int duo_proc_open_own(int fd, int flags);
 ssize_t duo_proc_link(pid_t pid, int fd, char *target, size_t size);
 /*
- * Returns 0 if the process with this pid and start time (0: unknown) exists;
- * -ESRCH: it has ended; another -errno: the check fails, for example because
- * /proc hides the process.
+ * Returns 0 if the process with this pid and start time exists, and -ESRCH if
+ * it has ended. start 0: unknown. Returns another -errno if the check fails,
+ * for example because /proc hides the process.
  */
 int duo_proc_check(pid_t pid, uint64_t start);
 
@@ -37,27 +37,27 @@ int duo_proc_check(pid_t pid, uint64_t start);
 int duo_proc_host(uint64_t *host);
 /*
  * Stores an id of the pid namespace. Processes with equal ids find each other
- * in /proc by their pids. If /proc belongs to another pid namespace, the id is
- * unique. Returns 0 or -errno.
+ * in /proc by pid. If /proc is another pid namespace's, the id is unique.
+ * Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
 /* Returns the inode of a file in /proc, the id of a namespace; 0: unknown. */
 uint64_t duo_proc_inode(const char *path);
 
-/* True if the effective uid is one user's, not the overflow uid of several. */
+/* True if the effective uid is one user's; false for the overflow uid. */
 bool duo_proc_user_known(void);
 
 /*
  * duo_proc_pidfd() returns a descriptor that becomes readable when the process
- * ends, or -errno. duo_proc_ended() tests it.
+ * ends, or -errno. duo_proc_ended() tests whether it is readable.
  */
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
-/* True if fd is one of the last descriptors, which are for short uses only. */
+/* True if fd is among the last descriptors, which are for short uses only. */
 bool duo_proc_scarce(int fd);
 
-/* FNV-1a: returns the hash after adding data to the previous hash. */
+/* FNV-1a: adds data to a hash and returns the new hash. */
 #define DUO_FNV 0xcbf29ce484222325u	/* hash without data */
 uint64_t duo_fnv(uint64_t hash, const void *data, size_t len);
 

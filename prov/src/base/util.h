@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * base/ serves all layers and depends on none of them: differences of
- * libfabric's versions (compat.h), parameters, log, lock, clock, and here
- * compiler attributes, and memory in whole cache lines. Cost on the data path:
- * the lock, if it is on, and few reads of the clock.
+ * base/ serves all layers and depends on none: differences of libfabric's
+ * versions (compat.h), parameters, log, lock and clock. This file has compiler
+ * attributes, and memory in whole cache lines. Cost on the data path: the lock,
+ * if it is on, and few reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -18,8 +18,8 @@
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * For a function that is called as a tail call with its caller's arguments. The
- * compiler must keep unused arguments, so that the others stay in their
+ * For a function that its caller calls as a tail call with the same arguments.
+ * The compiler must keep unused arguments, so that the others stay in their
  * registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
@@ -30,8 +30,8 @@
 #define DUO_LINE 64	/* bytes of a cache line */
 
 /*
- * Allocates zeroed memory that begins at a cache line, so that the members of a
- * struct lie in the cache lines of its layout. free() frees the memory. NULL:
+ * Allocates zeroed memory at the start of a cache line, so that members of a
+ * struct are in the cache lines of its layout. free() frees the memory. NULL:
  * no memory.
  */
 static inline void *duo_alloc(size_t bytes)

@@ -13,7 +13,7 @@
 #include "device/cuda.h"
 #include "device/cuda_driver.h"
 
-/* A copy. After its end, the stream keeps the struct for a later copy. */
+/* A copy. After it has ended, the stream keeps the struct for a later copy. */
 struct duo_cuda_copy {
 	struct duo_device_held held;
 	struct duo_cuda_stream *stream;
@@ -32,9 +32,8 @@ static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* protected by
 							 * duo_cuda_lock */
 
 /*
- * Finds the context that the memory belongs to. Memory of a pool belongs to no
- * context. For such memory, uses the primary context of the device. Returns 0
- * or -FI_EIO.
+ * Finds the context of the memory. Memory of a pool has no context; for it,
+ * uses the primary context of the device. Returns 0 or -FI_EIO.
  */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
@@ -70,8 +69,8 @@ static int duo_cuda_stream_open(struct duo_cuda_stream *stream)
 }
 
 /*
- * Creates the stream of a context and adds it to the list. The caller must hold
- * duo_cuda_lock. Returns 0 or a negative error.
+ * Creates the stream of a context and adds it to the list. Needs duo_cuda_lock.
+ * Returns 0 or a negative error.
  */
 static int duo_cuda_add(const struct duo_cuda_stream *found,
 			struct duo_cuda_stream **stream)
@@ -95,11 +94,10 @@ static int duo_cuda_add(const struct duo_cuda_stream *found,
 }
 
 /*
- * Sets SYNC_MEMOPS for the memory. ofi_duo's stream does not wait for the
- * application's streams. With this attribute, a call such as cuMemcpyHtoD() has
- * changed the memory when it returns. Without the attribute, a send right after
- * that call could copy the old contents. Memory of a pool cannot have the
- * attribute.
+ * Sets SYNC_MEMOPS for the memory. With it, a call such as cuMemcpyHtoD() has
+ * changed the memory when it returns. Without it, a send after such a call
+ * might copy the old contents, because ofi_duo's stream does not wait for the
+ * application's streams. Memory of a pool cannot have this attribute.
  */
 static void duo_cuda_sync_calls(const void *addr)
 {
@@ -145,8 +143,8 @@ int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 }
 
 /*
- * Closes a stream that nothing uses. The caller must hold duo_cuda_lock. If the
- * application has destroyed the context, the driver's calls fail without harm.
+ * Closes a stream without users. Needs duo_cuda_lock. If the application has
+ * destroyed the context, the driver's calls fail without harm.
  */
 static void duo_cuda_stream_close(struct duo_cuda_stream *stream)
 {
@@ -206,8 +204,8 @@ void duo_cuda_close(void *state)
 }
 
 /*
- * Returns a copy with an event, or NULL after a failure. The stream's context
- * must be the current one.
+ * Returns a copy with an event; NULL: failed. The stream's context must be
+ * current.
  */
 static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 {
@@ -287,10 +285,7 @@ int duo_cuda_done(struct duo_device_held *held)
 
 	if (ret == DUO_CUDA_SUCCESS) {
 		ret = duo_cuda.query(copy->event);
-		/*
-		 * after this function the caller may use the buffers of the
-		 * failed copy
-		 */
+		/* the caller may now reuse the buffers of a failed copy */
 		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
 			duo_cuda.wait(copy->stream->stream);
 		duo_cuda.pop(&context);
@@ -302,8 +297,8 @@ int duo_cuda_done(struct duo_device_held *held)
 }
 
 /*
- * Pins host memory. Returns NULL if that fails. Copies are then slower, because
- * they go through memory of the driver.
+ * Pins host memory. NULL: failed. Copies are then slower, because they go
+ * through memory of the driver.
  */
 struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 {

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to the memory of NVIDIA GPUs, by the CUDA driver, which is
- * loaded when the first region is registered. ofi_duo has a stream of its own
- * in each context. This stream does not wait for the application's streams, so
- * that a kernel that waits for a message does not block the copy of that
- * message. See device.h.
+ * Copies from and to memory of NVIDIA GPUs, by the CUDA driver, which is loaded
+ * when the first region is registered. ofi_duo has one stream in each context.
+ * This stream does not wait for the application's streams: otherwise a kernel
+ * that waits for a message could block the copy of this message. See device.h.
  */
 #ifndef DUO_DEVICE_CUDA_H
 #define DUO_DEVICE_CUDA_H
@@ -19,8 +18,8 @@
 #define DUO_CUDA_LIBRARY "libcuda.so.1"
 
 /*
- * Name of the driver's library. If it is NULL, in a test, the symbols of this
- * program are used.
+ * Name of the driver's library. In tests it may be NULL; then this program's
+ * symbols are used.
  */
 extern const char *duo_cuda_library;
 

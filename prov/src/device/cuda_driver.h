@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The CUDA driver's functions, and what cuda.c and cuda_map.c share. Lock: the
- * driver may be called by any thread; the streams have a lock of their own.
+ * The CUDA driver's functions, and declarations that cuda.c and cuda_map.c
+ * share. Lock: any thread may call the driver; a mutex protects the streams.
  */
 #ifndef DUO_DEVICE_CUDA_DRIVER_H
 #define DUO_DEVICE_CUDA_DRIVER_H
@@ -59,7 +59,7 @@ extern struct duo_cuda {
 	int (*ipc_close)(uint64_t addr);
 } duo_cuda;
 
-/* A CUDA context, and ofi_duo's stream for all regions of the context. */
+/* A CUDA context, with ofi_duo's stream for all regions in it. */
 struct duo_cuda_stream {
 	LIST_ENTRY(duo_cuda_stream) link;
 	void *context;

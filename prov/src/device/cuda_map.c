@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mappings of allocations of other processes, by CUDA's IPC. The driver rejects
+ * Mappings of other processes' allocations, by CUDA's IPC. The driver rejects
  * memory of pools, managed memory, and mapped physical memory. It also rejects
- * GPUs that have no peer access, or that this process does not see.
+ * GPUs without peer access, and GPUs that this process cannot use.
  */
 
 #include <stdlib.h>
@@ -71,8 +71,8 @@ int duo_cuda_export(const void *state, const void *addr, size_t len,
 }
 
 /*
- * Opens a handle, which may come from a faulty process. Only the driver's reply
- * shows the range of the mapping. Returns a CUresult.
+ * Opens a handle, perhaps of a faulty process: so the range of the mapping
+ * comes from the driver only. Returns a CUresult.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
 			     struct near_map *map)
@@ -130,7 +130,9 @@ int duo_cuda_map(void *state, const struct near_export *export,
 	return 0;
 }
 
-/* If the application has destroyed the context, this unmapped the memory. */
+/*
+ * If the application has destroyed the context, that has unmapped the memory.
+ */
 void duo_cuda_unmap(struct duo_device_held *held)
 {
 	struct duo_cuda_mapping *mapping =

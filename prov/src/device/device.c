@@ -268,7 +268,7 @@ const struct near_device duo_device_near = {
 };
 
 /*
- * Pinned host memory of 2 * DUO_DEVICE_PART bytes, through which copies go in
+ * Pinned host memory of 2 * DUO_DEVICE_PART bytes. Copies go through it in
  * parts.
  */
 struct duo_device_stage {
@@ -283,8 +283,8 @@ struct duo_device_stage {
 };
 
 /*
- * Returns the domain's stage, which the first call creates. The stage's memory
- * stays pinned until the domain closes. NULL: no memory.
+ * Returns the domain's stage; the first call creates it. Its memory stays
+ * pinned until the domain closes. NULL: no memory.
  */
 static struct duo_device_stage *duo_device_stage(struct duo_domain *domain,
 						 struct duo_mr *mr)
@@ -320,7 +320,7 @@ void duo_device_close(struct duo_domain *domain)
 }
 
 /*
- * Waits for the copy of a part, and moves its bytes to their destination.
+ * Waits for the copy of a part and moves its bytes to their destination.
  * Returns 0 or the copy's error.
  */
 static int duo_device_finish(struct duo_device_stage *stage, int i)
@@ -341,7 +341,7 @@ static int duo_device_finish(struct duo_device_stage *stage, int i)
 }
 
 /*
- * Copies between device and host memory. While the device copies one part, the
+ * Copies between device and host memory. The device copies one part while the
  * CPU copies the other. Returns 0 or a negative error.
  */
 static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,

@@ -13,16 +13,16 @@ struct duo_symbol {
 };
 
 /*
- * Loads a library for good, because the application uses it as well, and stores
- * the addresses of its functions. If the library's name is NULL, in a test, the
- * symbols of this program are used. Returns NULL, or the name of the missing
- * part for duo_library_warn().
+ * Loads a library and stores the addresses of its functions. Never unloads it,
+ * because the application uses it, too. In tests the library's name may be
+ * NULL; then this program's symbols are used. Returns NULL, or the name of the
+ * missing part for duo_library_warn().
  */
 const char *duo_library_load(const char *library,
 			     const struct duo_symbol *symbols, size_t count);
 /*
  * Warns that memory of an interface cannot be copied. missing: NULL if the
- * library is there, and finds no device.
+ * library is there but finds no device.
  */
 void duo_library_warn(const char *library, const char *missing,
 		      const char *iface);

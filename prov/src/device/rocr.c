@@ -82,7 +82,7 @@ static void duo_rocr_load_once(void)
 		duo_library_warn(DUO_ROCR_LIBRARY, missing, "ROCr");
 }
 
-/* Describes memory, which is of type DUO_ROCR_UNKNOWN if it is not ROCr's. */
+/* Describes memory; its type is DUO_ROCR_UNKNOWN if it is not ROCr's. */
 static int duo_rocr_look(const void *addr, struct duo_rocr_info *info)
 {
 	*info = (struct duo_rocr_info) { .size = sizeof(*info) };
@@ -106,9 +106,9 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Finds the agent of one side of a copy, and replaces *addr by the address that
- * a GPU uses. Pins host memory for this copy if it is not pinned, because
- * another interface has pinned it, or its pinning failed. Returns 0 or -FI_EIO.
+ * Finds the agent of one side of a copy, and replaces *addr by the address for
+ * GPUs. Host memory may not be pinned, because that failed or another interface
+ * has pinned it; then pins it for this copy. Returns 0 or -FI_EIO.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)
@@ -209,8 +209,8 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * The application may register host memory that it has allocated with ROCr, or
- * pinned. Its stream is that of duo_rocr_cpu, in which the CPU copies.
+ * The memory may be host memory that the application has allocated with ROCr or
+ * has pinned. Its stream is that of duo_rocr_cpu, in which the CPU copies.
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {
@@ -234,8 +234,8 @@ int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 }
 
 /*
- * Pins host memory for all GPUs. Returns NULL if that fails. Each copy then
- * pins its part of the memory.
+ * Pins host memory for all GPUs. NULL: failed. Then each copy pins its part of
+ * the memory.
  */
 struct duo_device_held *duo_rocr_pin(void *state, void *memory, size_t len)
 {

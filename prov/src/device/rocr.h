@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to the memory of AMD GPUs, by ROCr, the runtime of ROCm. Its
+ * Copies from and to memory of AMD GPUs, by ROCr, the runtime of ROCm. Its
  * library is loaded when the first region is registered. The copies do not wait
  * for the application's queues. See device.h and stream.h. This code has not
  * run on a GPU: the tests use a stand-in for the library.
@@ -17,7 +17,7 @@
 
 #define DUO_ROCR_LIBRARY "libhsa-runtime64.so.1"
 
-/* Name of the library; NULL, in a test: the symbols of this program. */
+/* Name of the library. In tests NULL: this program's symbols. */
 extern const char *duo_rocr_library;
 
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The functions, types and constants of ROCr that ofi_duo uses. Specification:
- * "HSA Runtime Programmer's Reference Manual", version 1.2, of the HSA
- * Foundation; for hsa_amd_*, the header hsa_ext_amd.h of ROCm, version 6.1. The
- * headers are not needed to build ofi_duo. Lock: the library may be called by
- * any thread.
+ * The functions, types and constants of ROCr that ofi_duo uses, so that the
+ * build needs no headers of ROCm. Specification: "HSA Runtime Programmer's
+ * Reference Manual", version 1.2, of the HSA Foundation; for hsa_amd_*, the
+ * header hsa_ext_amd.h of ROCm 6.1. Lock: any thread may call the library.
  */
 #ifndef DUO_DEVICE_ROCR_DRIVER_H
 #define DUO_DEVICE_ROCR_DRIVER_H
@@ -34,8 +33,8 @@ struct duo_rocr_signal {
 };
 
 /*
- * The first members of hsa_amd_pointer_info_t. The library writes at most
- * `size` bytes.
+ * The first members of hsa_amd_pointer_info_t. The library writes only `size`
+ * bytes.
  */
 struct duo_rocr_info {
 	uint32_t size;

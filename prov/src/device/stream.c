@@ -80,7 +80,7 @@ void duo_stream_close(void *state)
 	struct duo_stream_copy *copy;
 
 	pthread_mutex_lock(&duo_stream_lock);
-	/* after this function the application may free the memory */
+	/* the application may free the memory after this call */
 	LIST_FOREACH(copy, &stream->copies, link)
 		stream->driver->wait(copy);
 	duo_stream_put(stream);

@@ -2,15 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies in progress, for device libraries in which each copy has an object of
- * its own that reports its end: a signal of ROCr, an event of Level Zero. All
- * regions of a device share a stream. The copies of a stream may end in any
- * order. A copy that has ended is kept for a later one, so that most copies
- * create no object.
+ * Copies in progress, for libraries in which an object reports the end of each
+ * copy: a signal of ROCr, an event of Level Zero. All regions of a device share
+ * a stream. The copies of a stream may end in any order. A copy that has ended
+ * is kept for a later one, so that most copies create no object.
  *
- * Cost: a mutex at the start and at the end of a copy. Lock: one for all
- * streams, which is held during the calls of struct duo_stream_driver except
- * for done().
+ * Cost: a mutex operation at the start and at the end of a copy. Lock: one
+ * mutex for all streams. It is held in calls of struct duo_stream_driver,
+ * except done().
  */
 #ifndef DUO_DEVICE_STREAM_H
 #define DUO_DEVICE_STREAM_H
@@ -23,7 +22,7 @@
 
 struct duo_stream;
 
-/* Begins the interface's own struct of a copy. */
+/* The first member of an interface's struct of a copy. */
 struct duo_stream_copy {
 	struct duo_device_held held;
 	struct duo_stream *stream;
@@ -33,7 +32,7 @@ struct duo_stream_copy {
 
 /* The functions of a device library. They return 0 or a negative error. */
 struct duo_stream_driver {
-	/* sizes of the interface's structs of a stream and of a copy, bytes */
+	/* sizes of the interface's structs for a stream and a copy, bytes */
 	size_t size, copy_size;
 	/* Open and close the library's objects of a stream. NULL: none. */
 	int (*open)(struct duo_stream *stream);
@@ -49,20 +48,20 @@ struct duo_stream_driver {
 	void (*wait)(struct duo_stream_copy *copy);
 };
 
-/* Begins the interface's own struct of a stream. */
+/* The first member of an interface's struct of a stream. */
 struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
 	uint64_t device;	/* the library's handle */
 	void *context;		/* the driver's own */
-	unsigned int refs;	/* number of open regions, and of copies */
-	LIST_HEAD(, duo_stream_copy) copies;	/* that have not ended */
+	unsigned int refs;	/* number of open regions and pending copies */
+	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */
 	LIST_HEAD(, duo_stream_copy) spare;
 };
 
 /*
- * Stores the stream of a device, which the first call opens, as the state of a
- * region.
+ * Stores the stream of a device, which the first call opens. It is the state of
+ * the device's regions.
  */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		    void *context, void **state);

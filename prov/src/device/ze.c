@@ -42,7 +42,7 @@ struct duo_ze_stream {
 	void *list;		/* immediate command list */
 };
 
-/* A copy. Each event has a pool of its own, so that there is no maximum. */
+/* A copy. Each event has a pool of one event, so that there is no limit. */
 struct duo_ze_copy {
 	struct duo_stream_copy copy;
 	void *pool;
@@ -89,8 +89,8 @@ static void duo_ze_load_once(void)
 }
 
 /*
- * Finds the device of fi_hmem_ze_device() and its driver's context. NULL: no
- * such device.
+ * Finds the device with the number fi_hmem_ze_device(), and the context of its
+ * driver. NULL: no such device.
  */
 static void *duo_ze_by_number(unsigned int number, void **context)
 {
@@ -108,9 +108,9 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 }
 
 /*
- * Finds the device of the memory, and its driver's context. A driver may
- * recognize memory of its own contexts only, and host memory has no device.
- * Then uses the device that the application names. NULL: no such device.
+ * Finds the device of the memory, and the context of its driver. A driver may
+ * recognize only memory of its own contexts, and host memory has no device:
+ * then uses the device that the application has named. NULL: no such device.
  */
 static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 			   void **context)
@@ -134,8 +134,8 @@ static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 }
 
 /*
- * Returns the index of the first group of queues that execute copies only,
- * otherwise of the first that executes copies; -1: none.
+ * Returns the index of the first group of queues for copies only; if there is
+ * none, of the first group that can copy; -1: none.
  */
 static int duo_ze_group(void *device)
 {

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to the memory of Intel GPUs, by Level Zero. Its library is
- * loaded when the first region is registered. ofi_duo has a context of its own
- * for each driver, and for each device a command list of its own, which does
- * not wait for the application's. If the device has a queue that executes copies
- * only, the list uses it: a kernel that waits for a message then does not block
- * the copy of that message. See device.h and stream.h. This code has not run on
- * a GPU: the tests use a stand-in for the library.
+ * Copies from and to memory of Intel GPUs, by Level Zero. Its library is loaded
+ * when the first region is registered. ofi_duo has a context for each driver
+ * and a command list for each device. Its lists do not wait for the
+ * application's. If the device has a queue for copies only, the list uses it:
+ * then a kernel that waits for a message cannot block the copy of this message.
+ * See device.h and stream.h. This code has not run on a GPU: the tests use a
+ * stand-in for the library.
  */
 #ifndef DUO_DEVICE_ZE_H
 #define DUO_DEVICE_ZE_H
@@ -20,13 +20,13 @@
 
 #define DUO_ZE_LIBRARY "libze_loader.so.1"
 
-/* Name of the library; NULL, in a test: the symbols of this program. */
+/* Name of the library. In tests NULL: this program's symbols. */
 extern const char *duo_ze_library;
 
 int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state);
 /*
- * Returns NULL: the driver pins host memory itself, for each copy. Level Zero
- * has no function that pins memory which it has not allocated.
+ * Returns NULL: Level Zero cannot pin memory that it has not allocated. The
+ * driver itself pins host memory for each copy.
  */
 struct duo_device_held *duo_ze_pin(void *state, void *memory, size_t len);
 

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The functions, types and constants of Level Zero that ofi_duo uses.
- * Specification: "oneAPI Level Zero Specification", version 1.0 and later, Core
- * API, of Intel. The headers are not needed to build ofi_duo. Lock: a command
- * list must not be used by two threads at the same time; other functions may be
- * called by any thread.
+ * The functions, types and constants of Level Zero that ofi_duo uses, so that
+ * the build needs no headers of Level Zero. Specification: "oneAPI Level Zero
+ * Specification", version 1.0 and later, Core API, of Intel. Lock: two threads
+ * must not use a command list at the same time; any thread may call other
+ * functions.
  */
 #ifndef DUO_DEVICE_ZE_DRIVER_H
 #define DUO_DEVICE_ZE_DRIVER_H

@@ -68,7 +68,7 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/* Also tests the process: a forked child inherits the owner's lock. */
+/* Tests the process, too, because a forked child inherits the owner's lock. */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -115,7 +115,7 @@ static int duo_record_read(int fd, struct duo_record *record)
 	return 0;
 }
 
-/* Logs a file that is ignored; not the same file twice in a row. */
+/* Logs an ignored file, but not the same file twice in a row. */
 static void duo_record_reject(int dir, const char *name, const char *why,
 			      const char *remedy)
 {
@@ -132,7 +132,7 @@ static void duo_record_reject(int dir, const char *name, const char *why,
 		 path, name, why, DUO_RECORD_VERSION, remedy);
 }
 
-/* True if a later attempt may succeed after this error. */
+/* True if the error may be temporary. */
 static bool duo_record_passing(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOMEM;
@@ -309,7 +309,7 @@ void duo_registry_withdraw(struct duo_publication *pub)
 
 /*
  * Translates a result of duo_record_check(). If /proc hides the process, the
- * record's lock proves that it is alive.
+ * lock of the record proves that the process is alive.
  */
 static enum fi_duo_reason duo_record_reason(int check)
 {

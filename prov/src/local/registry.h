@@ -2,20 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry of local endpoints: in a directory of the user, one file for
+ * The registry of local endpoints: a directory for each user, with a file for
  * each endpoint, its record. The file's name is a hash of the core address.
  * registry.c creates and reads records, registry_dir.c locks and lists the
  * directory, registry_owner.c finds it, registry_sweep.c removes records of
- * failed processes, registry_index.h finds addresses that have a record. The
+ * failed processes, and registry_index.h finds addresses with a record. The
  * local transport fills in its part of a record.
  *
- * An endpoint is alive if its file is locked and its process exists. A
- * malformed file is never trusted. "base" is the directory with the directories
- * of all users.
+ * An endpoint is alive if its file is locked and its process exists. Malformed
+ * files are rejected. "base" is the directory that has the users' directories.
  *
- * Cost: on the control path only. A lookup takes about ten system calls, one if
- * there is no file, none with an index. Locks: of files and directories; the
- * caller's domain lock protects the structures.
+ * Cost: control path only. A lookup takes about ten system calls, one if there
+ * is no file, none with an index. Locks: on files and directories; the caller's
+ * domain lock protects the structures.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -33,16 +32,16 @@
 					 * byte */
 #define DUO_PATH_MAX 512	/* longest path in the registry, bytes */
 
-/* The record of an endpoint, for its owner. fd is -1 if it has none. */
+/* The record of an endpoint, at its owner. fd is -1 if there is no record. */
 struct duo_publication {
 	int fd;
 	int dir;		/* descriptor of the user's directory */
-	bool hidden;		/* the file is not in the directory any more */
+	bool hidden;		/* the file was removed from the directory */
 	uint64_t pid_ns;	/* pid namespace, duo_proc_ns() */
 	uint64_t net_ns;	/* network namespace in which the address is
 				 * unique; 0: unique on the host */
 	char path[DUO_PATH_MAX];
-	/* The transport sets these fields before duo_registry_reserve(): */
+	/* The transport sets these before duo_registry_reserve(): */
 	enum duo_transport_kind peer;
 	uint64_t compat_id; /* compatibility id; must be equal at both ends */
 	bool any_pid_ns; /* peers in other pid namespaces can connect, too */
@@ -52,9 +51,9 @@ struct duo_publication {
 };
 
 /*
- * Modes of the directory's lock, as of flock(2). Processes that start endpoints
- * share the lock. A process takes it exclusively for a sweep, or to repeat a
- * start for which space was lacking.
+ * Modes of the directory's lock, as in flock(2). Starting endpoints share the
+ * lock. A process takes the lock exclusively for a sweep, or to repeat a start
+ * for which space was lacking.
  */
 enum duo_registry_lock_mode {
 	DUO_REGISTRY_SHARED,
@@ -62,68 +61,75 @@ enum duo_registry_lock_mode {
 };
 
 /*
- * registry_owner.c: opens the user's directory, or creates it. Returns a
- * descriptor or -errno. Stores the path in dir, which is NULL or has
- * DUO_PATH_MAX bytes. -FI_EPERM: this user cannot be distinguished from others
- * (overflow uid, or no owners of files).
+ * registry_owner.c: opens or creates the user's directory. Returns a descriptor
+ * or -errno. If dir is not NULL, stores the path there, at most DUO_PATH_MAX
+ * bytes. -FI_EPERM: this user cannot be distinguished from others, because of
+ * the overflow uid or because files have no owners.
  */
 int duo_registry_open(const char *base, char *dir);
 /*
- * Opens and locks the directory, which no process removes while it is locked.
- * Returns a descriptor for duo_registry_unlock() or -errno. -FI_ETIMEDOUT: it
+ * Opens and locks the directory, so that no process removes it. Returns a
+ * descriptor for duo_registry_unlock(), or -errno. -FI_ETIMEDOUT: the directory
  * was locked for 3 s in which no endpoint started, probably by a stopped
  * process.
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
 /*
- * duo_registry_count_ep() counts a new endpoint with this compatibility id. It
- * needs no lock: it appends one byte to a file. Returns the count or -errno.
- * duo_registry_reset_count() resets the count. Its caller must hold an
- * exclusive lock.
+ * duo_registry_count_ep() counts a new endpoint with this compatibility id: it
+ * appends a byte to a file, and returns the count or -errno. Needs no lock.
+ * duo_registry_reset_count() resets the count. Needs an exclusive lock.
  */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 void duo_registry_reset_count(int dir, uint64_t compat_id);
-/* Removes the directory of "file" unless it has a record or is locked. */
+/*
+ * Removes the directory that contains `file`, unless it has a record or is
+ * locked.
+ */
 void duo_registry_leave(int dir, const char *file);
-/* Opens a stream of the directory's names, to be closed. NULL: an error. */
+/*
+ * Opens a stream of the directory's names; the caller must close it. NULL:
+ * error.
+ */
 DIR *duo_registry_list(int dir);
-/* Returns the number of records, also of endpoints that have just failed. */
+/*
+ * Returns the number of records, including those of endpoints that have failed.
+ */
 size_t duo_registry_count(int dir);
-/* Returns a number that changes with the files. 0: last change too recent. */
+/* Returns a number that changes with the files; 0: they have just changed. */
 uint64_t duo_registry_state(int dir);
 
 /*
- * registry_sweep.c: removes records of failed processes, and by the transport
- * peers[kind] all else that they have left. Returns the number of endpoints
- * alive. The caller must hold an exclusive lock.
+ * registry_sweep.c: removes records of failed processes. Also removes their
+ * other remains, by the transport peers[kind]. Returns the number of endpoints
+ * alive. Needs an exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
-/* Sweeps, at most once a second. Does nothing while other processes start. */
+/* Sweeps at most once a second, and not while other processes start. */
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
 /*
- * Creates and locks the record of a core address. duo_registry_ready() makes it
- * visible. per_net: the address is unique only in its network namespace. Return
- * 0 or -errno; -FI_EADDRINUSE: the address has a record. The caller must hold
- * the directory's lock.
+ * duo_registry_reserve() creates and locks the record of a core address;
+ * duo_registry_ready() makes it visible. per_net: the address is unique only in
+ * its network namespace. Both return 0 or -errno; -FI_EADDRINUSE: the address
+ * already has a record. Need the directory's lock.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 int duo_registry_ready(struct duo_publication *pub);
 /*
  * Remove the record. duo_registry_withdraw() also closes the record's file, and
- * removes the directory unless the directory has a record or is locked. Need no
- * lock, and may be called again.
+ * removes the directory unless it has a record or is locked. Both need no lock,
+ * and may be called again.
  */
 void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address for the endpoint with the record *self; needs no
- * lock. Returns FI_DUO_OK and stores the peer's name (DUO_TRANSPORT_NAME_MAX
- * bytes); else the reason why the two cannot connect.
+ * Looks up a core address for the endpoint with the record *self. Needs no
+ * lock. Returns FI_DUO_OK and stores the peer's name in DUO_TRANSPORT_NAME_MAX
+ * bytes, or returns the reason for which the two endpoints cannot connect.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,

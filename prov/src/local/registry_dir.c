@@ -29,7 +29,7 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* Returns the time of the last creation or removal of a file, ns; or 0. */
+/* Returns the time of the last change of the directory's names, ns; or 0. */
 static uint64_t duo_dir_changed(int fd)
 {
 	struct stat st;
@@ -81,7 +81,7 @@ int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode)
 	return ret;
 }
 
-/* Unlocks explicitly: a forked child may have the descriptor, too. */
+/* Unlocks explicitly, because a forked child may have the descriptor, too. */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
@@ -137,7 +137,9 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/* Does nothing if the directory was removed: a new one may have its name. */
+/*
+ * Does nothing if the directory was removed: a new one may have the same name.
+ */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -177,7 +179,9 @@ size_t duo_registry_count(int dir)
 	return count;
 }
 
-/* 0 after a recent change: the time has the kernel clock's granularity. */
+/*
+ * After a recent change returns 0, because the time is that of a coarse clock.
+ */
 uint64_t duo_registry_state(int dir)
 {
 	uint64_t changed = duo_dir_changed(dir);

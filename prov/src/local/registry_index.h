@@ -3,8 +3,8 @@
 
 /*
  * The file names in the registry's directory, read once for all lookups of a
- * call, so that an address without a record costs no system call. The directory
- * may change afterwards, so the index can only exclude records.
+ * call: then an address without a record costs no system call. The directory
+ * may change afterwards, so the index only shows that a record was missing.
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H
@@ -13,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All 0: the names were not read, and each address may have a record. */
+/*
+ * If all fields are 0, the names were not read and any address may have a
+ * record.
+ */
 struct duo_registry_index {
 	bool read;
 	uint64_t *hash;		/* hashes in the file names, ascending */
@@ -21,7 +24,10 @@ struct duo_registry_index {
 	size_t capacity;	/* allocated elements of hash */
 };
 
-/* Reads the names, unless "lookups" lookups cost less. To be closed. */
+/*
+ * Reads the names, unless that costs more than `lookups` lookups. The caller
+ * must close the index.
+ */
 void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);

@@ -2,25 +2,23 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds or creates the user's directory in the base, which has the directories
- * of all users.
+ * Finds or creates the user's directory. The base has the directories of all
+ * users.
  *
  * A user may have another name and number in another user namespace. So
- * directories have random names, and the user's directory is the one that the
- * user owns according to the kernel. Another user can neither occupy its name
- * nor forge it.
+ * directories have random names, and the kernel's owner of a directory decides
+ * whose it is. Another user can neither take its name nor forge it.
  *
- * All processes of a user must use the same directory, while other users create
- * and remove theirs. A new directory is "in the making": it has the sticky bit,
- * and its maker holds its lock. The maker makes it "ready", by clearing the
- * bit, after a scan that has found no other directory of the user, ready or in
- * the making.
+ * All processes of a user must use the same directory, although they may create
+ * and remove directories at the same time. A process creates a directory "in
+ * the making": the directory has the sticky bit, and its maker holds its lock.
+ * The maker then scans for other directories of the user, ready or in the
+ * making. If there are none, it clears the bit, and the directory is "ready".
  *
- * At most one of two makers succeeds: the one that called mkdir() later scans
- * when the other directory exists, and no maker removes a directory that is
- * ready. If several are in the making, the one with the lowest name stays.
- * There is no deadlock, because a maker waits only for the locks of higher
- * names.
+ * At most one of two makers succeeds: the maker with the later mkdir() finds
+ * the other directory in its scan, and no maker removes a ready directory. If
+ * several directories are in the making, the one with the lowest name remains.
+ * A maker waits only for locks of higher names, so there is no deadlock.
  */
 
 #include <dirent.h>
@@ -39,24 +37,28 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-#define DUO_DIR_ROUNDS 1000 /* attempts, which other processes may undo */
+/* limit of attempts; other processes may undo each */
+#define DUO_DIR_ROUNDS 1000
 #define DUO_DIR_DIGITS 16 /* digits of each of the two numbers in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
 
-/* The base, and the prefix that the names of this host's directories have. */
+/* The base, and the prefix of the names of this host's directories. */
 struct duo_base {
 	int fd;
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* The user's directories of lowest name: ready, in the making; "": none. */
+/*
+ * The user's directories with the lowest names, ready and in the making; "":
+ * none.
+ */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
 };
 
-/* Opens the base. Directories have the boot's id in their names. */
+/* Opens the base. The prefix of the names has the boot's id. */
 static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
@@ -75,7 +77,10 @@ static bool duo_dir_named(const struct duo_base *base, const char *name)
 	       duo_registry_is_record(name + DUO_DIR_PREFIX);
 }
 
-/* True if it is this user's, and closed to locks and changes by others. */
+/*
+ * True if the directory is this user's and others can neither lock nor change
+ * it.
+ */
 static bool duo_dir_private(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() &&
@@ -88,7 +93,7 @@ static void duo_dirs_note(char *least, const char *name)
 		memcpy(least, name, DUO_DIR_NAME);
 }
 
-/* Finds the user's directories, except the one named "but". */
+/* Finds the user's directories, except the one with the name `but`. */
 static int duo_dirs_scan(const struct duo_base *base, const char *but,
 			 struct duo_dirs *dirs)
 {
@@ -122,7 +127,7 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a directory that a scan has found. -ENOENT: it was removed. */
+/* Opens a directory that a scan has found; -ENOENT if it was removed since. */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);
@@ -136,7 +141,8 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 
 /*
  * Waits until another process has made the directory ready or has removed it.
- * Removes it if the maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
+ * If that process has failed, removes the directory. Returns 0, -FI_ETIMEDOUT
+ * or -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -153,9 +159,9 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Makes the directory "name" ready, or removes it. fd: descriptor that holds
- * its lock. -FI_EPERM: the directory is not private, because the file system
- * has no owners or modes.
+ * Makes the directory ready, or removes it. fd: the descriptor that holds its
+ * lock. -FI_EPERM: the directory is not private, because the file system has no
+ * owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
@@ -181,7 +187,10 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 	return ret;
 }
 
-/* Makes a directory. Returns 0 if the user may have one now, or an error. */
+/*
+ * Creates a directory. Returns 0 if the user may have a directory now, or an
+ * error.
+ */
 static int duo_dir_make(const struct duo_base *base)
 {
 	char name[DUO_DIR_NAME];
@@ -196,7 +205,7 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* another process that gets the lock first removes the directory */
+	/* if another process gets the lock first, it removes the directory */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

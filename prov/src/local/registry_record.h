@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The registry's files and the lock of its directory. Only for registry*.c. */
+/* The registry's files, and the lock of its directory. Only for registry*.c. */
 #ifndef DUO_REGISTRY_RECORD_H
 #define DUO_REGISTRY_RECORD_H
 
@@ -13,12 +13,12 @@
 #include "local/registry.h"
 
 /*
- * Locks a directory. Waits at most 60 s, and at most 3 s after the last
- * creation or removal of a file in it. operation: LOCK_SH or LOCK_EX. Returns
- * 0, -FI_ETIMEDOUT or -errno.
+ * Locks a directory with LOCK_SH or LOCK_EX. Gives up 3 s after the last change
+ * of the names in it, and after 60 s in any case. Returns 0, -FI_ETIMEDOUT or
+ * -errno.
  */
 int duo_dir_lock(int fd, int operation);
-/* True if the directory was removed after it had been opened. */
+/* True if the directory was removed after it was opened. */
 bool duo_dir_removed(int fd);
 
 #define DUO_NEW_SUFFIX ".new"	/* end of the name of a record that is not ready
@@ -46,19 +46,26 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor; without a warning
- * -FI_ENOENT, -FI_ENODATA (not written yet) or -FI_EPROTO (another version);
- * after a warning -FI_EINVAL (malformed, or of another user) or -errno.
+ * Opens and reads a record. Returns its descriptor or an error. Without a
+ * warning:
+ * - -FI_ENOENT: no record
+ * - -FI_ENODATA: not written yet
+ * - -FI_EPROTO: another version
+ *
+ * After a warning:
+ * - -FI_EINVAL: malformed, or another user's
+ * - any other -errno
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
-/* Returns a file name's part behind the hash; NULL: no hash. */
+/* Returns the part of a file name after the hash; NULL: it has no hash. */
 const char *duo_record_suffix(const char *name);
 /* True if fd is a regular file of this user. Stores its state in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
- * Check whether the owner of a record is alive: 0; -ESRCH: it has failed;
- * another error: unknown. duo_record_locked() tests the file's lock,
- * duo_record_check() also the process, if it is in the pid namespace pid_ns.
+ * Check whether the owner of a record is alive. Return 0; -ESRCH if the owner
+ * has failed; another error if that is unknown. duo_record_locked() tests only
+ * the file's lock. duo_record_check() also tests the process if it is in the
+ * pid namespace pid_ns.
  */
 int duo_record_locked(int fd);
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);

@@ -31,7 +31,7 @@ static void duo_record_reap(int dir, const char *name,
 		 record->pid);
 }
 
-/* Removes a record that is unlocked and incomplete, or of another version. */
+/* Removes an unlocked record that is incomplete or of another version. */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
 	struct stat st;
@@ -45,7 +45,10 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/* Removes the record if its owner has failed. Returns 1 if it may be alive. */
+/*
+ * Removes the record if its owner has failed. Returns 1 if the owner may be
+ * alive.
+ */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
@@ -98,8 +101,9 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. Its time is
- * the directory's access time, which a read of the names may change, too.
+ * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. The
+ * directory's access time is the time of the sweep; a read of the names may
+ * change it, too.
  */
 static bool duo_sweep_due(int dir)
 {
