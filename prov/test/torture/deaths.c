@@ -68,6 +68,11 @@ static uint64_t deaths_cpu_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static uint64_t deaths_stop_ms(void)
+{
+	return unit_number("TORTURE_STOP_MS", 20);
+}
+
 /* Child: the process that is killed or stopped (the victim). */
 static void deaths_victim(const struct talk_plan *plan, int role, int signal,
 			  uint32_t site, uint32_t nth)
@@ -152,17 +157,17 @@ static unsigned int deaths_events(pid_t pid)
 
 /*
  * Keeps the victim stopped for a while, then continues it. No operation of the
- * survivor may end in this time.
+ * survivor may fail in this time.
  */
 static void deaths_resume(struct talk *talk, pid_t pid)
 {
-	uint64_t until_ms = duo_now_ms() + unit_number("TORTURE_STOP_MS", 20);
+	uint64_t until_ms = duo_now_ms() + deaths_stop_ms();
 	siginfo_t info;
 
 	waitid(P_PID, pid, &info, WSTOPPED | WNOHANG);
 	while (duo_now_ms() < until_ms) {
 		if (!talk_step(talk))
-			usleep(200);
+			usleep(200 + (useconds_t)deaths_stop_ms());
 		/*
 		 * the victim may have been closing its port when it was stopped
 		 */
@@ -204,7 +209,8 @@ static bool deaths_clean(const struct talk *talk, size_t taken)
 /* Polls until the victim has ended and the port has no resource of it. */
 static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 {
-	uint64_t hang_ms = duo_now_ms() + DEATHS_HANG_MS, dead_ms = 0, cpu_ms = 0;
+	uint64_t hang_ms = duo_now_ms() + DEATHS_HANG_MS + deaths_stop_ms();
+	uint64_t dead_ms = 0, cpu_ms = 0;
 	unsigned int event;
 
 	for (;;) {
@@ -391,4 +397,28 @@ UNIT_LONG_CASE("stops", setup, rig_close_all, 3600);
 UNIT_LOOP(stopped_process_has_not_failed, 0, (PLANS - 1) * TALK_ROLES)
 {
 	deaths_sweep(_i, SIGSTOP, "stopped");
+}
+
+UNIT_LONG_CASE("long_stops", NULL, NULL, 3600);
+
+/* All sweeps at once, since most of their processes are stopped or sleep. */
+UNIT_TEST(process_stopped_for_long_has_not_failed)
+{
+	pid_t pid[(PLANS - 1) * TALK_ROLES];
+	int i, status;
+
+	for (i = 0; i < (PLANS - 1) * TALK_ROLES; i++) {
+		pid[i] = fork();
+		ck_assert_int_ge(pid[i], 0);
+		if (pid[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		setup();
+		deaths_sweep(i, SIGSTOP, "stopped for long");
+		_exit(0);
+	}
+	for (i = 0; i < (PLANS - 1) * TALK_ROLES; i++) {
+		ck_assert_int_eq(waitpid(pid[i], &status, 0), pid[i]);
+		ck_assert_msg(!status, "sweep %d: wait status %#x", i, status);
+	}
 }
