@@ -17,7 +17,9 @@
 #include "device/rocr.h"
 #include "device/stream.h"
 #include "device/ze.h"
+#include "obj/av.h"
 #include "obj/domain.h"
+#include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/mr.h"
 
@@ -90,15 +92,31 @@ void duo_device_unlist(struct duo_mr *mr)
 	duo_unlock(&mr->domain->lock);
 }
 
+/* Takes all endpoints off the fast path. Needs the lock. */
+static void duo_device_attend(struct duo_domain *domain)
+{
+	struct duo_av *av;
+	struct duo_ep *ep;
+
+	LIST_FOREACH(av, &domain->avs, link)
+		LIST_FOREACH(ep, &av->local_eps, av_link)
+			duo_ep_attend(ep);
+}
+
 int duo_device_list(struct duo_mr *mr)
 {
+	struct duo_domain *domain = mr->domain;
+	bool first;
 	void *node;
 
 	if (!mr->device || !mr->mr_fid.mem_desc)
 		return 0;
-	duo_lock(&mr->domain->lock);
-	node = tsearch(mr, &mr->domain->device_mrs, duo_device_compare);
-	duo_unlock(&mr->domain->lock);
+	duo_lock(&domain->lock);
+	first = !domain->device_mrs;
+	node = tsearch(mr, &domain->device_mrs, duo_device_compare);
+	if (first && node)
+		duo_device_attend(domain);
+	duo_unlock(&domain->lock);
 	return node ? 0 : -FI_ENOMEM;
 }
 

@@ -306,7 +306,10 @@ bool duo_info_device(const struct fi_info *info)
 	return info->caps & FI_HMEM;
 }
 
-/* Removes FI_HMEM if the hints do not request it: it disables fast paths. */
+/*
+ * Removes FI_HMEM if the hints do not request it, because it disables the fast
+ * path of one-sided operations.
+ */
 static void duo_info_unask_device(struct fi_info *info,
 				  const struct fi_info *hints)
 {

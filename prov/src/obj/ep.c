@@ -59,7 +59,7 @@ static bool duo_ep_plain_tx(const struct duo_ep *ep)
 void duo_ep_attend(struct duo_ep *ep)
 {
 	bool open = ep->near && ep->path_ep[FI_DUO_LOCAL] && !ep->closing &&
-		    !ep->domain->device && !duo_ep_has_sleeper(ep);
+		    !ep->domain->device_mrs && !duo_ep_has_sleeper(ep);
 	int kind;
 
 	ep->attention = open && duo_ep_plain_tx(ep) ? 0 : DUO_EP_SEND;

@@ -363,7 +363,10 @@ static void near_teardown_staged(void)
 
 UNIT_CASE("messages", near_setup_staged, near_teardown_staged);
 
-/* An endpoint sends from device memory, and receives into it. */
+/*
+ * An endpoint sends from device memory, and receives into it. Calls are off the
+ * fast path only while the domain has a region of device memory.
+ */
 UNIT_LOOP(messages_are_copied, 0, 2)
 {
 	const struct iovec iov = { standin.memory, STANDIN_HALF };
@@ -374,8 +377,10 @@ UNIT_LOOP(messages_are_copied, 0, 2)
 	attr.iov_count = 1;
 	attr.access = FI_SEND | FI_RECV;
 	attr.iface = iface->id;
+	ck_assert_uint_eq(duo_ep_of(fx.ep)->attention, 0);
 	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, FI_HMEM_DEVICE_ONLY,
 				       &mr), 0);
+	ck_assert_uint_ne(duo_ep_of(fx.ep)->attention, 0);
 	strcpy(standin.memory, "device");
 	ck_assert_int_eq(fi_tsend(fx.ep, standin.memory, 7, fi_mr_desc(mr),
 				  peer, TAG, &context), 0);
