@@ -106,9 +106,8 @@ static void duo_core_av_name(struct duo_core_av *core, fi_addr_t addr,
 }
 
 /*
- * Removes addr from the AV. Keeps the offset in the route word: if a posted
- * receive has the source addr, another offset would give the receive another
- * source.
+ * Removes addr from the AV. Keeps the offset in the route word: with another
+ * offset, a posted receive with the source addr would get another source.
  */
 static void duo_core_av_drop(struct duo_core_av *core, fi_addr_t addr,
 			     uint64_t flags)
@@ -229,9 +228,7 @@ static int duo_core_av_add(struct duo_av *av, fi_addr_t core_addr,
 	return 0;
 }
 
-/*
- * Replaces *addr, a fi_addr of the lead, by ofi_duo's. Returns 0 or an error.
- */
+/* Replaces *addr, the lead's fi_addr, by ofi_duo's. Returns 0 or an error. */
 static int duo_core_av_take(struct duo_av *av, fi_addr_t *addr,
 			    const void *bytes)
 {
@@ -315,8 +312,7 @@ int duo_core_av_bind(struct duo_av *av, struct duo_ep *ep, uint64_t flags)
 
 /*
  * Adds an AV that has all addresses to av->cores. Closes the lead if no
- * endpoint is bound to it, because efa inserts addresses only for the endpoint
- * of an AV.
+ * endpoint is bound to it: efa inserts addresses only for an AV's endpoint.
  */
 static void duo_core_av_join(struct duo_av *av, struct duo_core_av *core)
 {

@@ -7,10 +7,7 @@
 #include "base/hints.h"
 #include "base/log.h"
 
-/*
- * Returns the field's value. Returns 0, which requires nothing, if it is
- * missing.
- */
+/* Returns the field's value, or 0 (no requirement) if it is missing. */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)
 {

@@ -211,10 +211,7 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/*
- * Returns this process's pid in /proc if /proc is an ancestor namespace's; else
- * 0.
- */
+/* Returns this process's pid in the /proc of an ancestor namespace, else 0. */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");

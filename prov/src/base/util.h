@@ -18,9 +18,8 @@
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * For a function that its caller calls as a tail call with the same arguments.
- * The compiler must keep unused arguments, so that the others stay in their
- * registers.
+ * For functions whose callers make tail calls with their own arguments. The
+ * compiler must keep unused arguments: the others stay in their registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
@@ -30,9 +29,8 @@
 #define DUO_LINE 64	/* bytes of a cache line */
 
 /*
- * Allocates zeroed memory at the start of a cache line, so that members of a
- * struct are in the cache lines of its layout. free() frees the memory. NULL:
- * no memory.
+ * Allocates zeroed memory at the start of a cache line, so that a struct's
+ * members are in the lines of its layout. free() frees it. NULL: no memory.
  */
 static inline void *duo_alloc(size_t bytes)
 {

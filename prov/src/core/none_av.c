@@ -23,7 +23,7 @@ struct duo_none_av {
 	uint32_t count;		/* numbers below count are in use or free */
 	uint32_t free_count;	/* number of elements of free */
 	/*
-	 * array of free numbers, [DUO_AV_MAX]; its pages have memory once used
+	 * free numbers, [DUO_AV_MAX]; pages have memory from the first use on
 	 */
 	uint32_t *free;
 };

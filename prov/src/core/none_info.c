@@ -171,9 +171,7 @@ static bool duo_none_set_domain(struct fi_info *info,
 	       duo_none_set_mr(info, hints);
 }
 
-/*
- * Sets caps and op_flags to those of the hints, which the caller has checked.
- */
+/* Sets caps and op_flags to the hints', which the caller has checked. */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
 	if (hints->caps)

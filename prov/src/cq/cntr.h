@@ -29,8 +29,7 @@ void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /* Binds the endpoint's counters to the core's endpoint. Needs the lock. */
 int duo_cntr_bind_core(const struct duo_ep *ep);
 /*
- * Unbinds all counters of a closing endpoint. The counters keep its counts.
- * Needs the lock.
+ * Unbinds a closing endpoint's counters; they keep its counts. Needs the lock.
  */
 void duo_cntr_unbind(struct duo_ep *ep);
 

@@ -308,9 +308,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	int ret;
 
 	if (atomic_fetch_add(&cntr->waiting, 1))
-		/*
-		 * wake the sleeping thread: from now on both use short sleeps
-		 */
+		/* wakes the sleeping thread: now both use short sleeps */
 		duo_waiter_wake(&sleeper->waiter);
 	ret = duo_cntr_wait_for(cntr, threshold, &call);
 	if (ret)	/* this thread needs no wakeup any more */

@@ -159,9 +159,7 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/*
- * fi_cq_strerror() for the last error read, which came from path cq->err_path.
- */
+/* fi_cq_strerror() for the last error read, from path cq->err_path. */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {

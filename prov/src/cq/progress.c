@@ -156,10 +156,7 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/*
- * Repeats the check at intervals. True if the last one found oversubscribed
- * CPUs.
- */
+/* True if CPUs were oversubscribed at the last check; repeats it if due. */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();

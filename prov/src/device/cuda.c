@@ -203,10 +203,7 @@ void duo_cuda_close(void *state)
 	pthread_mutex_unlock(&duo_cuda_lock);
 }
 
-/*
- * Returns a copy with an event; NULL: failed. The stream's context must be
- * current.
- */
+/* Returns a copy with an event; NULL: failed. Needs the stream's context. */
 static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 {
 	struct duo_cuda_copy *copy;

@@ -130,9 +130,7 @@ int duo_cuda_map(void *state, const struct near_export *export,
 	return 0;
 }
 
-/*
- * If the application has destroyed the context, that has unmapped the memory.
- */
+/* A context that the application has destroyed is unmapped already. */
 void duo_cuda_unmap(struct duo_device_held *held)
 {
 	struct duo_cuda_mapping *mapping =

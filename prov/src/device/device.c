@@ -285,10 +285,7 @@ const struct near_device duo_device_near = {
 	.map = duo_device_map,
 };
 
-/*
- * Pinned host memory of 2 * DUO_DEVICE_PART bytes. Copies go through it in
- * parts.
- */
+/* Pinned host memory, 2 * DUO_DEVICE_PART bytes, for the parts of copies. */
 struct duo_device_stage {
 	char *memory;
 	void *pin;		/* NULL: the memory is not pinned */

@@ -34,10 +34,7 @@ struct duo_mr;
 
 struct duo_device_iface;
 
-/*
- * A copy that has not ended, or pinned host memory. Each interface appends its
- * own fields.
- */
+/* A pending copy, or pinned host memory. Interfaces append fields. */
 struct duo_device_held {
 	const struct duo_device_iface *iface;
 };
@@ -53,10 +50,7 @@ struct duo_device_iface {
 	 */
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
 		    void **state);
-	/*
-	 * Waits until all copies from and to the region have ended, and frees
-	 * the state.
-	 */
+	/* Waits for all copies from and to the region. Frees the state. */
 	void (*close)(void *state);
 	/* As in struct near_device. Either `to` or `from` is device memory. */
 	int (*start)(void *state, void *to, const void *from, size_t len,
@@ -126,10 +120,7 @@ extern const struct near_device duo_device_near;
 struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
 /* Frees the host memory through which the domain's copies go. */
 void duo_device_close(struct duo_domain *domain);
-/*
- * True if any buffer is device memory. desc: descriptors of the buffers, or
- * NULL.
- */
+/* True if any buffer is device memory. desc: descriptors, or NULL. */
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*

@@ -233,10 +233,7 @@ int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 	return duo_stream_open(&duo_rocr_driver, agent.handle, NULL, state);
 }
 
-/*
- * Pins host memory for all GPUs. NULL: failed. Then each copy pins its part of
- * the memory.
- */
+/* Pins host memory for all GPUs. NULL: failed; then each copy pins its part. */
 struct duo_device_held *duo_rocr_pin(void *state, void *memory, size_t len)
 {
 	struct duo_rocr_pin *pin = malloc(sizeof(*pin));

@@ -32,10 +32,7 @@ struct duo_rocr_signal {
 	uint64_t handle;
 };
 
-/*
- * The first members of hsa_amd_pointer_info_t. The library writes only `size`
- * bytes.
- */
+/* The first members of hsa_amd_pointer_info_t, `size` bytes. */
 struct duo_rocr_info {
 	uint32_t size;
 	uint32_t type;

@@ -26,10 +26,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
-/*
- * True if ofi_duo can provide all that the core's info promises; else logs the
- * reason.
- */
+/* True if ofi_duo provides all that the core's info promises; else logs why. */
 bool duo_info_kept(const struct fi_info *info);
 /* True if messages may be in device memory. */
 bool duo_info_device(const struct fi_info *info);

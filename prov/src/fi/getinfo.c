@@ -208,10 +208,7 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 					     duo_params.cores);
 }
 
-/*
- * Returns the core of a stack. The caller must free it. NULL: not for this
- * module.
- */
+/* Returns the core of a stack, to be freed; NULL: not for this module. */
 static char *duo_wanted_core(const char *stack, bool named)
 {
 	if (!named)
@@ -222,10 +219,7 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/*
- * Appends a core's infos: those that ofi_duo wraps, or if there are none,
- * others.
- */
+/* Appends a core's infos: those that ofi_duo wraps; if it has none, others. */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)

@@ -337,10 +337,7 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 			hints->rx_attr->msg_order : 0);
 }
 
-/*
- * True if messages and RMA keep their order: near keeps it, or there is no
- * second path.
- */
+/* True if messages and RMA keep their order: by near, or on a single path. */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =

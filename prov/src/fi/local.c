@@ -168,9 +168,7 @@ static int duo_local_open_shared(struct duo_ep *ep)
 	return ret;
 }
 
-/*
- * Opens the local side under an exclusive lock of the directory, after a sweep.
- */
+/* Opens the local side under the directory's exclusive lock, after a sweep. */
 static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 {
 	int ret, lock;
@@ -185,10 +183,7 @@ static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 	return ret;
 }
 
-/*
- * True if the local side keeps the order that the application has requested;
- * else warns.
- */
+/* True if the local side keeps the requested order; else warns. */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;

@@ -23,9 +23,7 @@ static void duo_opened_give(void)
 	pthread_mutex_unlock(&duo_opened_lock);
 }
 
-/*
- * Prevents forks while another thread changes the lists: the child needs them.
- */
+/* Prevents forks while a thread changes the lists: the child needs them. */
 __attribute__((constructor)) static void duo_opened_loaded(void)
 {
 	pthread_atfork(duo_opened_take, duo_opened_give, duo_opened_give);

@@ -82,19 +82,11 @@ void duo_registry_unlock(int lock);
  */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 void duo_registry_reset_count(int dir, uint64_t compat_id);
-/*
- * Removes the directory that contains `file`, unless it has a record or is
- * locked.
- */
+/* Removes the directory of `file`, unless it has a record or is locked. */
 void duo_registry_leave(int dir, const char *file);
-/*
- * Opens a stream of the directory's names; the caller must close it. NULL:
- * error.
- */
+/* Opens a stream of the directory's names, to be closed. NULL: error. */
 DIR *duo_registry_list(int dir);
-/*
- * Returns the number of records, including those of endpoints that have failed.
- */
+/* Returns the number of records, also of endpoints that have failed. */
 size_t duo_registry_count(int dir);
 /* Returns a number that changes with the files; 0: they have just changed. */
 uint64_t duo_registry_state(int dir);

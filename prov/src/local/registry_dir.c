@@ -137,9 +137,7 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/*
- * Does nothing if the directory was removed: a new one may have the same name.
- */
+/* Does nothing after the directory's removal: a new one may have its name. */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -179,9 +177,7 @@ size_t duo_registry_count(int dir)
 	return count;
 }
 
-/*
- * After a recent change returns 0, because the time is that of a coarse clock.
- */
+/* Returns 0 after a recent change, because the times are coarse. */
 uint64_t duo_registry_state(int dir)
 {
 	uint64_t changed = duo_dir_changed(dir);

@@ -13,10 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * If all fields are 0, the names were not read and any address may have a
- * record.
- */
+/* All fields 0: the names were not read, and any address may have a record. */
 struct duo_registry_index {
 	bool read;
 	uint64_t *hash;		/* hashes in the file names, ascending */

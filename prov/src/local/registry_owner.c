@@ -49,10 +49,7 @@ struct duo_base {
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/*
- * The user's directories with the lowest names, ready and in the making; "":
- * none.
- */
+/* The user's directories of lowest name, ready and in the making; "": none. */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
@@ -77,10 +74,7 @@ static bool duo_dir_named(const struct duo_base *base, const char *name)
 	       duo_registry_is_record(name + DUO_DIR_PREFIX);
 }
 
-/*
- * True if the directory is this user's and others can neither lock nor change
- * it.
- */
+/* True if the directory is this user's, and others cannot lock or change it. */
 static bool duo_dir_private(const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() &&
@@ -187,10 +181,7 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 	return ret;
 }
 
-/*
- * Creates a directory. Returns 0 if the user may have a directory now, or an
- * error.
- */
+/* Creates a directory. Returns 0 if the user may have one now, or an error. */
 static int duo_dir_make(const struct duo_base *base)
 {
 	char name[DUO_DIR_NAME];

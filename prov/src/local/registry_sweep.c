@@ -45,10 +45,7 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/*
- * Removes the record if its owner has failed. Returns 1 if the owner may be
- * alive.
- */
+/* Removes the record if its owner has failed. Returns 1 if it may be alive. */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {

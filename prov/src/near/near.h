@@ -63,9 +63,7 @@ struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
 	/* address in the sender; 0: the receiver must request fragments */
 	uint64_t addr;
-	/*
-	 * NEAR_DEVICE: key of a region; then addr is an address for near_rma()
-	 */
+	/* NEAR_DEVICE: key of a region; addr is then for near_rma() */
 	uint64_t key;
 };
 
@@ -80,9 +78,7 @@ struct near_msg {
 };
 
 struct near_sink {
-	/*
-	 * True if the sink has space for an event. If not, near retries later.
-	 */
+	/* True if the sink has space for an event; else near retries later. */
 	bool (*has_space)(void *ctx);
 	/*
 	 * Delivers a message. The payload is valid only during the call. After
@@ -168,10 +164,7 @@ void near_peer_ahead(struct near_port *port, struct near_peer *peer);
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is monitored and has not failed. */
 bool near_peer_lives(const struct near_peer *peer);
-/*
- * True if the peer has failed because its process has exited or its port is
- * closed.
- */
+/* True if the peer has failed: its process has exited or its port is closed. */
 bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring to the peer, or waits for the peer's reply. */
 bool near_peer_rings(const struct near_peer *peer);
@@ -205,9 +198,13 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Receives a rendezvous message of len bytes into iov, which may be shorter.
- * count 0: discards the message. received() reports the end. -EAGAIN: poll and
- * retry.
+ * Sends a message of any length. Returns 0 if sent() will report the end,
+ * -EAGAIN (poll and retry), or another error of near_send(). After errors the
+ * caller still owns the buffers.
+ *
+ * With NEAR_DEVICE the only buffer is device memory, in a region of this port's
+ * table that has NEAR_MAY_MESSAGE. A cookie is then required, and the peer must
+ * have NEAR_ADDR_DEVICE.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,

@@ -44,10 +44,7 @@ struct near_region_entry {
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
 	uint64_t device;	/* handle for near_device; 0: host memory */
-	/*
-	 * near_export.id, and the export's index; 0: peers cannot map the
-	 * region
-	 */
+	/* near_export.id and the export's index; 0: peers cannot map it */
 	uint64_t export_id;
 	uint32_t export_index;
 } __attribute__((aligned(64)));
@@ -144,9 +141,7 @@ enum near_verb {
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
 
-/*
- * Local buffers: destination of reads and results, source of other operations.
- */
+/* Local buffers: the destination of reads and results, else the source. */
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
@@ -224,9 +219,7 @@ struct near_rma_sink {
 	/* Ends an operation for which near_rma() has returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
-	/*
-	 * Reports a peer's operation with CQ data, or one of near_rma_events().
-	 */
+	/* Reports a peer's operation with data, or one of near_rma_events(). */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
 
@@ -237,9 +230,7 @@ struct near_rma_sink {
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
-/*
- * Requests event() for all reads or writes of peers, also those without data.
- */
+/* Requests event() for all reads or writes of peers, even without CQ data. */
 void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*

@@ -28,10 +28,7 @@ struct duo_domain;
 struct duo_ep;
 struct duo_rx;
 
-/*
- * Bits of duo_cq.attention: reasons for which a read must do more than poll
- * near's rings.
- */
+/* Bits of duo_cq.attention: why a read must do more than poll near's rings. */
 enum {
 	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or errors are queued */
 	DUO_CQ_CHORES = 2, /* an endpoint has deferred work: duo_ep_chore() */

@@ -105,10 +105,7 @@ struct duo_ep_opts {
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
 	/* 128-byte blocks are in order: only the core supports this */
 	bool in_order;
-	/*
-	 * messages and RMA have one order: there is only one path, or near
-	 * orders
-	 */
+	/* messages and RMA have one order: by near, or on a single path */
 	bool mixed_order;
 	bool counted;		/* with a counter that has a wait object */
 	atomic_bool early_logged; /* a call before fi_enable() was logged */

@@ -30,8 +30,8 @@ struct duo_up {
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/*
-	 * core/: true if the core must not get rx before a multi-receive buffer
-	 * is used up.
+	 * core/: true if an open multi-receive buffer must keep rx off the
+	 * core.
 	 */
 	bool (*blocked)(const struct duo_rx *rx);
 	/* core/: the core has received a message into the sub-receive rx. */
@@ -40,12 +40,10 @@ struct duo_up {
 	/* core/: the core reports an error for the sub-receive rx. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 	/*
-	 * core/: the core has rejected the remainder rx; the error is pushed.
+	 * core/: the core has rejected the remainder rx; its error is pushed.
 	 */
 	void (*rejected)(struct duo_rx *rx);
-	/*
-	 * rx/: processes all messages that have arrived, by duo_cq_progress().
-	 */
+	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
 };
 

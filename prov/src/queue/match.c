@@ -98,9 +98,7 @@ static void duo_match_index_unexp(struct duo_match *match)
 		duo_match_add_unexp(match, rx);
 }
 
-/*
- * Adds ignored bits to the mask, at most DUO_MASK_BITS. Rebuilds the indexes.
- */
+/* Adds ignored bits to the mask, up to DUO_MASK_BITS. Rebuilds the indexes. */
 void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
 	if (__builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)

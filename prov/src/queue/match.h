@@ -43,9 +43,7 @@ struct duo_match {
 	struct duo_index by_tag;	/* unexpected messages, by tag alone */
 };
 
-/*
- * The messages that a receive matches. Untagged receives ignore all tag bits.
- */
+/* The messages that a receive matches. Untagged receives ignore all tags. */
 struct duo_want {
 	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
 	uint64_t tag;

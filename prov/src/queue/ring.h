@@ -49,9 +49,7 @@ struct duo_err_list {
 	bool overrun;	/* an entry was lost because there was no memory */
 };
 
-/*
- * The unused part of an array that the application has passed to fi_cq_read(3).
- */
+/* The unused part of an array that the application has passed to a read. */
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */

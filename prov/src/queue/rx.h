@@ -82,9 +82,7 @@ struct duo_rx {
 	 */
 	union {
 		struct fi_context2 core_ctx;
-		/*
-		 * local message; libfabric's shm reads and writes this member
-		 */
+		/* local message; libfabric's shm accesses this member */
 		struct fi_peer_rx_entry peer;
 		struct {	/* local message over near; keeps the fields
 				 * of "peer" before "context" */
@@ -132,9 +130,7 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/*
-			 * a new message must become unresolved, not unexpected
-			 */
+			/* becomes unresolved on arrival, not unexpected */
 			bool hold : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: in rx->more */
@@ -176,9 +172,7 @@ struct duo_rx_pool {
 	bool failed;		/* the last attempt to map a range has failed */
 };
 
-/*
- * Changes the state of rx. Only this function and duo_rx_alloc_plain() do so.
- */
+/* Changes the state of rx. duo_rx_alloc_plain() sets the first state. */
 DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 {
 	assert(duo_rx_may(rx->state, state));

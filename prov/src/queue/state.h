@@ -17,10 +17,7 @@ enum duo_rx_state {
 	DUO_RX_FREE,
 	DUO_RX_POSTED,		/* receive in the posted queue */
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
-	/*
-	 * receive that the core has matched or cannot cancel; the core
-	 * completes it
-	 */
+	/* receive that the core will complete: matched, or not cancelable */
 	DUO_RX_CORE,
 	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
 	DUO_RX_CANCELED, /* receive; the core has returned it as canceled */

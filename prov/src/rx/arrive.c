@@ -133,9 +133,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/*
- * Starts to receive msg into the first matching receive. False: none matches.
- */
+/* Starts to receive msg into the first matching receive. False: none. */
 static bool duo_arrival_match_held(struct duo_rx *msg)
 {
 	struct duo_rx *rx;

@@ -260,9 +260,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (rest)
 		duo_multi_post_remainder(rx, rest);
-	/*
-	 * read first: the calls below may close the buffer and free its owner
-	 */
+	/* read first: calls below may close the buffer and free its owner */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
 	/* post receives that this buffer has blocked */

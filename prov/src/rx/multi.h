@@ -35,10 +35,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /* Posts the remainders in ep->multi.ready; not in a transport's callback. */
 void duo_multi_resume(struct duo_ep *ep);
 
-/*
- * multi.c: true if rx must not be on the core yet, because of an earlier buffer
- * or receive.
- */
+/* multi.c: true if an earlier buffer or receive must keep rx off the core. */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
  * Removes a remainder from the queue for a local message of msg_size bytes, and
@@ -56,10 +53,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/*
- * Ends a sub-receive whose error was reported. The last one releases the
- * buffer.
- */
+/* Ends a sub-receive after its error. The last one releases the buffer. */
 void duo_multi_end(struct duo_rx *rx);
 /* Ends rx, a remainder that has failed, and closes its buffer. */
 void duo_multi_abort(struct duo_rx *rx);

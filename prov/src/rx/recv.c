@@ -82,10 +82,7 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/*
- * Queues rx as blocked if a multi-receive buffer blocks it. Returns whether it
- * does.
- */
+/* True if a multi-receive buffer blocks rx; then queues rx as blocked. */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -200,9 +197,7 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/*
- * Receives a matching unexpected message, or posts rx. Returns 0 or an error.
- */
+/* Receives a matching unexpected message or posts rx. Returns 0 or an error. */
 static ssize_t duo_recv_search(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -307,10 +302,7 @@ DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 		!ep->multi.open && !ep->rx.peer_exited);
 }
 
-/*
- * Receives into one buffer. Inline, so that arguments are stored from
- * registers.
- */
+/* Receives into one buffer. Inline: arguments are stored from registers. */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
 				struct duo_want want, void *context)

@@ -293,9 +293,7 @@ DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 	return 0;
 }
 
-/*
- * Handles shm's completions. The context of a receive is its duo_rx. Returns 0.
- */
+/* Handles shm's completions. A receive's context is its duo_rx. Returns 0. */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)

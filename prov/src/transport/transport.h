@@ -50,10 +50,7 @@ struct duo_transport {
 	/* value of FI_OFI_DUO_LOCAL */
 	const char *name;
 	struct duo_transport_limits limits;
-	/*
-	 * Resources that an endpoint's local side requires, as text for a
-	 * warning.
-	 */
+	/* Resources that a local side requires, as text for a warning. */
 	const char *takes;
 	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
@@ -101,9 +98,7 @@ struct duo_transport {
 	void (*drain)(struct duo_ep *ep);
 	/* Closes the local side, also if it was opened in part. */
 	void (*close)(struct duo_ep *ep);
-	/*
-	 * Receives an unexpected message. After an error, nothing has changed.
-	 */
+	/* Receives an unexpected message. Errors change nothing. */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
 	 * Returns the peer index for a record's name, the same at each call.
@@ -115,9 +110,7 @@ struct duo_transport {
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/* True if the peer's process is known to exist. */
 	bool (*lives)(const struct duo_ep *ep, fi_addr_t index);
-	/*
-	 * Monitors a peer, so that its failure ends receives from it; or NULL.
-	 */
+	/* Monitors a peer: its failure ends receives from it. Or NULL. */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*
 	 * Remove what failed processes have left, or NULL if nothing remains.

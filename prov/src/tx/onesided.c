@@ -85,10 +85,7 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/*
- * Returns near's flags for an operation. Atomics need none: their ring has
- * order.
- */
+/* Returns near's flags for an operation. The ring orders atomics. */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {

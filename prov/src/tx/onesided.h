@@ -25,9 +25,7 @@
 
 /* Result of functions below, after which the caller must call the core. */
 #define DUO_TO_CORE 1
-/*
- * near_rma_args.verb for several remote buffers, which near does not support.
- */
+/* near_rma_args.verb for several remote buffers: near does not support it. */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
@@ -74,9 +72,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/*
- * Must follow the core's call. Counts the call by its result, ret. Returns ret.
- */
+/* Must follow the core's call. Counts it by its result ret; returns ret. */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {

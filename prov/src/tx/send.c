@@ -198,9 +198,7 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/*
- * Sends several buffers. Returns as fi_msg(3); -FI_EINVAL for invalid buffers.
- */
+/* Sends several buffers. Returns as fi_msg(3); -FI_EINVAL: invalid buffers. */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
 	const bool flags = send.variant == DUO_SEND_FLAGS;

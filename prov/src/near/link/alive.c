@@ -167,8 +167,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 /*
  * Ends each draining peer whose messages are all delivered. Handles the
- * doorbell first: a peer may have exited after it rang for a new or an idle
- * ring.
+ * doorbell first: a peer may have rung it for a new or idle ring, then exited.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -270,10 +269,7 @@ static bool near_segment_named(const struct near_peer *peer)
 	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
 				    sizeof(target));
 
-	/*
-	 * without this descriptor, the port is closed only if the process
-	 * exists
-	 */
+	/* without it, the port is closed only if the process exists */
 	if (len < 0)
 		return len != -ENOENT ||
 		       duo_proc_check(peer->addr.pid, peer->addr.start);

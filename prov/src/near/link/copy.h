@@ -14,10 +14,7 @@
 #define near_unlikely(x) __builtin_expect(!!(x), 0)
 #define near_inline inline __attribute__((always_inline))
 
-/*
- * Prefetches a line for writing. On x86-64, __builtin_prefetch() would prefetch
- * for reading.
- */
+/* Prefetches for writing; on x86-64 __builtin_prefetch() only for reading. */
 static inline void near_prefetch_write(const void *addr)
 {
 #ifdef __x86_64__

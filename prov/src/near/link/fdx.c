@@ -18,8 +18,7 @@
 
 /*
  * True if the kernel confirms that msg comes from this process's user. False
- * for the overflow uid, which stands for all users without an id in this
- * namespace.
+ * for the overflow uid, which stands for all users unknown in this namespace.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {

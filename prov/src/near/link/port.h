@@ -129,10 +129,7 @@ struct near_onesided {
 	 * slot, the poll word or a tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
-	/*
-	 * Polls call it, not work(), while NEAR_WORK_WAITS: reads the poll
-	 * word.
-	 */
+	/* In place of work(), while NEAR_WORK_WAITS: reads the poll word. */
 	int (*advanced)(struct near_port *port);
 	/* Completes a draining peer's executed operations. False: sink full. */
 	bool (*drained)(struct near_port *port, struct near_peer *peer);
@@ -372,9 +369,8 @@ void near_unmonitor(struct near_port *port, struct near_peer *peer);
 /* Makes a peer draining. A later tick ends it when it is drained. */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
- * True if the pid may be used for a single copy: the last check, at most
- * NEAR_CHECK_MS ago, has found the process, and Linux does not reuse a pid so
- * soon.
+ * True if the pid may be used for a single copy: a check in the last
+ * NEAR_CHECK_MS has found the process, and Linux does not reuse pids so soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* True if the peer's process has exited. Cost: one or two system calls. */

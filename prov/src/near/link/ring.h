@@ -49,8 +49,7 @@ struct near_tx {
 	uint8_t fence;			/* enum near_fence */
 	uint8_t gated;			/* closed gates: NEAR_GATE_* */
 	/*
-	 * value of tail after the last slot that was not a message (e.g. an
-	 * ACK)
+	 * value of tail after the last slot that was no message (e.g. an ACK)
 	 */
 	uint64_t quiet;
 	/* value of tail after the last message; valid if quiet equals tail */
@@ -183,8 +182,7 @@ static near_inline uint32_t near_lines(size_t len)
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
  * Stores in *end the dtail that the caller must set. Data that does not fit
- * before the ring's end goes to its start; near_rx_data() finds it in the same
- * way.
+ * before the ring's end goes to its start, as near_rx_data() assumes.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)

@@ -160,9 +160,8 @@ static uint32_t near_budget_less(const struct near_budget *budget,
 }
 
 /*
- * Returns the size class of a resize. If the receiver has requested a shrink,
- * the ring shrinks. Sets ring->starved if the sender's request cannot be
- * granted.
+ * Returns the size class of a resize. The ring shrinks if the receiver has
+ * requested that. If the sender's request fails, sets ring->starved.
  */
 static uint32_t near_budget_grant(struct near_port *port,
 				  struct near_rx_ring *ring, uint32_t more)
@@ -290,9 +289,7 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
 	__atomic_store_n(&ctl->resize, 0, __ATOMIC_RELAXED);
-	/*
-	 * message passing: pairs with near_resize_answer(); the slots are zero
-	 */
+	/* message passing, with near_resize_answer(): slots are zero */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);

@@ -89,8 +89,7 @@ static int near_rx_ring_peer(struct near_port *port,
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
 		/*
-		 * the peer has opened the claim and then exited: deliver its
-		 * messages
+		 * opened by a peer that has exited since: deliver its messages
 		 */
 		near_peer_fail(port, peer);
 		ret = 0;
@@ -114,9 +113,8 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Opens the rx ring of an OPEN or CLOSED claim. Returns 0 or an error. After
- * -EINVAL and -EHOSTUNREACH the caller must reject the claim, after others
- * retry.
+ * Opens the rx ring of an OPEN or CLOSED claim. Returns 0 or an error: the
+ * caller must reject the claim after -EINVAL and -EHOSTUNREACH, else retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -276,9 +274,8 @@ static bool near_claim_abandoned(uint32_t state)
 }
 
 /*
- * Finds claims of senders that were killed before they rang the doorbell. Reads
- * only pages of claims that have memory, because senders take the first free
- * claim.
+ * Finds claims of senders that were killed before they rang the doorbell.
+ * Senders take the first free claim, so only pages with memory have claims.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -306,10 +303,7 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/*
-	 * first: a sender that sets a bit of doorbell[] later sets this bit
-	 * again
-	 */
+	/* first: a bit of doorbell[] that is set later sets this one again */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {

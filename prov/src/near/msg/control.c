@@ -173,9 +173,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/*
-		 * NEAR_RX_HELD: ends when the embedder has fetched the message
-		 */
+		/* NEAR_RX_HELD: until the embedder has fetched the message */
 		if (rx->peer != peer || rx->state == NEAR_RX_HELD)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)

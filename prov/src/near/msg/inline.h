@@ -221,10 +221,7 @@ static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
 			 __ATOMIC_RELAXED);
 }
 
-/*
- * Handles a slot that is not an inline message. False: the slot remains in the
- * ring.
- */
+/* Handles a slot that is not an inline message. False: the slot remains. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -326,8 +323,7 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 }
 
 /*
- * Counts polls that near_ring_ready() has replaced. None of them may have the
- * next tick.
+ * Counts the polls that near_ring_ready() has replaced, before the next tick.
  */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {

@@ -176,9 +176,7 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 /* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/*
- * Ends the peer's cooperative copy, if any; starts the next in peer->waiting.
- */
+/* Ends the peer's cooperative copy, if any. Starts one of peer->waiting. */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Reads the next len bytes, at most up to op->stop. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
@@ -202,9 +200,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
  */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
-/*
- * Frees an operation that is in no list. Calls received() if that was not done.
- */
+/* Frees an operation that is in no list. Calls received() if still due. */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
 /* large_coop.c: near_messages.stop(): waits until no peer writes to buffers. */

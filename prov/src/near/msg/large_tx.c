@@ -9,9 +9,7 @@
 
 #include "near/msg/large.h"
 
-/*
- * Stores the buffers' addresses, or a copy of the message. -EAGAIN: no memory.
- */
+/* Stores the addresses of the buffers, or copies them. -EAGAIN: no memory. */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;

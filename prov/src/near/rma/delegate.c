@@ -58,8 +58,8 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 }
 
 /*
- * Sets the number of following operations that are not delegated. Doubles it
- * with each call.
+ * Sets, and doubles for the next call, the number of operations not to
+ * delegate.
  */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
@@ -193,9 +193,7 @@ static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/*
- * Executes a revoked operation and ends it. False: single copy is impossible.
- */
+/* Executes and ends a revoked operation. False: single copy is impossible. */
 static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_op *op)
 {

@@ -8,9 +8,7 @@
 #include "near/link/barrier.h"
 #include "near/rma/state.h"
 
-/*
- * State of a delegated operation, in its slot. Only the initiator changes it.
- */
+/* State of a delegated operation, in its slot. The initiator changes it. */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
 	/* the target may execute it, or the initiator revoke it */

@@ -46,10 +46,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_answered_at(at, op->mark);
 		at->unanswered--;
 		at->expect -= op->expect;
-		/*
-		 * a delegated or staged read has one reply, others may have
-		 * several
-		 */
+		/* delegated and staged reads have one reply, others several */
 		if (op->args.verb == NEAR_READ && !op->delegated && !op->staged)
 			at->reading = false;
 		at->staged -= op->staged;
@@ -195,9 +192,7 @@ static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/*
- * Continues op. Returns 0 if op has left the queue, perhaps freed, or -EAGAIN.
- */
+/* Continues op. Returns 0 if op has left the queue or was freed, or -EAGAIN. */
 static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -337,9 +332,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/*
- * Copies buffers to `to`, memory of the operation. Returns the end of the copy.
- */
+/* Copies buffers to `to`, the operation's memory. Returns the copy's end. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {

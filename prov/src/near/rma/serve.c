@@ -141,9 +141,7 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->key = req->key;
 	reply->addr = addr;
 	reply->err = near_rma_where(port, req, addr, &memory);
-	/*
-	 * reset to 0 on success, because a later operation may have the same id
-	 */
+	/* reset to 0, because a later operation may have the same id */
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
 		return true;

@@ -64,10 +64,7 @@ struct near_staging {
 };
 
 /* stage.c: the initiator */
-/*
- * Returns a peer's state of staged operations, created if necessary; NULL: no
- * memory.
- */
+/* Returns a peer's staging state, created if necessary; NULL: no memory. */
 struct near_staging *near_staging(struct near_port *port,
 				  struct near_rma_peer *at);
 /* Maps the stage with this index in a table's file. Returns 0 or -errno. */
@@ -113,10 +110,7 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at);
  * the operation has left the queue, perhaps freed, or -EAGAIN.
  */
 int near_stage_go(struct near_port *port, struct near_rma_op *op);
-/*
- * Posts requests for filled chunks, and ends operations whose chunks have all
- * ended.
- */
+/* Posts filled chunks. Ends operations whose chunks have all ended. */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 /* Handles a reply. False: the reply is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,

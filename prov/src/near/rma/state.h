@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * One-sided operations (RMA and atomics): state of port, peer and operations.
- */
+/* One-sided operations (RMA, atomics): state of port, peer, operations. */
 #ifndef NEAR_RMA_STATE_H
 #define NEAR_RMA_STATE_H
 
@@ -49,10 +47,7 @@ struct near_rma_peer {
 	uint32_t unanswered;		/* operations begun, but not ended */
 	uint32_t expect;		/* replies that the peer will send */
 	uint32_t replies_queued;	/* entries of replies */
-	/*
-	 * id of the last operation if it was rejected: its parts are skipped;
-	 * or 0
-	 */
+	/* id of the last operation if rejected: skip its other parts; or 0 */
 	uint64_t rejected;
 	/* as rejected, for staged operations, set with the reply */
 	uint64_t failed;

@@ -144,10 +144,7 @@ static void near_table_begin(struct near_table *table)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/*
- * Ends a change: by release, so that stores to entries come before the
- * generation.
- */
+/* Ends a change. By release: stores to entries come before the generation. */
 static void near_table_end(struct near_table *table)
 {
 	__atomic_store_n(&table->shared->generation,

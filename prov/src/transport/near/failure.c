@@ -51,10 +51,7 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 	return NULL;
 }
 
-/*
- * Ends posted receives that name the peer, except those that the core has
- * matched.
- */
+/* Ends posted receives that name the peer, unless the core has matched them. */
 static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 			      fi_addr_t index)
 {
@@ -90,10 +87,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
-		/*
-		 * now, because the peer's routes, which give the source, will
-		 * be removed
-		 */
+		/* before the peer's routes are removed: they give the source */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);

@@ -30,9 +30,7 @@ struct duo_near {
 	struct duo_ep *ep;
 	struct near_port *port;
 	bool tx_all;	/* true if every send has a completion */
-	/*
-	 * true if calls without flags have a completion, in a CQ that is read
-	 */
+	/* true if calls without flags have a completion that is read */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
@@ -43,10 +41,7 @@ struct duo_near {
 	bool fetches;	/* near_rma() can fetch messages in device memory */
 	bool direct;	/* near executes RMA; false: the core does */
 	bool unordered;	/* the warning on order was logged; log no more */
-	/*
-	 * bits of duo_near_small() for operations that near's fast path can
-	 * serve
-	 */
+	/* duo_near_small() of operations that near's fast path can serve */
 	uint32_t small;
 	uint32_t next;	/* first peer index to try for a new peer */
 	struct near_peer *peer[DUO_LOCAL_MAX];

@@ -77,9 +77,7 @@ static const struct near_rma_sink duo_near_messages_sink = {
 	.event = duo_near_no_event,
 };
 
-/*
- * Requests only events that a counter counts, because each event costs a slot.
- */
+/* Requests only events that a counter counts: each costs the peer a slot. */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)

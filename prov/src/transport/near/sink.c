@@ -17,9 +17,7 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/*
- * Stores the fields of msg's completion in rx, and takes a reference to peer.
- */
+/* Stores the values for msg's completion in rx. Takes a reference to peer. */
 static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 			      uint64_t tag, struct near_peer *peer,
 			      fi_addr_t src)
@@ -71,9 +69,7 @@ static void duo_near_begin(struct duo_rx *rx)
 		TAILQ_INSERT_TAIL(&rx->ep->near->subs, rx, link);
 }
 
-/*
- * Ends a receive. A sub-receive completes only after earlier ones of its peer.
- */
+/* Ends a receive. A sub-receive completes after earlier ones of its peer. */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
 	struct duo_rx_list *subs = &rx->ep->near->subs;

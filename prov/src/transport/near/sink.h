@@ -20,9 +20,7 @@
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
-/*
- * Always true: if the completion ring cannot grow, arrived() returns -EAGAIN.
- */
+/* Always true: if the completion ring is full, arrived() returns -EAGAIN. */
 static near_inline bool duo_near_has_space(void *ctx)
 {
 	return true;
