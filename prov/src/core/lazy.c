@@ -148,9 +148,8 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first deferred receive; or removes it if the core must not get it.
- * Does not renew the core poll budget. -FI_EAGAIN: the core accepts no receive
- * now.
+ * Posts the first deferred receive, or removes it if the core must not get it.
+ * Does not renew the core poll budget. -FI_EAGAIN: the core rejects it now.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {

@@ -28,9 +28,8 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
 /*
- * none.c: allocates an object of this class, whose struct must begin with the
- * fid. All objects share fi_close(3), fi_control(3) and fi_ep_bind(3). NULL: no
- * memory.
+ * none.c: allocates an object of this class, whose struct begins with the fid.
+ * All objects share fi_close(3), fi_control(3), fi_ep_bind(3). NULL: no memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
 /* Returns the mr_mode with which the domain was opened. */

@@ -52,9 +52,8 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Never waits for the domain's lock: the lock's
- * holder might have called exit(), and the destructor below waits for this
- * thread.
+ * Polls until the domain stops. Never waits for the domain's lock: its holder
+ * might have called exit(), and the destructor below waits for this thread.
  */
 static void *duo_auto_run(void *arg)
 {

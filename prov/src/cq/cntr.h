@@ -21,15 +21,14 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
 /*
  * Both need the lock. duo_cntr_progress() polls the endpoints, and the core if
- * its poll is due. duo_cntr_value() returns the numbers of successes and of
- * errors.
+ * it is due. duo_cntr_value() returns the numbers of successes and errors.
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /* Binds the endpoint's counters to the core's endpoint. Needs the lock. */
 int duo_cntr_bind_core(const struct duo_ep *ep);
 /*
- * Unbinds a closing endpoint's counters; they keep its counts. Needs the lock.
+ * Unbinds a closing endpoint's counters, which keep its counts. Needs the lock.
  */
 void duo_cntr_unbind(struct duo_ep *ep);
 

@@ -128,10 +128,7 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/*
- * True if FI_HOOK contains the hook's name. Otherwise the module must not
- * define parameters.
- */
+/* True if FI_HOOK names the hook; else the module defines no parameters. */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;

@@ -36,9 +36,8 @@ bool duo_opened_ours(const struct duo_opened *opened);
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Replaces the core's fids in an info by ofi_duo's, or by NULL if there is no
- * open object for a fid. False: the info does not belong to the objects in the
- * hints.
+ * Replaces the core's fids in an info by ofi_duo's, or by NULL if no open
+ * object has a fid. False: the info does not fit the objects in the hints.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

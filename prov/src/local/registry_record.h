@@ -13,9 +13,8 @@
 #include "local/registry.h"
 
 /*
- * Locks a directory with LOCK_SH or LOCK_EX. Gives up 3 s after the last change
- * of the names in it, and after 60 s in any case. Returns 0, -FI_ETIMEDOUT or
- * -errno.
+ * Locks a directory with LOCK_SH or LOCK_EX. Waits 60 s at most, and 3 s after
+ * the last change of its names. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it was opened. */

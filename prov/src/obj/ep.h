@@ -3,8 +3,7 @@
 
 /*
  * An endpoint: the endpoints of both paths, the routes, and the receives. Each
- * layer has a struct in it. Lock: the domain's; sends over the core take no
- * lock.
+ * layer has a struct in it. Lock: the domain's, except for sends over the core.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H

@@ -29,19 +29,14 @@ struct duo_up {
 	 * now deliver messages from it.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/*
-	 * core/: true if an open multi-receive buffer must keep rx off the
-	 * core.
-	 */
+	/* core/: true if a multi-receive buffer must keep rx off the core. */
 	bool (*blocked)(const struct duo_rx *rx);
 	/* core/: the core has received a message into the sub-receive rx. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
 	/* core/: the core reports an error for the sub-receive rx. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/*
-	 * core/: the core has rejected the remainder rx; its error is pushed.
-	 */
+	/* core/: the core has rejected the remainder rx; the error is pushed */
 	void (*rejected)(struct duo_rx *rx);
 	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);

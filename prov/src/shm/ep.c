@@ -69,8 +69,7 @@ static struct fi_info *duo_shm_hints(void)
 
 /*
  * Logs the reason for a missing shm provider. libfabric turns all errors into
- * -FI_ENODATA. Often /dev/shm lacks space: shm requires an endpoint's size for
- * each CPU.
+ * -FI_ENODATA. Often /dev/shm lacks space: shm requires it for each CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {

@@ -88,9 +88,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/*
-		 * opened by a peer that has exited since: deliver its messages
-		 */
+		/* its peer has opened it, then exited: deliver the messages */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}

@@ -101,9 +101,8 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Continues the operations of a list in order, until *budget bytes are copied
- * or the sink has no space. Returns the number of operations that left the
- * list.
+ * Continues a list's operations in order, until *budget bytes are copied or the
+ * sink has no space. Returns the number of operations that left the list.
  */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,

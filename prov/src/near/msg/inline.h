@@ -322,9 +322,7 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 	return port->tick_at - 1 - port->polls;
 }
 
-/*
- * Counts the polls that near_ring_ready() has replaced, before the next tick.
- */
+/* Counts polls that near_ring_ready() has replaced, before the next tick. */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);

@@ -57,10 +57,7 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 	return reply->verb == NEAR_WRITE && !ring->rejected;
 }
 
-/*
- * Sets, and doubles for the next call, the number of operations not to
- * delegate.
- */
+/* Sets the number of operations not to delegate; doubles the next number. */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP
