@@ -9,8 +9,8 @@
  *		ALLOCATION is plain, pool, managed or vmm
  *	kill	a peer is killed while it is written to
  *
- * DUOGPU_DISJOINT=1: each process sees a GPU of its own alone. DUOGPU_PIDNS=1:
- * each is in a pid namespace of its own. DUOGPU_MAPPED=1: fail if no RMA, or no
+ * DUOGPU_DISJOINT=1: each process sees another GPU only. DUOGPU_PIDNS=1:
+ * each is in another pid namespace. DUOGPU_MAPPED=1: fail if no RMA, or no
  * message, was copied between mapped memory; 0: fail if one was.
  */
 

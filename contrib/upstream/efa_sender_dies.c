@@ -51,7 +51,7 @@ static fi_addr_t insert(const char *addr)
 	return peer;
 }
 
-/* Sends messages to the address that FD has, until it is killed. */
+/* Sends messages to the address read from fd, until this process is killed. */
 static void sender(pid_t parent, int fd, int out)
 {
 	struct fi_cq_tagged_entry entry;
@@ -113,13 +113,13 @@ static int drain(int ms, bool again)
 	return count;
 }
 
-/* Returns the number of receives that have no end. */
-static int lost(fi_addr_t dead)
+/* Returns the number of receives that neither complete nor fail. */
+static int lost(fi_addr_t killed)
 {
 	int i, count = 0;
 
 	(void) drain(300, false);
-	(void) fi_tsend(repro_ep[0].ep, buf[RECEIVES], 1, desc(), dead, 2,
+	(void) fi_tsend(repro_ep[0].ep, buf[RECEIVES], 1, desc(), killed, 2,
 			NULL);
 	(void) drain(1000, false);
 	for (i = 0; i < RECEIVES; i++) {
