@@ -114,8 +114,8 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that the peer at addr has no RMA over near, which
- * the order that the application requested needs.
+ * Warns, once per endpoint, that the peer at addr has no RMA over near. The
+ * order that the application has requested needs this RMA.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {

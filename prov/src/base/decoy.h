@@ -7,11 +7,11 @@
  * util_fabric or util_domain at ofi_duo's fid, and compares the name in it
  * (docs/upstream.md).
  *
- * Each pointer in the decoy points to a block of pointers to the block itself,
- * so each chain of loads stays in the block. As text, the block is "", which no
- * provider has as its name. The block's address is a multiple of 256, so its
- * first byte in memory is 0 on a little-endian machine; on a big-endian one,
- * the top byte is 0. Cost: 256 bytes per object.
+ * The decoy has only pointers to a block, and the block has only pointers to
+ * itself. So a chain of loads, however long, stays in the block. As text the
+ * block is "", which is no provider's name: its address is a multiple of 256,
+ * so its first byte in memory is 0. (On a big-endian machine, this is the top
+ * byte of the address.) Cost: 256 bytes per object.
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H

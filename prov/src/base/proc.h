@@ -11,8 +11,8 @@
 
 /*
  * Stores the start time of a process, in ticks since boot. Pid and start time
- * together identify a process. Returns 0 or -errno; -ESRCH: pid is a zombie's
- * or no process has it.
+ * together identify a process. Returns 0 or -errno; -ESRCH: no process has the
+ * pid, or a zombie has it.
  */
 int duo_proc_start(pid_t pid, uint64_t *start);
 
@@ -37,8 +37,8 @@ int duo_proc_check(pid_t pid, uint64_t start);
 int duo_proc_host(uint64_t *host);
 /*
  * Stores an id of the pid namespace. Processes with equal ids find each other
- * in /proc by pid. If /proc is another pid namespace's, the id is unique.
- * Returns 0 or -errno.
+ * in /proc by pid. If /proc belongs to another pid namespace, no other process
+ * has the same id. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
 /* Returns the inode of a file in /proc, the id of a namespace; 0: unknown. */

@@ -179,8 +179,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives, the oldest first, until *count is 0, a counter in
- * ep->lazy. -FI_EAGAIN: the core accepts no receive now.
+ * Posts deferred receives, the oldest first, until *count is 0. count: a
+ * counter in ep->lazy. -FI_EAGAIN: the core accepts no receive now.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {

@@ -49,8 +49,8 @@ bool duo_lazy_recall(struct duo_rx *rx);
 
 /*
  * lazy_when.c: functions that post deferred receives. duo_cq_age() does so for
- * aging, in polls that read the clock, before the poll of the local transport.
- * duo_cq_flush_lazy() does so in each poll, after it.
+ * aging, before the poll of the local transport, in polls that read the clock.
+ * duo_cq_flush_lazy() does so in each poll, after the local transport.
  */
 void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);

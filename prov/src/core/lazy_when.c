@@ -3,7 +3,7 @@
 
 /*
  * The times at which deferred receives are posted: docs/matching.md. A post
- * costs microseconds, together with the recall if a local message then matches.
+ * costs microseconds, and so does the recall if a local message then matches.
  * During local traffic, at most two receives are posted in each defer_us, and
  * one after each message of the core.
  */

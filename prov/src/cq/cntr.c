@@ -15,9 +15,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of operations that the endpoint itself has counted; err:
- * of failed ones. It counts receives on both paths, and sends if the local
- * transport has no counter.
+ * Returns the number of operations that the endpoint itself has counted, or
+ * with err the number of failed ones. It counts receives on both paths, and
+ * sends if the local transport has no counter.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {

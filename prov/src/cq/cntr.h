@@ -27,9 +27,7 @@ void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /* Binds the endpoint's counters to the core's endpoint. Needs the lock. */
 int duo_cntr_bind_core(const struct duo_ep *ep);
-/*
- * Unbinds a closing endpoint's counters, which keep its counts. Needs the lock.
- */
+/* Unbinds a closing endpoint's counters; keeps its counts. Needs the lock. */
 void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */

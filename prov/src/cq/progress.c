@@ -68,8 +68,8 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. When it pauses and the core
- * is active, only every DUO_LOCAL_INTERVAL-th poll does so.
+ * True if this poll must poll the local transport. While the local transport
+ * pauses and the core is active, only every DUO_LOCAL_INTERVAL-th poll does so.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {

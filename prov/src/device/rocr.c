@@ -107,8 +107,9 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 
 /*
  * Finds the agent of one side of a copy, and replaces *addr by the address for
- * GPUs. Host memory may not be pinned, because that failed or another interface
- * has pinned it; then pins it for this copy. Returns 0 or -FI_EIO.
+ * GPUs. If host memory is not pinned, pins it for this copy: an earlier attempt
+ * may have failed, or another interface may have pinned it. Returns 0 or
+ * -FI_EIO.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)

@@ -151,8 +151,8 @@ static int duo_local_open_av(struct duo_ep *ep)
 
 /*
  * Opens the local side under a shared lock of the directory, which comes before
- * the domain's lock. If a stopped process holds the directory's lock, does
- * without it. Returns 0 or an error.
+ * the domain's lock. If a stopped process holds the directory's lock, opens it
+ * without this lock. Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
 {

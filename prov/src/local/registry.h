@@ -92,9 +92,9 @@ size_t duo_registry_count(int dir);
 uint64_t duo_registry_state(int dir);
 
 /*
- * registry_sweep.c: removes records of failed processes. Also removes their
- * other remains, by the transport peers[kind]. Returns the number of endpoints
- * alive. Needs an exclusive lock.
+ * registry_sweep.c: removes records of failed processes. The transport
+ * peers[kind] removes other files of these processes. Returns the number of
+ * endpoints alive. Needs an exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /* Sweeps at most once a second, and not while other processes start. */

@@ -4,7 +4,7 @@
 /*
  * The file names in the registry's directory, read once for all lookups of a
  * call: then an address without a record costs no system call. The directory
- * may change afterwards, so the index only shows that a record was missing.
+ * may change afterwards, so the index proves only that there was no record.
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H

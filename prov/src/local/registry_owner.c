@@ -6,8 +6,9 @@
  * users.
  *
  * A user may have another name and number in another user namespace. So
- * directories have random names, and the kernel's owner of a directory decides
- * whose it is. Another user can neither take its name nor forge it.
+ * directories have random names, and a directory is the user's if the kernel
+ * reports the user as its owner. Another user can neither take its name nor
+ * forge it.
  *
  * All processes of a user must use the same directory, although they may create
  * and remove directories at the same time. A process creates a directory "in

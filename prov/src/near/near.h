@@ -198,13 +198,9 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Sends a message of any length. Returns 0 if sent() will report the end,
- * -EAGAIN (poll and retry), or another error of near_send(). After errors the
- * caller still owns the buffers.
- *
- * With NEAR_DEVICE the only buffer is device memory, in a region of this port's
- * table that has NEAR_MAY_MESSAGE. A cookie is then required, and the peer must
- * have NEAR_ADDR_DEVICE.
+ * Receives a rendezvous message of len bytes into iov, which may be shorter.
+ * count 0: discards the message. received() reports the end. -EAGAIN: poll and
+ * retry.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
@@ -214,8 +210,8 @@ int near_recv(struct near_port *port, struct near_peer *peer,
  * Receives a NEAR_DEVICE message of any length. The embedder fetches the
  * message by near_rma() with NEAR_RMA_MESSAGE, and then calls near_recv_end().
  * If it cannot fetch, it calls near_recv_frags(), and the sender copies the
- * message to host memory. received() reports the end in both cases. Returns
- * NULL without memory: poll and retry.
+ * message to host memory. received() reports the end in both cases. NULL: no
+ * memory; poll and retry.
  */
 struct near_rx_op *near_recv_hold(struct near_port *port,
 				  struct near_peer *peer,
@@ -244,9 +240,9 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  * run only on these CPUs. The first set is this thread's affinity mask. The
  * second also has all CPUs of peers whose masks overlap with the first.
  *
- * pid: of the peers, 0 if unknown; the function sorts the array. others: number
- * of further processes, which count for both sets. Cost: up to two system calls
- * per process, none if there are enough CPUs for all.
+ * pid: pids of the peers, 0 if unknown; the function sorts the array. others:
+ * number of further processes, which count for both sets. Cost: up to two
+ * system calls per process, none if there are enough CPUs for all.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 

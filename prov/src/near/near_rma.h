@@ -248,7 +248,6 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
  * - an error of near_send()
  * - one of the following errors, after which no memory is changed
  *
- *
  * -EKEYREJECTED: the peer has no region with this key
  * -EACCES: the region does not grant this access or range
  * -EINVAL: the target address of an atomic is not aligned

@@ -78,8 +78,9 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Puts the messages before the unresolved ones, which have arrived later. They
- * may match receives with a source, which were posted after their arrival.
+ * Puts the messages before the unresolved ones, which arrived later. The
+ * messages may now match receives that name their source, even those that were
+ * posted after the messages arrived.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {

@@ -14,7 +14,6 @@
  * Starts to receive an unexpected message into the remainder rx, which must be
  * in no queue. Returns
  *
- *
  * - 0: rx is the next remainder
  * - 1: no space is left; the caller must free rx, without its reference to the
  *   buffer, which now belongs to the message

@@ -286,8 +286,8 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 /*
  * True if the call is valid, no unexpected message exists, and the core does
  * not need the receive in this call. A core that matches only in polls gets
- * receives at its next poll, except while a multi-receive buffer is open,
- * deferred receives are not due, or after a process has failed.
+ * receives at its next poll. Exceptions: a multi-receive buffer is open,
+ * deferred receives are not due, or a process has failed.
  */
 DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       enum duo_recv_when when)

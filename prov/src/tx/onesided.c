@@ -36,8 +36,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Leaves all RMA and atomics to the core from now on. The operation has several
- * remote buffers, so the core executes it, and near would not wait for its end.
+ * Leaves all RMA and atomics to the core from now on. An operation with several
+ * remote buffers goes to the core, and near's later operations would not wait
+ * for its end.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {

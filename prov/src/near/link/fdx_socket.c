@@ -299,8 +299,8 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * In a directory no comparison is necessary: only this user's processes can
- * create sockets there.
+ * If the sockets are in a directory, the names need no comparison: only this
+ * user's processes can create sockets there.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

@@ -115,8 +115,8 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 #define NEAR_GATE_FAILED 4u	/* never opened: the peer has failed */
 
 /*
- * True if a slot is free and no gate closed; loads head, and closes
- * NEAR_GATE_RESIZE if the receiver requests a resize.
+ * Loads the consumer's head. Closes NEAR_GATE_RESIZE if the receiver has
+ * requested a resize. True if a slot is free and no gate is closed.
  */
 bool near_tx_reload(struct near_tx *tx);
 /* Returns the next slot even if NEAR_GATE_QUEUE is closed; NULL: none. */

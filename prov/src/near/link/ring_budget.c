@@ -129,7 +129,7 @@ static uint32_t near_tier_for(uint32_t len)
 
 /*
  * Returns the largest size class, from `least` up to the even share, for which
- * memory is free. If `least` is above the even share, only `least` counts. If
+ * memory is free. Above the even share, only `least` itself is possible. If
  * memory is lacking, returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,

@@ -367,7 +367,6 @@ void near_port_sweep(struct near_port *port)
  * flags and `armed`, executes a membarrier, then loads the doorbell and the
  * next slots.
  *
- *
  * - A sender stores a slot, then loads the flag. The membarrier orders both
  *   ends.
  * - near_doorbell_ring() stores doorbell bits, then loads `armed`, with a full

@@ -218,7 +218,7 @@ struct near_segment {
 
 /*
  * near_segment.adv has the size class of new rings in the lower 8 bits. The
- * bits above are an index, from which on new rings have one page.
+ * bits above are the index from which on new rings have one page.
  */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu

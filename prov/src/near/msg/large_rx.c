@@ -131,8 +131,8 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 /*
  * Copies only if no other receive is being copied. The message may end before
  * earlier messages that arrive in fragments. So if receives share a buffer, the
- * embedder must keep their order. Nothing is sent before the ACK, so the slot
- * for it stays free.
+ * embedder must keep their order. The slot for the ACK stays free, because
+ * nothing is sent before the ACK.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)

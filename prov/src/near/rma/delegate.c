@@ -10,8 +10,8 @@
  * the ring, which both ends count. Memory ordering is store buffering: the
  * target stores the number in near_ctl.doing, then loads the slot again; the
  * initiator stores the revocation in the slot, executes a membarrier, which
- * orders both ends, then loads near_ctl.doing. So only one of them executes.
- * Proof: docs/near/memory-ordering.md.
+ * orders both ends, then loads near_ctl.doing. So only one end executes the
+ * operation. Proof: docs/near/memory-ordering.md.
  */
 
 #include <errno.h>
@@ -40,9 +40,9 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * near_ctl.done completes a write without a reply. It also counts rejected
- * operations: from the first rejection (near_ctl.rejected) on, all operations
- * get replies.
+ * near_ctl.done counts all finished operations, and completes writes without a
+ * reply. From the first rejected operation on (near_ctl.rejected), all
+ * operations get replies instead.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)

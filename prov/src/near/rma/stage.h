@@ -7,7 +7,6 @@
  * near_device). So the bytes go through a stage: shared memory behind the
  * initiator's region table, divided into chunks.
  *
- *
  * - Write: the initiator copies a part into a chunk and posts a request; the
  *   target copies the chunk into its region and replies.
  * - Read: the initiator posts a request for an empty chunk; the target copies a
@@ -70,9 +69,9 @@ struct near_staging *near_staging(struct near_port *port,
 /* Maps the stage with this index in a table's file. Returns 0 or -errno. */
 int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
- * Copies to or from a stage. device: handle of the device memory, whose copy is
- * only started: stores in *copy a handle for near_device.done(). NULL: host
- * memory.
+ * Copies between a stage and local memory. If device is NULL, this is host
+ * memory. Otherwise only starts the copy, and stores its handle for
+ * near_device.done() in *copy.
  */
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,

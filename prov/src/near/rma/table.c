@@ -268,8 +268,8 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. Linear probing may have placed later entries behind the
- * position of their key's hash: moves them back.
+ * Removes an entry. Later entries may be further from the place of their key's
+ * hash than necessary, due to linear probing: moves them closer.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {

@@ -39,7 +39,6 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
  * region.c: true if near can execute RMA and atomics for this info. The core
  * executes them if the application requests
  *
- *
  * - FI_FENCE without FI_MSG and FI_TAGGED: a fence would have to wait for both
  *   paths;
  * - FI_MR_RAW;

@@ -83,7 +83,6 @@ void duo_near_sent(void *ctx, void *cookie, int err)
  * core carries nothing. Otherwise returns -FI_EAGAIN, so that the application
  * retries:
  *
- *
  * - If the peer cannot be connected, the retry takes the core, unless near
  *   still waits for the peer's reply.
  * - If the peer has failed, the next poll removes its routes; then the address
