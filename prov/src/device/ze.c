@@ -108,10 +108,10 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 }
 
 /*
- * Finds the device of the memory, and the context of its driver. If no driver
- * knows the memory, uses the device that the application has named: drivers
- * recognize only memory of their contexts, and host memory has no device. NULL:
- * no such device.
+ * Finds the device of the memory, and the context of its driver. Drivers
+ * recognize only memory of their contexts, and host memory has no device. If no
+ * driver recognizes the memory, uses the device that the application has named.
+ * NULL: no such device.
  */
 static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 			   void **context)
