@@ -4,7 +4,7 @@
 #include "obj/cq.h"
 #include "obj/ep.h"
 
-void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
+void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src)
 {
 	duo_cq_wake_sleeper(cq);
@@ -15,7 +15,7 @@ void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		duo_err_overrun(&cq->errs);
 }
 
-void duo_cq_push_sent_rare(struct duo_cq *cq, void *context, uint64_t flags)
+void duo_cq_push_sent_slow(struct duo_cq *cq, void *context, uint64_t flags)
 {
 	const struct fi_cq_tagged_entry entry = {
 		.op_context = context, .flags = flags,

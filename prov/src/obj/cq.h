@@ -110,21 +110,21 @@ static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 }
 
 /* Slow paths of pushes: a sleeping thread, a hidden CQ, or a full ring. */
-void duo_cq_push_rare(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
+void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
-void duo_cq_push_sent_rare(struct duo_cq *cq, void *context, uint64_t flags);
+void duo_cq_push_sent_slow(struct duo_cq *cq, void *context, uint64_t flags);
 static inline void duo_cq_push(struct duo_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,
 			       fi_addr_t src)
 {
-	struct fi_cq_tagged_entry rare;
+	struct fi_cq_tagged_entry slow;
 
 	if (cq->sink.space) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
 	} else if (__builtin_expect(duo_ring_full(&cq->ring), false)) {
-		rare = *entry; /* a copy, so that the compiler can keep *entry
+		slow = *entry; /* a copy, so that the compiler can keep *entry
 			        * in registers */
-		duo_cq_push_rare(cq, &rare, src);
+		duo_cq_push_slow(cq, &slow, src);
 	} else {
 		cq->attention |= DUO_CQ_ENTRIES;
 		duo_ring_put(&cq->ring, entry, src);
@@ -152,7 +152,7 @@ static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 				    uint64_t flags)
 {
 	if (__builtin_expect(cq->sink.space || !duo_cq_accepts(cq), false))
-		duo_cq_push_sent_rare(cq, context, flags);
+		duo_cq_push_sent_slow(cq, context, flags);
 	else
 		duo_cq_put_sent(cq, context, flags);
 }

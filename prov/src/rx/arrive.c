@@ -191,7 +191,7 @@ static void duo_arrival_truncated(struct duo_rx *rx,
 		duo_multi_end(rx);
 }
 
-void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
+void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src)
 {
 	struct duo_ep *ep = rx->ep;

@@ -63,7 +63,7 @@ void duo_arrival_identify(struct duo_ep *ep);
  * Slow path of duo_arrival_done_at(), for truncated or discarded messages,
  * receives without a completion, and sub-receives.
  */
-void duo_arrival_done_rare(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
+void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
 void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
@@ -85,7 +85,7 @@ DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 		.data = data,
 		.tag = rx->tag,
 	};
-	struct fi_cq_tagged_entry rare;
+	struct fi_cq_tagged_entry slow;
 
 	if (rx->wanted && len <= duo_rx_size(rx) && !(rx->flags & FI_DISCARD)) {
 		ep->stats.path[FI_DUO_LOCAL].rx_msgs++;
@@ -93,8 +93,8 @@ DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 		duo_cq_push(ep->rx_cq, &entry, src);
 		return;
 	}
-	rare = entry;
-	duo_arrival_done_rare(rx, &rare, src);
+	slow = entry;
+	duo_arrival_done_slow(rx, &slow, src);
 }
 
 #endif /* DUO_ARRIVE_H */

@@ -238,7 +238,7 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /* The slow path of all receive calls. Needs the lock. */
-DUO_NOINLINE ssize_t duo_recv_rare(struct duo_ep *ep,
+DUO_NOINLINE ssize_t duo_recv_slow(struct duo_ep *ep,
 				   const struct duo_recv *recv)
 {
 	int ret = duo_recv_check(ep, recv);
@@ -266,12 +266,12 @@ static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	if (!(ep->caps & FI_DIRECTED_RECV))
 		recv.want.addr = FI_ADDR_UNSPEC;
 	duo_lock(&ep->domain->lock);
-	ret = duo_recv_rare(ep, &recv);
+	ret = duo_recv_slow(ep, &recv);
 	duo_unlock(&ep->domain->lock);
 	return ret;
 }
 
-DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
+DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 				       const struct duo_recv *recv,
 				       struct iovec iov, void *desc)
 {
@@ -280,7 +280,7 @@ DUO_NOINLINE ssize_t duo_recv_rare_one(struct duo_ep *ep,
 	one.iov = &iov;
 	one.desc = &desc;
 	one.flags = ep->rx.op_flags[one.kind];
-	return duo_recv_rare(ep, &one);
+	return duo_recv_slow(ep, &one);
 }
 
 /*
@@ -308,7 +308,7 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				struct duo_want want, void *context)
 {
 	const struct iovec iov = { buf, len };
-	struct duo_recv rare, recv = {
+	struct duo_recv slow, recv = {
 		.kind = kind,
 		.iov = &iov,
 		.desc = &desc,
@@ -327,10 +327,10 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 		recv.flags = ep->rx.op_flags[kind];
 		ret = duo_recv_post(ep, &recv, when, true);
 	} else {
-		rare = recv;
-		rare.iov = NULL;
-		rare.desc = NULL;
-		ret = duo_recv_rare_one(ep, &rare, iov, desc);
+		slow = recv;
+		slow.iov = NULL;
+		slow.desc = NULL;
+		ret = duo_recv_slow_one(ep, &slow, iov, desc);
 	}
 	duo_unlock(&ep->domain->lock);
 	return ret;

@@ -206,7 +206,7 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
  * rendezvous or must be truncated, or the receive has several buffers or no
  * completion.
  */
-static int duo_near_rare(struct duo_rx *rx, struct near_peer *peer,
+static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
 			 fi_addr_t addr)
 {
@@ -258,7 +258,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_unlikely(msg->len > rx->iov.iov_len || rx->count > 1 ||
 			  rx->wanted != DUO_RX_WANTED ||
 			  !duo_near_place(ep, peer, rx, msg)))
-		return duo_near_rare(rx, peer, msg, tag, addr);
+		return duo_near_slow(rx, peer, msg, tag, addr);
 	duo_near_complete(rx, kind, msg, addr);
 	return 0;
 }
