@@ -111,7 +111,7 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /* State for duo_near_receive_on(), if one of the fields is set. */
-struct duo_near_way {
+struct duo_near_started {
 	void *bounce;	/* host memory for a message that goes to a device */
 	struct near_rx_op *held;	/* for duo_near_fetch() */
 };
@@ -124,7 +124,7 @@ struct duo_near_way {
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
 			    const struct duo_recv *recv, size_t len,
-			    struct duo_near_way *way)
+			    struct duo_near_started *started)
 {
 	const struct near_rndv *rndv = &from->rndv;
 	struct near_peer *peer = from->peer;
@@ -133,10 +133,10 @@ static int duo_near_receive(struct duo_rx *rx,
 	struct iovec host = { NULL, near_iov_len(recv->iov, recv->count) };
 	int ret;
 
-	*way = (struct duo_near_way) { NULL };
+	*started = (struct duo_near_started) { NULL };
 	if (near_unlikely(from->device && len && host.iov_len)) {
-		way->held = near_recv_hold(port, peer, rndv, rx);
-		return way->held ? 0 : -FI_EAGAIN;
+		started->held = near_recv_hold(port, peer, rndv, rx);
+		return started->held ? 0 : -FI_EAGAIN;
 	}
 	if (near_likely(!domain->device || !len || !host.iov_len ||
 			!duo_device_any(domain, recv->desc, recv->count)))
@@ -151,17 +151,17 @@ static int duo_near_receive(struct duo_rx *rx,
 	if (ret)
 		free(host.iov_base);
 	else
-		way->bounce = host.iov_base;
+		started->bounce = host.iov_base;
 	return ret;
 }
 
 static void duo_near_receive_on(struct duo_rx *rx,
-				const struct duo_near_way *way)
+				const struct duo_near_started *started)
 {
-	if (way->bounce)
-		duo_rx_set_bounce(rx, way->bounce);
-	if (near_unlikely(way->held != NULL))
-		duo_near_fetch(rx, way->held);
+	if (started->bounce)
+		duo_rx_set_bounce(rx, started->bounce);
+	if (near_unlikely(started->held != NULL))
+		duo_near_fetch(rx, started->held);
 }
 
 /*
@@ -214,7 +214,7 @@ static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 		.iov = duo_rx_iov(rx), .desc = duo_rx_desc(rx),
 		.count = rx->count,
 	};
-	struct duo_near_way way;
+	struct duo_near_started started;
 
 	duo_near_describe(rx, msg, tag, peer, addr);
 	duo_near_begin(rx);
@@ -222,8 +222,8 @@ static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 		duo_near_end(rx, duo_near_fill(rx, msg->payload, msg->len));
 		return 0;
 	}
-	if (!duo_near_receive(rx, &rx->arrival, &recv, msg->len, &way)) {
-		duo_near_receive_on(rx, &way);
+	if (!duo_near_receive(rx, &rx->arrival, &recv, msg->len, &started)) {
+		duo_near_receive_on(rx, &started);
 		return 0;
 	}
 	/* near delivers the message again, perhaps to another receive */
@@ -278,7 +278,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;
 	struct duo_near_msg *from = &rx->arrival;
-	struct duo_near_way way = { NULL };
+	struct duo_near_started started = { NULL };
 	void *payload = from->payload;
 	size_t len = rx->peer.msg_size;
 	bool here = payload;
@@ -289,7 +289,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 		here = near_recv_now(near->port, from->peer, &from->rndv,
 				     recv->iov->iov_base, len);
 	if (!here) {
-		ret = duo_near_receive(rx, from, recv, len, &way);
+		ret = duo_near_receive(rx, from, recv, len, &started);
 		if (ret)
 			return ret;
 	}
@@ -303,7 +303,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 	if (here)
 		duo_near_end(rx, err);
 	else
-		duo_near_receive_on(rx, &way);
+		duo_near_receive_on(rx, &started);
 	return 0;
 }
 
