@@ -9,7 +9,7 @@
  *
  * C: near/rma/serve.c near_rma_request near_serve_small near_small_req
  * C: near/rma/serve.c near_rma_serve_slot near_rma_operands_in near_rma_serve
- * C: near/rma/serve.c near_rma_cannot_be near_rma_where near_rma_do near_rma_queue_reply
+ * C: near/rma/serve.c near_rma_is_invalid near_rma_where near_rma_do near_rma_queue_reply
  * C: near/rma/serve.c near_rma_read_now near_rma_read_on near_rma_reply_all
  * C: near/rma/serve.c near_rma_answer near_rma_over near_small_slot
  * C: near/rma/state.h near_rma_operands near_rma_access

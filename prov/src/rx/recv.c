@@ -289,8 +289,8 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
  * receives at its next poll. Exceptions: a multi-receive buffer is open,
  * deferred receives are not due, or a process has failed.
  */
-DUO_INLINE bool duo_recv_usual(const struct duo_ep *ep, enum duo_rx_kind kind,
-			       enum duo_recv_when when)
+DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
+				enum duo_recv_when when)
 {
 	if (!ep->rx.ready || when == DUO_RECV_NO_SOURCE ||
 	    !TAILQ_EMPTY(&ep->rx.held) || ep->match[kind].unexp_count)
@@ -323,7 +323,7 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 		recv.want.addr = FI_ADDR_UNSPEC;
 	duo_lock(&ep->domain->lock);
 	when = duo_recv_when(ep, &recv.want);
-	if (__builtin_expect(duo_recv_usual(ep, kind, when), 1)) {
+	if (__builtin_expect(duo_recv_common(ep, kind, when), 1)) {
 		recv.flags = ep->rx.op_flags[kind];
 		ret = duo_recv_post(ep, &recv, when, true);
 	} else {

@@ -139,8 +139,8 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
  * Checks an operation if the core carries nothing. Returns 0 if near supports
  * it, or an error.
  */
-static int duo_onesided_hopeless(const struct duo_ep *ep,
-				 const struct near_rma_args *op, bool quiet)
+static int duo_onesided_check(const struct duo_ep *ep,
+			      const struct near_rma_args *op, bool quiet)
 {
 	if (op->verb == DUO_SEVERAL || (quiet && op->len > ep->inject_size))
 		return -FI_EINVAL;
@@ -213,7 +213,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 	if (!peer)
 		return -FI_EAGAIN;	/* failed after the route was read */
 	if (ep->core.carries_nothing) {
-		ret = duo_onesided_hopeless(ep, op, quiet);
+		ret = duo_onesided_check(ep, op, quiet);
 		if (ret)
 			return ret;
 	}

@@ -14,7 +14,7 @@
 #include "near/rma/stage.h"
 
 /* True for a request that only a faulty peer sends. */
-static bool near_rma_cannot_be(const struct near_rma_slot *req)
+static bool near_rma_is_invalid(const struct near_rma_slot *req)
 {
 	size_t size;
 
@@ -314,7 +314,7 @@ static int near_rma_serve_slot(struct near_port *port,
 	bool ended = true;
 	int ret;
 
-	if (!data || near_rma_cannot_be(&req)) {
+	if (!data || near_rma_is_invalid(&req)) {
 		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
