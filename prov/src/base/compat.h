@@ -22,7 +22,8 @@
 #endif
 
 #include "base/caller.h"
-#if DUO_HEADERS(1, 18)	/* that of 1.17 has types of fi_peer(3), see below */
+/* the header of 1.17 has types of fi_peer(3), see below */
+#if DUO_HEADERS(1, 18)
 #include <rdma/fi_ext.h>
 #endif
 

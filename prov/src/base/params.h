@@ -15,7 +15,7 @@
 #include "transport/transport.h"
 
 struct duo_params {
-	/* the core of all fabrics; NULL: the provider name has it */
+	/* the core of all fabrics; NULL: the provider name selects it */
 	const char *core;
 	bool hook;	/* this module is the hook */
 	bool local_on;		/* false: the core carries all messages */

@@ -222,7 +222,7 @@ static uint32_t duo_proc_outside(void)
 
 	if (!status)
 		return 0;
-	/* NSpid: a pid per namespace, from /proc's to this process's own */
+	/* NSpid lists a pid per namespace, from /proc's to this process's */
 	while (getline(&line, &size, status) > 0) {
 		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)
 			outside = pid;

@@ -127,7 +127,7 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/* Completes rx with an error: its call has already returned 0. */
+/* Completes rx with an error, because its call has already returned 0. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	struct duo_ep *ep = rx->ep;
@@ -261,7 +261,7 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 		ep->lazy.aged_us = ep->rx_cq->clock_us;
 }
 
-/* False: the core has matched rx; its completion has released rx, or will. */
+/* False: the core has matched rx; its completion has freed rx, or will. */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;

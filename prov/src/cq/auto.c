@@ -125,7 +125,7 @@ static void duo_auto_join(struct duo_domain *domain)
 
 void duo_auto_stop(struct duo_domain *domain)
 {
-	if (domain->progress.pid != getpid())	/* 0, or a parent's */
+	if (domain->progress.pid != getpid())	/* no thread, or the parent's */
 		return;
 	pthread_mutex_lock(&duo_auto_lock);
 	duo_auto_join(domain);

@@ -69,7 +69,7 @@ static struct fi_info *duo_getinfo_core(const struct duo_query *query,
 					const struct fi_info *hints)
 {
 	const char *core = hints->fabric_attr->prov_name;
-	/* a core that is part of ofi_duo needs a module of its own */
+	/* only the provider near uses a core that is part of ofi_duo */
 	const struct duo_core_ops *own = duo_params.core ?
 					 duo_traits_find(core).own : NULL;
 	uint64_t flags = query->flags &

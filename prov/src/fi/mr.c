@@ -70,7 +70,8 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 		duo_lock(&cntr->domain->lock);
 		cntr->of_region = true;
 		duo_unlock(&cntr->domain->lock);
-		duo_cntr_wake(cntr); /* from now on short sleeps */
+		/* threads must use short sleeps from now on */
+		duo_cntr_wake(cntr);
 		mr->region.access = 0;
 	}
 	return ret;

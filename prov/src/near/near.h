@@ -73,7 +73,7 @@ struct near_msg {
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	/* of received messages with payload NULL, and of NEAR_DEVICE */
+	/* valid if a received message has no payload, and with NEAR_DEVICE */
 	struct near_rndv rndv;
 };
 

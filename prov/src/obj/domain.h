@@ -45,12 +45,13 @@ struct duo_domain {
 	struct near_table *table;	/* near's table of memory regions; NULL:
 					 * none */
 	bool onesided;	/* near executes RMA and atomics */
-	uint64_t message_keys;	/* regions listed for messages only, ever */
+	/* number of regions ever listed for messages only */
+	uint64_t message_keys;
 	bool virt_addrs; /* keys of regions use virtual addressing, fi_mr(3) */
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
 	bool per_net;	/* addresses are unique per network namespace only */
 	LIST_HEAD(, duo_av) avs;
-	/* unresolved messages, multi.ready, planned scans (av/map.c) */
+	/* number of unresolved messages, ready remainders, planned scans */
 	uint32_t held;
 	uint32_t lazy;	/* number of deferred receives */
 	uint32_t waits;	/* number of deferred receives that are not due */

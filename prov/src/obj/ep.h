@@ -52,7 +52,8 @@ enum {
 /* Deferred, blocked and retired receives: core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
-	uint32_t due;	/* number of these to be posted at the next poll */
+	/* number of receives in list to post at the next poll */
+	uint32_t due;
 	/* polls without a local event after which all are posted */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */

@@ -229,7 +229,7 @@ static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 	return what;
 }
 
-/* True if rx is such a receive as in duo_rx_plain(), perhaps deferred. */
+/* True if duo_rx_plain() describes rx, except that rx may be deferred. */
 static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 				   enum duo_rx_kind kind)
 {

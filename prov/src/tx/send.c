@@ -14,7 +14,7 @@
 #include "obj/ep.h"
 #include "tx/send.h"
 
-/* Chooses the path again under the lock. The lock stays held if it is local. */
+/* Chooses the path again, under the lock. Keeps the lock if it is local. */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
 {

@@ -269,7 +269,7 @@ static bool near_segment_named(const struct near_peer *peer)
 	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
 				    sizeof(target));
 
-	/* without it, the port is closed only if the process exists */
+	/* a process that has exited has no descriptors, either */
 	if (len < 0)
 		return len != -ENOENT ||
 		       duo_proc_check(peer->addr.pid, peer->addr.start);

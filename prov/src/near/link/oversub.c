@@ -93,7 +93,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	struct near_oversub_set ours = { .processes = 1 + others }, all = ours;
 
 	if (near_cpus_of(0, &ours.cpus))
-		/* if the CPUs are unknown, yielding is correct, if slow */
+		/* CPUs unknown: a yield is safe, though slow */
 		return true;
 	if (count + others < near_cpus_count(&ours.cpus))
 		return false;

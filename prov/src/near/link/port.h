@@ -62,7 +62,7 @@ struct near_peer {
 	bool needs_fdx;		/* the peer's descriptors must be requested */
 	bool rejected;		/* the peer has rejected a request */
 	bool expected;		/* near_peer_expect(): has a reference */
-	/* from the fd exchange or near_unconnected_closed(); -1: none */
+	/* descriptors of the peer's files, passed or opened; -1: none */
 	int fd[NEAR_FD_KINDS];
 	uint64_t requested_ms;	/* last request to the peer, ms; 0: none */
 	/* start of near_connect()'s wait for a reply, ms; 0: no wait */
@@ -353,7 +353,7 @@ void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 
 /* alive.c */
 int near_epoll_add(struct near_port *port, int fd, void *ptr);
-/* True if exits of the peer's process are detected. */
+/* True if this port detects the exit of the peer's process. */
 static inline bool near_monitored(const struct near_peer *peer)
 {
 	return peer->pidfd >= 0 || peer->by_start;

@@ -48,7 +48,7 @@ struct near_tx {
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
 	uint8_t gated;			/* closed gates: NEAR_GATE_* */
-	/* value of tail after the last slot that was no message, as an ACK */
+	/* value of tail after the last slot that was not a message */
 	uint64_t quiet;
 	/* value of tail after the last message; valid if quiet equals tail */
 	uint64_t messages;

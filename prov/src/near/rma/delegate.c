@@ -57,7 +57,7 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 	return reply->verb == NEAR_WRITE && !ring->rejected;
 }
 
-/* Sets the number of operations not to delegate; doubles the next number. */
+/* Suspends delegation for a number of operations, which doubles each time. */
 static void near_deleg_lost(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP

@@ -235,7 +235,7 @@ static uint8_t *near_mapping_at(const struct near_mapping *mapping,
 	       mapping->map.at + offset : NULL;
 }
 
-/* Chooses the way of near_mapping_get(). NEAR_DEVICE_MAPPED: sets *mapping. */
+/* Returns the path of near_mapping_get(); sets *mapping if it is MAPPED. */
 static enum near_device_path
 near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		    const struct near_rma_args *args,
@@ -334,7 +334,7 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 	struct near_rma_peer *at = op->to;
 
 	near_stage_begin(op);
-	op->mark = 0;	/* its end proves no progress of the consumer */
+	op->mark = 0;	/* the end of op shows no progress of the consumer */
 	op->sent = op->args.len;
 	at->due++;
 	mapped->op[mapped->begun++ % NEAR_MAPPED_OPS] = op;

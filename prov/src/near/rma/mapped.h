@@ -88,7 +88,7 @@ struct near_mapping *near_mapping_get(struct near_port *port,
  * error.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
-/* Ends operations in order whose copies have ended. */
+/* Ends, in order, the operations whose copies have ended. */
 void near_mapped_step(struct near_port *port, struct near_rma_peer *at);
 /* Waits for all pending copies. Passes the mappings to the embedder. */
 void near_mapped_close(struct near_rma_peer *at);

@@ -257,7 +257,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* near must copy: `small` ends with the function */
+	/* near must copy the message, which is on this function's stack */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, index, owned);
 	near->ep->stats.device_tx_msgs += !ret;
