@@ -70,47 +70,33 @@ UNIT_TEST(coop_sizes)
 }
 
 /*
- * Both ends send a large message. Each end reads the other's message alone, and
- * does not wait for the other end.
+ * While the receiver sends a large message to the sender (0) or to another port
+ * (1), it reads messages alone, and does not wait for the sender.
  */
-UNIT_TEST(exchange_is_read_alone)
+UNIT_LOOP(sending_port_reads_alone, 0, 2)
 {
-	struct near_peer *to_a = rig_peer(b, a);
+	struct rig *other = _i ? rig_open(false) : a;
+	struct near_peer *to = rig_peer(b, other);
+	void *copy = malloc(LARGE);
 
-	ck_assert_int_eq(rig_send_large(b, to_a, 9, big, LARGE, big), 0);
+	ck_assert_int_eq(rig_send_large(b, to, 9, big, LARGE, big), 0);
 	begin(LARGE, got);
-	ck_assert_ptr_eq(b->event[0].peer, to_a);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_READ);
 	rig_until(b, NULL, 2);
-	ck_assert_int_eq(b->event[1].kind, RIG_RECEIVED);
+	rig_ended(b, 1, RIG_RECEIVED, 0);
 	ck_assert_mem_eq(got, big, LARGE);
-	near_peer_put(b->port, to_a);
-}
-
-/*
- * While an unexpected message waits, another message still uses cooperative
- * copy.
- */
-UNIT_TEST(unexpected_message_keeps_coop)
-{
-	struct near_peer *to_a = rig_peer(b, a);
-
-	ck_assert_int_eq(rig_send_large(b, to_a, 9, big, LARGE, big), 0);
-	rig_until(a, NULL, 1);
-	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, big), 0);
-	rig_until(b, NULL, 1);
-	ck_assert_uint_eq(to_a->large, 1);
-	rig_take(b, 0, got, LARGE);
+	rig_until(other, NULL, 1);
+	rig_take(other, 0, copy, LARGE);
+	rig_until(other, b, _i ? 2 : 3);
+	rig_until(b, other, 3);
+	rig_ended(b, 2, RIG_SENT, 0);
+	near_peer_put(b->port, b->event[0].peer);
+	near_peer_put(other->port, other->event[0].peer);
+	begin(LARGE, got);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_PENDING);
-	rig_until(b, a, 2);
-	/* a's receive of the waiting message makes the next one an exchange */
-	rig_take(a, 0, got, LARGE);
-	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, LARGE, big), 0);
-	rig_until(b, NULL, 3);
-	rig_take(b, 2, got, LARGE);
-	ck_assert_int_eq(rx_op()->state, NEAR_RX_READ);
-	rig_until(b, a, 5);
-	rig_until(a, b, 4);
+	ends(LARGE);
+	near_peer_put(b->port, to);
+	free(copy);
 }
 
 /* The sender does not poll: the receiver copies all steps. */

@@ -186,6 +186,7 @@ struct near_port {
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
+	uint32_t large;	/* large messages sent, not yet acknowledged */
 	/* value of polls for which read_left is valid */
 	uint32_t read_poll;
 	size_t read_left;	/* bytes that this poll may still read */

@@ -151,8 +151,6 @@ struct near_ctl {
 	/* delegated operations: last finished; first rejected, or 0 */
 	uint64_t done;
 	uint64_t rejected;
-	/* large messages that were announced and wait for a receive: a hint */
-	uint32_t waiting;
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");

@@ -212,15 +212,6 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.key = slot->rts.key;
 }
 
-/* Adds more (1 or -1) to near_ctl.waiting. */
-static near_inline void near_rx_ring_waits(struct near_rx_ring *ring, int more)
-{
-	struct near_ctl *ctl = ring->rx.ctl;
-
-	__atomic_store_n(&ctl->waiting, ctl->waiting + (uint32_t)more,
-			 __ATOMIC_RELAXED);
-}
-
 /* Handles a slot that is not an inline message. False: the slot remains. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
@@ -239,7 +230,6 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		return false;
 	case NEAR_KIND_RTS:
 		near_rx_ring_announced(&msg, slot);
-		near_rx_ring_waits(ring, 1);
 		break;
 	default:
 		if (near_control(port, ring, slot, word))
@@ -247,11 +237,8 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_release(&ring->rx);
 		return true;
 	}
-	if (near_unlikely(sink->arrived(port->ctx, ring->peer, &msg))) {
-		if (!msg.payload)
-			near_rx_ring_waits(ring, -1);
+	if (near_unlikely(sink->arrived(port->ctx, ring->peer, &msg)))
 		return false;
-	}
 	near_rx_release(&ring->rx);
 	return true;
 }

@@ -10,42 +10,28 @@
 #include "near/msg/large.h"
 
 /*
- * True while large messages are copied in both directions. Messages that wait
- * for a receive do not count.
- */
-static bool near_rx_exchange(const struct near_peer *peer)
-{
-	return peer->large && peer->tx.ctl &&
-	       peer->large > __atomic_load_n(&peer->tx.ctl->waiting,
-					     __ATOMIC_RELAXED);
-}
-
-/* Decrements near_ctl.waiting: a large message has found its receive. */
-static void near_rx_begun(const struct near_peer *peer)
-{
-	if (near_likely(peer->ring != NULL))
-		near_rx_ring_waits(peer->ring, -1);
-}
-
-/*
  * True if a cooperative copy is faster than a single copy by the receiver.
  * False for short messages, because the sender's help would come too late.
- * False in an exchange, because the sender is busy with its own reads.
+ * False while this port sends large messages, too: in an exchange, or in a ring
+ * of ranks, the sender is busy with its own reads.
  */
-static bool near_rx_coop_wanted(const struct near_peer *peer, size_t iov_count,
+static bool near_rx_coop_wanted(const struct near_port *port,
+				const struct near_peer *peer, size_t iov_count,
 				size_t len)
 {
 	return len >= NEAR_COOP_MIN && iov_count == 1 && peer->coop &&
-	       !near_rx_exchange(peer) && peer->ring && near_coop_step(len);
+	       !port->large && peer->ring && near_coop_step(len);
 }
 
-static enum near_rx_state near_rx_first_state(const struct near_rx_op *op)
+static enum near_rx_state near_rx_first_state(const struct near_port *port,
+					      const struct near_rx_op *op)
 {
 	if (!op->len)
 		return NEAR_RX_ACK;
 	if (!op->rndv.addr || !op->peer->reads)
 		return NEAR_RX_CTS;
-	return near_rx_coop_wanted(op->peer, op->iov_count, op->len)
+	return near_rx_coop_wanted(port, op->peer, op->iov_count,
+				   op->len)
 		       ? NEAR_RX_COOP_PENDING
 		       : NEAR_RX_READ;
 }
@@ -65,7 +51,6 @@ struct near_rx_op *near_recv_hold(struct near_port *port,
 	op->failed = false;
 	op->cookie = cookie;
 	near_peer_hold(peer);
-	near_rx_begun(peer);
 	return op;
 }
 
@@ -83,7 +68,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 		memcpy(op->iov, iov, count * sizeof(*iov));
 	op->stop = op->len = len < space ? len : space;
 	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
-		    NEAR_RX_LOST : near_rx_first_state(op);
+		    NEAR_RX_LOST : near_rx_first_state(port, op);
 	if (op->state == NEAR_RX_COOP_PENDING && peer->coop_op) {
 		near_list_append(&peer->waiting, &op->link);
 		return 0;
@@ -142,7 +127,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 
 	if (!near_list_empty(&port->receiving) || !rndv->addr ||
 	    !peer->reads || len > *near_read_left(port) ||
-	    near_rx_coop_wanted(peer, 1, len))
+	    near_rx_coop_wanted(port, peer, 1, len))
 		return false;
 	slot = near_tx_slot(&peer->tx);
 	if (!slot || !near_peer_alive(port, peer))
@@ -151,7 +136,6 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		rndv->addr = 0;
 		return false;
 	}
-	near_rx_begun(peer);
 	port->read_left -= len;
 	slot->ack.id = rndv->id;
 	near_control_send(port, peer, slot, NEAR_KIND_ACK, 0);

@@ -111,6 +111,7 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	near_tx_last(port, peer, msg->payload);
 	near_peer_hold(peer);
 	peer->large++;
+	port->large++;
 	slot->tag = msg->tag;
 	slot->rts.len = msg->len;
 	slot->rts.id = near_pool_id(op);
@@ -173,6 +174,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	free(op->copy);
 	near_pool_put(&port->tx_ops, op);
 	peer->large--;
+	port->large--;
 	if (cookie)
 		port->sink->sent(port->ctx, cookie, err);
 	near_peer_unhold(port, peer);
