@@ -394,8 +394,8 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Called when the endpoint starts, and after a message whose source has no
- * fi_addr: the source may have published its record in the meantime, or may
+ * Is called when the endpoint starts, and after a message whose source has no
+ * fi_addr. The source may have published its record in the meantime, or may
  * have the address of a failed process. Decided paths do not change.
  */
 void duo_map_scan(struct duo_ep *ep)

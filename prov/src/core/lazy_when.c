@@ -18,8 +18,9 @@
 #define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
 
 /*
- * Reads the clock and sets the number of polls until the next read. After two
- * slow intervals (cq->slow), duo_ep_flush_lazy() ignores lazy.limit.
+ * Reads the clock and sets the number of polls until the next read. If polls
+ * are rare (cq->slow > 1), duo_ep_flush_lazy() does not wait until lazy.limit
+ * polls were idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {

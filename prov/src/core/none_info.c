@@ -118,9 +118,8 @@ static bool duo_none_named(const char *what, const char *requested)
 }
 
 /*
- * Returns the info's mr_mode for the hints' mr_mode. FI_MR_PROV_KEY: near
- * chooses free keys. FI_MR_BASIC and FI_MR_SCALABLE, from before libfabric 1.5,
- * are not sets of bits.
+ * Returns the info's mr_mode for the hints' mr_mode. FI_MR_BASIC and
+ * FI_MR_SCALABLE, from before libfabric 1.5, are not sets of bits.
  */
 static int duo_none_mr_mode(int requested)
 {

@@ -235,8 +235,9 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads the core's CQ into an array on the stack, if the CQ has another format
- * or no read is running. Returns the number of entries.
+ * Reads the core's CQ into an array on the stack, because the application's CQ
+ * has another format, or because the application is not reading it. Returns the
+ * number of entries.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {

@@ -270,8 +270,8 @@ free_cntr:
 }
 
 /*
- * Binds to the core's endpoint. Leaves out receives, because the core would
- * count recalled receives as errors.
+ * Binds the core's counter to the core's endpoint, but not for receives,
+ * because the core would count recalled receives as errors.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {

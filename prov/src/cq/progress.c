@@ -168,9 +168,10 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 
 /*
  * Releases the lock, and yields the CPU if CPUs are oversubscribed, because the
- * next sender may need it. In other cases a yield would only help unrelated
- * processes. An endpoint without a local side does not yield, because the core
- * alone does not. Returns -FI_EAGAIN. The caller must hold no other lock.
+ * next sender may need the CPU. In other cases a yield would only help
+ * unrelated processes. An endpoint without a local side does not yield,
+ * because the core does not. Returns -FI_EAGAIN. The caller must hold no other
+ * lock.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

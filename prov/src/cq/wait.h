@@ -82,7 +82,7 @@ int duo_cq_arm_core(struct duo_cq *cq);
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps according to "ret", the result of arming:
+ * Sleeps according to ret, the result of arming:
  * - 0: sleeps until the waiter is signaled, at most for the time left and
  *   DUO_SLEEP_MS;
  * - the first -FI_EAGAIN in a row: returns at once;

@@ -71,8 +71,8 @@ int duo_cuda_export(const void *state, const void *addr, size_t len,
 }
 
 /*
- * Opens a handle, perhaps of a faulty process: so the range of the mapping
- * comes from the driver only. Returns a CUresult.
+ * Opens a handle. Gets the range of the mapping from the driver, because the
+ * process that made the handle may be faulty. Returns a CUresult.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
 			     struct near_map *map)

@@ -29,8 +29,8 @@ static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 }
 
 /*
- * Binds the CQs to the core's endpoint. For receives without
- * FI_SELECTIVE_COMPLETION, because the core must report each receive.
+ * Binds the CQs to the core's endpoint. Does not pass FI_SELECTIVE_COMPLETION
+ * for receives, because the core must report each receive.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {

@@ -150,9 +150,9 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side under a shared lock of the directory, which comes before
- * the domain's lock. If a stopped process holds the directory's lock, opens it
- * without this lock. Returns 0 or an error.
+ * Opens the local side under a shared lock of the directory, which must be
+ * taken before the domain's lock. If a stopped process holds the directory's
+ * lock, opens the local side without this lock. Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
 {

@@ -242,18 +242,18 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
  * Returns
  * - 0: done() will report the end
  * - NEAR_RMA_DONE: complete, done() is not called
- * -EAGAIN: poll and retry
- * -EFAULT: memory of one of the processes is not mapped; some memory may be
- * changed
+ * - -EAGAIN: poll and retry
+ * - -EFAULT: memory of one of the processes is not mapped; some memory may be
+ *   changed
  * - an error of near_send()
- * - one of the following errors, after which no memory is changed
+ * - an error of this list, after which no memory is changed:
  *
- * -EKEYREJECTED: the peer has no region with this key
- * -EACCES: the region does not grant this access or range
- * -EINVAL: the target address of an atomic is not aligned
- * -EOPNOTSUPP: the peer has no region table; or an atomic on device memory
- * -ENOENT: the peer's region table cannot be read; see NEAR_RMA_ASK
- * -ENOSPC: too many peers for operations on device memory
+ * - -EKEYREJECTED: the peer has no region with this key
+ * - -EACCES: the region does not grant this access or range
+ * - -EINVAL: the target address of an atomic is not aligned
+ * - -EOPNOTSUPP: the peer has no region table; or an atomic on device memory
+ * - -ENOENT: the peer's region table cannot be read; see NEAR_RMA_ASK
+ * - -ENOSPC: too many peers for operations on device memory
  */
 int near_rma(struct near_port *port, struct near_peer *peer,
 	     const struct near_rma_args *args);

@@ -78,9 +78,9 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Puts the messages before the unresolved ones, which arrived later. The
- * messages may now match receives that name their source, even those that were
- * posted after the messages arrived.
+ * Moves the messages to the head of ep->rx.held, because the messages in this
+ * list arrived later. The moved messages may match receives that name their
+ * source, even receives that were posted after the messages arrived.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {

@@ -48,9 +48,9 @@ struct near_fdx_msg {
 
 /*
  * Sends this port's descriptors. Returns 0, or
- * -ECONNREFUSED: the receiver's socket is closed
- * -ENOENT: the receiver's socket has no file
- * -EAGAIN or another temporary error: retry
+ * - -ECONNREFUSED: the receiver's socket is closed
+ * - -ENOENT: the receiver's socket has no file
+ * - -EAGAIN or another temporary error: retry
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);

@@ -35,7 +35,7 @@ struct near_oversub_set {
 
 /*
  * True if the process may run only on CPUs of the set, or if its CPUs are
- * unknown: each process counted here is on this host.
+ * unknown.
  */
 static bool near_oversub_needs(const struct near_oversub_set *set,
 			       bool known, const struct near_cpus *theirs)

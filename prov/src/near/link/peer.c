@@ -330,9 +330,9 @@ static const char *near_connect_remedy(int err)
 
 /*
  * Handles an error of an attempt to connect; logs the first one. Returns
- * -EAGAIN: lack of memory, descriptors or rings; retry
- * -ECONNRESET: the peer has failed
- * -EHOSTUNREACH: this port cannot send to the peer any more
+ * - -EAGAIN: lack of memory, descriptors or rings; retry
+ * - -ECONNRESET: the peer has failed
+ * - -EHOSTUNREACH: this port cannot send to the peer any more
  */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)

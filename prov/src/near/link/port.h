@@ -277,9 +277,9 @@ static near_inline void near_peer_unhold(struct near_port *port,
 
 /*
  * peer.c: attaches to a ring of the peer. Returns 0, or
- * -EAGAIN: poll and retry
- * -ECONNRESET: the peer has failed
- * -EHOSTUNREACH: this port cannot send to the peer
+ * - -EAGAIN: poll and retry
+ * - -ECONNRESET: the peer has failed
+ * - -EHOSTUNREACH: this port cannot send to the peer
  */
 int near_connect(struct near_port *port, struct near_peer *peer);
 /* Closes this port's claim at the peer and unmaps the peer's segment. */
@@ -298,10 +298,10 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
 
 /*
  * fdx.c: requests the peer's descriptors, at most every 100 ms. Returns
- * -EAGAIN: wait for the reply
- * -ESRCH: the peer's socket is closed
- * -EACCES: the peer has rejected a request
- * -EHOSTUNREACH: this port has no socket
+ * - -EAGAIN: wait for the reply
+ * - -ESRCH: the peer's socket is closed
+ * - -EACCES: the peer has rejected a request
+ * - -EHOSTUNREACH: this port has no socket
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
 /* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
@@ -361,9 +361,9 @@ static inline bool near_monitored(const struct near_peer *peer)
 }
 /*
  * Monitors the peer's process. Returns 0, or
- * -EAGAIN: a pidfd was requested; retry
- * -ESRCH: the process has exited
- * -EACCES: the peer has rejected the request
+ * - -EAGAIN: a pidfd was requested; retry
+ * - -ESRCH: the process has exited
+ * - -EACCES: the peer has rejected the request
  */
 int near_monitor(struct near_port *port, struct near_peer *peer);
 void near_unmonitor(struct near_port *port, struct near_peer *peer);

@@ -64,9 +64,9 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
  * Finds or creates the peer that has taken a claim, by the address in the
  * claim. Checks a copy of the address, because the sender may change the claim.
  * Stores the peer in *peer_out and returns 0, or returns
- * -EAGAIN: the peer's descriptors were requested; the peer is kept until the
+ * - -EAGAIN: the peer's descriptors were requested; the peer is kept until the
  *   reply
- * -EINVAL or -EHOSTUNREACH: the claim must be rejected
+ * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,

@@ -38,8 +38,8 @@ int near_segment_reserve(int fd, size_t offset, size_t size);
 /*
  * Maps a segment's head and stores the number of rings that can grow. After an
  * error, closes fd and returns -errno:
- * -ENOENT: no segment of the port with this nonce
- * -ENOTSUP: the owner has another page size
+ * - -ENOENT: no segment of the port with this nonce
+ * - -ENOTSUP: the owner has another page size
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);

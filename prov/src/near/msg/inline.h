@@ -109,9 +109,9 @@ static near_inline ssize_t near_send_end(struct near_peer *peer)
  * Sends a message that fits into the ring. Returns 0 if the payload may be
  * reused, or
  * - NEAR_LARGE: call near_send_large()
- * -EAGAIN: poll and retry
- * -ECONNRESET: the peer has failed
- * -EHOSTUNREACH: this port cannot send to the peer
+ * - -EAGAIN: poll and retry
+ * - -ECONNRESET: the peer has failed
+ * - -EHOSTUNREACH: this port cannot send to the peer
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)

@@ -40,9 +40,9 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * near_ctl.done counts all finished operations, and completes writes without a
- * reply. From the first rejected operation on (near_ctl.rejected), all
- * operations get replies instead.
+ * near_ctl.done counts all finished operations. The count completes a write;
+ * other operations get replies. From the first rejected operation on
+ * (near_ctl.rejected), writes get replies, too.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply)
@@ -181,8 +181,8 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 
 /*
  * Marks all delegated operations as revoked. Afterwards the target starts no
- * operation, but may still execute operation near_deleg_at(). False: the
- * membarrier failed, and the caller must reopen all operations.
+ * operation, but may still execute the one that near_deleg_at() returns. False:
+ * the membarrier failed, and the caller must reopen all operations.
  */
 static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
 {

@@ -99,8 +99,8 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 /*
  * Looks up the target address of an operation in the peer's region table.
  * Stores it in *memory, as an address of the peer's process. Returns 0, or
- * -EOPNOTSUPP: the peer has no table
- * -ENOENT: the table cannot be read
+ * - -EOPNOTSUPP: the peer has no table
+ * - -ENOENT: the table cannot be read
  * - an error of near_rma() for key, range or access
  */
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
@@ -108,8 +108,8 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 /*
  * Continues an operation by single copy. Returns 0 if op->sent bytes are
  * copied, or
- * -EPERM: not permitted, nothing was copied
- * -EAGAIN: retry
+ * - -EPERM: not permitted, nothing was copied
+ * - -EAGAIN: retry
  * - another error, which ends the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);

@@ -226,8 +226,8 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 }
 
 /*
- * Sends device memory: the receiver fetches the message, or this function
- * copies it to host memory, a short message to the stack.
+ * Sends a message in device memory. If the receiver cannot fetch it, this
+ * function copies it to host memory and sends the copy.
  */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
