@@ -9,7 +9,6 @@
 #include "base/params.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "cq/poll.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
 #include "transport/transport.h"
@@ -176,10 +175,8 @@ static int duo_cntr_close(struct fid *fid)
 	ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
 	if (!ret && cntr->path_cntr[FI_DUO_LOCAL])
 		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
-	if (!ret) {
+	if (!ret)
 		duo_cntr_wait_close(cntr);
-		duo_poll_forget(cntr->domain, fid);
-	}
 	duo_unlock(&cntr->domain->lock);
 	if (ret)
 		return ret;

@@ -11,7 +11,6 @@
 #include "base/enosys.h"
 #include "base/log.h"
 #include "cq/cq.h"
-#include "cq/poll.h"
 #include "cq/wait.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
@@ -186,8 +185,6 @@ static int duo_cq_close(struct fid *fid)
 		return -FI_EBUSY;
 	duo_lock(&cq->domain->lock);
 	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
-	if (!ret)
-		duo_poll_forget(cq->domain, fid);
 	duo_unlock(&cq->domain->lock);
 	if (ret)
 		return ret;

@@ -6,49 +6,25 @@
 #include <rdma/fi_errno.h>
 
 #include "base/enosys.h"
-#include "cq/cntr.h"
-#include "cq/cq.h"
 #include "cq/poll.h"
-#include "obj/cntr.h"
-#include "obj/cq.h"
 #include "obj/domain.h"
-#include "obj/forward.h"
 
 struct duo_poll_member {
-	struct fid *fid;	/* a CQ or a counter of the domain */
+	struct fid *fid;	/* a CQ or a counter, also of the core */
+	uint64_t good, bad;	/* counter: values last returned by fi_poll() */
 	LIST_ENTRY(duo_poll_member) link;
 };
 
 struct duo_poll {
 	struct fid_poll poll_fid;
 	struct duo_domain *domain;
+	struct duo_lock lock;	/* on if that of the domain is */
 	LIST_HEAD(, duo_poll_member) members;
-	LIST_ENTRY(duo_poll) link;	/* in domain->polls */
 };
 
 static struct duo_poll *duo_poll_of(struct fid_poll *poll_fid)
 {
 	return duo_container_of(poll_fid, struct duo_poll, poll_fid);
-}
-
-static struct duo_cq *duo_poll_cq(struct fid *fid)
-{
-	return duo_container_of(fid, struct duo_cq, cq_fid.fid);
-}
-
-/* Returns the domain of a CQ or counter of ofi_duo; NULL: it is neither. */
-static struct duo_domain *duo_poll_domain(struct fid *fid)
-{
-	if (!fid || fid->ops->ops_open != duo_core_ops_open)
-		return NULL;
-	switch (fid->fclass) {
-	case FI_CLASS_CQ:
-		return duo_poll_cq(fid)->domain;
-	case FI_CLASS_CNTR:
-		return duo_cntr_of(fid)->domain;
-	default:
-		return NULL;
-	}
 }
 
 static struct duo_poll_member *duo_poll_find(const struct duo_poll *poll,
@@ -63,42 +39,26 @@ static struct duo_poll_member *duo_poll_find(const struct duo_poll *poll,
 	return NULL;
 }
 
-/* Removes the member, if the set has it. Needs the lock. */
-static void duo_poll_remove(const struct duo_poll *poll, const struct fid *fid)
-{
-	struct duo_poll_member *member = duo_poll_find(poll, fid);
-
-	if (!member)
-		return;
-	LIST_REMOVE(member, link);
-	free(member);
-}
-
-void duo_poll_forget(struct duo_domain *domain, const struct fid *fid)
-{
-	const struct duo_poll *poll;
-
-	LIST_FOREACH(poll, &domain->polls, link)
-		duo_poll_remove(poll, fid);
-}
-
-/* A second fi_poll_add() of a member changes nothing, as in the cores. */
+/* As in the cores, a second fi_poll_add() of a member changes nothing. */
 static int duo_poll_add(struct fid_poll *poll_fid, struct fid *fid,
 			uint64_t flags)
 {
 	struct duo_poll *poll = duo_poll_of(poll_fid);
 	struct duo_poll_member *member;
 
-	if (duo_poll_domain(fid) != poll->domain)
+	if (!fid || (fid->fclass != FI_CLASS_CQ &&
+		     fid->fclass != FI_CLASS_CNTR))
 		return -FI_EINVAL;
-	member = malloc(sizeof(*member));
+	member = calloc(1, sizeof(*member));
 	if (!member)
 		return -FI_ENOMEM;
 	member->fid = fid;
-	duo_lock(&poll->domain->lock);
-	duo_poll_remove(poll, fid);
-	LIST_INSERT_HEAD(&poll->members, member, link);
-	duo_unlock(&poll->domain->lock);
+	duo_lock(&poll->lock);
+	if (duo_poll_find(poll, fid))
+		free(member);
+	else
+		LIST_INSERT_HEAD(&poll->members, member, link);
+	duo_unlock(&poll->lock);
 	return 0;
 }
 
@@ -106,64 +66,65 @@ static int duo_poll_del(struct fid_poll *poll_fid, struct fid *fid,
 			uint64_t flags)
 {
 	struct duo_poll *poll = duo_poll_of(poll_fid);
+	struct duo_poll_member *member;
 
-	duo_lock(&poll->domain->lock);
-	duo_poll_remove(poll, fid);
-	duo_unlock(&poll->domain->lock);
+	duo_lock(&poll->lock);
+	member = duo_poll_find(poll, fid);
+	if (member)
+		LIST_REMOVE(member, link);
+	duo_unlock(&poll->lock);
+	free(member);
 	return 0;
 }
 
-/*
- * True if the counter has changed since the last true result. If `wanted` is
- * false, returns false, and leaves the change to a later call.
- */
-static bool duo_poll_cntr(struct duo_cntr *cntr, bool wanted)
+static bool duo_poll_cq(const struct duo_poll_member *member)
 {
-	uint64_t good, bad;
+	struct fid_cq *cq =
+		duo_container_of(member->fid, struct fid_cq, fid);
+	ssize_t ret = fi_cq_read(cq, NULL, 0);
 
-	duo_cntr_progress(cntr);
-	duo_cntr_value(cntr, &good, &bad);
-	if (!wanted ||
-	    (good == cntr->polled_good && bad == cntr->polled_bad))
+	return !ret || ret == -FI_EAVAIL;
+}
+
+/*
+ * True if the counter has changed since this function last returned true. If
+ * "wanted" is false, returns false, and a later call reports the change.
+ */
+static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
+{
+	struct fid_cntr *cntr =
+		duo_container_of(member->fid, struct fid_cntr, fid);
+	uint64_t good = fi_cntr_read(cntr);
+	uint64_t bad = fi_cntr_readerr(cntr);
+
+	if (!wanted || (good == member->good && bad == member->bad))
 		return false;
-	cntr->polled_good = good;
-	cntr->polled_bad = bad;
+	member->good = good;
+	member->bad = bad;
 	return true;
 }
 
-static bool duo_poll_entries(struct duo_cq *cq)
-{
-	duo_cq_progress(cq);
-	return cq->attention & DUO_CQ_ENTRIES;
-}
-
 /*
- * Polls all members. If the array has no space for a member's context, the
+ * Polls all members. If the array has no space for the context of a member, the
  * member keeps its event for the next call.
  */
 static int duo_poll_run(struct fid_poll *poll_fid, void **context, int count)
 {
 	struct duo_poll *poll = duo_poll_of(poll_fid);
 	struct duo_poll_member *member;
-	struct duo_cq *cq = NULL;
 	bool ready;
 	int n = 0;
 
-	duo_lock(&poll->domain->lock);
+	duo_lock(&poll->lock);
 	LIST_FOREACH(member, &poll->members, link) {
-		if (member->fid->fclass == FI_CLASS_CQ) {
-			cq = duo_poll_cq(member->fid);
-			ready = duo_poll_entries(cq);
-		} else {
-			ready = duo_poll_cntr(duo_cntr_of(member->fid),
-					      n < count);
-		}
+		if (member->fid->fclass == FI_CLASS_CQ)
+			ready = duo_poll_cq(member);
+		else
+			ready = duo_poll_cntr(member, n < count);
 		if (ready && n < count)
 			context[n++] = member->fid->context;
 	}
-	if (!n && cq)	/* as after an empty read, yields the CPU if due */
-		duo_cq_read_none(cq);
-	duo_unlock(&poll->domain->lock);
+	duo_unlock(&poll->lock);
 	return n;
 }
 
@@ -180,9 +141,6 @@ static int duo_poll_close(struct fid *fid)
 						 poll_fid.fid);
 	struct duo_poll_member *member;
 
-	duo_lock(&poll->domain->lock);
-	LIST_REMOVE(poll, link);
-	duo_unlock(&poll->domain->lock);
 	while ((member = LIST_FIRST(&poll->members))) {
 		LIST_REMOVE(member, link);
 		free(member);
@@ -212,13 +170,11 @@ int duo_poll_open(struct fid_domain *domain_fid, struct fi_poll_attr *attr,
 	if (!poll)
 		return -FI_ENOMEM;
 	poll->domain = domain;
+	duo_lock_init(&poll->lock, domain->lock.on);
 	LIST_INIT(&poll->members);
 	poll->poll_fid.fid.fclass = FI_CLASS_POLL;
 	poll->poll_fid.fid.ops = &duo_poll_fi_ops;
 	poll->poll_fid.ops = &duo_poll_ops;
-	duo_lock(&domain->lock);
-	LIST_INSERT_HEAD(&domain->polls, poll, link);
-	duo_unlock(&domain->lock);
 	atomic_fetch_add(&domain->refs, 1);
 	*poll_fid = &poll->poll_fid;
 	return 0;

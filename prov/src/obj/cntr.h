@@ -43,7 +43,6 @@ struct duo_cntr {
 	bool of_region;			/* bound to a memory region, too */
 	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAITER_KINDS];
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
-	uint64_t polled_good, polled_bad; /* values last returned by fi_poll() */
 	atomic_int waiting;	/* number of threads in fi_cntr_wait() */
 	LIST_ENTRY(duo_cntr) sleeper_link;	/* in domain->sleepers */
 	LIST_HEAD(, duo_cntr_bind) binds;

@@ -24,7 +24,6 @@ struct duo_cntr;
 struct duo_device_stage;
 struct duo_fabric;
 struct duo_mr;
-struct duo_poll;
 struct near_table;
 
 struct duo_domain {
@@ -55,7 +54,6 @@ struct duo_domain {
 	uint32_t held;
 	uint32_t lazy;	/* number of deferred receives */
 	uint32_t waits;	/* number of deferred receives that are not due */
-	LIST_HEAD(, duo_poll) polls;	/* poll sets (cq/poll.c) */
 	LIST_HEAD(, duo_cntr) sleepers;	/* counters with a wait object */
 	struct duo_ranges rx_ranges;	/* address ranges of receive entries */
 	bool any_thread; /* any thread may call the core, one at a time */
