@@ -6,8 +6,8 @@
 # whether an EFA device is needed. Sourced by contrib/bench.
 
 # The order in each round: configurations that are compared are neighbors.
-all_configs=(shm near duo-tcp duo-efa duo-efa-shm efa-shm efa duo-efa-remote
-	efa-udp duo-efa-udp-remote tcp duo-tcp-remote lnx)
+all_configs=(shm near duo-tcp duo-efa hook-efa duo-efa-shm efa-shm efa
+	duo-efa-remote efa-udp duo-efa-udp-remote tcp duo-tcp-remote lnx)
 osc_configs=(osc-sm osc-duo-efa osc-efa)
 mpi_configs=(ob1-sm ucx near duo-efa duo-efa-shm efa-shm efa duo-tcp)
 
@@ -35,7 +35,7 @@ config_of()
 	near-threads|duo-tcp-threads|duo-efa-threads)	# an endpoint per thread
 		config_of "${1%-threads}"
 		args+=(-m 2);;
-	hook-efa)	# by the core's name
+	hook-efa)	# ofi_duo under the core's name
 		prov=efa args=(-P shm) vars=(FI_HOOK=duo);;
 	duo-tcp-safe)	# FI_THREAD_SAFE: ofi_duo uses a lock
 		prov="tcp;ofi_duo" args=(-P shm -H);;

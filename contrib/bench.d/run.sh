@@ -183,7 +183,7 @@ run_main()
 # providers need a target that polls.
 run_rma()
 {
-	local names="shm near duo-tcp duo-efa duo-efa-remote efa"
+	local names="shm near duo-tcp duo-efa hook-efa duo-efa-remote efa"
 	each_round "$rounds" lat,put,get,rma-bw "$names" \
 		-b "$([[ -n $quick ]] && echo 2 || echo 10)" -S 1048576
 	each_round "$rounds" fadd "${names/ duo-tcp}" -b 5 -S 65536
@@ -193,7 +193,7 @@ run_rma()
 run_multi()
 {
 	each_round "$rounds" multi \
-		"shm near duo-tcp tcp duo-efa duo-efa-remote efa" -b 5
+		"shm near duo-tcp tcp duo-efa hook-efa duo-efa-remote efa" -b 5
 }
 
 run_wake()
@@ -279,10 +279,11 @@ run_insn()
 	local test config
 	local -x FI_OFI_DUO_DEFER_US=1000000
 	if [[ -n $native ]] || ! command -v valgrind >/dev/null; then
-		each_round 1 insn "shm near duo-tcp duo-tcp-safe duo-efa duo-efa-shm \
-			efa-shm efa duo-efa-remote tcp duo-tcp-remote"
+		each_round 1 insn "shm near duo-tcp duo-tcp-safe duo-efa hook-efa \
+			duo-efa-shm efa-shm efa duo-efa-remote tcp duo-tcp-remote"
 		for test in insn-any insn-large insn-put insn-get insn-fadd; do
-			each_round 1 "$test" "shm near duo-tcp duo-efa duo-efa-shm efa-shm"
+			each_round 1 "$test" \
+				"shm near duo-tcp duo-efa hook-efa duo-efa-shm efa-shm"
 		done
 		return
 	fi

@@ -196,6 +196,30 @@ def _of_core(core):
     ]
 
 
+def _hook():
+    """Returns targets of FI_HOOK=duo against the same code by its own name.
+
+    Of instructions, only those of calls: reads also poll the core, the more
+    often the longer they wait.
+    """
+    every = (1, 4 << 20)
+    return [
+        Target(f"hook-efa, instructions of a {name} : duo-efa", "hook-efa",
+               "duo-efa", metric, 1.0, exact=True)
+        for name, metric in (("send", "insn.send"),
+                             ("receive", "insn.post"),
+                             ("receive, any source", "insn-any.post"),
+                             ("send, 16 KiB", "insn-large.send"),
+                             ("put", "insn-put.op"), ("get", "insn-get.op"),
+                             ("fetch-and-add", "insn-fadd.op"))
+    ] + [
+        MeanTarget("hook-efa, latency, mean of sizes : duo-efa", "hook-efa",
+                   "duo-efa", "lat", 1.05, every),
+        MeanTarget("hook-efa, bandwidth, mean of sizes : duo-efa",
+                   "hook-efa", "duo-efa", "bw", 1.05, every, rate=True),
+    ]
+
+
 TARGETS = _of_core("efa") + _remote("efa-udp") + [
     Target("duo-efa, to 64 KiB : efa-shm", "duo-efa", "efa-shm", "lat", 1.0,
            (1, 65536)),
@@ -203,7 +227,7 @@ TARGETS = _of_core("efa") + _remote("efa-udp") + [
                "efa-shm", "lat", 1.0, (1, 65536)),
     Target("duo-efa, any source, to 64 KiB : efa-shm", "duo-efa", "efa-shm",
            "lat-any", 1.0, (1, 65536)),
-] + _of_core("tcp")
+] + _hook() + _of_core("tcp")
 
 
 def _sizes(name, over, under, metric, test="lat"):
