@@ -32,6 +32,11 @@ static const char duo_ident[] __attribute__((used)) =
 /* True while this thread calls the core, whose objects stay unwrapped. */
 static __thread bool duo_hook_inside;
 
+static struct fid_fabric *duo_hook_core(struct fid_fabric *fabric)
+{
+	return duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
+}
+
 /*
  * Opens a domain of ofi_duo. If it has no local transport, for example because
  * near cannot copy its device memory, opens a domain of the core instead.
@@ -46,15 +51,12 @@ static int duo_hook_domain_ours(struct fid_fabric *fabric,
 		return ret;
 	ret = fi_close(&(*domain)->fid);
 	return ret ? ret :
-	       fi_domain(duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE], info,
-			 domain, context);
+	       fi_domain(duo_hook_core(fabric), info, domain, context);
 }
 
 static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 			   struct fid_domain **domain, void *context)
 {
-	struct fid_fabric *core =
-		duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
 	bool inside = duo_hook_inside;
 	int ret;
 
@@ -62,7 +64,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 		return -FI_EINVAL;
 	duo_hook_inside = true;
 	if (inside || !duo_info_kept(info))
-		ret = fi_domain(core, info, domain, context);
+		ret = fi_domain(duo_hook_core(fabric), info, domain, context);
 	else
 		ret = duo_hook_domain_ours(fabric, info, domain, context);
 	duo_hook_inside = inside;
@@ -74,29 +76,25 @@ static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
 {
-	return fi_domain2(duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE], info,
-			  domain, flags, context);
+	return fi_domain2(duo_hook_core(fabric), info, domain, flags, context);
 }
 
 static int duo_hook_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 			       struct fid_pep **pep, void *context)
 {
-	return fi_passive_ep(duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE],
-			     info, pep, context);
+	return fi_passive_ep(duo_hook_core(fabric), info, pep, context);
 }
 
 static int duo_hook_eq(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 		       struct fid_eq **eq, void *context)
 {
-	return fi_eq_open(duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE], attr,
-			  eq, context);
+	return fi_eq_open(duo_hook_core(fabric), attr, eq, context);
 }
 
 static int duo_hook_wait(struct fid_fabric *fabric, struct fi_wait_attr *attr,
 			 struct fid_wait **wait)
 {
-	struct fid_fabric *core =
-		duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
+	struct fid_fabric *core = duo_hook_core(fabric);
 
 	return core->ops->wait_open(core, attr, wait);
 }
@@ -134,7 +132,7 @@ static bool duo_hook_wanted(void)
 	char *hooks = NULL;
 
 	return !fi_param_get_str(NULL, "hook", &hooks) && hooks &&
-	       strstr(hooks, DUO_HOOK);
+	       strcasestr(hooks, DUO_HOOK);
 }
 
 /* Returns a provider without getinfo, which libfabric takes for a hook. */

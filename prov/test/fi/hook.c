@@ -29,14 +29,14 @@ static struct fi_ops_fabric nesting_ops, inner_ops;
 
 /*
  * Initializes the hook as libfabric does: libfabric defines the parameter
- * "hook" first.
+ * "hook" first. Names in FI_HOOK are not case-sensitive.
  */
 static void setup(void)
 {
 	struct fi_param *params;
 	int count;
 
-	setenv("FI_HOOK", "duo", 1);
+	setenv("FI_HOOK", "perf;Duo", 1);
 	if (!fi_getparams(&params, &count))
 		fi_freeparams(params);
 	hook = fi_prov_ini();
