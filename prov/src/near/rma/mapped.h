@@ -72,6 +72,7 @@ static inline uint32_t near_mapped_pending(const struct near_rma_peer *at)
 	return at->mapped ? at->mapped->begun - at->mapped->ended : 0;
 }
 
+/* mapping.c: the cache of mappings */
 /*
  * Returns the mapping for an operation on a region; creates it if necessary.
  * memory: target address in the peer's process. NULL: the operation must be
@@ -82,6 +83,16 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 				      const struct near_rma_args *args,
 				      const struct near_region_entry *entry,
 				      uint64_t memory);
+/*
+ * Returns the address in the mapping; NULL: out of range. Compares with the
+ * length that the device has reported, because the peer may be faulty.
+ */
+uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
+			 size_t len);
+/* Passes on the mappings of a peer, and frees its state. */
+void near_mappings_close(struct near_mapped *mapped);
+
+/* mapped.c: operations */
 /*
  * Starts the copies of the first operation in the queue. Returns 0 or -EAGAIN:
  * retry. Also returns 0 if a copy has failed; near_mapped_step() reports the

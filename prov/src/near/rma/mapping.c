@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The cache of mappings of peers' device memory: see mapped.h. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "near/rma/inline.h"
+#include "near/rma/mapped.h"
+#include "near/rma/ops.h"
+
+/* Returns the peer's state, created if necessary; NULL: no memory. */
+static struct near_mapped *near_mapped(struct near_port *port,
+				       struct near_rma_peer *at)
+{
+	struct near_mapped *mapped = at->mapped;
+
+	if (mapped)
+		return mapped;
+	mapped = calloc(1, sizeof(*mapped));
+	if (!mapped)
+		return NULL;
+	mapped->at = at;
+	mapped->table = port->rma->table;
+	mapped->device = port->rma->sink->device;
+	near_list_init(&mapped->mappings);
+	near_list_append(&mapped->table->mapped, &mapped->link);
+	at->mapped = mapped;
+	return mapped;
+}
+
+/* Removes a mapping that no operation uses. */
+static void near_mapping_drop(struct near_mapped *mapped,
+			      struct near_mapping *mapping)
+{
+	mapped->dropped[mapped->drops++ % NEAR_DROPPED] = mapping->id;
+	near_list_remove(&mapping->link);
+	mapped->count--;
+	if (!mapping->map.mapping) {
+		free(mapping);
+		return;
+	}
+	near_list_append(&mapped->table->unmapped, &mapping->link);
+	mapped->table->unmapped_count++;
+}
+
+static bool near_mapping_dropped(const struct near_mapped *mapped, uint64_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < NEAR_DROPPED; i++)
+		if (mapped->dropped[i] == id)
+			return true;
+	return false;
+}
+
+/* True if the peer's table has a region with the mapping's key and id. */
+static bool near_mapping_valid(const struct near_mapped *mapped,
+			       const struct near_mapping *mapping)
+{
+	struct near_region_entry entry;
+	int ret = near_table_view_find(mapped->at->view, mapping->key, &entry);
+
+	return ret == -EAGAIN || (!ret && entry.export_id == mapping->id);
+}
+
+/*
+ * True if the mapping of a removed region must be dropped now. If an allocation
+ * was mapped before, its mapping stays for NEAR_MAPPING_KEEP_MS, because the
+ * peer may register regions of it for each transfer.
+ */
+static bool near_mapping_expired(struct near_mapping *mapping)
+{
+	uint64_t now;
+
+	if (!mapping->again)
+		return true;
+	now = duo_now_ms();
+	if (!mapping->gone_ms)
+		mapping->gone_ms = now;
+	return now - mapping->gone_ms >= NEAR_MAPPING_KEEP_MS;
+}
+
+/* Drops the mappings of regions that the peer has removed. */
+static void near_mapped_search(struct near_mapped *mapped)
+{
+	const struct near_table_view *view = mapped->at->view;
+	struct near_mapping *mapping;
+	struct near_link *link, *next;
+	bool left = false;
+	uint64_t now = __atomic_load_n(&view->head->generation,
+				       __ATOMIC_ACQUIRE);
+
+	if (now == mapped->searched)
+		return;
+	for (link = mapped->mappings.next; link != &mapped->mappings;
+	     link = next) {
+		next = link->next;
+		mapping = near_container(link, struct near_mapping, link);
+		if (near_mapping_valid(mapped, mapping))
+			mapping->gone_ms = 0;
+		else if (!mapping->ops && near_mapping_expired(mapping) &&
+			 mapped->table->unmapped_count < NEAR_UNMAPPED)
+			near_mapping_drop(mapped, mapping);
+		else
+			left = true;
+	}
+	if (!left)
+		mapped->searched = now;
+}
+
+void *near_table_unmapped(struct near_table *table)
+{
+	struct near_mapping *mapping;
+	struct near_link *link;
+	void *opaque;
+
+	for (link = table->mapped.next; link != &table->mapped;
+	     link = link->next)
+		near_mapped_search(near_container(link, struct near_mapped,
+						  link));
+	link = table->unmapped.next;
+	if (link == &table->unmapped)
+		return NULL;
+	mapping = near_container(link, struct near_mapping, link);
+	opaque = mapping->map.mapping;
+	near_list_remove(link);
+	table->unmapped_count--;
+	free(mapping);
+	return opaque;
+}
+
+/*
+ * Stores the device's queue for copies of all local buffers, and the handle of
+ * one buffer. Returns NEAR_DEVICE_MAPPED, or the reason for which no queue can
+ * be used.
+ */
+static enum near_device_path
+near_mapped_queue(const struct near_device *device,
+		  const struct near_rma_bufs *local, const void **queue,
+		  void **handle)
+{
+	const void *first = NULL, *other;
+	size_t i;
+
+	for (i = 0; i < local->count; i++) {
+		if (!local->iov[i].iov_len)
+			continue;
+		if (!local->device || !local->device[i])
+			return NEAR_DEVICE_HOST;
+		other = device->queue ? device->queue(local->device[i]) : NULL;
+		if (!other)
+			return NEAR_DEVICE_OFF;
+		if (first && other != first)
+			return NEAR_DEVICE_QUEUES;
+		first = other;
+		*handle = local->device[i];
+	}
+	*queue = first;
+	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
+}
+
+/* Maps an allocation, and records a failure. NULL: no memory. */
+static struct near_mapping *
+near_mapping_open(struct near_port *port, struct near_mapped *mapped,
+		  const struct near_region_entry *entry, void *device)
+{
+	struct near_mapping *mapping;
+	struct near_export export;
+	int ret;
+
+	if (mapped->count == NEAR_MAPPINGS)
+		near_mapped_search(mapped);
+	if (mapped->count == NEAR_MAPPINGS ||
+	    near_table_view_export(mapped->at->view, entry, &export))
+		return NULL;
+	mapping = calloc(1, sizeof(*mapping));
+	if (!mapping)
+		return NULL;
+	mapping->id = export.id;
+	mapping->base = export.base;
+	mapping->again = near_mapping_dropped(mapped, export.id);
+	mapping->queue = mapped->device->queue(device);
+	ret = mapped->device->map(device, &export, &mapping->map);
+	mapping->refused = ret;
+	if (ret)
+		mapping->map = (struct near_map) { NULL };
+	near_log(port, 1, "peer %d: device memory of region 0x%llx: %s",
+		 mapped->at->peer->addr.pid, (unsigned long long)entry->key,
+		 ret ? "copied through the stage, because mapping has failed" :
+		 "mapped");
+	near_list_append(&mapped->mappings, &mapping->link);
+	mapped->count++;
+	return mapping;
+}
+
+static struct near_mapping *near_mapping_find(const struct near_mapped *mapped,
+					      uint64_t id, const void *queue)
+{
+	struct near_mapping *mapping;
+	struct near_link *link;
+
+	for (link = mapped->mappings.next; link != &mapped->mappings;
+	     link = link->next) {
+		mapping = near_container(link, struct near_mapping, link);
+		if (mapping->id == id && mapping->queue == queue)
+			return mapping;
+	}
+	return NULL;
+}
+
+uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
+			 size_t len)
+{
+	uint64_t offset = memory - mapping->base;
+
+	return offset <= mapping->map.len && len <= mapping->map.len - offset ?
+	       mapping->map.at + offset : NULL;
+}
+
+/* Returns the path of near_mapping_get(); sets *mapping if it is MAPPED. */
+static enum near_device_path
+near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
+		    const struct near_rma_args *args,
+		    const struct near_region_entry *entry, uint64_t memory,
+		    struct near_mapping **mapping)
+{
+	struct near_mapping *found = NULL;
+	enum near_device_path path;
+	struct near_mapped *mapped;
+	const void *queue;
+	void *handle;
+
+	if (!entry->device)
+		return NEAR_DEVICE_HOST;
+	path = near_mapped_queue(port->rma->sink->device, &args->local, &queue,
+				 &handle);
+	if (path != NEAR_DEVICE_MAPPED)
+		return path;
+	if (!entry->export_id)
+		return NEAR_DEVICE_NO_EXPORT;
+	/*
+	 * messages are still in the ring: a staged operation keeps the order, a
+	 * mapped one does not
+	 */
+	if (near_rma_behind(at, args))
+		return NEAR_DEVICE_BEHIND;
+	mapped = near_mapped(port, at);
+	if (mapped)
+		found = near_mapping_find(mapped, entry->export_id, queue);
+	if (near_unlikely(mapped && !found))
+		found = near_mapping_open(port, mapped, entry, handle);
+	if (!found)
+		return NEAR_DEVICE_LIMIT;
+	found->key = entry->key;
+	found->gone_ms = 0;
+	if (found->refused || !near_mapping_at(found, memory, args->len))
+		return NEAR_DEVICE_REFUSED;
+	*mapping = found;
+	return NEAR_DEVICE_MAPPED;
+}
+
+struct near_mapping *near_mapping_get(struct near_port *port,
+				      struct near_rma_peer *at,
+				      const struct near_rma_args *args,
+				      const struct near_region_entry *entry,
+				      uint64_t memory)
+{
+	struct near_mapping *mapping = NULL;
+
+	at->device_path = near_mapping_choose(port, at, args, entry, memory,
+					      &mapping);
+	return mapping;
+}
+
+void near_mappings_close(struct near_mapped *mapped)
+{
+	while (!near_list_empty(&mapped->mappings))
+		near_mapping_drop(mapped,
+				  near_container(mapped->mappings.next,
+						 struct near_mapping, link));
+	near_list_remove(&mapped->link);
+	mapped->at->mapped = NULL;
+	free(mapped);
+}
