@@ -43,6 +43,8 @@ struct gpu_shared {
 	} check;
 	uint32_t checked; /* number of transfers that rank 1 has verified */
 	int lost; /* number of messages that did not reach rank 1 */
+	/* number of operations of each rank between mapped memory */
+	uint64_t mapped[2];
 	bool wrong;
 };
 
@@ -80,7 +82,8 @@ extern struct gpu {
  * endpoint.
  */
 void gpu_barrier(void);
-void gpu_closed(void);
+/* Sets gpu_shared.mapped of this rank. */
+void gpu_mapped(void);
 
 /*
  * cuda.c: functions of the driver API, by their names. NULL: the driver lacks

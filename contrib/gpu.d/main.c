@@ -6,12 +6,14 @@
  *
  *	table	latency and bandwidth, by size, path and place of the memory
  *	verify	COUNT random transfers, each compared with the bytes that were sent;
- *		ALLOCATION is plain, pool, managed or vmm
+ *		ALLOCATION is plain, pool, managed, vmm (memory of cuMemCreate that
+ *		has a descriptor for other processes) or private (without one)
  *	kill	a peer is killed while it is written to
  *
  * DUOGPU_DISJOINT=1: each process sees another GPU only. DUOGPU_PIDNS=1:
  * each is in another pid namespace. DUOGPU_MAPPED=1: fail if no RMA, or no
- * message, was copied between mapped memory; 0: fail if one was.
+ * message, was copied between mapped memory, and verify more transfers until one
+ * was; 0: fail if one was.
  */
 
 #include <errno.h>
@@ -110,6 +112,16 @@ static void gpu_open(void)
 static const char *gpu_text(const char *text)
 {
 	return text ? text : "none";
+}
+
+void gpu_mapped(void)
+{
+	struct fi_duo_stats stats;
+	struct fi_ops_duo *ops;
+
+	if (!fi_open_ops(&gpu.ep->fid, FI_DUO_OPS, 0, (void **) &ops, NULL) &&
+	    !ops->stats(gpu.ep, &stats, sizeof(stats)))
+		gpu.sh->mapped[gpu.rank] = stats.device_rma_mapped;
 }
 
 /* Prints the path of the operations. The core must not have executed RMA. */

@@ -148,6 +148,7 @@ static void gpu_answer(void)
 	const enum gpu_place place = gpu.sh->check.place;
 
 	gpu_next(GPU_IDLE);
+	gpu_mapped();
 	if (!gpu_bytes(place, gpu.sh->check.offset, gpu.sh->check.len,
 		       gpu.sh->check.seed, gpu.sh->check.fill))
 		gpu.sh->wrong = true;
@@ -337,10 +338,22 @@ void gpu_copies(void)
 						 GPU_MOST, &other });
 }
 
+/* Lets both ranks map the memory: physical memory is mapped after a while. */
+static void gpu_warm(void)
+{
+	double begin = now();
+
+	while (now() - begin < 0.1) {
+		gpu_latency(GPU_WRITE, GPU_DEVICE, GPU_DEVICE, 1 << 16);
+		gpu_latency(GPU_TAGGED, GPU_DEVICE, GPU_DEVICE, 1 << 16);
+	}
+}
+
 void gpu_table(void)
 {
 	int kind, where;
 
+	gpu_warm();
 	gpu_head();
 	gpu_copies();
 	for (kind = 0; kind < GPU_KINDS; kind++)
@@ -400,15 +413,24 @@ static void gpu_verify_one(unsigned int seed)
 			 places[mine], places[theirs], len);
 }
 
+/* True if this rank is to map GPU memory, and has not so far. */
+static bool gpu_must_map(int rank)
+{
+	const char *mapped = getenv("DUOGPU_MAPPED");
+
+	gpu_mapped();
+	return mapped && atoi(mapped) && !gpu.sh->mapped[rank];
+}
+
 void gpu_verify(unsigned int count)
 {
 	unsigned int i;
 
 	srand(1);
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count || gpu_must_map(0) || gpu_must_map(1); i++)
 		gpu_verify_one(i);
 	gpu_next(GPU_END);
-	printf("%u transfers verified, %d failed\n", count - gpu.errors,
+	printf("%u transfers verified, %d failed\n", i - gpu.errors,
 	       gpu.errors);
 	if (gpu.errors && !getenv("STANDIN_FAIL"))
 		GPU_FAIL("%d operations failed", gpu.errors);
@@ -440,7 +462,7 @@ void gpu_kill(pid_t child)
 	int i, under_way = 0;
 	bool failed;
 
-	while (now() - begin < 0.5) {
+	while (now() - begin < 0.5 || gpu_must_map(0)) {
 		gpu_start(GPU_WRITE, GPU_DEVICE, GPU_DEVICE, 0, 4 << 20);
 		if (++under_way == WINDOW) {
 			gpu_complete(1);

@@ -6,8 +6,9 @@
  * its memory (PROT_NONE). Its copies are asynchronous: the bytes are copied
  * when the program waits for the stream, or queries an event behind the copy
  * for the third time. STANDIN_FAIL=N: copy, event, query or call of IPC number N
- * of the process fails. A process opens another one's IPC handle if both are in
- * one pid namespace and have the same CUDA_VISIBLE_DEVICES.
+ * of the process fails, or such a call of standin_vmm.c. A process opens another
+ * one's IPC handle if both are in one pid namespace and have the same
+ * CUDA_VISIBLE_DEVICES.
  */
 
 #include <fcntl.h>
@@ -19,13 +20,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "standin.h"
+
 /* size of all memory, bytes; most pages are never used */
 #define SIZE ((size_t) 1 << 30)
 #define COPIES 4096		/* largest number of pending copies */
 #define NOT_READY 600
-#define INVALID 1
 #define ALLOCATIONS 256
-#define MAPPINGS 64
 #define BUFFER_ID 7		/* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 
 struct event { uint64_t after; int polls; };
@@ -39,19 +40,18 @@ struct handle {
 
 _Static_assert(sizeof(struct handle) == 64, "as in cuda.h");
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+struct mapping mappings[MAPPINGS];
 static char *base, *shadow;
 static int file = -1;
 static size_t used;
-/* this process's allocations, and those of others that it has mapped */
 static struct { char *at; size_t len; } allocations[ALLOCATIONS];
-static struct { char *at, *shadow; size_t len; } mappings[MAPPINGS];
 static int allocated;
 static struct { char *to, *from; size_t len; } copies[COPIES];
 static uint64_t begun, ended;
 static long fail_at, calls;
 
-static int fails(void)
+int fails(void)
 {
 	return fail_at && ++calls == fail_at;
 }
@@ -61,10 +61,13 @@ static char *reach(uint64_t at)
 	uint64_t offset = at - (uintptr_t) base;
 	int i;
 
-	for (i = 0; i < MAPPINGS; i++)
-		if (at - (uintptr_t) mappings[i].at < mappings[i].len)
-			return mappings[i].shadow + at -
-			       (uintptr_t) mappings[i].at;
+	for (i = 0; i < MAPPINGS; i++) {
+		if (at - (uintptr_t) mappings[i].at >= mappings[i].len)
+			continue;
+		if (!mappings[i].accessible)
+			abort();
+		return mappings[i].shadow + at - (uintptr_t) mappings[i].at;
+	}
 	return offset < SIZE ? shadow + offset : (char *) (uintptr_t) at;
 }
 
@@ -78,8 +81,6 @@ static void flush(uint64_t until)
 		memmove(copies[ended % COPIES].to, copies[ended % COPIES].from,
 			copies[ended % COPIES].len);
 }
-
-#define CALL(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
 
 CALL(cuInit, unsigned int flags)
 {
@@ -124,6 +125,9 @@ CALL(cuPointerGetAttribute, void *data, int attribute, uint64_t at)
 	for (i = 0; i < allocated; i++)
 		if (at == (uintptr_t) allocations[i].at)
 			*(uint64_t *) data = (uint64_t) i + 1;
+	for (i = 0; i < MAPPINGS; i++)
+		if (mappings[i].len && at == (uintptr_t) mappings[i].at)
+			*(uint64_t *) data = ALLOCATIONS + mappings[i].number;
 	return 0;
 }
 
@@ -320,8 +324,8 @@ CALL(cuIpcGetMemHandle, struct handle *handle, uint64_t addr)
 	pthread_mutex_lock(&lock);
 	ret = fails() ? INVALID : range(&at, &len, addr);
 	pthread_mutex_unlock(&lock);
-	if (ret)
-		return ret;
+	if (ret || at - (uintptr_t) base >= SIZE)
+		return INVALID;
 	*handle = (struct handle) {
 		.pid = getpid(), .fd = file, .offset = at - (uintptr_t) base,
 		.len = len,
@@ -330,26 +334,46 @@ CALL(cuIpcGetMemHandle, struct handle *handle, uint64_t addr)
 	return 0;
 }
 
-/* Maps another process's memory as this process's own. */
-static int map(int i, const struct handle *handle, int fd)
+struct mapping *add_mapping(void *at, size_t len, int fd, size_t offset)
 {
-	off_t offset = (off_t) handle->offset;
+	static unsigned int number;
+	struct mapping *to = mappings;
 
-	mappings[i].at = mmap(NULL, handle->len, PROT_NONE, MAP_SHARED, fd,
-			      offset);
-	mappings[i].shadow = mmap(NULL, handle->len, PROT_READ | PROT_WRITE,
-				  MAP_SHARED, fd, offset);
-	if (mappings[i].at == MAP_FAILED || mappings[i].shadow == MAP_FAILED)
+	while (to->len)
+		if (++to == mappings + MAPPINGS)
+			abort();
+	*to = (struct mapping) {
+		.at = mmap(at, len, PROT_NONE,
+			   MAP_SHARED | (at ? MAP_FIXED : 0), fd,
+			   (off_t) offset),
+		.shadow = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       fd, (off_t) offset),
+		.len = len, .number = ++number,
+	};
+	if (to->at == MAP_FAILED || to->shadow == MAP_FAILED)
 		abort();
-	mappings[i].len = handle->len;
-	return 0;
+	return to;
+}
+
+struct mapping *drop_mapping(uint64_t at)
+{
+	struct mapping *from = mappings;
+
+	flush(begun);
+	while (!from->len || (uintptr_t) from->at != at)
+		if (++from == mappings + MAPPINGS)
+			return NULL;
+	munmap(from->shadow, from->len);
+	from->len = 0;
+	return from;
 }
 
 CALL(cuIpcOpenMemHandle_v2, uint64_t *at, struct handle handle,
      unsigned int flags)
 {
+	struct mapping *to;
+	int fd, ret = INVALID;
 	char path[64];
-	int i = 0, fd, ret = INVALID;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle.pid, handle.fd);
 	if (handle.pid == getpid() || strcmp(handle.visible, visible()))
@@ -358,11 +382,11 @@ CALL(cuIpcOpenMemHandle_v2, uint64_t *at, struct handle handle,
 	if (fd < 0)
 		return INVALID;
 	pthread_mutex_lock(&lock);
-	while (i < MAPPINGS && mappings[i].len)
-		i++;
-	if (i < MAPPINGS && !fails()) {
-		ret = map(i, &handle, fd);
-		*at = (uintptr_t) mappings[i].at;
+	if (!fails()) {
+		to = add_mapping(NULL, handle.len, fd, handle.offset);
+		to->accessible = true;
+		*at = (uintptr_t) to->at;
+		ret = 0;
 	}
 	pthread_mutex_unlock(&lock);
 	close(fd);
@@ -371,20 +395,17 @@ CALL(cuIpcOpenMemHandle_v2, uint64_t *at, struct handle handle,
 
 CALL(cuIpcCloseMemHandle, uint64_t at)
 {
-	int i;
+	const struct mapping *from;
+	size_t len;
+	int ret;
 
 	pthread_mutex_lock(&lock);
-	flush(begun);
-	for (i = 0; i < MAPPINGS; i++) {
-		if (!mappings[i].len || (uintptr_t) mappings[i].at != at)
-			continue;
-		munmap(mappings[i].at, mappings[i].len);
-		munmap(mappings[i].shadow, mappings[i].len);
-		mappings[i].len = 0;
-		break;
-	}
+	ret = range(&at, &len, at);
+	from = ret ? NULL : drop_mapping(at);
+	if (from)
+		munmap(from->at, len);
 	pthread_mutex_unlock(&lock);
-	return i == MAPPINGS;
+	return !from;
 }
 
 CALL(cuCtxEnablePeerAccess, void *context, unsigned int flags)

@@ -47,8 +47,9 @@
  * MUTANT NO_KEEP PROC: a peer is not kept while its reply is pending
  * MUTANT NO_NONCE PROC: the nonce of an opened segment is not checked
  *
- * Not modeled: other users and hostile datagrams, hidden processes (hidepid), messages,
- * the wakeup pipe and the region table (which move as the segment does), lack of memory
+ * Not modeled: other users and hostile datagrams, those for device memory, hidden
+ * processes (hidepid), messages, the wakeup pipe and the region table (which
+ * move as the segment does), lack of memory
  * and of rings, monitoring by start time, queues of several datagrams.
  */
 #define POLLS 10

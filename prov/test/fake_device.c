@@ -126,7 +126,7 @@ static int fake_device_export(const void *state, const void *addr, size_t len,
 }
 
 static int fake_device_map(void *state, const struct near_export *export,
-			   struct near_map *map)
+			   int fd, struct near_map *map)
 {
 	ck_assert_ptr_eq(state, &fake.device.open);
 	fake.device.map_calls++;

@@ -32,10 +32,14 @@ int duo_cuda_done(struct duo_device_held *copy);
 struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len);
 void duo_cuda_unpin(struct duo_device_held *pin);
 
-/* cuda_map.c: allocations that other processes map, by CUDA's IPC */
+/*
+ * cuda_map.c: allocations that other processes map, by CUDA's IPC, or by
+ * descriptors of physical memory (cuMemCreate)
+ */
 int duo_cuda_export(const void *state, const void *addr, size_t len,
 		    struct near_export *export);
-int duo_cuda_map(void *state, const struct near_export *export,
+int duo_cuda_share(const void *state, const void *addr);
+int duo_cuda_map(void *state, const struct near_export *export, int fd,
 		 struct near_map *map);
 void duo_cuda_unmap(struct duo_device_held *mapping);
 

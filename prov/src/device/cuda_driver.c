@@ -38,6 +38,20 @@ static const struct duo_symbol duo_cuda_optional[] = {
 	{ "cuIpcCloseMemHandle", &duo_cuda.ipc_close },
 };
 
+static const struct duo_symbol duo_cuda_handles[] = {
+	{ "cuMemRetainAllocationHandle", &duo_cuda.handle_of },
+	{ "cuMemGetAllocationPropertiesFromHandle", &duo_cuda.prop_of },
+	{ "cuMemRelease", &duo_cuda.handle_close },
+	{ "cuMemExportToShareableHandle", &duo_cuda.handle_export },
+	{ "cuMemImportFromShareableHandle", &duo_cuda.handle_import },
+	{ "cuMemAddressReserve", &duo_cuda.reserve },
+	{ "cuMemAddressFree", &duo_cuda.unreserve },
+	{ "cuMemMap", &duo_cuda.map },
+	{ "cuMemUnmap", &duo_cuda.unmap },
+	{ "cuMemSetAccess", &duo_cuda.access },
+	{ "cuCtxGetDevice", &duo_cuda.device },
+};
+
 #define DUO_CUDA_COUNT(symbols) (sizeof(symbols) / sizeof(*(symbols)))
 
 const char *duo_cuda_library = DUO_CUDA_LIBRARY;
@@ -53,6 +67,9 @@ static void duo_cuda_load_once(void)
 	if (duo_library_load(duo_cuda_library, duo_cuda_optional,
 			     DUO_CUDA_COUNT(duo_cuda_optional)))
 		duo_cuda.range = NULL;
+	if (duo_library_load(duo_cuda_library, duo_cuda_handles,
+			     DUO_CUDA_COUNT(duo_cuda_handles)))
+		duo_cuda.handle_of = NULL;
 	duo_cuda_there = !missing && duo_cuda.init(0) == DUO_CUDA_SUCCESS;
 	if (!duo_cuda_there)
 		duo_library_warn(DUO_CUDA_LIBRARY, missing, "CUDA");

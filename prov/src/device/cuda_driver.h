@@ -25,11 +25,35 @@
 #define DUO_CUDA_PORTABLE 1		/* CU_MEMHOSTREGISTER_PORTABLE */
 /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
 #define DUO_CUDA_IPC_PEER 1
+#define DUO_CUDA_OUT_OF_MEMORY 2	/* CUDA_ERROR_OUT_OF_MEMORY */
 #define DUO_CUDA_NOT_READY 600		/* CUDA_ERROR_NOT_READY */
+/* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
+#define DUO_CUDA_DESCRIPTOR 1
+#define DUO_CUDA_ON_DEVICE 1		/* CU_MEM_LOCATION_TYPE_DEVICE */
+#define DUO_CUDA_READ_WRITE 3		/* CU_MEM_ACCESS_FLAGS_PROT_READWRITE */
 
 /* CUipcMemHandle, which the driver's functions take by value. */
 struct duo_cuda_ipc {
 	uint8_t bytes[NEAR_EXPORT_HANDLE];
+};
+
+/* CUmemLocation */
+struct duo_cuda_location {
+	int type, id;
+};
+
+/* CUmemAllocationProp */
+struct duo_cuda_prop {
+	int type, handle_types;
+	struct duo_cuda_location location;
+	void *win32;
+	uint8_t flags[8];
+};
+
+/* CUmemAccessDesc */
+struct duo_cuda_access {
+	struct duo_cuda_location location;
+	int flags;
 };
 
 /* The functions that ofi_duo calls. Each returns a CUresult. */
@@ -57,6 +81,22 @@ extern struct duo_cuda {
 	int (*ipc_open)(uint64_t *addr, struct duo_cuda_ipc handle,
 			unsigned int flags);
 	int (*ipc_close)(uint64_t addr);
+	/* handle_of is NULL if the driver lacks one of the next functions */
+	int (*handle_of)(uint64_t *handle, void *addr);
+	int (*prop_of)(struct duo_cuda_prop *prop, uint64_t handle);
+	int (*handle_close)(uint64_t handle);
+	int (*handle_export)(void *fd, uint64_t handle, int type,
+			     uint64_t flags);
+	int (*handle_import)(uint64_t *handle, void *fd, int type);
+	int (*reserve)(uint64_t *addr, size_t len, size_t align, uint64_t at,
+		       uint64_t flags);
+	int (*unreserve)(uint64_t addr, size_t len);
+	int (*map)(uint64_t addr, size_t len, size_t offset, uint64_t handle,
+		   uint64_t flags);
+	int (*unmap)(uint64_t addr, size_t len);
+	int (*access)(uint64_t addr, size_t len,
+		      const struct duo_cuda_access *access, size_t count);
+	int (*device)(int *device);	/* of the current context */
 } duo_cuda;
 
 /* A CUDA context, with ofi_duo's stream for all regions in it. */

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mappings of other processes' allocations, by CUDA's IPC. The driver rejects
- * memory of pools, managed memory, and mapped physical memory. It also rejects
- * GPUs without peer access, and GPUs that this process cannot use.
+ * Mappings of other processes' allocations: by CUDA's IPC, and for physical
+ * memory (cuMemCreate) by a descriptor, if the application has requested
+ * handles of that type. The driver rejects memory of pools and managed memory.
+ * It also rejects GPUs without peer access.
  */
 
 #include <stdlib.h>
@@ -20,7 +21,35 @@ struct duo_cuda_mapping {
 	struct duo_device_held held;
 	struct duo_cuda_stream *stream;
 	uint64_t addr;
+	size_t len;		/* of physical memory; 0: CUDA's IPC */
 };
+
+/*
+ * Tests whether physical memory has a descriptor for other processes. Its
+ * export has the length in place of a handle. Returns a CUresult.
+ */
+static int duo_cuda_describe_physical(uint64_t base, size_t len,
+				      struct near_export *export)
+{
+	struct duo_cuda_prop prop;
+	uint64_t handle;
+	int ret;
+
+	if (!duo_cuda.handle_of)
+		return -1;
+	ret = duo_cuda.handle_of(&handle, (void *) (uintptr_t) base);
+	if (ret != DUO_CUDA_SUCCESS)
+		return ret;
+	ret = duo_cuda.prop_of(&prop, handle);
+	duo_cuda.handle_close(handle);
+	if (ret != DUO_CUDA_SUCCESS)
+		return ret;
+	if (!(prop.handle_types & DUO_CUDA_DESCRIPTOR))
+		return -1;
+	memcpy(export->handle, &len, sizeof(len));
+	export->needs_fd = 1;
+	return DUO_CUDA_SUCCESS;
+}
 
 /* Stores the export of the allocation with this address. Returns a CUresult. */
 static int duo_cuda_describe(const void *addr, size_t len,
@@ -31,19 +60,19 @@ static int duo_cuda_describe(const void *addr, size_t len,
 	size_t size = 0;
 	int ret = duo_cuda.range(&base, &size, at);
 
-	if (ret == DUO_CUDA_SUCCESS && (at - base > size ||
-					len > size - (at - base)))
-		ret = -1;	/* several allocations */
-	if (ret == DUO_CUDA_SUCCESS)
-		ret = duo_cuda.ipc_get(&handle, base);
-	if (ret == DUO_CUDA_SUCCESS)
-		ret = duo_cuda.pointer(&export->id, DUO_CUDA_POINTER_BUFFER_ID,
-				       base);
 	if (ret != DUO_CUDA_SUCCESS)
 		return ret;
-	memcpy(export->handle, handle.bytes, sizeof(export->handle));
+	if (at - base > size || len > size - (at - base))
+		return -1;	/* several allocations */
+	ret = duo_cuda.ipc_get(&handle, base);
+	if (ret == DUO_CUDA_SUCCESS)
+		memcpy(export->handle, handle.bytes, sizeof(export->handle));
+	else
+		ret = duo_cuda_describe_physical(base, size, export);
+	if (ret != DUO_CUDA_SUCCESS)
+		return ret;
 	export->base = base;
-	return 0;
+	return duo_cuda.pointer(&export->id, DUO_CUDA_POINTER_BUFFER_ID, base);
 }
 
 int duo_cuda_export(const void *state, const void *addr, size_t len,
@@ -62,12 +91,26 @@ int duo_cuda_export(const void *state, const void *addr, size_t len,
 		duo_cuda.pop(&context);
 	}
 	if (ret != DUO_CUDA_SUCCESS || !found.id) {
-		DUO_INFO(MR, "CUDA memory at %p: no CUDA IPC (%d): local peers "
-			 "access it through host memory\n", addr, ret);
+		DUO_INFO(MR, "CUDA memory at %p: no CUDA IPC or descriptor "
+			 "(%d): local peers access it through host memory\n",
+			 addr, ret);
 		return -FI_EIO;
 	}
 	*export = found;
 	return 0;
+}
+
+int duo_cuda_share(const void *state, const void *addr)
+{
+	uint64_t handle;
+	int fd = -1, ret;
+
+	ret = duo_cuda.handle_of(&handle, (void *) (uintptr_t) addr);
+	if (ret != DUO_CUDA_SUCCESS)
+		return -FI_EIO;
+	ret = duo_cuda.handle_export(&fd, handle, DUO_CUDA_DESCRIPTOR, 0);
+	duo_cuda.handle_close(handle);
+	return ret == DUO_CUDA_SUCCESS ? fd : -FI_EIO;
 }
 
 /*
@@ -98,7 +141,57 @@ static int duo_cuda_ipc_open(const struct near_export *export,
 	return 0;
 }
 
-int duo_cuda_map(void *state, const struct near_export *export,
+/* Maps physical memory, for the device of the current context. */
+static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
+{
+	struct duo_cuda_access access = {
+		.location.type = DUO_CUDA_ON_DEVICE,
+		.flags = DUO_CUDA_READ_WRITE,
+	};
+	int ret = duo_cuda.device(&access.location.id);
+
+	if (ret == DUO_CUDA_SUCCESS)
+		ret = duo_cuda.map(addr, len, 0, handle, 0);
+	if (ret != DUO_CUDA_SUCCESS)
+		return ret;
+	ret = duo_cuda.access(addr, len, &access, 1);
+	if (ret != DUO_CUDA_SUCCESS)
+		duo_cuda.unmap(addr, len);
+	return ret;
+}
+
+/*
+ * Maps physical memory. The length and the descriptor may come from a faulty
+ * process: the driver maps no more than the memory has. Returns a CUresult.
+ */
+static int duo_cuda_map_physical(const struct near_export *export, int fd,
+				 struct near_map *map)
+{
+	uint64_t addr = 0, handle;
+	size_t len;
+	int ret;
+
+	memcpy(&len, export->handle, sizeof(len));
+	ret = duo_cuda.handle_import(&handle, (void *) (intptr_t) fd,
+				     DUO_CUDA_DESCRIPTOR);
+	if (ret != DUO_CUDA_SUCCESS)
+		return ret;
+	ret = duo_cuda.reserve(&addr, len, 0, 0, 0);
+	if (ret == DUO_CUDA_SUCCESS) {
+		ret = duo_cuda_map_at(addr, len, handle);
+		if (ret != DUO_CUDA_SUCCESS)
+			duo_cuda.unreserve(addr, len);
+	}
+	/* the mapping keeps the memory */
+	duo_cuda.handle_close(handle);
+	if (ret != DUO_CUDA_SUCCESS)
+		return ret;
+	map->at = (uint8_t *) (uintptr_t) addr;
+	map->len = len;
+	return 0;
+}
+
+int duo_cuda_map(void *state, const struct near_export *export, int fd,
 		 struct near_map *map)
 {
 	struct duo_cuda_stream *stream = state;
@@ -106,24 +199,27 @@ int duo_cuda_map(void *state, const struct near_export *export,
 	void *context;
 	int ret;
 
-	if (!duo_cuda.range)
+	if (!duo_cuda.range || (export->needs_fd && !duo_cuda.handle_of))
 		return -FI_ENOSYS;
 	mapping = malloc(sizeof(*mapping));
 	if (!mapping)
 		return -FI_ENOMEM;
 	ret = duo_cuda.push(stream->context);
 	if (ret == DUO_CUDA_SUCCESS) {
-		ret = duo_cuda_ipc_open(export, map);
+		ret = export->needs_fd ?
+		      duo_cuda_map_physical(export, fd, map) :
+		      duo_cuda_ipc_open(export, map);
 		duo_cuda.pop(&context);
 	}
 	if (ret != DUO_CUDA_SUCCESS) {
 		DUO_INFO(MR, "cannot map CUDA memory of a local peer (%d): "
 			 "RMA goes through host memory\n", ret);
 		free(mapping);
-		return -FI_EIO;
+		return ret == DUO_CUDA_OUT_OF_MEMORY ? -FI_ENOMEM : -FI_EIO;
 	}
 	*mapping = (struct duo_cuda_mapping) {
 		.stream = stream, .addr = (uintptr_t) map->at,
+		.len = export->needs_fd ? map->len : 0,
 	};
 	map->mapping = &mapping->held;
 	duo_cuda_hold(stream);
@@ -139,7 +235,12 @@ void duo_cuda_unmap(struct duo_device_held *held)
 	void *context;
 
 	if (duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
-		duo_cuda.ipc_close(mapping->addr);
+		if (mapping->len) {
+			duo_cuda.unmap(mapping->addr, mapping->len);
+			duo_cuda.unreserve(mapping->addr, mapping->len);
+		} else {
+			duo_cuda.ipc_close(mapping->addr);
+		}
 		duo_cuda.pop(&context);
 	}
 	duo_cuda_unhold(stream);

@@ -31,8 +31,8 @@ static const struct duo_device_iface duo_device_table[] = {
 	  .open = duo_cuda_open, .close = duo_cuda_close,
 	  .start = duo_cuda_start, .done = duo_cuda_done,
 	  .pin = duo_cuda_pin, .unpin = duo_cuda_unpin,
-	  .export = duo_cuda_export, .map = duo_cuda_map,
-	  .unmap = duo_cuda_unmap },
+	  .export = duo_cuda_export, .share = duo_cuda_share,
+	  .map = duo_cuda_map, .unmap = duo_cuda_unmap },
 	{ .id = FI_HMEM_ROCR, .name = "ROCr", .library = DUO_ROCR_LIBRARY,
 	  .open = duo_rocr_open, .close = duo_stream_close,
 	  .start = duo_stream_start, .done = duo_stream_done,
@@ -255,12 +255,20 @@ static const void *duo_device_queue(void *device)
 	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
 }
 
+static int duo_device_share(void *device)
+{
+	const struct duo_mr *mr = device;
+
+	return mr->device->share(mr->device_state,
+				 (void *) (uintptr_t) mr->region.memory);
+}
+
 static int duo_device_map(void *device, const struct near_export *export,
-			  struct near_map *map)
+			  int fd, struct near_map *map)
 {
 	const struct duo_mr *mr = device;
 	struct duo_device_held *held;
-	int ret = mr->device->map(mr->device_state, export, map);
+	int ret = mr->device->map(mr->device_state, export, fd, map);
 
 	if (ret)
 		return ret;
@@ -282,6 +290,7 @@ const struct near_device duo_device_near = {
 	.pin = duo_device_pin,
 	.unpin = duo_device_unpin,
 	.queue = duo_device_queue,
+	.share = duo_device_share,
 	.map = duo_device_map,
 };
 

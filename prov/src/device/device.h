@@ -60,18 +60,19 @@ struct duo_device_iface {
 	/* NULL if pin() always returns NULL. */
 	void (*unpin)(struct duo_device_held *pin);
 	/*
-	 * The next three functions are for memory that other processes map;
+	 * The next four functions are for memory that other processes map;
 	 * NULL if the interface does not support this. Regions with the same
 	 * state have their copies in one queue of the device.
 	 * - export() describes memory to other processes. It returns an error
 	 *   if the memory cannot be mapped.
-	 * - map() is as in struct near_device. map->mapping is a struct
-	 *   duo_device_held.
+	 * - share() and map() are as in struct near_device. map->mapping is a
+	 *   struct duo_device_held.
 	 * - unmap() may wait for the application's work on the device.
 	 */
 	int (*export)(const void *state, const void *addr, size_t len,
 		      struct near_export *export);
-	int (*map)(void *state, const struct near_export *export,
+	int (*share)(const void *state, const void *addr);
+	int (*map)(void *state, const struct near_export *export, int fd,
 		   struct near_map *map);
 	void (*unmap)(struct duo_device_held *mapping);
 };

@@ -102,10 +102,14 @@ static const char *duo_device_path_str(enum near_device_path path)
 			"CUDA's",
 		[NEAR_DEVICE_QUEUES] = "host memory: buffers of several GPUs",
 		[NEAR_DEVICE_NO_EXPORT] =
-			"host memory: the peer's memory is not of cuMemAlloc, "
-			"or GPU_IPC is off there",
+			"host memory: CUDA cannot share the peer's memory, or "
+			"GPU_IPC is off there",
 		[NEAR_DEVICE_REFUSED] =
 			"host memory: CUDA cannot map the peer's memory",
+		[NEAR_DEVICE_WAITS] =
+			"host memory: until the peer sends a descriptor",
+		[NEAR_DEVICE_MEMORY] =
+			"host memory: no memory to map the peer's memory",
 		[NEAR_DEVICE_LIMIT] = "host memory: too many allocations",
 		[NEAR_DEVICE_BEHIND] =
 			"host memory: after a message that the peer has not "

@@ -11,24 +11,24 @@
 
 #include "device/cuda.h"
 #include "device/cuda_driver.h"
+#include "cuda_fake.h"
 #include "unit.h"
-
-#define PRIMARY 7		/* device whose primary context is retained */
 
 /* CUDA contexts; only their addresses are used */
 static char context[2], primary;
 static void *owner; /* context of the memory; NULL: the memory has none */
-static void *current;
-static int streams, waits, retained, events;
+void *current;
+int streams;
+static int waits, retained, events;
 static void *pinned;
 static uint64_t in_sync;	/* memory that has attribute SYNC_MEMOPS */
 static bool fails;
 static int export_fails;	/* number of the call that fails; 0: none */
-static int mappings;
-static char allocation[256];	/* of this process, mapped at `mapped` */
-static char mapped[256];
+int mappings;
+char allocation[256], mapped[256];
 static size_t mapped_len = sizeof(mapped);
-static uint64_t buffer_id = 12;
+uint64_t buffer_id = 12;
+bool physical;
 static const struct fi_mr_attr attr = { .device.cuda = PRIMARY };
 
 int cuInit(unsigned int flags);
@@ -212,7 +212,7 @@ int cuIpcGetMemHandle(struct duo_cuda_ipc *handle, uint64_t addr)
 	ck_assert_ptr_nonnull(current);
 	ck_assert_uint_eq(addr, (uintptr_t) allocation);
 	memset(handle, 42, sizeof(*handle));
-	return export_fails == 2;
+	return physical || export_fails == 2;
 }
 
 int cuIpcOpenMemHandle_v2(uint64_t *addr, struct duo_cuda_ipc handle,
@@ -239,13 +239,13 @@ int cuIpcCloseMemHandle(uint64_t addr)
 	return 0;
 }
 
-static void setup(void)
+void cuda_setup(void)
 {
 	duo_cuda_library = NULL;
 	owner = &context[0];
 }
 
-static void *open_region(void)
+void *open_region(void)
 {
 	void *state = NULL;
 
@@ -255,7 +255,7 @@ static void *open_region(void)
 	return state;
 }
 
-static void teardown(void)
+void cuda_teardown(void)
 {
 	ck_assert_int_eq(streams, 0);
 	ck_assert_int_eq(retained, 0);
@@ -265,7 +265,7 @@ static void teardown(void)
 	ck_assert_ptr_null(pinned);
 }
 
-UNIT_CASE("cuda", setup, teardown);
+UNIT_CASE("cuda", cuda_setup, cuda_teardown);
 
 static int until_done(struct duo_device_held *copy)
 {
@@ -407,7 +407,8 @@ UNIT_TEST(allocation_is_exported_and_mapped)
 			 0);
 	ck_assert_uint_eq(export.id, buffer_id);
 	ck_assert_uint_eq(export.base, (uintptr_t) allocation);
-	ck_assert_int_eq(duo_cuda_map(state, &export, &map), 0);
+	ck_assert_uint_eq(export.needs_fd, 0);
+	ck_assert_int_eq(duo_cuda_map(state, &export, -1, &map), 0);
 	ck_assert_ptr_eq(map.at, mapped);
 	ck_assert_uint_eq(map.len, sizeof(mapped));
 	duo_cuda_close(state);
@@ -443,6 +444,6 @@ UNIT_LOOP(failed_mapping_is_closed, 0, 3)
 	export_fails = 1 + _i;
 	if (_i == 2)
 		duo_cuda.range = NULL;
-	ck_assert_int_ne(duo_cuda_map(state, &export, &map), 0);
+	ck_assert_int_ne(duo_cuda_map(state, &export, -1, &map), 0);
 	duo_cuda_close(state);
 }

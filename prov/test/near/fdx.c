@@ -278,6 +278,8 @@ static const struct {
 	{.name = "of another host", GOOD, .other_host = true},
 	{.name = "our own", GOOD, .ours = true},
 	{.name = "of no kind", GOOD, .kind = NEAR_FDX_KINDS},
+	{.name = "of a port without a region table", .kind = NEAR_FDX_ASK},
+	{.name = "a reply of this kind", GOOD, .kind = NEAR_FDX_SHARE},
 	{.name = "no descriptors", FEW(0, 0)},
 	{.name = "fewer than announced", FEW(3, 4)},
 	{.name = "more than announced", FEW(4, 3)},

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpu_side.h"
@@ -95,12 +97,34 @@ static const void *gpu_queue(void *device)
 	return device;
 }
 
-static int gpu_map(void *device, const struct near_export *export,
+/* True if fd is a descriptor of the device's memory. */
+static bool is_shared(int fd)
+{
+	struct stat ours, theirs;
+
+	ck_assert_int_eq(fstat(gpu.fd, &ours), 0);
+	return !fstat(fd, &theirs) && ours.st_ino == theirs.st_ino;
+}
+
+static int gpu_share(void *device)
+{
+	ck_assert_ptr_eq(device, &gpu);
+	gpu.share_calls++;
+	return gpu.share_fails ? -EIO : fcntl(gpu.fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static int gpu_map(void *device, const struct near_export *export, int fd,
 		   struct near_map *map)
 {
 	ck_assert(device == &gpu || device == &gpu.second);
 	gpu.map_calls++;
-	if (gpu.map_fails || memcmp(export->handle, handle, sizeof(handle)))
+	if (export->needs_fd)
+		ck_assert(is_shared(fd));
+	else
+		ck_assert_int_eq(fd, -1);
+	if (gpu.map_err)
+		return gpu.map_err;
+	if (memcmp(export->handle, handle, sizeof(handle)))
 		return -EIO;
 	*map = (struct near_map) { &gpu.maps, gpu.mapped, gpu.map_len };
 	gpu.maps++;
@@ -126,12 +150,13 @@ static void gpu_open(void)
 		.shadow = gpu_memory(fd, PROT_READ | PROT_WRITE),
 		.polls = 2,
 		.map_len = GPU_LEN,
+		.fd = fd,
 	};
-	close(fd);
 	side_unmapped = 0;
 	side_device = (struct near_device) {
 		.start = gpu_start, .done = gpu_done, .pin = gpu_pin,
 		.unpin = gpu_unpin, .queue = gpu_queue, .map = gpu_map,
+		.share = gpu_share,
 	};
 }
 
@@ -149,14 +174,24 @@ void gpu_region(void)
 	rig_fill(local, SIDE_LARGE, 9);
 }
 
-void gpu_export(uint64_t id)
+static void gpu_export_as(uint64_t id, bool needs_fd)
 {
 	struct near_export export = {
-		.id = id, .base = (uintptr_t)gpu.base,
+		.id = id, .base = (uintptr_t)gpu.base, .needs_fd = needs_fd,
 	};
 
 	memcpy(export.handle, handle, sizeof(handle));
 	ck_assert_int_eq(near_table_export(b.table, GPU_KEY, &export), 0);
+}
+
+void gpu_export(uint64_t id)
+{
+	gpu_export_as(id, false);
+}
+
+void gpu_export_fd(uint64_t id)
+{
+	gpu_export_as(id, true);
 }
 
 void gpu_setup_direct(void)
@@ -191,6 +226,7 @@ void gpu_teardown(void)
 	ck_assert_int_eq(gpu.under_way, 0);
 	ck_assert_int_eq(gpu.pinned, 0);
 	ck_assert_int_eq(gpu.maps, side_unmapped);
+	close(gpu.fd);
 	munmap(gpu.base, 2 * GPU_LEN);
 	munmap(gpu.mapped, 2 * GPU_LEN);
 	munmap(gpu.shadow, 2 * GPU_LEN);

@@ -28,9 +28,12 @@ extern struct gpu {
 	int calls;
 	int under_way, pinned;
 	size_t map_len;		/* length of each mapping */
-	bool map_fails;
+	int map_err;		/* result of map(); 0: it succeeds */
 	/* number of calls of map(), of those that succeeded */
 	int map_calls, maps;
+	int fd;			/* the descriptor that share() duplicates */
+	bool share_fails;
+	int share_calls;
 	char second;		/* a second queue of the same device */
 } gpu;
 
@@ -49,8 +52,9 @@ void gpu_setup_mapped_asked(void);
 void gpu_teardown(void);
 /* Add b's region, and fill both ends. */
 void gpu_region(void);
-/* Let a map b's region. */
+/* Let a map b's region; by a descriptor. */
 void gpu_export(uint64_t id);
+void gpu_export_fd(uint64_t id);
 
 /* Flags: the ends that have device memory. */
 #define AT_B 1

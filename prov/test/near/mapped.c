@@ -220,7 +220,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 {
 	uint32_t i;
 
-	gpu.map_fails = true;
+	gpu.map_err = -EIO;
 	for (i = 1; i < 4; i++) {
 		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
 		side_until(i, true);
@@ -230,7 +230,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 	gpu_paths(3, 0);
 	gpu_last_path(NEAR_DEVICE_REFUSED);
 	/* a new allocation is tried anew */
-	gpu.map_fails = false;
+	gpu.map_err = 0;
 	near_table_remove(b.table, GPU_KEY);
 	gpu_region();
 	gpu_export(GPU_ID + 1);

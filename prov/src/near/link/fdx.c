@@ -174,6 +174,39 @@ static void near_fdx_msg_foreign(struct near_port *port,
 	near_fdx_msg_reject(port, msg, "it is another user's");
 }
 
+/* Sends the requested descriptor of device memory; none after an error. */
+static void near_fdx_share(struct near_port *port,
+			   const struct near_fdx *ask)
+{
+	struct near_fdx reply = {
+		.from = port->addr, .to = ask->from.nonce,
+		.kind = NEAR_FDX_SHARE, .key = ask->key, .id = ask->id,
+	};
+	int fd = port->onesided->share(port, ask->key, ask->id);
+
+	reply.count = fd >= 0;
+	/* if the reply is lost, the peer repeats its request */
+	near_fdx_post(port, &reply, &fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Handles requests and replies for device memory. */
+static void near_fdx_msg_memory(struct near_port *port,
+				struct near_fdx_msg *msg)
+{
+	struct near_peer *peer = near_peer_find(port, &msg->fdx.from);
+
+	if (!port->onesided || near_addr_check(port, &msg->fdx.from) ||
+	    !near_fdx_msg_from(port, msg, msg->fdx.from.nonce))
+		near_fdx_msg_reject(port, msg, "bad sender address");
+	else if (msg->fdx.kind == NEAR_FDX_ASK)
+		near_fdx_share(port, &msg->fdx);
+	else if (peer)
+		port->onesided->shared(port, peer, msg->fdx.id,
+				       near_fdx_msg_fd(msg, 0));
+}
+
 static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
 {
 	const char *fault;
@@ -185,6 +218,10 @@ static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
 	}
 	if (msg->fdx.kind == NEAR_FDX_DENIED || !near_fdx_msg_same_user(msg)) {
 		near_fdx_msg_foreign(port, msg);
+		return;
+	}
+	if (msg->fdx.kind == NEAR_FDX_ASK || msg->fdx.kind == NEAR_FDX_SHARE) {
+		near_fdx_msg_memory(port, msg);
 		return;
 	}
 	fault = near_fdx_msg_fault(port, msg);
@@ -227,6 +264,21 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 	}
 	peer->requested_ms = port->requested_ms = now;
 	return !ret || near_fdx_temporary(-ret) ? -EAGAIN : ret;
+}
+
+int near_fdx_ask(struct near_port *port, struct near_peer *peer, uint64_t key,
+		 uint64_t id)
+{
+	struct near_fdx ask = {
+		.from = port->addr, .to = peer->addr.nonce,
+		.kind = NEAR_FDX_ASK, .key = key, .id = id,
+	};
+	int ret = port->fdx < 0 ? -EHOSTUNREACH :
+				  near_fdx_post(port, &ask, NULL);
+
+	if (!ret)
+		port->requested_ms = duo_now_ms();
+	return near_fdx_temporary(-ret) ? -EAGAIN : ret;
 }
 
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which)

@@ -8,6 +8,9 @@
  * all descriptors of the sending port and a pidfd of its process, so one
  * request and one reply suffice.
  *
+ * Two further kinds of datagrams pass a descriptor of device memory, in any
+ * namespace: such a descriptor cannot be opened by /proc.
+ *
  * Cost: two system calls per datagram while peers connect; one read of the
  * socket every NEAR_FDX_MS, and every ms for NEAR_FDX_FAST_MS after a request.
  */
@@ -23,6 +26,8 @@ enum near_fdx_kind {
 	NEAR_FDX_REQUEST,
 	NEAR_FDX_REPLY,
 	NEAR_FDX_DENIED, /* rejects another user's request; no descriptors */
+	NEAR_FDX_ASK,	/* requests a descriptor of device memory */
+	NEAR_FDX_SHARE,	/* the reply: one descriptor, or none */
 	NEAR_FDX_KINDS
 };
 
@@ -31,6 +36,9 @@ struct near_fdx {
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
 	uint32_t count;	/* number of descriptors, in order of near_fd_open */
+	/* NEAR_FDX_ASK, NEAR_FDX_SHARE: key and export_id of the region */
+	uint64_t key;
+	uint64_t id;
 };
 
 /* A received datagram. Its values are not checked yet. */
@@ -54,6 +62,8 @@ struct near_fdx_msg {
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
+/* Sends fdx and its descriptors. Returns 0, or an error of near_fdx_send(). */
+int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd);
 /* Receives a datagram; near_fdx_msg_drop() frees it. False: none. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);

@@ -186,8 +186,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 	memcpy(CMSG_DATA(cmsg), data, size);
 }
 
-static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
-			 const int *fd)
+int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
 	/* effective ids, which the receiver compares; default: real ids */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
@@ -219,7 +218,9 @@ static int near_fdx_post(struct near_port *port, struct near_fdx *fdx,
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}
-	return ret < 0 ? -errno : 0;
+	if (ret < 0)
+		return errno == EPIPE ? -ECONNREFUSED : -errno;
+	return 0;
 }
 
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
@@ -239,7 +240,7 @@ int near_fdx_send(struct near_port *port, const struct near_addr *to,
 	ret = near_fdx_post(port, &fdx, fd);
 	if (fdx.count)
 		close(fd[NEAR_FD_PIDFD]);
-	return ret == -EPIPE ? -ECONNREFUSED : ret;
+	return ret;
 }
 
 static void near_fdx_msg_parse(struct near_fdx_msg *msg, struct msghdr *hdr)

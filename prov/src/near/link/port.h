@@ -137,6 +137,14 @@ struct near_onesided {
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
 	/* Frees the state of a peer. */
 	void (*forget)(struct near_peer *peer);
+	/*
+	 * Returns a descriptor of the region's allocation for a peer, which the
+	 * caller closes; or -errno.
+	 */
+	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
+	/* Takes a peer's reply to near_fdx_ask(): fd, or -1. */
+	void (*shared)(struct near_port *port, struct near_peer *peer,
+		       uint64_t id, int fd);
 	/* Executes delegated operations before a close; peers still exist. */
 	void (*stop)(struct near_port *port);
 	void (*close)(struct near_port *port);
@@ -304,6 +312,12 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
  * - -EHOSTUNREACH: this port has no socket
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
+/*
+ * Requests the descriptor of a peer's allocation of device memory. Returns 0:
+ * near_onesided.shared() gets the reply; -EAGAIN: retry; or another error.
+ */
+int near_fdx_ask(struct near_port *port, struct near_peer *peer, uint64_t key,
+		 uint64_t id);
 /* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
 void near_fdx_read(struct near_port *port);
 /* Close peer->fd[which], or all of peer->fd[]. */

@@ -9,10 +9,12 @@
  * (stage.h).
  *
  * A mapping serves all regions of an allocation. Creating it takes up to 10 ms,
- * in the near_rma() call that starts the first operation on the allocation.
- * Releasing it may wait for the device's work, which may itself wait for
- * messages. So near never releases a mapping; it passes the mapping to the
- * embedder by near_table_unmapped(). See docs/near/rma.md, *Device memory*.
+ * in the near_rma() call that starts the first operation on the allocation. If
+ * the device needs a descriptor for that, near requests it from the target
+ * (fdx.h), and stages operations until it has come. Releasing a mapping may
+ * wait for the device's work, which may itself wait for messages. So near never
+ * releases a mapping; it passes the mapping to the embedder by
+ * near_table_unmapped(). See docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H
@@ -27,6 +29,8 @@
 #define NEAR_DROPPED 8
 /* time that a repeated mapping stays after its region was removed, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
+/* time after which a request for a descriptor is repeated, ms */
+#define NEAR_MAPPING_ASK_MS 100
 /* limit of mapped operations to a peer whose copies are pending */
 #define NEAR_MAPPED_OPS 16
 
@@ -38,7 +42,12 @@ struct near_mapping {
 	uint64_t base;		/* near_export.base */
 	uint64_t key;		/* key of the region in it that was used last */
 	const void *queue;	/* queue of the device that has mapped it */
-	struct near_map map;	/* map.mapping is NULL if mapping has failed */
+	struct near_map map;	/* map.mapping is NULL if it is not mapped */
+	int fd;			/* descriptor for near_device.map(); -1: none */
+	/* time of the last request for the descriptor; 0: none */
+	uint64_t asked_ms;
+	/* near_table.released + 1 when map() lacked memory; 0: it did not */
+	uint64_t starved;
 	/* mapping or a copy has failed: operations are staged */
 	bool refused;
 	bool again;	/* the allocation was mapped and dropped before */
@@ -91,6 +100,10 @@ uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
 /* Passes on the mappings of a peer, and frees its state. */
 void near_mappings_close(struct near_mapped *mapped);
+/* near_onesided.share() and shared() */
+int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id);
+void near_mapped_shared(struct near_port *port, struct near_peer *peer,
+			uint64_t id, int fd);
 
 /* mapped.c: operations */
 /*

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "near/rma/inline.h"
@@ -36,6 +37,8 @@ static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
 {
 	mapped->dropped[mapped->drops++ % NEAR_DROPPED] = mapping->id;
+	if (mapping->fd >= 0)
+		close(mapping->fd);
 	near_list_remove(&mapping->link);
 	mapped->count--;
 	if (!mapping->map.mapping) {
@@ -111,6 +114,27 @@ static void near_mapped_search(struct near_mapped *mapped)
 		mapped->searched = now;
 }
 
+/* Passes on all mappings that no operation uses: memory is scarce. */
+static void near_mappings_evict(struct near_table *table)
+{
+	struct near_link *at, *link, *next;
+	struct near_mapping *mapping;
+	struct near_mapped *mapped;
+
+	for (at = table->mapped.next; at != &table->mapped; at = at->next) {
+		mapped = near_container(at, struct near_mapped, link);
+		for (link = mapped->mappings.next; link != &mapped->mappings;
+		     link = next) {
+			next = link->next;
+			mapping = near_container(link, struct near_mapping,
+						 link);
+			if (mapping->map.mapping && !mapping->ops &&
+			    table->unmapped_count < NEAR_UNMAPPED)
+				near_mapping_drop(mapped, mapping);
+		}
+	}
+}
+
 void *near_table_unmapped(struct near_table *table)
 {
 	struct near_mapping *mapping;
@@ -128,6 +152,7 @@ void *near_table_unmapped(struct near_table *table)
 	opaque = mapping->map.mapping;
 	near_list_remove(link);
 	table->unmapped_count--;
+	table->released++;
 	free(mapping);
 	return opaque;
 }
@@ -162,38 +187,132 @@ near_mapped_queue(const struct near_device *device,
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
-/* Maps an allocation, and records a failure. NULL: no memory. */
+/* Adds an allocation that is not mapped yet. NULL: no memory, or the limit. */
 static struct near_mapping *
-near_mapping_open(struct near_port *port, struct near_mapped *mapped,
-		  const struct near_region_entry *entry, void *device)
+near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 {
 	struct near_mapping *mapping;
-	struct near_export export;
-	int ret;
 
 	if (mapped->count == NEAR_MAPPINGS)
 		near_mapped_search(mapped);
-	if (mapped->count == NEAR_MAPPINGS ||
-	    near_table_view_export(mapped->at->view, entry, &export))
+	if (mapped->count == NEAR_MAPPINGS)
 		return NULL;
 	mapping = calloc(1, sizeof(*mapping));
 	if (!mapping)
 		return NULL;
-	mapping->id = export.id;
-	mapping->base = export.base;
-	mapping->again = near_mapping_dropped(mapped, export.id);
-	mapping->queue = mapped->device->queue(device);
-	ret = mapped->device->map(device, &export, &mapping->map);
-	mapping->refused = ret;
-	if (ret)
-		mapping->map = (struct near_map) { NULL };
-	near_log(port, 1, "peer %d: device memory of region 0x%llx: %s",
-		 mapped->at->peer->addr.pid, (unsigned long long)entry->key,
-		 ret ? "copied through the stage, because mapping has failed" :
-		 "mapped");
+	mapping->id = id;
+	mapping->fd = -1;
+	mapping->again = near_mapping_dropped(mapped, id);
+	mapping->queue = queue;
 	near_list_append(&mapped->mappings, &mapping->link);
 	mapped->count++;
 	return mapping;
+}
+
+/* Remembers that an allocation cannot be mapped. */
+static enum near_device_path near_mapping_refuse(struct near_port *port,
+						 struct near_mapping *mapping,
+						 const struct near_peer *peer,
+						 const char *why)
+{
+	mapping->refused = true;
+	near_log(port, 1, "peer %d: device memory of region 0x%llx: copied "
+		 "through the stage, because %s", peer->addr.pid,
+		 (unsigned long long)mapping->key, why);
+	return NEAR_DEVICE_REFUSED;
+}
+
+/* Requests the descriptor of an allocation; repeats this if it does not come. */
+static enum near_device_path near_mapping_ask(struct near_port *port,
+					      struct near_mapping *mapping,
+					      struct near_peer *peer)
+{
+	uint64_t now = duo_now_ms();
+	int ret;
+
+	if (mapping->asked_ms && now - mapping->asked_ms < NEAR_MAPPING_ASK_MS)
+		return NEAR_DEVICE_WAITS;
+	mapping->asked_ms = now;
+	ret = near_fdx_ask(port, peer, mapping->key, mapping->id);
+	return !ret || ret == -EAGAIN ? NEAR_DEVICE_WAITS :
+	       near_mapping_refuse(port, mapping, peer,
+				   "the peer's socket is not reachable");
+}
+
+/*
+ * Maps an allocation. If that fails, remembers it. Without memory for it,
+ * passes on other mappings, and tries again when the embedder has released one.
+ */
+static enum near_device_path
+near_mapping_map(struct near_port *port, struct near_mapped *mapped,
+		 struct near_mapping *mapping,
+		 const struct near_region_entry *entry, void *device)
+{
+	struct near_peer *peer = mapped->at->peer;
+	struct near_export export;
+	int ret;
+
+	if (mapping->refused)
+		return NEAR_DEVICE_REFUSED;
+	if (mapping->starved == mapped->table->released + 1)
+		return NEAR_DEVICE_MEMORY;
+	if (mapping->asked_ms && mapping->fd < 0)
+		return near_mapping_ask(port, mapping, peer);
+	if (near_table_view_export(mapped->at->view, entry, &export))
+		return NEAR_DEVICE_LIMIT;
+	if (export.needs_fd && mapping->fd < 0)
+		return near_mapping_ask(port, mapping, peer);
+	ret = mapped->device->map(device, &export, mapping->fd, &mapping->map);
+	if (ret == -ENOMEM) {
+		mapping->map = (struct near_map) { NULL };
+		mapping->starved = mapped->table->released + 1;
+		near_mappings_evict(mapped->table);
+		return NEAR_DEVICE_MEMORY;
+	}
+	if (mapping->fd >= 0)
+		close(mapping->fd);
+	mapping->fd = -1;
+	mapping->base = export.base;
+	if (!ret)
+		return NEAR_DEVICE_MAPPED;
+	mapping->map = (struct near_map) { NULL };
+	return near_mapping_refuse(port, mapping, peer, "mapping has failed");
+}
+
+int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
+{
+	const struct near_device *device = port->rma->sink->device;
+	const struct near_region_entry *entry =
+		near_table_find(port->rma->table, key);
+
+	if (!device || !device->share || !entry || !id ||
+	    entry->export_id != id)
+		return -ENOENT;
+	return device->share((void *)(uintptr_t)entry->device);
+}
+
+void near_mapped_shared(struct near_port *port, struct near_peer *peer,
+			uint64_t id, int fd)
+{
+	struct near_mapped *mapped = peer->rma ? peer->rma->mapped : NULL;
+	struct near_mapping *mapping;
+	struct near_link *link;
+
+	for (link = mapped ? mapped->mappings.next : NULL;
+	     mapped && link != &mapped->mappings; link = link->next) {
+		mapping = near_container(link, struct near_mapping, link);
+		if (mapping->id != id || !mapping->asked_ms ||
+		    mapping->fd >= 0 || mapping->refused ||
+		    mapping->map.mapping)
+			continue;
+		mapping->fd = fd;
+		if (fd < 0)
+			near_mapping_refuse(port, mapping, peer,
+					    "the peer has sent no descriptor");
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 static struct near_mapping *near_mapping_find(const struct near_mapped *mapped,
@@ -251,11 +370,15 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	if (mapped)
 		found = near_mapping_find(mapped, entry->export_id, queue);
 	if (near_unlikely(mapped && !found))
-		found = near_mapping_open(port, mapped, entry, handle);
+		found = near_mapping_open(mapped, entry->export_id, queue);
 	if (!found)
 		return NEAR_DEVICE_LIMIT;
 	found->key = entry->key;
 	found->gone_ms = 0;
+	if (near_unlikely(!found->map.mapping))
+		path = near_mapping_map(port, mapped, found, entry, handle);
+	if (path != NEAR_DEVICE_MAPPED)
+		return path;
 	if (found->refused || !near_mapping_at(found, memory, args->len))
 		return NEAR_DEVICE_REFUSED;
 	*mapping = found;

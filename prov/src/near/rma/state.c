@@ -208,6 +208,8 @@ static const struct near_onesided near_rma_onesided = {
 	.drained = near_delegs_drained,
 	.fail = near_rma_fail,
 	.forget = near_rma_forget,
+	.share = near_mapped_share,
+	.shared = near_mapped_shared,
 	.stop = near_rma_stop,
 	.close = near_rma_close,
 };

@@ -54,6 +54,8 @@ struct near_table {
 	/* all near_mapped; unused near_mapping: mapped.h */
 	struct near_link mapped, unmapped;
 	uint32_t unmapped_count;
+	/* number of mappings that near_table_unmapped() has returned */
+	uint64_t released;
 };
 
 /* Returns the offset of a stage, or an export, in the file of a table. */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* The fake of CUDA's driver, shared by the files that test device/cuda.h. */
+#ifndef CUDA_FAKE_H
+#define CUDA_FAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PRIMARY 7		/* device whose primary context is retained */
+
+extern void *current;		/* the current context */
+extern int mappings, streams;
+/* memory of this process; the address at which it is mapped */
+extern char allocation[256], mapped[256];
+extern uint64_t buffer_id;
+extern bool physical;		/* the allocation is of cuMemCreate */
+
+void cuda_setup(void);
+/* Asserts that nothing is left open. */
+void cuda_teardown(void);
+/* Opens a region; returns its state. */
+void *open_region(void);
+
+#endif /* CUDA_FAKE_H */

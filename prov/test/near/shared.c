@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Device memory that is mapped by a descriptor, which the target sends over its
+ * socket; and mappings for which memory is scarce.
+ */
+
+#include <unistd.h>
+
+#include "gpu_side.h"
+#include "near/link/fdx.h"
+
+static unsigned int files;	/* open descriptors before the first request */
+
+static void setup(void)
+{
+	gpu_setup_direct();
+	gpu_export_fd(GPU_ID);
+	ck_assert_int_eq(near_listen(a.rig->port, -1), 0);
+	ck_assert_int_eq(near_listen(b.rig->port, -1), 0);
+	/* opens the stages */
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
+	side_until(1, true);
+	files = rig_files();
+}
+
+UNIT_CASE("descriptors", setup, gpu_teardown);
+
+/*
+ * Starts a write between device memory of both ends, after the end of earlier
+ * ones, and waits for its end.
+ */
+static void write_one(void)
+{
+	uint32_t done;
+
+	while (near_rma_busy(to_b))
+		side_poll(1);
+	done = a.done;
+	rig_fill(gpu.shadow + GPU_LEN, GPU_LEN, done);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
+	side_until(done + 1, true);
+	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
+}
+
+static struct near_mapping *first(void)
+{
+	return near_container(to_b->rma->mapped->mappings.next,
+			      struct near_mapping, link);
+}
+
+static void poll_ms(void)
+{
+	rig_poll_ms(b.rig, 1);
+	rig_poll_ms(a.rig, 1);
+}
+
+/* Polls until b has handled a request, and a the reply. */
+static void until_reply(void)
+{
+	int i;
+
+	for (i = 0; i < 5000 && first()->fd < 0 && !first()->refused; i++)
+		poll_ms();
+	ck_assert(first()->fd >= 0 || first()->refused);
+}
+
+/* Operations are staged until the descriptor has come, and mapped then. */
+UNIT_TEST(descriptor_is_requested)
+{
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	gpu_last_path(NEAR_DEVICE_WAITS);
+	side_until(2, true);
+	gpu_paths(2, 0);
+	until_reply();
+	ck_assert_uint_eq(rig_files(), files + 1);
+	write_one();
+	gpu_last_path(NEAR_DEVICE_MAPPED);
+	write_one();
+	ck_assert_int_eq(gpu.share_calls, 1);
+	ck_assert_int_eq(gpu.map_calls, 1);
+	ck_assert_uint_eq(rig_files(), files);
+	gpu_paths(4, 2);
+}
+
+/* Two queues need a mapping, and so a descriptor, each. */
+UNIT_TEST(each_queue_gets_descriptor)
+{
+	static void *const second[] = { &gpu.second };
+	const struct iovec iov = { gpu.base + GPU_LEN, 8 };
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .addr = SIDE_START, .key = GPU_KEY,
+		.local = { &iov, 1, second }, .len = 8, .about = 1,
+	};
+	int i;
+
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	for (i = 0; i < 5000 && rig_files() < files + 2; i++)
+		poll_ms();
+	ck_assert_int_eq(gpu.share_calls, 2);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	side_until(5, true);
+	gpu_paths(5, 2);
+	ck_assert_uint_eq(rig_files(), files);
+}
+
+/* A request that is lost is repeated after a while, not with each operation. */
+UNIT_TEST(lost_request_is_repeated)
+{
+	struct near_fdx_msg msg;
+
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	ck_assert(near_fdx_next(b.rig->port, &msg));
+	ck_assert_int_eq(msg.fdx.kind, NEAR_FDX_ASK);
+	near_fdx_msg_drop(&msg);
+	first()->asked_ms = duo_now_ms();
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	ck_assert(!near_fdx_next(b.rig->port, &msg));
+	first()->asked_ms -= NEAR_MAPPING_ASK_MS;
+	write_one();
+	until_reply();
+	write_one();
+	ck_assert_int_eq(gpu.share_calls, 1);
+	gpu_last_path(NEAR_DEVICE_MAPPED);
+}
+
+/*
+ * The target's device has no descriptor, its port has no socket, or this port
+ * has none: near does not try again.
+ */
+UNIT_ROUNDS(missing_descriptor_is_staged, 0, 3)
+{
+	uint32_t i;
+
+	gpu.share_fails = _i == 0;
+	if (_i)
+		near_fdx_close((_i == 1 ? b : a).rig->port);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+		until_reply();
+		side_until(2 + i, true);
+	}
+	gpu_last_path(NEAR_DEVICE_REFUSED);
+	ck_assert_int_eq(gpu.share_calls, !_i);
+	ck_assert_int_eq(gpu.map_calls, 0);
+	gpu_paths(4, 0);
+}
+
+/* The device cannot map the descriptor. */
+UNIT_TEST(descriptor_of_failed_mapping_is_closed)
+{
+	gpu.map_err = -EIO;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	until_reply();
+	write_one();
+	write_one();
+	gpu_last_path(NEAR_DEVICE_REFUSED);
+	ck_assert_int_eq(gpu.map_calls, 1);
+	ck_assert_uint_eq(rig_files(), files);
+}
+
+/*
+ * The region is removed before the reply, or after it; or its memory is another
+ * allocation now.
+ */
+UNIT_ROUNDS(descriptor_of_removed_region_is_closed, 0, 3)
+{
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	if (_i == 1)
+		until_reply();
+	near_table_remove(b.table, GPU_KEY);
+	if (_i == 2) {
+		gpu_region();
+		gpu_export_fd(GPU_ID + 1);
+	}
+	if (_i != 1)
+		until_reply();
+	ck_assert_int_eq(gpu.share_calls, _i == 1);
+	ck_assert_ptr_null(near_table_unmapped(a.table));
+	ck_assert_uint_eq(rig_files(), files);
+	ck_assert_uint_eq(to_b->rma->mapped->count, 0);
+	if (_i != 2)
+		return;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	until_reply();
+	write_one();
+	gpu_last_path(NEAR_DEVICE_MAPPED);
+}
+
+/* The target fails before its reply, or after it. */
+UNIT_ROUNDS(descriptor_of_failed_peer_is_closed, 0, 2)
+{
+	int i;
+
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	if (_i)
+		until_reply();
+	near_close(b.rig->port);
+	for (i = 0; i < 3000 && near_peer_lives(to_b); i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert(!near_peer_lives(to_b));
+	ck_assert_ptr_null(to_b->rma->mapped);
+	ck_assert_uint_le(rig_files(), files);
+	side_reopen();
+}
+
+/* a closes before the reply: b sends it all the same. */
+UNIT_TEST(closed_port_gets_no_reply)
+{
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	near_close(a.rig->port);
+	rig_poll_ms(b.rig, 20);
+	ck_assert_int_eq(b.rig->warnings, 0);
+	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
+		.sink = b.rig->port->sink, .ctx = a.rig,
+		.memory = NEAR_MEMORY }), 0);
+}
+
+static void send_fdx(struct rig *from, struct near_fdx fdx)
+{
+	fdx.from = from->port->addr;
+	fdx.to = (from == a.rig ? b : a).rig->port->addr.nonce;
+	ck_assert_int_eq(near_fdx_post(from->port, &fdx, &gpu.fd), 0);
+}
+
+/*
+ * A faulty peer sends descriptors that were not requested, for another
+ * allocation, or twice.
+ */
+UNIT_ROUNDS(unexpected_descriptor_is_closed, 0, 3)
+{
+	struct near_fdx fdx = {
+		.kind = NEAR_FDX_SHARE, .count = 1,
+		.id = GPU_ID + (_i == 1),
+	};
+
+	if (_i)
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	if (_i == 2)
+		until_reply();
+	send_fdx(b.rig, fdx);
+	rig_poll_ms(a.rig, 20);
+	ck_assert_uint_eq(rig_files(), files + (_i == 2));
+	ck_assert_int_eq(gpu.map_calls, 0);
+}
+
+/* Requests for an unknown key, another allocation, memory without an export. */
+UNIT_ROUNDS(faulty_request_gets_no_descriptor, 0, 4)
+{
+	struct near_fdx fdx = {
+		.kind = NEAR_FDX_ASK, .key = GPU_KEY, .id = GPU_ID,
+	};
+	struct near_fdx_msg msg;
+	int i;
+
+	fdx.key += _i == 0;
+	fdx.id += _i == 1;
+	if (_i > 1) {
+		near_table_remove(b.table, GPU_KEY);
+		gpu_region();
+		fdx.id = _i == 2 ? GPU_ID : 0;
+	}
+	send_fdx(a.rig, fdx);
+	for (i = 0; i < 5000 && !near_fdx_next(a.rig->port, &msg); i++)
+		rig_poll_ms(b.rig, 1);
+	ck_assert_int_lt(i, 5000);
+	ck_assert_int_eq(msg.fdx.kind, NEAR_FDX_SHARE);
+	ck_assert_uint_eq(msg.fds, 0);
+	near_fdx_msg_drop(&msg);
+	ck_assert_int_eq(gpu.share_calls, 0);
+}
+
+UNIT_CASE("memory", setup, gpu_teardown);
+
+/* A second region of b, in an allocation with this id. */
+static void add_region(uint64_t id)
+{
+	struct near_region_entry entry = *near_table_find(b.table, GPU_KEY);
+	const struct near_export export = {
+		.handle = "handle", .id = id, .base = (uintptr_t)gpu.base,
+	};
+
+	entry.key++;
+	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+	ck_assert_int_eq(near_table_export(b.table, entry.key, &export), 0);
+}
+
+static int begin_second(void)
+{
+	static void *const one[] = { &gpu };
+	const struct iovec iov = { gpu.base + GPU_LEN, 8 };
+	const struct near_rma_args args = {
+		.verb = NEAR_WRITE, .addr = SIDE_START, .key = GPU_KEY + 1,
+		.local = { &iov, 1, one }, .len = 8, .about = 1,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+/*
+ * There is no memory for a mapping: near passes on another one, unless an
+ * operation uses it, and tries again when that was released. It keeps the
+ * descriptor.
+ */
+UNIT_ROUNDS(scarce_memory_drops_unused_mappings, 0, 2)
+{
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	until_reply();
+	add_region(GPU_ID + 1);
+	ck_assert_int_eq(begin_second(), 0);
+	side_until(3, true);
+	gpu_last_path(NEAR_DEVICE_MAPPED);
+	ck_assert_int_eq(gpu.maps, 1);
+	gpu.map_err = -ENOMEM;
+	if (_i)
+		ck_assert_int_eq(begin_second(), 0);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	gpu_last_path(NEAR_DEVICE_MEMORY);
+	ck_assert_uint_eq(a.table->unmapped_count, !_i);
+	side_until(4 + (uint32_t)_i, true);
+	/* near does not try again until a mapping is released */
+	gpu.map_err = 0;
+	write_one();
+	gpu_last_path(NEAR_DEVICE_MEMORY);
+	ck_assert_int_eq(gpu.map_calls, 2);
+	ck_assert_uint_eq(rig_files(), files + 1);
+	if (_i)
+		near_table_remove(b.table, GPU_KEY + 1);
+	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
+	gpu.maps--;
+	write_one();
+	gpu_last_path(NEAR_DEVICE_MAPPED);
+	ck_assert_int_eq(gpu.map_calls, 3);
+	ck_assert_uint_eq(rig_files(), files);
+}
