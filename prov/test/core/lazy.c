@@ -8,6 +8,9 @@
 
 #include "fixture.h"
 
+/* Timeout that is not over before the thread sleeps, on a busy host too, ms. */
+#define ASLEEP_MS 1000
+
 static struct slot slot[4];
 
 /* Delivers a first message over shm, which confirms the source "local". */
@@ -178,7 +181,8 @@ UNIT_TEST(receive_is_posted_before_sleep)
 	duo_params.defer_polls = 1 << 30;
 	fixture_ep()->lazy.limit = 1 << 30;
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 1), -FI_EAGAIN);
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, ASLEEP_MS),
+			 -FI_EAGAIN);
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
@@ -214,7 +218,7 @@ UNIT_TEST(sleep_on_send_cq_posts_receive)
 	open_two_cqs();
 	fixture_ep()->lazy.limit = 1 << 30;
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	ck_assert_int_eq(fi_cq_sread(fx.tx_cq, &entry, 1, NULL, 100),
+	ck_assert_int_eq(fi_cq_sread(fx.tx_cq, &entry, 1, NULL, ASLEEP_MS),
 			 -FI_EAGAIN);
 	ck_assert_int_eq(fake.core.posts, 1);
 }
