@@ -28,7 +28,7 @@ tcp		1200	lanes
 peer-shm	1800	lanes
 udp-rxd		1200	lanes
 efa-udp		1200	lanes
-near		900	lanes
+near		1200	lanes
 torture		900	lanes
 efa-shm		900	lanes
 hook		600	lanes
@@ -417,6 +417,7 @@ part_efa_kinds()
 part_near()
 {
 	fabtests --core near
+	in_build -check "$check_werror" "$duo_src/contrib/lib/check-pages"
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" near
 	in_build -check "$check_werror" "$duo_src/contrib/gpu" --quick --stand-in
 }

@@ -39,7 +39,7 @@ static void setup(void)
 static void setup_growing(void)
 {
 	rig_fill(pattern, sizeof(pattern), 11);
-	us = rig_open_with(false, 63 * NEAR_PAGE);
+	us = rig_open_with(false, 63 * near_page_size());
 }
 
 static void teardown(void)

@@ -23,7 +23,7 @@ static void *memory;
 
 static void setup(void)
 {
-	near_place(0, 0, 0, &place);
+	near_place(0, 0, near_tier_least(), &place);
 	memory = aligned_alloc(NEAR_PAGE, place.size);
 	memset(memory, 0, place.size);
 }

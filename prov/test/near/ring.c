@@ -22,8 +22,10 @@ static void setup_tier(uint32_t tier)
 	near_rx_init(&rx, memory, &place);
 }
 
+/* With pages of 4 KiB all size classes exist. */
 static void setup(void)
 {
+	near_page_assume(4096);
 	setup_tier(0);
 }
 

@@ -7,6 +7,8 @@
 #include "unit.h"
 
 #define MANY 63
+#define SHARE near_tier_fit(4)	/* size class of an even share */
+#define PAGES (MANY * near_tier_pages(SHARE))	/* of the budget */
 #define ROUNDS 1000
 
 static struct rig *talker[MANY];
@@ -19,6 +21,11 @@ static void setup(void)
 	rig_fill(buf, sizeof(buf), 5);
 }
 
+static struct rig *open_us(void)
+{
+	return rig_open_with(false, PAGES * near_page_size());
+}
+
 UNIT_CASE("budget", setup, rig_close_all);
 
 /*
@@ -27,7 +34,7 @@ UNIT_CASE("budget", setup, rig_close_all);
  */
 UNIT_TEST(known_senders_get_equal_rings)
 {
-	struct rig *us = rig_open(false);
+	struct rig *us = open_us();
 	uint32_t i;
 
 	for (i = 0; i < MANY; i++) {
@@ -44,10 +51,10 @@ UNIT_TEST(known_senders_get_equal_rings)
 	rig_until(us, NULL, MANY);
 	for (i = 0; i < MANY; i++) {
 		ck_assert_uint_eq(us->event[i].sum, rig_sum(buf, 4096));
-		ck_assert_uint_eq(to_us[i]->resize.tier, near_tier_fit(4));
+		ck_assert_uint_eq(to_us[i]->resize.tier, SHARE);
 	}
-	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
-	ck_assert_uint_le(rig_taken(us) + NEAR_PAGE, 1 << 20);
+	ck_assert_uint_eq(rig_pages(us), PAGES);
+	ck_assert_uint_le(rig_taken(us), near_memory(PAGES * near_page_size(), MANY));
 	for (i = 0; i < MANY; i++)
 		rig_close(talker[i]);
 	rig_until(us, NULL, 2 * MANY);
@@ -76,13 +83,27 @@ static void poll_us(struct rig *us)
 	receive_all(us);
 }
 
-/* Send 3000 bytes; "us" receives them, and a RESIZE after them. */
+/* Return the length of the longest eager message in a ring of class SHARE. */
+static uint32_t share_max(void)
+{
+	struct near_place place;
+
+	near_place(NEAR_SENDERS, 0, SHARE, &place);
+	return near_data_max(place.data);
+}
+
+/*
+ * Send 3000 bytes; "us" receives them, and a RESIZE after them. With large pages
+ * every ring has space for them: then the sender requests its even share.
+ */
 static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 {
 	int i;
 
 	if (rig_send(rig, peer, 1, buf, 3000) == NEAR_LARGE)
 		rig_send_large(rig, peer, 1, buf, 3000, NULL);
+	else if (peer->resize.tier < SHARE)
+		near_too_small(rig->port, peer, share_max());
 	for (i = 0; i < 3; i++) {
 		poll_us(us);
 		rig_poll(rig, 1);
@@ -97,15 +118,14 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
  */
 UNIT_TEST(first_senders_shrink_to_even_share)
 {
-	struct rig *us = rig_open(false);
-	uint32_t i, round, share = near_tier_fit(4), even = 0;
+	struct rig *us = open_us();
+	uint32_t i, round, share = SHARE, even = 0;
 
 	for (i = 0; i < MANY; i++) {
 		talker[i] = rig_open(false);
 		to_us[i] = rig_peer(talker[i], us);
 		send_long(talker[i], to_us[i], us);
-		ck_assert_uint_le(rig_pages(us),
-				  NEAR_MEMORY / NEAR_PAGE + MANY);
+		ck_assert_uint_le(rig_pages(us), PAGES + MANY);
 	}
 	ck_assert_uint_gt(to_us[0]->resize.tier, share);
 	for (round = 0; round < 10000 && even < MANY; round++) {
@@ -116,7 +136,7 @@ UNIT_TEST(first_senders_shrink_to_even_share)
 		}
 	}
 	ck_assert_uint_eq(even, MANY);
-	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
+	ck_assert_uint_eq(rig_pages(us), PAGES);
 	for (i = 0; i < MANY; i++)
 		rig_close(talker[i]);
 	rig_until(us, NULL, MANY);
@@ -126,8 +146,8 @@ UNIT_TEST(first_senders_shrink_to_even_share)
 /* An idle sender gives back memory that other senders need. */
 UNIT_TEST(idle_sender_gives_back_memory)
 {
-	struct rig *us = rig_open(false);
-	uint32_t i, share = near_tier_fit(4);
+	struct rig *us = open_us();
+	uint32_t i, share = SHARE;
 
 	for (i = 0; i < MANY; i++) {
 		talker[i] = rig_open(false);
@@ -153,7 +173,7 @@ UNIT_TEST(idle_sender_gives_back_memory)
 /* Open a port and MANY senders, each of which gets its even share. */
 static struct rig *all_even(void)
 {
-	struct rig *us = rig_open(false);
+	struct rig *us = open_us();
 	uint32_t i;
 
 	for (i = 0; i < MANY; i++) {
@@ -169,7 +189,7 @@ static struct rig *all_even(void)
 	 */
 	for (i = 0; i < MANY; i++) {
 		send_long(talker[i], to_us[i], us);
-		ck_assert_uint_eq(to_us[i]->resize.tier, near_tier_fit(4));
+		ck_assert_uint_eq(to_us[i]->resize.tier, SHARE);
 	}
 	return us;
 }
@@ -178,6 +198,8 @@ static void all_close(struct rig *us)
 {
 	uint32_t i;
 
+	for (rig_poll(us, 1); us->count; rig_poll(us, 1))
+		receive_all(us);
 	for (i = 0; i < MANY; i++)
 		rig_close(talker[i]);
 	rig_until(us, NULL, MANY);
@@ -190,7 +212,7 @@ static void overfill_repeatedly(uint32_t i, struct rig *us)
 	rig_overfill(talker[i], to_us[i], 0);
 	poll_us(us);
 	rig_poll(talker[i], 1);
-	ck_assert_uint_le(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
+	ck_assert_uint_le(rig_pages(us), PAGES);
 }
 
 /*
@@ -234,13 +256,13 @@ UNIT_TEST(active_senders_get_idle_memory)
 		overfill_repeatedly(1, us);
 		run_checks(us);
 	}
-	while (others_than(0, near_tier_fit(4))) {
+	while (others_than(0, SHARE)) {
 		ck_assert_uint_lt(rounds++, ROUNDS);
 		for (i = 0; i < MANY; i++)
 			send_long(talker[i], to_us[i], us);
 		run_checks(us);
 	}
-	ck_assert_uint_eq(rig_pages(us), NEAR_MEMORY / NEAR_PAGE);
+	ck_assert_uint_eq(rig_pages(us), PAGES);
 	all_close(us);
 }
 
@@ -262,7 +284,7 @@ UNIT_TEST(rare_senders_keep_even_share)
 		run_checks(us);
 	}
 	ck_assert(rig_rx_ring(us, talker[0])->starved);
-	ck_assert_uint_eq(others_than(0, near_tier_fit(4)), 0);
+	ck_assert_uint_eq(others_than(0, SHARE), 0);
 	for (i = 1; i < MANY; i++)
 		resizes -= to_us[i]->resize.count;
 	ck_assert_uint_eq(resizes, 0);
@@ -276,15 +298,17 @@ UNIT_TEST(rare_senders_keep_even_share)
  */
 UNIT_TEST(free_memory_goes_to_waiting_sender)
 {
-	struct rig *us = rig_open(false);
+	struct rig *us = rig_open_with(false, (MANY + 8) * near_page_size());
 	struct near_rx_ring *first;
 
 	talker[0] = rig_open(false);
 	talker[1] = rig_open(false);
 	to_us[0] = rig_peer(talker[0], us);
 	to_us[1] = rig_peer(talker[1], us);
-	send_long(talker[0], to_us[0], us);
-	send_long(talker[1], to_us[1], us);
+	rig_send(talker[0], to_us[0], 1, buf, 8);
+	rig_send(talker[1], to_us[1], 1, buf, 8);
+	rig_until(us, NULL, 2);
+	receive_all(us);
 	first = rig_rx_ring(us, talker[0]);
 	ck_assert_uint_gt(first->tier, near_tier_least());
 	while (first->idle_checks < 5) {

@@ -42,7 +42,7 @@ static void setup(void)
 /* Setup with rings that are smaller than the message. */
 static void setup_poor(void)
 {
-	setup_with(100 * NEAR_PAGE);
+	setup_with(100 * near_page_size());
 }
 
 /* Send; return true if the message went through the ring. */
@@ -146,6 +146,8 @@ UNIT_TEST(small_ring_grows_for_fanout)
 {
 	uint32_t tier;
 
+	if (near_tier_least() > 3)
+		return;		/* large pages: each ring has space */
 	ck_assert(!sends(0, big, LEN));
 	ck_assert(!sends(1, big, LEN));
 	tier = peer[1]->resize.tier;
