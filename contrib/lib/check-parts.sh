@@ -45,7 +45,7 @@ sockets		1200	last	all
 upstream	3600	last	all
 debian12	2400	last	all
 newest		2400	last	all
-aarch64		2400	last	all
+aarch64		7200	last	all
 "
 
 check_werror=--enable-werror

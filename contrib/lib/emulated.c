@@ -2,16 +2,21 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A preloaded library for tests under qemu-user, which has no
- * process_vm_readv() and process_vm_writev(): accesses /proc/PID/mem, which
- * requires the same permissions.
+ * A preloaded library for tests under qemu-user, where
+ * - process_vm_readv() and process_vm_writev() are missing: accesses
+ *   /proc/PID/mem, which requires the same permissions;
+ * - a process reads another start time in its /proc/self/stat than other
+ *   processes do in its /proc/PID/stat, because qemu replaces the file if it is
+ *   opened by a path from the root: opens it from its directory.
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -68,6 +73,25 @@ static ssize_t copy(pid_t pid, const struct iovec *local, unsigned long locals,
 		return all;
 	errno = ret ? EFAULT : ESRCH;	/* 0: the process has exited */
 	return -1;
+}
+
+int open(const char *path, int flags, ...)
+{
+	int dir = AT_FDCWD, fd;
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	if (!strcmp(path, "/proc/self/stat")) {
+		dir = openat(AT_FDCWD, "/proc/self", O_PATH | O_CLOEXEC);
+		path = "stat";
+	}
+	fd = openat(dir, path, flags, mode);
+	if (dir >= 0)
+		close(dir);
+	return fd;
 }
 
 ssize_t process_vm_readv(pid_t pid, const struct iovec *local,

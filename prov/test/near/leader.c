@@ -27,11 +27,13 @@ static pid_t child;
 
 static bool main_ended(pid_t pid)
 {
-	char path[32], text[256], *at;
+	char path[48], text[256], *at;
 	FILE *file;
 	size_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	/* not PID/stat: qemu-user replaces a process's own */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid,
+		 (int)pid);
 	file = fopen(path, "r");
 	if (!file)
 		return false;
