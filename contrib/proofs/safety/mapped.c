@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Reads and writes of mapped device memory at the initiator, with any entry,
+ * export and generation in the target's table: each copy is between the
+ * operation's buffers and bytes of the mapping, each operation ends once, and a
+ * mapping stays while an operation uses it and is passed on once.
+ *
+ * C: near/rma/mapped.c near_mapped near_mapping_get near_mapping_choose
+ * C: near/rma/mapped.c near_mapped_queue near_mapping_open near_mapping_find
+ * C: near/rma/mapped.c near_mapping_at near_mapping_drop near_mapping_dropped
+ * C: near/rma/mapped.c near_mapping_valid near_mapping_expired
+ * C: near/rma/mapped.c near_mapped_search near_table_unmapped
+ * C: near/rma/mapped.c near_mapped_issue near_mapped_start near_mapped_started
+ * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage
+ * C: near/rma/mapped.c near_mapped_step near_mapped_close
+ * LONG: 14 s of CPU time
+ * CBMC: --unwind 4 -DRINGS_CLASS=0 --object-bits 10
+ * CASES: 3
+ * EDIT near/near.h: s/NEAR_IOV_MAX 4/NEAR_IOV_MAX 2/
+ * EDIT near/rma/mapped.h: s/NEAR_MAPPINGS 64/NEAR_MAPPINGS 2/
+ * EDIT near/rma/mapped.h: s/NEAR_UNMAPPED 64/NEAR_UNMAPPED 2/
+ * EDIT near/rma/mapped.h: s/NEAR_DROPPED 8/NEAR_DROPPED 2/
+ * EDIT near/rma/mapped.h: s/NEAR_MAPPED_OPS 16/NEAR_MAPPED_OPS 2/
+ * EDIT near/rma/mapped.c: s/near_rma_end\(port, /ended(/
+ * EDIT near/rma/mapped.c: s/calloc\(1, sizeof\(\*mapping\)\)/mapping_new()/
+ * EDIT near/rma/mapped.c: s/free\(mapping\)/mapping_free(mapping)/g
+ * MUTANT offset-unchecked near/rma/mapped.c: s/offset <= mapping->map.len && //
+ * MUTANT length-unchecked near/rma/mapped.c: s/ && len <= mapping->map.len - offset//
+ * MUTANT looked-up-before near/rma/mapped.c: s/memory = near_mapping_at\(mapping, address, op->args.len\)/memory = mapping->map.at + (address - mapping->base)/
+ * MUTANT buffer-unlimited near/rma/mapped.c: s/n = n < left \? n : left;//
+ * MUTANT used-is-dropped near/rma/mapped.c: s/else if \(!mapping->ops && /else if (/
+ * MUTANT issued-too-many near/rma/mapped.c: s/pending == NEAR_MAPPED_OPS \|\|//
+ * MUTANT ended-early near/rma/mapped.c: s/if \(!near_copies_ended\([^;]*\)\)\n\t\t\treturn;/near_copies_ended(mapped->device, op->pending, \&op->err);/
+ * MUTANT ended-twice near/rma/mapped.c: s/\t\tmapped->ended\+\+;\n\t\tat->due--;\n\t\tended/\t\tended/
+ * MUTANT mapped-too-many near/rma/mapped.c: s/if \(mapped->count == NEAR_MAPPINGS \|\|/if (/
+ * MUTANT unmapped-too-many near/rma/mapped.c: s/mapped->table->unmapped_count < NEAR_UNMAPPED\)/1)/
+ * MUTANT failed-is-mapped near/rma/mapped.c: s/if \(found->refused \|\| /if (/
+ * MUTANT freed-in-list near/rma/mapped.c: s/near_list_remove\(&mapping->link\);\n\tmapped->count--;/mapped->count--;/
+ */
+
+#include "rings.h"
+
+#include "near/rma/mapped.h"
+#include "near/rma/ops.h"
+#include "near/rma/stage.h"
+
+static struct near_port port;
+static struct near_peer peer;
+static struct near_rma rma;
+static struct near_rma_peer at;
+static struct near_table table;
+static struct near_table_view view;
+static struct near_table_head head;
+static struct near_mapped *mapped;
+/* not an array: CBMC is faster if each has an offset of 0 */
+static struct near_rma_op op_new, op_old;
+static bool old_pending;	/* op_old's copies have begun and not ended */
+static uint8_t *area;		/* the mapped memory */
+static size_t area_len;
+static int started;
+
+static struct near_mapping *mapping_new(void)
+{
+	struct near_mapping *mapping = any(bool) ? NULL :
+				       malloc(sizeof(*mapping));
+
+	if (mapping)
+		*mapping = (struct near_mapping){ 0 };
+	return mapping;
+}
+
+static void mapping_free(struct near_mapping *mapping)
+{
+	check(!mapping->ops);
+	free(mapping);
+}
+
+static void ended(struct near_rma_op *op, int err)
+{
+	check(op == &op_old && !old_pending && op->begun && err >= 0);
+	op->begun = false;
+	op->mapping->ops--;
+	at.unanswered--;
+}
+
+/* The device */
+
+static const char queues[2];
+
+static const void *device_queue(void *device)
+{
+	return any(bool) ? NULL : &queues[any(bool)];
+}
+
+static int device_map(void *device, const struct near_export *export,
+		      struct near_map *map)
+{
+	if (any(bool))
+		return -ENOMEM;
+	*map = (struct near_map){ area, area, area_len };
+	return 0;
+}
+
+static int device_start(void *device, void *to, const void *from, size_t len,
+			void **copy)
+{
+	bool read = op_new.args.verb == NEAR_READ;
+	const void *local = read ? to : from, *other = read ? from : to;
+
+	check(len && __CPROVER_same_object(other, area));
+	check(readable(other, len) && readable(local, len));
+	check(local == op_new.local[0].iov_base ||
+	      local == op_new.local[1].iov_base);
+	if (any(bool))
+		return -EIO;
+	*copy = area;
+	started++;
+	return 0;
+}
+
+static const struct near_device device = {
+	.start = device_start, .queue = device_queue, .map = device_map,
+};
+static const struct near_rma_sink sink = { .device = &device };
+
+#include "near/rma/mapped.c"
+
+/* Other files of the layer, and functions of link/ */
+
+/* Copies end after the second test. */
+bool near_copies_ended(const struct near_device *of, void **copy, int *err)
+{
+	static int tests;
+
+	check(copy == op_old.pending && old_pending);
+	if (any(bool) && tests++ < 2)
+		return false;
+	old_pending = false;
+	*err = any(bool) ? 0 : EIO;
+	return true;
+}
+
+void near_stage_begin(struct near_rma_op *op)
+{
+	check(!op->begun);
+	op->begun = true;
+	at.unanswered++;
+}
+
+int near_stage_open(struct near_port *of, struct near_rma_peer *to)
+{
+	return any(bool) ? 0 : -ENOMEM;
+}
+
+int near_stage_look(struct near_rma_peer *to, const struct near_rma_args *args,
+		    struct near_region_entry *entry, uint64_t *memory)
+{
+	*entry = any(struct near_region_entry);
+	*memory = any(uint64_t);
+	return any(bool) ? 0 : any(bool) ? -EAGAIN : -EACCES;
+}
+
+int near_table_view_find(struct near_table_view *of, uint64_t key,
+			 struct near_region_entry *entry)
+{
+	*entry = any(struct near_region_entry);
+	return any(bool) ? 0 : any(bool) ? -EAGAIN : -EKEYREJECTED;
+}
+
+int near_table_view_export(struct near_table_view *of,
+			   const struct near_region_entry *entry,
+			   struct near_export *export)
+{
+	*export = any(struct near_export);
+	return export->id == entry->export_id ? 0 : -EAGAIN;
+}
+
+bool near_rma_behind(struct near_rma_peer *to, const struct near_rma_args *args)
+{
+	return any(bool);
+}
+
+bool near_rma_notifies(const struct near_rma_op *op)
+{
+	return any(bool);
+}
+
+void near_rma_notify(struct near_port *of, const struct near_rma_op *op,
+		     struct near_slot *slot)
+{
+	check(writable(slot, sizeof(*slot)) && op == &op_old && op->begun);
+}
+
+struct near_slot *near_control_slot_other(struct near_port *of,
+					  struct near_peer *to)
+{
+	return near_tx_slot_past(&to->tx);
+}
+
+void near_log(const struct near_port *of, int level, const char *format, ...)
+{
+}
+
+uint64_t duo_now_ms(void)
+{
+	return any(uint64_t);
+}
+
+/* A mapping, or an attempt that has failed. */
+static struct near_mapping *mapping_any(struct near_link *list)
+{
+	struct near_mapping *mapping = malloc(sizeof(*mapping));
+
+	*mapping = any(struct near_mapping);
+	mapping->ops = 0;
+	mapping->queue = &queues[any(bool)];
+	mapping->map = (struct near_map){ area, area, area_len };
+	if (any(bool)) {
+		mapping->refused = true;
+		mapping->map = (struct near_map){ NULL };
+	}
+	near_list_append(list, &mapping->link);
+	return mapping;
+}
+
+static void mapped_any(void)
+{
+	area_len = any(size_t);
+	assume(area_len < 1u << 20);
+	area = malloc(area_len);
+	mapped = malloc(sizeof(*mapped));
+	*mapped = any(struct near_mapped);
+	mapped->at = &at;
+	mapped->table = &table;
+	mapped->device = &device;
+	near_list_init(&mapped->mappings);
+	near_list_append(&table.mapped, &mapped->link);
+	mapped->ended = any(uint32_t);
+	mapped->begun = mapped->ended;
+	for (mapped->count = 0; mapped->count < NEAR_MAPPINGS && any(bool);
+	     mapped->count++)
+		mapping_any(&mapped->mappings);
+	at.mapped = mapped;
+}
+
+/* Two buffers with as many bytes as the operation. */
+static void op_any(struct near_rma_op *op)
+{
+	static void *handles[2] = { handles, handles };
+	size_t first = any(size_t), second = any(size_t);
+
+	assume(first < 1u << 19 && second < 1u << 19);
+	op->to = &at;
+	op->args = any(struct near_rma_args);
+	op->args.verb = any(bool) ? NEAR_READ : NEAR_WRITE;
+	op->args.len = any(size_t);
+	assume(op->args.len <= first + second);
+	op->args.local = (struct near_rma_bufs){ op->local, 2, handles };
+	op->local[0] = (struct iovec){ malloc(first), first };
+	op->local[1] = (struct iovec){ malloc(second), second };
+}
+
+/* An operation whose copies are pending. */
+static void begun(void)
+{
+	op_old.to = &at;
+	op_old.begun = old_pending = true;
+	op_old.mapping = mapping_any(&mapped->mappings);
+	op_old.mapping->ops = 1;
+	mapped->count++;
+	mapped->op[mapped->begun++ % NEAR_MAPPED_OPS] = &op_old;
+	mapped->queue = op_old.mapping->queue;
+	at.unanswered = at.due = 1;
+}
+
+static void check_mapped(void)
+{
+	struct near_mapping *mapping;
+	struct near_link *link;
+	uint32_t n = 0;
+
+	for (link = mapped->mappings.next; link != &mapped->mappings;
+	     link = link->next) {
+		mapping = near_container(link, struct near_mapping, link);
+		check(readable(mapping, sizeof(*mapping)));
+		n++;
+	}
+	check(n == mapped->count);
+	n = 0;
+	for (link = table.unmapped.next; link != &table.unmapped;
+	     link = link->next)
+		n++;
+	check(n == table.unmapped_count);
+}
+
+static void gets(void)
+{
+	struct near_region_entry entry = any(struct near_region_entry);
+	struct near_mapping *mapping;
+	uint64_t memory = any(uint64_t);
+	size_t len = op_new.args.len;
+
+	mapping = near_mapping_get(&port, &at, &op_new.args, &entry, memory);
+	check(mapped->count <= NEAR_MAPPINGS);
+	if (mapping) {
+		check(!mapping->refused && mapping->id == entry.export_id);
+		check(len <= area_len &&
+		      memory - mapping->base <= area_len - len);
+	}
+	check_mapped();
+}
+
+static void issues(void)
+{
+	uint32_t pending;
+
+	if (any(bool))
+		begun();
+	if (any(bool))
+		mapped->begun++, mapped->op[(mapped->begun - 1) %
+					    NEAR_MAPPED_OPS] = &op_old;
+	pending = mapped->begun - mapped->ended;
+	at.unanswered = any(bool) ? pending : any(uint32_t);
+	op_new.mapping = mapping_any(&mapped->mappings);
+	op_new.mapping->ops = 1;
+	if (near_mapped_issue(&port, &op_new)) {
+		check(!started && !op_new.begun);
+		check(mapped->begun - mapped->ended == pending);
+		return;
+	}
+	check(op_new.begun && mapped->begun - mapped->ended == pending + 1);
+	check(pending < NEAR_MAPPED_OPS);
+	check(mapped->op[(mapped->begun - 1) % NEAR_MAPPED_OPS] == &op_new);
+}
+
+/* Ends operations, and drops mappings of regions that were removed. */
+static void ends(void)
+{
+	if (mapped->count < NEAR_MAPPINGS && any(bool))
+		begun();
+	while (table.unmapped_count < NEAR_UNMAPPED && any(bool)) {
+		mapping_any(&table.unmapped);
+		table.unmapped_count++;
+	}
+	near_table_unmapped(&table);
+	check(table.unmapped_count <= NEAR_UNMAPPED);
+	check_mapped();
+	near_mapped_step(&port, &at);
+	check(at.due == (mapped->begun != mapped->ended));
+	check_mapped();
+	if (op_old.begun)
+		return;
+	near_mapped_close(&at);
+	check(!at.mapped && near_list_empty(&table.mapped));
+}
+
+int main(void)
+{
+	ring_made();
+	tx_any(&peer.tx);
+	near_list_init(&table.mapped);
+	near_list_init(&table.unmapped);
+	view.head = &head;
+	port.rma = &rma;
+	rma.sink = &sink;
+	rma.table = &table;
+	peer.rma = &at;
+	at.peer = &peer;
+	at.view = &view;
+	mapped_any();
+	switch (CASE) {
+	case 0:
+		op_any(&op_new);
+		gets();
+		break;
+	case 1:
+		op_any(&op_new);
+		issues();
+		break;
+	default:
+		ends();
+	}
+	return 0;
+}
