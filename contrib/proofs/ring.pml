@@ -8,7 +8,7 @@
  *
  * Asserted: messages arrive in order, each once, with the written contents; both ends
  * compute the same position of a message's data. A producer that waits for space for ever
- * is an invalid end state.
+ * is an invalid end state. All slots that a producer published before it was killed arrive.
  *
  * C: link/ring.h near_data_max near_tx_slot near_tx_data near_tx_publish
  * C: link/ring.h near_rx_ready near_rx_data near_rx_release_slot near_rx_release
@@ -16,6 +16,7 @@
  *
  * LARGE: up to 2,600,000 states
  * WITH SIZES: messages of 1 line, too.
+ * WITH DIES: the producer may be killed at any step.
  * MUTANT PUBLISH_FIRST: the slot is published before its data are written
  * MUTANT WORD_RELAXED: as PUBLISH_FIRST, because the two stores are reordered
  * MUTANT NO_LAP: the lap is not counted
@@ -25,6 +26,7 @@
  * MUTANT DATA_EARLY: the consumer releases lines before it has read them
  * MUTANT NO_WRAP: the consumer does not wrap where the producer does
  * MUTANT TOO_LONG SIZES: messages of more than 3/8 of the lines
+ * MUTANT NO_DRAIN DIES: the consumer ignores the slots of a killed producer
  *
  * Not modeled: resizes (resize.pml), the need-doorbell flag (idle.pml).
  */
@@ -79,72 +81,74 @@ proctype producer()
 {
 	byte tail, head, dtail, dbase, dhead, lap = 1, size, at, end, i;
 
-	do
-	:: sent < MESSAGES ->
-		if
-		:: size = 0
-#ifdef SIZES
-		:: size = 1
-#endif
-		:: size = 3
-#ifdef TOO_LONG
-		:: size = 5
-#endif
-		fi;
-#ifndef NO_SLOT_CHECK
+	{
 		do
-		:: tail - head > MASK && LOAD(PRODUCER, HEAD) != head ->
-			head = LOAD(PRODUCER, HEAD)
-		:: tail - head <= MASK -> break
-		od;
-#endif
-		atomic {
-			at = dtail - dbase;
-			end = dtail + size;
+		:: sent < MESSAGES ->
 			if
-			:: at + size > DSIZE ->
+			:: size = 0
+#ifdef SIZES
+			:: size = 1
+#endif
+			:: size = 3
+#ifdef TOO_LONG
+			:: size = 5
+#endif
+			fi;
+#ifndef NO_SLOT_CHECK
+			do
+			:: tail - head > MASK && LOAD(PRODUCER, HEAD) != head ->
+				head = LOAD(PRODUCER, HEAD)
+			:: tail - head <= MASK -> break
+			od;
+#endif
+			atomic {
+				at = dtail - dbase;
+				end = dtail + size;
 				if
-				:: at > DSIZE -> dbase = dbase + DSIZE; at = at - DSIZE
-				:: else
-				fi;
-				if
-				:: at + size > DSIZE -> end = end + DSIZE - at; at = 0
+				:: at + size > DSIZE ->
+					if
+					:: at > DSIZE -> dbase = dbase + DSIZE; at = at - DSIZE
+					:: else
+					fi;
+					if
+					:: at + size > DSIZE -> end = end + DSIZE - at; at = 0
+					:: else
+					fi
 				:: else
 				fi
-			:: else
-			fi
-		};
+			};
 #ifndef NO_DATA_CHECK
-		do
-		:: size && end - dhead > DSIZE && LOAD(PRODUCER, DHEAD) != dhead ->
-			dhead = LOAD(PRODUCER, DHEAD)
-		:: !size || end - dhead <= DSIZE -> break
-		od;
+			do
+			:: size && end - dhead > DSIZE && LOAD(PRODUCER, DHEAD) != dhead ->
+				dhead = LOAD(PRODUCER, DHEAD)
+			:: !size || end - dhead <= DSIZE -> break
+			od;
 #endif
-		/* a message without data uses no lines */
-		if
-		:: size -> dtail = end
-		:: else
-		fi;
+			/* a message without data uses no lines */
+			if
+			:: size -> dtail = end
+			:: else
+			fi;
 #ifdef PUBLISH_FIRST
-		publish();
-		FENCED(PRODUCER);
-		data();
+			publish();
+			FENCED(PRODUCER);
+			data();
 #else
-		data();
-		publish();
+			data();
+			publish();
 #endif
-		atomic {
-			sent++;
-			tail++;
-			lap = ((tail & MASK) -> lap : NEXT(lap));
+			atomic {
+				sent++;
+				tail++;
+				lap = ((tail & MASK) -> lap : NEXT(lap));
 #ifdef NO_LAP
-			lap = 1;
+				lap = 1;
 #endif
-			size = 0; at = 0; end = 0
-		}
-	:: else -> break
-	od
+				size = 0; at = 0; end = 0
+			}
+		:: else -> break
+		od
+	} unless { dead[PRODUCER] }
 }
 
 inline release_slot()
@@ -216,12 +220,23 @@ proctype consumer()
 #endif
 		atomic { i = 0; at = 0; size = 0; slot = 0 }
 	:: got == MESSAGES -> break
+	/* near_peer_drained(): the producer has failed, and no slot is left */
+#ifdef NO_DRAIN
+	:: dead[PRODUCER] && FENCED(PRODUCER) -> break
+#else
+	:: dead[PRODUCER] && FENCED(PRODUCER) && LOAD(CONSUMER, WORD(head & MASK)) / 8 != lap ->
+		break
+#endif
 	od;
-	assert(sent + 1 >= MESSAGES)
+	assert(got >= sent)
 }
 
 init {
 	atomic {
+#ifdef DIES
+		mortal[PRODUCER] = true;
+		run killer(PRODUCER);
+#endif
 		run processor(PRODUCER);
 		run processor(CONSUMER);
 		run producer();

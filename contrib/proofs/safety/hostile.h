@@ -40,7 +40,9 @@
  * Fails HOSTILE_RACES times in a row at most: a loop of compare-and-swap ends
  * because the neighbour cannot change the word between each load and swap.
  */
+#ifndef HOSTILE_RACES
 #define HOSTILE_RACES 2
+#endif
 static unsigned int hostile_races;
 #define hostile_swap(p, expected, value, ...) ({			\
 	bool swap_ = any(bool) || hostile_races == HOSTILE_RACES;	\
