@@ -27,7 +27,8 @@
 #include "near/rma/table.h"
 #include "unit.h"
 
-#define SHARED_BUF 70000	/* largest number of bytes of a message */
+/* largest number of bytes of a message; a cooperative copy has several steps */
+#define SHARED_BUF 300000
 #define SHARED_KEY 7u
 #define SHARED_START 0x4000u
 #define SHARED_WINDOW 20000	/* size of our memory region, bytes */
@@ -116,10 +117,15 @@ static void shared_heard(const struct near_msg *msg, uint32_t sum)
 	heard++;
 }
 
+static size_t shared_fits(const struct near_msg *msg)
+{
+	return msg->len < SHARED_BUF ? msg->len : SHARED_BUF;
+}
+
 static void shared_events(struct shared_side *side)
 {
 	struct rig *rig = side->rig;
-	const struct rig_event *event;
+	struct rig_event *event;
 	struct iovec iov;
 	uint32_t i;
 
@@ -134,8 +140,13 @@ static void shared_events(struct shared_side *side)
 				taken[fuzz_below(SHARED_AHEAD)] : arena[1];
 			iov.iov_len = SHARED_BUF;
 			/* fails if the peer has failed */
-			near_recv(rig->port, event->peer, &event->msg.rndv,
-				  &iov, 1, event->msg.len, NULL);
+			if (fuzz_once_in(2) ||
+			    !near_recv_now(rig->port, event->peer,
+					   &event->msg.rndv, iov.iov_base,
+					   shared_fits(&event->msg)))
+				near_recv(rig->port, event->peer,
+					  &event->msg.rndv, &iov, 1,
+					  event->msg.len, NULL);
 		}
 		if (event->kind == RIG_SENT)
 			under_way--;
@@ -153,7 +164,8 @@ static void shared_onesided(struct shared_side *side, struct near_peer *to,
 	struct iovec iov = { buf, 1 + fuzz_below(most[fuzz_below(5)]) };
 	const struct iovec add = { &one, 8 }, result = { &was, 8 };
 	struct near_rma_args args = {
-		.verb = fuzz_below(4), .flags = NEAR_RMA_ASK, .key = SHARED_KEY,
+		.verb = fuzz_below(NEAR_VERBS), .key = SHARED_KEY,
+		.flags = NEAR_RMA_ASK | fuzz_below(NEAR_RMA_COPY << 1),
 		.addr = SHARED_START + fuzz_below(SHARED_WINDOW),
 		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1, .cookie = &was,
 	};
@@ -162,8 +174,12 @@ static void shared_onesided(struct shared_side *side, struct near_peer *to,
 		args.addr &= ~7ull;
 		args.local = (struct near_rma_bufs) { .iov = &add, .count = 1 };
 		args.len = 8;
-		if (args.verb == NEAR_FETCH)
+		if (args.verb >= NEAR_FETCH)
 			args.result = (struct near_rma_bufs) { .iov = &result, .count = 1 };
+		if (args.verb == NEAR_COMPARE) {
+			args.compare = args.local;
+			args.op = NEAR_CSWAP;
+		}
 	} else {
 		args.local = (struct near_rma_bufs) { .iov = &iov, .count = 1 };
 		args.len = iov.iov_len;
@@ -176,8 +192,8 @@ static void shared_onesided(struct shared_side *side, struct near_peer *to,
 static void shared_post(struct shared_side *side, struct near_peer *to,
 			uint8_t *buf)
 {
-	static const uint32_t most[] = { 49, 500, 8000, SHARED_BUF };
-	uint32_t len = fuzz_below(most[fuzz_below(4)]);
+	static const uint32_t most[] = { 49, 500, 8000, 70000, SHARED_BUF };
+	uint32_t len = fuzz_below(most[fuzz_below(5)]);
 
 	if (under_way > SHARED_AHEAD)
 		return;
@@ -314,6 +330,7 @@ static void shared_begin(void)
 	memset(window, 0x5a, sizeof(window));
 	rig_fill(pattern, sizeof(pattern), 9);
 	guard_permit(arena, sizeof(arena));
+	guard_permit(taken, sizeof(taken));
 	guard_permit(window + SHARED_EDGE, SHARED_WINDOW);
 	shared_open(&us, false, window + SHARED_EDGE, SHARED_WINDOW);
 	shared_open(&good, true, arena[0], SHARED_BUF);
