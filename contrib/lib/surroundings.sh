@@ -160,10 +160,13 @@ surround_pair()
 surround_namespaces()
 {
 	local host shm user pid ipc expected
-	local -a flags
+	local -a flags room
 	for host in 1 2; do
 		for shm in shared separate; do
-			[[ $host$shm != 1separate ]] || continue
+			# a /dev/shm for each rank; contrib/hosts has one for each host
+			room=()
+			[[ $host$shm != 1separate ]] ||
+				room=("$self" --room size=64m "")
 			for user in '' user; do for pid in '' pid; do for ipc in '' ipc; do
 				[[ -z $short || $ipc$pid == ipcpid ]] || continue
 				flags=()
@@ -173,13 +176,13 @@ surround_namespaces()
 				[[ -z $ipc ]] || flags+=(--ipc)
 				# an address of tcp is valid in one network
 				# namespace only
-				expected=local
-				[[ $host == 1 ]] || expected=core
+				expected=core
+				[[ $host$shm != 1shared ]] || expected=local
 				surround "namespaces$([[ $host == 1 ]] ||
 					echo " net")${user:+ user}${pid:+ pid}${ipc:+ ipc}, /dev/shm $shm" \
 					"$expected" env OFI_DUO_HOSTS_SHM="${shm/separate/64m}" \
 					"$duo_src/contrib/hosts" "$host" "$self" --pair "$host" \
-					unshare --mount "${flags[@]}" --
+					unshare --mount "${flags[@]}" -- "${room[@]}"
 			done; done; done
 		done
 	done
@@ -243,8 +246,8 @@ part_surroundings()
 			  this memory limit.
 			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and space for N files. *filled*:
 			  another process fills the free bytes during the run.
-			- *namespaces X*: the two processes share no namespace of the kinds X (net, user, pid, ipc). */dev/shm*
-			  is *shared* by both, or *separate*.
+			- *namespaces X*: the two processes share no mount namespace, and none of the kinds X (net, user, pid,
+			  ipc). */dev/shm* is *shared* by both, or *separate*.
 
 			The second column has the path of the messages: *local* is shared memory, *core* is tcp. In these rows all
 			messages arrived. *error*: the program could not start, or the kernel killed it. The third column has the
