@@ -25,8 +25,9 @@ struct duo_cuda_mapping {
 };
 
 /*
- * Tests whether physical memory has a descriptor for other processes. Its
- * export has the length in place of a handle. Returns a CUresult.
+ * Stores the export of physical memory, if other processes can map this memory
+ * by a descriptor. The export has the length in place of a handle. Returns a
+ * CUresult.
  */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
@@ -182,7 +183,7 @@ static int duo_cuda_map_physical(const struct near_export *export, int fd,
 		if (ret != DUO_CUDA_SUCCESS)
 			duo_cuda.unreserve(addr, len);
 	}
-	/* the mapping keeps the memory */
+	/* the memory exists until it is unmapped */
 	duo_cuda.handle_close(handle);
 	if (ret != DUO_CUDA_SUCCESS)
 		return ret;

@@ -33,7 +33,7 @@ struct near_export {
 	uint64_t id;
 	/* address of the allocation's first byte in the owner's process */
 	uint64_t base;
-	/* 1: to map it, a descriptor is necessary, too: near_device.share() */
+	/* 1: peers also need a descriptor from near_device.share() to map it */
 	uint64_t needs_fd;
 };
 
@@ -207,16 +207,16 @@ struct near_device {
 	/*
 	 * Maps a peer's allocation for copies between it and this device
 	 * memory. fd: the peer's result of share(), which the caller closes;
-	 * -1 unless export->needs_fd. Returns 0 or -errno; -ENOMEM: it may
-	 * succeed after other mappings were released. Only near_rma() calls
+	 * -1 unless export->needs_fd. Returns 0 or -errno. After -ENOMEM, near
+	 * retries when other mappings were released. Only near_rma() calls
 	 * map(). near_table_unmapped() returns the mapping to the embedder.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/*
-	 * Returns a descriptor of the allocation of this memory, for a peer,
-	 * which near closes; or -errno. Polls call it, once for each peer. NULL
-	 * if no near_export.needs_fd is set.
+	 * Returns a descriptor with which a peer can map the allocation of this
+	 * memory, or -errno. near closes the descriptor. Polls call share() for
+	 * each request of a peer. NULL if near_export.needs_fd is never set.
 	 */
 	int (*share)(void *device);
 };
@@ -293,7 +293,7 @@ enum near_device_path {
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_REFUSED,	/* near_device.map() or a copy has failed */
 	NEAR_DEVICE_WAITS,	/* for the descriptor of the allocation */
-	NEAR_DEVICE_MEMORY,	/* map() has failed for want of memory */
+	NEAR_DEVICE_MEMORY,	/* map() has returned -ENOMEM */
 	NEAR_DEVICE_LIMIT,	/* too many mappings, or no memory */
 	/* NEAR_RMA_BEHIND: earlier messages are in the ring */
 	NEAR_DEVICE_BEHIND,

@@ -174,7 +174,7 @@ static void near_fdx_msg_foreign(struct near_port *port,
 	near_fdx_msg_reject(port, msg, "it is another user's");
 }
 
-/* Sends the requested descriptor of device memory; none after an error. */
+/* Replies with the requested descriptor, or without one after an error. */
 static void near_fdx_share(struct near_port *port,
 			   const struct near_fdx *ask)
 {

@@ -138,11 +138,11 @@ struct near_onesided {
 	/* Frees the state of a peer. */
 	void (*forget)(struct near_peer *peer);
 	/*
-	 * Returns a descriptor of the region's allocation for a peer, which the
-	 * caller closes; or -errno.
+	 * Returns a descriptor of the region's allocation for a peer, or
+	 * -errno. The caller must close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
-	/* Takes a peer's reply to near_fdx_ask(): fd, or -1. */
+	/* Handles a peer's reply to near_fdx_ask(). fd: -1 after an error. */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
 	/* Executes delegated operations before a close; peers still exist. */
@@ -313,8 +313,8 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
 /*
- * Requests the descriptor of a peer's allocation of device memory. Returns 0:
- * near_onesided.shared() gets the reply; -EAGAIN: retry; or another error.
+ * Requests the descriptor of a peer's allocation of device memory. Returns 0 if
+ * near_onesided.shared() will get the reply, -EAGAIN (retry), or another error.
  */
 int near_fdx_ask(struct near_port *port, struct near_peer *peer, uint64_t key,
 		 uint64_t id);

@@ -10,9 +10,9 @@
  *
  * A mapping serves all regions of an allocation. Creating it takes up to 10 ms,
  * in the near_rma() call that starts the first operation on the allocation. If
- * the device needs a descriptor for that, near requests it from the target
- * (fdx.h), and stages operations until it has come. Releasing a mapping may
- * wait for the device's work, which may itself wait for messages. So near never
+ * map() needs a descriptor, near requests the descriptor from the target
+ * (fdx.h), and stages operations until the reply. Releasing a mapping may wait
+ * for the device's work, which may itself wait for messages. So near never
  * releases a mapping; it passes the mapping to the embedder by
  * near_table_unmapped(). See docs/near/rma.md, *Device memory*.
  */
@@ -46,7 +46,7 @@ struct near_mapping {
 	int fd;			/* descriptor for near_device.map(); -1: none */
 	/* time of the last request for the descriptor; 0: none */
 	uint64_t asked_ms;
-	/* near_table.released + 1 when map() lacked memory; 0: it did not */
+	/* near_table.released + 1 at the last -ENOMEM of map(); 0: none */
 	uint64_t starved;
 	/* mapping or a copy has failed: operations are staged */
 	bool refused;
@@ -98,7 +98,7 @@ struct near_mapping *near_mapping_get(struct near_port *port,
  */
 uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
-/* Passes on the mappings of a peer, and frees its state. */
+/* Moves a peer's mappings to near_table.unmapped; frees the peer's state. */
 void near_mappings_close(struct near_mapped *mapped);
 /* near_onesided.share() and shared() */
 int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id);

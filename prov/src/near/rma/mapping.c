@@ -114,7 +114,7 @@ static void near_mapped_search(struct near_mapped *mapped)
 		mapped->searched = now;
 }
 
-/* Passes on all mappings that no operation uses: memory is scarce. */
+/* Moves all mappings that no operation uses to near_table.unmapped. */
 static void near_mappings_evict(struct near_table *table)
 {
 	struct near_link *at, *link, *next;
@@ -222,7 +222,7 @@ static enum near_device_path near_mapping_refuse(struct near_port *port,
 	return NEAR_DEVICE_REFUSED;
 }
 
-/* Requests the descriptor of an allocation; repeats this if it does not come. */
+/* Requests the descriptor of an allocation, again after NEAR_MAPPING_ASK_MS. */
 static enum near_device_path near_mapping_ask(struct near_port *port,
 					      struct near_mapping *mapping,
 					      struct near_peer *peer)
@@ -240,8 +240,8 @@ static enum near_device_path near_mapping_ask(struct near_port *port,
 }
 
 /*
- * Maps an allocation. If that fails, remembers it. Without memory for it,
- * passes on other mappings, and tries again when the embedder has released one.
+ * Maps an allocation. After -ENOMEM, removes unused mappings, and retries when
+ * the embedder has released one. After another error, does not retry.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
