@@ -51,9 +51,3 @@ ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret)
 	syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	return ret;
 }
-
-ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret)
-{
-	duo_unlock(lock);
-	return ret;
-}

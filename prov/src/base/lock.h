@@ -23,25 +23,18 @@ enum { DUO_LOCK_FREE, DUO_LOCK_HELD, DUO_LOCK_AWAITED };
 struct duo_lock {
 	atomic_uint state; /* DUO_LOCK_AWAITED: held, and a thread may sleep */
 	bool on;
-	/* Called before each release. NULL if no thread sleeps on a counter. */
-	void (*unlock_hook)(struct duo_lock *lock);
 };
 
 static inline void duo_lock_init(struct duo_lock *lock, bool on)
 {
 	atomic_init(&lock->state, DUO_LOCK_FREE);
 	lock->on = on;
-	lock->unlock_hook = NULL;
 }
 
 /* lock.c: waits until the lock is free, then takes it. */
 void duo_lock_wait(struct duo_lock *lock);
-/*
- * duo_lock_wake() wakes a thread after duo_lock_release(). duo_unlock_last()
- * unlocks as duo_unlock(). Both return ret, so that they can be tail calls.
- */
+/* Wakes a thread after duo_lock_release(). Returns ret, for tail calls. */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
-ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret);
 
 /*
  * Takes the lock if it is free. Memory order: acquire; pairs with the release
@@ -83,10 +76,14 @@ static inline void duo_lock(struct duo_lock *lock)
 
 static inline void duo_unlock(struct duo_lock *lock)
 {
-	if (__builtin_expect(lock->unlock_hook != NULL, false))
-		lock->unlock_hook(lock);
 	if (lock->on && duo_lock_release(lock))
 		duo_lock_wake(lock, 0);
+}
+
+/* duo_unlock() as the tail call of a function. Returns ret. */
+DUO_INLINE ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret)
+{
+	return lock->on ? duo_lock_release_last(lock, ret) : ret;
 }
 
 #endif /* DUO_LOCK_H */

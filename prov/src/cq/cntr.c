@@ -175,11 +175,10 @@ static int duo_cntr_close(struct fid *fid)
 	ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
 	if (!ret && cntr->path_cntr[FI_DUO_LOCAL])
 		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
-	if (!ret)
-		duo_cntr_wait_close(cntr);
 	duo_unlock(&cntr->domain->lock);
 	if (ret)
 		return ret;
+	duo_waiter_close(&cntr->waiter);
 	atomic_fetch_sub(&cntr->domain->refs, 1);
 	free(cntr);
 	return 0;
@@ -258,9 +257,7 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 	return 0;
 
 close_wait:
-	duo_lock(&cntr->domain->lock);
-	duo_cntr_wait_close(cntr);
-	duo_unlock(&cntr->domain->lock);
+	duo_waiter_close(&cntr->waiter);
 free_cntr:
 	free(cntr);
 	return ret;
@@ -332,11 +329,8 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 					 * binding */
 			duo_cntr_keep(bind, -1);
 		atomic_fetch_add(&bind->cntr->refs, 1);
-		if (bind->cntr->sleeper[DUO_CNTR_CALL].waiter.fd >= 0)
+		if (bind->cntr->waiter.fd >= 0)
 			ep->opts.counted = true;
-		duo_ep_attend(ep);
-		duo_cntr_wake_ep(ep);	/* wakes sleeping threads, which then
-					 * arm this endpoint */
 	}
 	duo_unlock(&ep->domain->lock);
 	return ret;

@@ -32,8 +32,6 @@ void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-/* Closes the wait object: the unlock hook then ignores it. Needs the lock. */
-void duo_cntr_wait_close(struct duo_cntr *cntr);
 /*
  * Add the descriptors of the endpoint's core CQs to wait objects: of all its
  * counters, or of one binding. Return 0 or an error.

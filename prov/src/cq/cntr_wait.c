@@ -2,17 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for counters. The sources of wakeups are near's ports and the core's
- * CQs, because the core's counters have no descriptors. A thread that changes a
- * count wakes waiting threads when it releases the domain's lock
- * (duo_cntr_unlock_hook()). Sends over the core take no lock: they call
- * duo_cntr_wake_ep().
+ * Waiting for counters. The sources of events are those of the endpoints' CQs:
+ * near's ports, and the core's CQs. The core's counters have no descriptors. A
+ * call of another thread of this process may also change a counter, and wakes
+ * no thread. So each sleep lasts at most DUO_CNTR_SLEEP_MS, and a timer limits
+ * the sleeps on the descriptor.
  */
 
-#include <sched.h>
 #include <rdma/fi_errno.h>
 
-#include "base/log.h"
 #include "core/lazy.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
@@ -21,55 +19,32 @@
 #include "obj/ep.h"
 #include "obj/forward.h"
 
+#define DUO_CNTR_SLEEP_MS 1
+
 /*
- * Opens the wait objects. With FI_WAIT_UNSPEC, opens a descriptor only if the
- * local transport can wake threads. Without a descriptor, fi_cntr_wait() polls
- * between short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, opens a descriptor only if the
+ * local transport can signal. Without a descriptor, fi_cntr_wait() polls and
+ * uses short sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
-	struct duo_waiter *call = &cntr->sleeper[DUO_CNTR_CALL].waiter;
-	struct duo_waiter *fd = &cntr->sleeper[DUO_CNTR_FD].waiter;
-	bool blocks = wait_obj == FI_WAIT_FD ||
-		      (wait_obj == FI_WAIT_UNSPEC &&
-		       duo_domain_peer_signals(cntr->domain));
-	int ret = duo_waiter_open(call, wait_obj, blocks);
+	bool fd = wait_obj == FI_WAIT_FD;
+	int ret = duo_waiter_open(&cntr->waiter, wait_obj, fd ||
+				  (wait_obj == FI_WAIT_UNSPEC &&
+				   duo_domain_peer_signals(cntr->domain)));
 
+	if (!ret && fd)
+		ret = duo_waiter_add_timer(&cntr->waiter);
 	if (ret)
-		return ret;
-	ret = duo_waiter_open(fd, wait_obj, wait_obj == FI_WAIT_FD);
-	/* a later binding may add a source that cannot signal */
-	if (!ret && wait_obj == FI_WAIT_FD)
-		ret = duo_waiter_add_timer(fd);
-	if (ret) {
-		duo_waiter_close(call);
-		duo_waiter_close(fd);
-		return ret;
-	}
-	duo_lock(&cntr->domain->lock);
-	LIST_INSERT_HEAD(&cntr->domain->sleepers, cntr, sleeper_link);
-	duo_unlock(&cntr->domain->lock);
-	return 0;
-}
-
-void duo_cntr_wait_close(struct duo_cntr *cntr)
-{
-	LIST_REMOVE(cntr, sleeper_link);
-	duo_waiter_close(&cntr->sleeper[DUO_CNTR_CALL].waiter);
-	duo_waiter_close(&cntr->sleeper[DUO_CNTR_FD].waiter);
+		duo_waiter_close(&cntr->waiter);
+	return ret;
 }
 
 /* Adds the descriptor of the core's CQ, if cq is not NULL and has one. */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
-	int i, ret = 0;
-
-	for (i = 0; i < DUO_CNTR_WAITER_KINDS && !ret && cq && cq->core_fd >= 0;
-	     i++)
-		if (cntr->sleeper[i].waiter.fd >= 0)
-			ret = duo_waiter_add(&cntr->sleeper[i].waiter,
-					     cq->core_fd);
-	return ret;
+	return cntr->waiter.fd >= 0 && cq && cq->core_fd >= 0 ?
+	       duo_waiter_add(&cntr->waiter, cq->core_fd) : 0;
 }
 
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind)
@@ -97,12 +72,11 @@ static bool duo_ep_signals(const struct duo_ep *ep)
 	       (!ep->rx_cq || ep->rx_cq->core_signals);
 }
 
-static bool duo_cntr_signals(const struct duo_cntr *cntr,
-			     const struct duo_cntr_sleeper *sleeper)
+static bool duo_cntr_signals(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
 
-	if (sleeper->waiter.fd < 0 || cntr->of_region ||
+	if (cntr->waiter.fd < 0 || cntr->of_region ||
 	    !cntr->domain->any_thread ||
 	    !duo_domain_peer_signals(cntr->domain))
 		return false;
@@ -124,79 +98,6 @@ static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 	return ret;
 }
 
-/*
- * True if the thread must not sleep: the counter has the value that the thread
- * waits for, or an endpoint has deferred receives, which only a poll posts.
- */
-static bool duo_cntr_due(struct duo_cntr *cntr,
-			 const struct duo_cntr_sleeper *sleeper)
-{
-	const struct duo_cntr_bind *bind;
-	uint64_t good, bad;
-
-	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
-		if (bind->ep->lazy.count && !bind->ep->closing)
-			return true;
-	}
-	duo_cntr_value(cntr, &good, &bad);
-	if (bad != sleeper->bad)
-		return true;
-	return sleeper->want ? good >= sleeper->want : good != sleeper->good;
-}
-
-/* Updates the counter's attention word after a change of sleeper->asleep. */
-static void duo_cntr_attend(struct duo_cntr *cntr)
-{
-	struct duo_cntr_bind *bind;
-
-	LIST_FOREACH(bind, &cntr->binds, cntr_link)
-		duo_ep_attend(bind->ep);
-}
-
-/*
- * Wakes threads whose counters have changed. Runs at the release of the
- * domain's lock. Without sleeping threads, sets lock->unlock_hook to NULL.
- */
-static void duo_cntr_unlock_hook(struct duo_lock *lock)
-{
-	struct duo_domain *domain = duo_container_of(lock, struct duo_domain,
-						     lock);
-	struct duo_cntr_sleeper *sleeper;
-	struct duo_cntr *cntr;
-	bool any = false;
-	int i;
-
-	LIST_FOREACH(cntr, &domain->sleepers, sleeper_link) {
-		for (i = 0; i < DUO_CNTR_WAITER_KINDS; i++) {
-			sleeper = &cntr->sleeper[i];
-			if (!atomic_load(&sleeper->asleep))
-				continue;
-			if (!duo_cntr_due(cntr, sleeper))
-				any = true;
-			else if (atomic_exchange(&sleeper->asleep, false))
-				duo_waiter_wake(&sleeper->waiter);
-		}
-	}
-	if (any)
-		return;
-	lock->unlock_hook = NULL;
-	LIST_FOREACH(cntr, &domain->sleepers, sleeper_link)
-		duo_cntr_attend(cntr);
-}
-
-static void duo_cntr_woken(struct duo_cntr *cntr,
-			   struct duo_cntr_sleeper *sleeper)
-{
-	const struct duo_cntr_bind *bind;
-
-	atomic_store(&sleeper->asleep, false);
-	duo_waiter_clear(&sleeper->waiter);
-	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
-		if (duo_ep_enabled(bind->ep))
-			duo_ep_woken(bind->ep);
-	}
-}
-
 static int duo_ep_arm_all(struct duo_ep *ep)
 {
 	int ret = duo_ep_arm(ep);
@@ -212,137 +113,99 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 	return ret;
 }
 
-/*
- * Prepares the sleep of a thread. -FI_EAGAIN: there are events.
- *
- * Memory ordering: store buffering, because sends over the core take no lock.
- * This thread stores sleeper->asleep, then loads the counts; a sender changes a
- * count, then loads sleeper->asleep (duo_cntr_wake_ep()). Both need a fence
- * between: on AArch64 a seq_cst store does not order later plain loads.
- */
-static int duo_cntr_arm(struct duo_cntr *cntr,
-			struct duo_cntr_sleeper *sleeper)
+/* Arms all endpoints of the counter. Returns 0 or -FI_EAGAIN. */
+static int duo_cntr_arm(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
 	int ret = 0;
 
-	atomic_store(&sleeper->asleep, true);
-	atomic_thread_fence(memory_order_seq_cst);
-	cntr->domain->lock.unlock_hook = duo_cntr_unlock_hook;
-	duo_cntr_attend(cntr);
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (!ret && duo_ep_enabled(bind->ep))
 			ret = duo_ep_arm_all(bind->ep);
 	}
-	if (!ret && duo_cntr_due(cntr, sleeper))
-		ret = -FI_EAGAIN;
-	if (ret)
-		atomic_store(&sleeper->asleep, false);
 	return ret;
 }
 
+static void duo_cntr_woken(const struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
+		if (duo_ep_enabled(bind->ep))
+			duo_ep_woken(bind->ep);
+	}
+}
+
 /*
- * Prepares the sleep of a thread. Needs the lock. Returns 0 if every event will
- * wake the thread, -FI_EAGAIN if there are events now, or -FI_ENOSYS if a
- * source cannot wake the thread.
+ * Prepares the sleep of a thread that has seen the values good and bad; needs
+ * the lock. Returns 0 if any new message or completion wakes the thread;
+ * -FI_EAGAIN: the values have changed, or there are events; -FI_ENOSYS: a
+ * source cannot wake it.
  */
-static int duo_cntr_fall_asleep(struct duo_cntr *cntr,
-				struct duo_cntr_sleeper *sleeper)
+static int duo_cntr_fall_asleep(struct duo_cntr *cntr, uint64_t good,
+				uint64_t bad)
+{
+	bool signals = duo_cntr_signals(cntr);
+	uint64_t now[2];
+
+	if (signals)
+		duo_cntr_woken(cntr);
+	duo_cntr_progress(cntr);
+	duo_cntr_value(cntr, &now[0], &now[1]);
+	if (duo_cntr_before_sleep(cntr) || now[0] != good || now[1] != bad)
+		return -FI_EAGAIN;
+	return signals ? duo_cntr_arm(cntr) : -FI_ENOSYS;
+}
+
+static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_blocking *call,
+			   uint64_t good, uint64_t bad)
 {
 	int ret;
 
-	if (!duo_cntr_signals(cntr, sleeper))
-		return duo_cntr_before_sleep(cntr) ? -FI_EAGAIN : -FI_ENOSYS;
-	duo_cntr_woken(cntr, sleeper);
-	duo_cntr_progress(cntr);
-	ret = duo_cntr_before_sleep(cntr);
-	if (!ret && duo_cntr_due(cntr, sleeper))
-		ret = -FI_EAGAIN;
-	return ret ? ret : duo_cntr_arm(cntr, sleeper);
-}
-
-/* Sleeps until successes reach "want" or errors differ from "bad". */
-static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_blocking *call,
-			   uint64_t want, uint64_t bad)
-{
-	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
-	int ret = -FI_ENOSYS;
-
-	/*
-	 * if several threads wait, use short sleeps: a thread that wakes would
-	 * consume the wakeup of the others
-	 */
-	if (atomic_load(&cntr->waiting) <= 1) {
-		duo_lock(&cntr->domain->lock);
-		sleeper->want = want;
-		sleeper->bad = bad;
-		ret = duo_cntr_fall_asleep(cntr, sleeper);
-		duo_unlock(&cntr->domain->lock);
-	}
-	duo_waiter_sleep(&sleeper->waiter, call, ret);
-}
-
-static int duo_cntr_wait_for(struct duo_cntr *cntr, uint64_t want,
-			     struct duo_blocking *call)
-{
-	struct fid_cntr *cntr_fid = &cntr->cntr_fid;
-	uint64_t bad = fi_cntr_readerr(cntr_fid);
-
-	for (;;) {
-		if (fi_cntr_read(cntr_fid) >= want)
-			return 0;
-		if (fi_cntr_readerr(cntr_fid) != bad)
-			return -FI_EAVAIL;
-		if (duo_blocking_over(call))
-			return -FI_ETIMEDOUT;
-		if (duo_blocking_sleeps(call))
-			duo_cntr_sleep(cntr, call, want, bad);
-	}
+	duo_lock(&cntr->domain->lock);
+	ret = duo_cntr_fall_asleep(cntr, good, bad);
+	duo_unlock(&cntr->domain->lock);
+	duo_waiter_sleep(&cntr->waiter, call, ret, DUO_CNTR_SLEEP_MS);
 }
 
 int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 {
 	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
-	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_CALL];
 	struct duo_blocking call = duo_blocking_begin(timeout);
-	int ret;
+	uint64_t good, bad = fi_cntr_readerr(cntr_fid);
 
-	if (atomic_fetch_add(&cntr->waiting, 1))
-		/* wakes the sleeping thread: now both use short sleeps */
-		duo_waiter_wake(&sleeper->waiter);
-	ret = duo_cntr_wait_for(cntr, threshold, &call);
-	if (ret)	/* this thread needs no wakeup any more */
-		atomic_store(&sleeper->asleep, false);
-	atomic_fetch_sub(&cntr->waiting, 1);
-	return ret;
+	for (;;) {
+		good = fi_cntr_read(cntr_fid);
+		if (good >= threshold)
+			return 0;
+		if (fi_cntr_readerr(cntr_fid) != bad)
+			return -FI_EAVAIL;
+		if (duo_blocking_over(&call))
+			return -FI_ETIMEDOUT;
+		if (duo_blocking_sleeps(&call))
+			duo_cntr_sleep(cntr, &call, good, bad);
+	}
 }
 
 /* fi_trywait(). -FI_EAGAIN: changed since the previous call. */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
-	struct duo_cntr_sleeper *sleeper = &cntr->sleeper[DUO_CNTR_FD];
 	int ret;
 
-	if (sleeper->waiter.obj != FI_WAIT_FD)
+	if (cntr->waiter.obj != FI_WAIT_FD)
 		return -FI_EINVAL;
 	duo_lock(&cntr->domain->lock);
-	sleeper->want = 0;
-	sleeper->good = cntr->seen_good;
-	sleeper->bad = cntr->seen_bad;
-	ret = duo_cntr_fall_asleep(cntr, sleeper);
-	if (ret == -FI_ENOSYS)
-		ret = duo_cntr_due(cntr, sleeper) ? -FI_EAGAIN :
-		      duo_waiter_set_timer(&sleeper->waiter);
+	ret = duo_cntr_fall_asleep(cntr, cntr->seen_good, cntr->seen_bad);
 	duo_cntr_value(cntr, &cntr->seen_good, &cntr->seen_bad);
+	if (!ret || ret == -FI_ENOSYS)
+		ret = duo_waiter_set_timer(&cntr->waiter);
 	duo_unlock(&cntr->domain->lock);
 	return ret;
 }
 
 int duo_cntr_control(struct fid *fid, int command, void *arg)
 {
-	const struct duo_cntr_sleeper *sleeper =
-		&duo_cntr_of(fid)->sleeper[DUO_CNTR_FD];
-	int ret = duo_waiter_control(&sleeper->waiter, command, arg);
+	int ret = duo_waiter_control(&duo_cntr_of(fid)->waiter, command, arg);
 
 	return ret == -FI_ENOSYS ? duo_core_control(fid, command, arg) : ret;
 }

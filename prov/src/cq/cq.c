@@ -53,11 +53,7 @@ static inline void duo_cq_entry_read(struct duo_cq *cq)
 /* Releases the domain's lock and returns ret; for tail calls. */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
-	struct duo_lock *lock = &cq->domain->lock;
-
-	if (__builtin_expect(lock->unlock_hook != NULL, false))
-		return duo_unlock_last(lock, ret);
-	return lock->on ? duo_lock_release_last(lock, ret) : ret;
+	return duo_unlock_last(&cq->domain->lock, ret);
 }
 
 DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,

@@ -111,7 +111,6 @@ void duo_ep_woken(struct duo_ep *ep)
 		return;
 	duo_cq_wake_sleeper(ep->rx_cq);
 	duo_cq_wake_sleeper(ep->tx_cq);
-	duo_cntr_wake_ep(ep);
 }
 
 int duo_cq_arm_core(struct duo_cq *cq)
@@ -191,22 +190,21 @@ static int duo_cq_fall_asleep(struct duo_cq *cq)
 }
 
 static void duo_waiter_poll(const struct duo_waiter *waiter,
-			    const struct duo_blocking *call)
+			    const struct duo_blocking *call, int max_ms)
 {
 	struct pollfd fd = { .fd = waiter->fd, .events = POLLIN };
-	int ms = DUO_SLEEP_MS;
 
-	if (call->timeout >= 0 && duo_blocking_left_ms(call) < ms)
-		ms = duo_blocking_left_ms(call);
-	poll(&fd, 1, ms);
+	if (call->timeout >= 0 && duo_blocking_left_ms(call) < max_ms)
+		max_ms = duo_blocking_left_ms(call);
+	poll(&fd, 1, max_ms);
 }
 
 void duo_waiter_sleep(const struct duo_waiter *waiter,
-		      struct duo_blocking *call, int ret)
+		      struct duo_blocking *call, int ret, int max_ms)
 {
 	if (!ret) {
 		call->tries = 0;
-		duo_waiter_poll(waiter, call);
+		duo_waiter_poll(waiter, call, max_ms);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
 		 * returns, so that the caller retries. After a second
@@ -231,7 +229,7 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 	} else {
 		ret = duo_cq_fall_asleep(cq);
 	}
-	duo_waiter_sleep(&cq->waiter, call, ret);
+	duo_waiter_sleep(&cq->waiter, call, ret, DUO_SLEEP_MS);
 }
 
 static int duo_cq_trywait(struct duo_cq *cq)

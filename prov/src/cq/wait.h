@@ -84,11 +84,11 @@ void duo_cq_force_poll(struct duo_cq *cq);
 /*
  * Sleeps according to ret, the result of arming:
  * - 0: sleeps until the waiter is signaled, at most for the time left and
- *   DUO_SLEEP_MS;
+ *   max_ms;
  * - the first -FI_EAGAIN in a row: returns at once;
  * - otherwise: a short sleep; with FI_WAIT_YIELD, yields the CPU instead.
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter,
-		      struct duo_blocking *call, int ret);
+		      struct duo_blocking *call, int ret, int max_ms);
 
 #endif /* DUO_CQ_WAIT_H */

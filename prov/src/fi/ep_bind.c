@@ -239,7 +239,6 @@ int duo_ep_enable(struct duo_ep *ep)
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
-	duo_cntr_wake_ep(ep);	/* sleeping threads must wake, to arm ep */
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }

@@ -70,8 +70,6 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 		duo_lock(&cntr->domain->lock);
 		cntr->of_region = true;
 		duo_unlock(&cntr->domain->lock);
-		/* threads must use short sleeps from now on */
-		duo_cntr_wake(cntr);
 		mr->region.access = 0;
 	}
 	return ret;

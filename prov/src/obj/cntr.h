@@ -18,20 +18,6 @@
 struct duo_domain;
 struct duo_ep;
 
-/*
- * The two ways to sleep on a counter: in fi_cntr_wait(), or in poll(2) after
- * fi_trywait(). Each has a duo_cntr_sleeper, so that a thread in one of them
- * cannot consume the wakeup of a thread in the other.
- */
-enum duo_cntr_waiter_kind { DUO_CNTR_CALL, DUO_CNTR_FD, DUO_CNTR_WAITER_KINDS };
-
-struct duo_cntr_sleeper {
-	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
-	atomic_bool asleep; /* a thread that changes the counter must signal */
-	uint64_t want;		/* value to wait for; 0: any change */
-	uint64_t good, bad; /* the counter's values at the start of the sleep */
-};
-
 struct duo_cntr {
 	struct fid_cntr cntr_fid;
 	struct duo_domain *domain;
@@ -41,10 +27,8 @@ struct duo_cntr {
 	uint64_t core_good;	/* value of the core's counter when last read */
 	uint32_t core_skip; /* reads without the core's counter; wraps */
 	bool of_region;			/* bound to a memory region, too */
-	struct duo_cntr_sleeper sleeper[DUO_CNTR_WAITER_KINDS];
+	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
-	atomic_int waiting;	/* number of threads in fi_cntr_wait() */
-	LIST_ENTRY(duo_cntr) sleeper_link;	/* in domain->sleepers */
 	LIST_HEAD(, duo_cntr_bind) binds;
 	atomic_int refs;
 };
@@ -65,10 +49,6 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 
 /* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
-/* Wakes threads that sleep on the counter. Any thread may call it. */
-void duo_cntr_wake(struct duo_cntr *cntr);
-/* Wakes the threads that sleep on a counter of ep, which may have changed. */
-void duo_cntr_wake_ep(struct duo_ep *ep);
 /*
  * Counts an operation of near that has ended, in the counters bound with
  * `flag`. If err is not 0, counts an error.

@@ -32,10 +32,7 @@ struct duo_rx;
 enum {
 	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or errors are queued */
 	DUO_CQ_CHORES = 2, /* an endpoint has deferred work: duo_ep_chore() */
-	/*
-	 * another transport than near, a closing endpoint, or a thread that
-	 * sleeps on a counter: duo_cq_attend()
-	 */
+	/* the local transport is not near, or an endpoint closes */
 	DUO_CQ_OTHERS = 4,
 };
 

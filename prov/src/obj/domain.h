@@ -20,7 +20,6 @@
 #include "queue/ranges.h"
 
 struct duo_av;
-struct duo_cntr;
 struct duo_device_stage;
 struct duo_fabric;
 struct duo_mr;
@@ -54,7 +53,6 @@ struct duo_domain {
 	uint32_t held;
 	uint32_t lazy;	/* number of deferred receives */
 	uint32_t waits;	/* number of deferred receives that are not due */
-	LIST_HEAD(, duo_cntr) sleepers;	/* counters with a wait object */
 	struct duo_ranges rx_ranges;	/* address ranges of receive entries */
 	bool any_thread; /* any thread may call the core, one at a time */
 	struct duo_lock lock;

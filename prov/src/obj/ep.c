@@ -7,22 +7,7 @@
  */
 
 #include "near/near.h"
-#include "obj/cntr.h"
 #include "obj/ep.h"
-
-/* True if a thread sleeps on a counter: a release must call the unlock hook. */
-static bool duo_ep_has_sleeper(const struct duo_ep *ep)
-{
-	const struct duo_cntr_bind *bind;
-	int i;
-
-	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
-		for (i = 0; i < DUO_CNTR_WAITER_KINDS; i++)
-			if (atomic_load(&bind->cntr->sleeper[i].asleep))
-				return true;
-	}
-	return false;
-}
 
 void duo_cq_attend(struct duo_cq *cq)
 {
@@ -33,7 +18,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	ep = duo_cq_first_ep(cq);
 	cq->several = ep && duo_cq_next_ep(cq, ep);
 	for (; ep; ep = duo_cq_next_ep(cq, ep))
-		others = others || ep->closing || duo_ep_has_sleeper(ep);
+		others = others || ep->closing;
 	cq->attention &= ~(uint32_t) DUO_CQ_OTHERS;
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
@@ -59,7 +44,7 @@ static bool duo_ep_plain_tx(const struct duo_ep *ep)
 void duo_ep_attend(struct duo_ep *ep)
 {
 	bool open = ep->near && ep->path_ep[FI_DUO_LOCAL] && !ep->closing &&
-		    !ep->domain->device_mrs && !duo_ep_has_sleeper(ep);
+		    !ep->domain->device_mrs;
 	int kind;
 
 	ep->attention = open && duo_ep_plain_tx(ep) ? 0 : DUO_EP_SEND;

@@ -13,7 +13,6 @@
 #include <rdma/fi_tagged.h>
 
 #include "av/route.h"
-#include "obj/cntr.h"
 #include "obj/cq.h"
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
@@ -23,8 +22,6 @@ static inline void duo_tx_core_called(struct duo_ep *ep)
 {
 	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
 		duo_cq_core_active(ep->tx_cq);
-	if (__builtin_expect(ep->opts.counted, false))
-		duo_cntr_wake_ep(ep);
 }
 
 /* Calls of fi_msg(3) and fi_tagged(3). */

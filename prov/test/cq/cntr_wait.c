@@ -40,12 +40,10 @@ int poll(struct pollfd *fds, nfds_t count, int ms)
 	return (int) syscall(SYS_ppoll, fds, count, &time, NULL, 0);
 }
 
-/* Endpoints without a CQ, with a CQ, and with a CQ that has no wait object. */
+/* Endpoints without a CQ, and with a CQ that has no wait object. */
 static const struct fixture_attr modes[] = {
 	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
 	  .cntr_wait = FI_WAIT_FD, .no_cqs = true },
-	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
-	  .cntr_wait = FI_WAIT_FD, .wait_obj = FI_WAIT_UNSPEC },
 	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
 	  .cntr_wait = FI_WAIT_FD },
 };
@@ -73,23 +71,6 @@ static void expect_count(uint64_t good, uint64_t bad)
 	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), bad);
 }
 
-UNIT_CASE("modes", NULL, NULL);
-
-UNIT_LOOP(no_event_does_not_wake, 0, 2)
-{
-	uint64_t i;
-
-	wait_open(&modes[_i]);
-	for (i = 0; i < 3; i++) {
-		fall_asleep();
-		ck_assert_int_eq(woken(&fx.cntr->fid, SILENCE_MS), 0);
-		post_recv(&slot[0], local, TAG);
-		say("x");
-		expect_count(i + 1, 0);
-	}
-	wait_close();
-}
-
 /*
  * Injected sends to the local peer complete at once, and only the counter
  * reports them. The first send connects.
@@ -100,12 +81,6 @@ static void injected_locally(void)
 	ck_assert_int_eq(fi_cntr_set(fx.cntr, 0), 0);
 	fall_asleep();
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, local, TAG), 0);
-}
-
-static void injected_far(void)
-{
-	fall_asleep();
-	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, remote, TAG), 0);
 }
 
 /*
@@ -125,38 +100,31 @@ static void added(void)
 	ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
 }
 
-static void set(void)
-{
-	fall_asleep();
-	ck_assert_int_eq(fi_cntr_set(fx.cntr, 1), 0);
-}
-
-static void (*const wakers[])(void) = {
-	local_message, far_message, receive_posted, injected_locally,
-	injected_far, received_at_once, added, set,
+/* Events that wake the thread, and calls of other threads: the timer does. */
+static const struct {
+	void (*now)(void);
+	bool timer;
+} wakers[] = {
+	{ local_message, false },
+	{ far_message, false },
+	{ receive_posted, true },
+	{ injected_locally, true },
+	{ received_at_once, true },
+	{ added, true },
 };
-
-UNIT_CASE("descriptor", setup, wait_close);
-
-UNIT_LOOP(event_wakes_descriptor, 0, ARRAY_SIZE(wakers))
-{
-	wakers[_i]();
-	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
-	expect_count(1, 0);
-	fall_asleep();
-	ck_assert_int_eq(woken(&fx.cntr->fid, SILENCE_MS / 4), 0);
-}
 
 UNIT_CASE("modes", NULL, NULL);
 
-/* The calls happen one after another, and the domain has no lock. */
-UNIT_LOOP(event_wakes_without_lock, 0, ARRAY_SIZE(wakers))
+/* Without a lock, the calls happen one after another. */
+UNIT_LOOP(event_wakes_descriptor, 0, 2 * ARRAY_SIZE(wakers))
 {
 	struct fixture_attr attr = modes[0];
 
-	attr.threading = FI_THREAD_DOMAIN;
+	attr.threading = _i % 2 ? FI_THREAD_DOMAIN : FI_THREAD_SAFE;
+	if (!wakers[_i / 2].timer)
+		duo_params.wait_poll_us = 2 * LONG_MS * 1000;
 	wait_open(&attr);
-	wakers[_i]();
+	wakers[_i / 2].now();
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
 	expect_count(1, 0);
 	wait_close();
@@ -184,34 +152,6 @@ UNIT_TEST(change_before_sleep_prevents_it)
 	ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
 	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EAGAIN);
 	ck_assert_int_eq(trywait(&fx.cntr->fid), 0);
-}
-
-UNIT_CASE("modes", NULL, NULL);
-
-/*
- * A thread that reads the CQ consumes message and doorbell; the thread that
- * sleeps for the counter still wakes.
- */
-UNIT_LOOP(cq_reader_leaves_counter_wakeup, 0, 2)
-{
-	struct fi_cq_tagged_entry entry;
-	struct fixture_attr attr = modes[1];
-	int i;
-
-	attr.wait_obj = FI_WAIT_FD;
-	attr.cntr_flags = _i ? FI_RECV : FI_SEND;
-	wait_open(&attr);
-	post_recv(&slot[0], local, TAG);
-	fall_asleep();
-	say("x");
-	for (i = 0; fi_cq_read(fx.cq, &entry, 1) != 1; i++) {
-		ck_assert_int_lt(i, 10000);
-		trywait(&fx.cq->fid);
-	}
-	trywait(&fx.cq->fid);
-	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
-	expect_count(_i, 0);
-	wait_close();
 }
 
 UNIT_CASE("blocking", setup_unspec, wait_close);
@@ -244,9 +184,6 @@ UNIT_TEST(wait_sleeps_without_timer)
 	wait_in_silence();
 	ck_assert_int_gt(sleeps, 0);
 	ck_assert_int_eq(short_sleeps, short_at_sleep);
-	/* After the wait, unlocking the domain checks for no waiting thread. */
-	fi_cntr_read(fx.cntr);
-	ck_assert_ptr_null(duo_domain_of(fx.domain)->lock.unlock_hook);
 }
 
 UNIT_CASE("modes", NULL, NULL);
@@ -306,40 +243,6 @@ UNIT_TEST(waits_for_different_counts_end)
 	}
 }
 
-UNIT_CASE("descriptor", setup, wait_close);
-
-/*
- * One thread blocks in fi_cntr_wait until the count has grown by two. Another
- * sleeps on the descriptor for any change. Each of the two wakes, and neither
- * consumes the other's wakeup.
- */
-UNIT_TEST(blocking_wait_and_descriptor_both_wake)
-{
-	pthread_t thread;
-	void *ret;
-	int i;
-
-	for (i = 0; i < 20; i++) {
-		uint64_t now = fi_cntr_read(fx.cntr);
-
-		fall_asleep();
-		short_sleeps = sleeps = 0;
-		ck_assert_int_eq(pthread_create(&thread, NULL, wait_for,
-						(void *) (uintptr_t) (now + 2)),
-				 0);
-		while (!sleeps)		/* until the blocked thread sleeps */
-			usleep(100);
-		usleep(2000);
-		ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
-		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
-		fall_asleep();
-		ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
-		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
-		ck_assert_int_eq(pthread_join(thread, &ret), 0);
-		ck_assert_ptr_null(ret);
-	}
-}
-
 UNIT_CASE("modes", NULL, NULL);
 
 /*
@@ -348,7 +251,7 @@ UNIT_CASE("modes", NULL, NULL);
  */
 UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
 {
-	struct fixture_attr attr = modes[2];
+	struct fixture_attr attr = modes[1];
 	int i;
 
 	attr.near = _i;

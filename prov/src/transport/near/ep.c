@@ -123,13 +123,8 @@ static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 
 static int duo_near_count(const struct duo_cntr_bind *bind)
 {
-	struct duo_cntr_sleeper *sleeper = bind->cntr->sleeper;
-	int ret = 0, i;
-
 	duo_near_onesided_events(bind->ep);
-	for (i = 0; i < DUO_CNTR_WAITER_KINDS && !ret; i++)
-		ret = duo_near_wait(bind->ep, &sleeper[i].waiter);
-	return ret;
+	return duo_near_wait(bind->ep, &bind->cntr->waiter);
 }
 
 static int duo_near_enable(struct duo_ep *ep)
