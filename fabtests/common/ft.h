@@ -239,6 +239,7 @@ bool ft_wraps(void);
 bool ft_is_bare(const char *core);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
+bool ft_shares_av(void);
 bool ft_over_tcp(void);	/* the core is tcp itself, not ofi_rxm over tcp */
 bool ft_directs_untagged(const struct ft_ep *e);
 bool ft_cancels_directed(const struct ft_ep *e);

@@ -50,6 +50,16 @@ bool ft_over_tcp(void)
 }
 
 /*
+ * True if an AV may have several endpoints, also one after another. efa before
+ * libfabric 2.2 rejects the second one, and ofi_duo's AV is the core's.
+ */
+bool ft_shares_av(void)
+{
+	return !ft_has_prefix(ft.opts.prov, "efa") ||
+	       fi_version() >= FI_VERSION(2, 2);
+}
+
+/*
  * True if untagged directed receives work: tcp ignores their source (in its
  * xnet_srx_recv).
  */

@@ -140,7 +140,7 @@ static void ft_run_come(void)
 
 static void ft_run(void)
 {
-	if (ft_is_bare("efa"))
+	if (!ft_shares_av())
 		ft_skip("an AV of efa serves one endpoint");
 	if (ft.opts.rank)
 		ft_run_come();

@@ -282,8 +282,10 @@ static void ft_case_invalid_opens_fail(void)
 static void ft_case_bound_ep_waits_for_enable(void)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct fid_cntr *cntr;
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	struct fid_ep *idle, *ep;
+	struct fid_cntr *cntr;
+	struct fid_av *av[2];
 
 	ft_open(&e, NULL);
 	FT_OK(fi_cntr_open(e.domain, &attr, &cntr, NULL));
@@ -293,15 +295,19 @@ static void ft_case_bound_ep_waits_for_enable(void)
 	FT_OK(fi_endpoint(e.domain, e.info, &ep, NULL));
 	FT_OK(fi_ep_bind(ep, &e.txcq->fid, FI_TRANSMIT | FI_RECV));
 	FT_OK(fi_ep_bind(ep, &cntr->fid, FI_SEND));
-	FT_OK(fi_ep_bind(ep, &e.av->fid, 0));
+	FT_OK(fi_av_open(e.domain, &av_attr, &av[0], NULL));
+	FT_OK(fi_av_open(e.domain, &av_attr, &av[1], NULL));
+	FT_OK(fi_ep_bind(ep, &av[0]->fid, 0));
 	FT_OK(fi_enable(ep));
 	ft_progress_for(&e, 10);
 	FT_CHECK(!fi_cntr_read(cntr), "a counter without sends is not 0");
-	FT_OK(fi_ep_bind(idle, &e.av->fid, 0));
+	FT_OK(fi_ep_bind(idle, &av[1]->fid, 0));
 	FT_OK(fi_enable(idle));
 	ft_progress_for(&e, 10);
 	FT_OK(fi_close(&idle->fid));
 	FT_OK(fi_close(&ep->fid));
+	FT_OK(fi_close(&av[0]->fid));
+	FT_OK(fi_close(&av[1]->fid));
 	FT_OK(fi_close(&cntr->fid));
 	ft_close(&e);
 }

@@ -242,8 +242,7 @@ static void ft_run(void)
 
 	ft.together = true;
 	ft_run_cases(cases, FT_COUNT(cases));
-	/* an AV of the core itself can have one endpoint only */
-	if (!ft_is_bare("efa"))
+	if (ft_shares_av())
 		ft_run_cases(shared_av, FT_COUNT(shared_av));
 }
 

@@ -175,8 +175,7 @@ static bool ft_shares_cq_in_use(void)
  */
 static void *ft_come_and_go(void *arg)
 {
-	/* efa's AV can have one endpoint only */
-	bool share_av = !ft_is_bare("efa");
+	bool share_av = ft_shares_av();
 	bool share_cq = ft_shares_cq_in_use();
 	struct ft_worker *w = arg;
 	int lives;

@@ -27,7 +27,6 @@ void fake_init(void)
 	TAILQ_INIT(&fake.shm.queued);
 	TAILQ_INIT(&fake.shm.started);
 	fake.core.own_addr = 1000;
-	fake.core.rejected = FAKE_FREE;
 }
 
 static void fake_free_list(struct fake_msg_list *list)

@@ -57,7 +57,6 @@ struct fake_obj {
 #define FAKE_FREE UINT64_MAX
 struct fake_table {
 	uint64_t addr[FAKE_PEERS];	/* index: fi_addr */
-	bool used;			/* an endpoint is bound, or was */
 	uint64_t rejected;		/* address that inserts reject */
 };
 
@@ -148,7 +147,6 @@ struct fake_onesided {
 
 struct fake_core {
 	uint64_t own_addr;
-	uint64_t rejected;	/* address that AVs opened later reject */
 	bool keeps; /* removed addresses stay in the AV, as if in use */
 	struct fake_msg_list posted, unexp, claimed;
 	struct fake_event_list events, late;

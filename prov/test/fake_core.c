@@ -131,7 +131,7 @@ static int fake_core_av_open(struct fid_domain *domain,
 	obj->table = calloc(1, sizeof(*obj->table));
 	ck_assert_ptr_nonnull(obj->table);
 	memset(obj->table->addr, 0xff, sizeof(obj->table->addr));
-	obj->table->rejected = fake.core.rejected;
+	obj->table->rejected = FAKE_FREE;
 	obj->av.ops = &fake_core_av_ops;
 	*av = &obj->av;
 	return 0;
@@ -258,20 +258,12 @@ static int fake_core_cq_open(struct fid_domain *domain,
 	return 0;
 }
 
-/*
- * Binds an endpoint to an AV, with the limits of efa: an AV can have one
- * endpoint only, even after that endpoint is closed. A bind that fails for this
- * reason has bound the endpoint all the same.
- */
 static int fake_core_bind_av(struct fake_obj *ep, struct fake_obj *av)
 {
 	if (ep->bound_av)
 		return -FI_EINVAL;
 	ep->bound_av = av;
 	fake_ref(ep, av);
-	if (av->table->used)
-		return -FI_ENOSYS;
-	av->table->used = true;
 	return 0;
 }
 

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors: inserts and removes addresses in the core's AVs (av_core.c)
- * and in the maps of local sides (map.c). All of the core's AVs are of type
- * FI_AV_TABLE. An application with FI_AV_MAP can use the same values.
+ * Address vectors. The core's AV assigns each fi_addr; ofi_duo keeps the bytes
+ * of the addresses, and the routes to them. The core's AV is of type
+ * FI_AV_TABLE; to an application with FI_AV_MAP a fi_addr is opaque.
  */
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,15 +20,44 @@
 #include "obj/ep.h"
 #include "obj/forward.h"
 
-void duo_av_add_ep(struct duo_av *av, struct duo_ep *ep)
+#define DUO_CORE_ADDR_MAX 1024	/* longest address of a core, bytes */
+
+void *duo_av_reserve(size_t bytes)
 {
-	LIST_INSERT_HEAD(&av->local_eps, ep, av_link);
-	duo_map_scan(ep);
+	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE |
+			 MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return map == MAP_FAILED ? NULL : map;
 }
 
-void duo_av_del_ep(struct duo_av *av, struct duo_ep *ep)
+static void duo_route_set(struct duo_ep *ep, fi_addr_t addr,
+			  enum duo_route_state state)
+{
+	atomic_store_explicit(&ep->route[addr], state, memory_order_release);
+}
+
+int duo_av_add_ep(struct duo_ep *ep)
+{
+	struct duo_av *av = ep->av;
+	fi_addr_t addr;
+
+	if (ep->route)	/* by an earlier fi_enable(), which has failed */
+		return 0;
+	duo_lock(&av->domain->lock);
+	ep->route = duo_av_reserve(DUO_AV_MAX * sizeof(*ep->route));
+	for (addr = 0; ep->route && addr < av->high; addr++)
+		if (duo_av_has(av, addr))
+			duo_route_set(ep, addr, DUO_ROUTE_UNDECIDED);
+	if (ep->route)
+		LIST_INSERT_HEAD(&av->eps, ep, av_link);
+	duo_unlock(&av->domain->lock);
+	return ep->route ? 0 : -FI_ENOMEM;
+}
+
+void duo_av_del_ep(struct duo_ep *ep)
 {
 	LIST_REMOVE(ep, av_link);
+	munmap(ep->route, DUO_AV_MAX * sizeof(*ep->route));
 }
 
 /*
@@ -49,20 +79,84 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 }
 
 /*
- * Continues an insert after the core's fi_av_insert() into the lead. ret: its
- * result. Inserts the addresses into the core's other AVs and into the maps of
- * local sides. Returns the number of inserted addresses, or an error.
+ * Stores the bytes of an address: those that the core returns for addr. If it
+ * returns none, as ofi_rxd before the first message, stores the bytes of the
+ * insert. If there are neither, the address is not local. Returns 0 or
+ * -FI_ENOMEM.
+ */
+static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
+{
+	struct duo_av_addr *to = &av->addrs[addr];
+	uint8_t buf[DUO_CORE_ADDR_MAX];
+	size_t len = sizeof(buf);
+
+	if (!fi_av_lookup(av->core, addr, buf, &len))
+		bytes = buf;
+	else
+		len = av->domain->addr_len;
+	if (!bytes || !len || len > sizeof(buf))
+		return 0;
+	to->bytes = malloc(len);
+	if (!to->bytes)
+		return -FI_ENOMEM;
+	memcpy(to->bytes, bytes, len);
+	to->len = len;
+	return 0;
+}
+
+/* Adds an address that the core's AV has accepted. Returns 0 or an error. */
+static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
+{
+	struct duo_ep *ep;
+	int ret;
+
+	if (duo_av_has(av, addr))	/* inserted before */
+		return 0;
+	ret = addr < DUO_AV_MAX ? duo_av_keep(av, addr, bytes) : -FI_ENOSPC;
+	if (ret) {
+		fi_av_remove(av->core, &addr, 1, 0);
+		return ret;
+	}
+	av->addrs[addr].used = true;
+	if (addr >= av->high)
+		av->high = addr + 1;
+	LIST_FOREACH(ep, &av->eps, av_link)
+		duo_route_set(ep, addr, DUO_ROUTE_UNDECIDED);
+	return 0;
+}
+
+/*
+ * Continues an insert after the core has returned "ret". err: the application's
+ * array for one error per address, or NULL. Returns the number of inserted
+ * addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
 {
+	const char *next = bytes;
 	struct duo_ep *ep;
+	int failed;
+	size_t i;
 
 	if (ret <= 0)
 		return ret;
-	ret -= duo_core_av_admit(av, addr, bytes, count, err);
-	LIST_FOREACH(ep, &av->local_eps, av_link)
-		duo_map_note_all(ep, addr, count);
+	for (i = 0; i < count; i++, next += av->domain->addr_len) {
+		if (addr[i] == FI_ADDR_NOTAVAIL)
+			continue;
+		failed = duo_av_admit(av, addr[i], bytes ? next : NULL);
+		if (!failed)
+			continue;
+		DUO_WARN(AV, "av %p: address %zu of %zu was not inserted: "
+			 "%s\n", (void *) av, i, count, fi_strerror(-failed));
+		addr[i] = FI_ADDR_NOTAVAIL;
+		if (err)
+			err[i] = -failed;
+		ret--;
+	}
+	LIST_FOREACH(ep, &av->eps, av_link) {
+		if (ep->map)
+			duo_map_note_all(ep, addr, count);
+	}
 	return ret;
 }
 
@@ -87,7 +181,7 @@ static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 	if (!result)
 		return -FI_ENOMEM;
 	duo_lock(&av->domain->lock);
-	ret = fi_av_insert(duo_av_core(av), addr, count, result, flags,
+	ret = fi_av_insert(av->core, addr, count, result, flags,
 			   context);
 	ret = duo_av_inserted(av, ret, result, addr, count,
 			      duo_av_errors(flags, context));
@@ -106,7 +200,7 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	int ret;
 
 	duo_lock(&av->domain->lock);
-	ret = fi_av_insertsvc(duo_av_core(av), node, service, result, flags,
+	ret = fi_av_insertsvc(av->core, node, service, result, flags,
 			      context);
 	ret = duo_av_inserted(av, ret, result, NULL, 1,
 			      duo_av_errors(flags, context));
@@ -126,7 +220,7 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 	if (!result)
 		return -FI_ENOMEM;
 	duo_lock(&av->domain->lock);
-	ret = fi_av_insertsym(duo_av_core(av), node, nodecnt, service, svccnt,
+	ret = fi_av_insertsym(av->core, node, nodecnt, service, svccnt,
 			      result, flags, context);
 	ret = duo_av_inserted(av, ret, result, NULL, nodecnt * svccnt,
 			      duo_av_errors(flags, context));
@@ -138,12 +232,23 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 static int duo_av_remove_one(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 {
 	struct duo_ep *ep;
+	int ret;
 
 	if (!duo_av_has(av, addr))
 		return -FI_EINVAL;
-	LIST_FOREACH(ep, &av->local_eps, av_link)
-		duo_map_forget(ep, addr);
-	duo_core_av_remove(av, addr, flags);
+	LIST_FOREACH(ep, &av->eps, av_link) {
+		if (ep->map)
+			duo_map_forget(ep, addr);
+		else
+			duo_route_set(ep, addr, DUO_ROUTE_NONE);
+	}
+	free(av->addrs[addr].bytes);
+	av->addrs[addr] = (struct duo_av_addr) { 0 };
+	ret = fi_av_remove(av->core, &addr, 1, flags);
+	if (ret)
+		DUO_WARN(AV, "av %p: the core cannot remove its fi_addr %"
+			 PRIu64 ": %s\n", (void *) av, addr,
+			 fi_strerror(-ret));
 	return 0;
 }
 
@@ -189,16 +294,15 @@ static const char *duo_av_straddr(struct fid_av *av_fid, const void *addr,
 	const char *text;
 
 	duo_lock(&av->domain->lock);
-	text = fi_av_straddr(duo_av_core(av), addr, buf, len);
+	text = fi_av_straddr(av->core, addr, buf, len);
 	duo_unlock(&av->domain->lock);
 	return text;
 }
 
 static int duo_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct duo_av *av = duo_container_of(fid, struct duo_av, av_fid.fid);
-
-	struct fid *core = &duo_av_core(av)->fid;
+	struct fid *core = &duo_container_of(fid, struct duo_av, av_fid.fid)
+				    ->core->fid;
 
 	return core->ops->bind(core, bfid, flags);
 }
@@ -219,8 +323,7 @@ static int duo_av_close(struct fid *fid)
 	if (atomic_load(&av->refs))
 		return -FI_EBUSY;
 	duo_lock(&av->domain->lock);
-	/* without endpoints, the core has one AV left */
-	ret = duo_core_av_close(TAILQ_FIRST(&av->cores));
+	ret = fi_close(&av->core->fid);
 	if (!ret)
 		LIST_REMOVE(av, link);
 	duo_unlock(&av->domain->lock);
@@ -256,8 +359,7 @@ static struct duo_av *duo_av_alloc(struct duo_domain *domain)
 	if (!av)
 		return NULL;
 	av->domain = domain;
-	LIST_INIT(&av->local_eps);
-	TAILQ_INIT(&av->cores);
+	LIST_INIT(&av->eps);
 	av->addrs = duo_av_reserve(DUO_AV_MAX * sizeof(*av->addrs));
 	if (av->addrs)
 		return av;
@@ -268,6 +370,7 @@ static struct duo_av *duo_av_alloc(struct duo_domain *domain)
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context)
 {
+	struct fi_av_attr core_attr;
 	struct duo_av *av;
 	int ret;
 
@@ -288,9 +391,10 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 	av = duo_av_alloc(duo_domain_of(domain_fid));
 	if (!av)
 		return -FI_ENOMEM;
-	av->core_attr = *attr;
-	av->core_attr.type = FI_AV_TABLE;
-	ret = duo_core_av_open(av, context);
+	core_attr = *attr;
+	core_attr.type = FI_AV_TABLE;
+	ret = fi_av_open(av->domain->path_domain[FI_DUO_CORE], &core_attr,
+			 &av->core, context);
 	if (ret) {
 		duo_av_free(av);
 		return ret;

@@ -71,11 +71,8 @@ void duo_map_close(struct duo_ep *ep)
 static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 			enum fi_duo_reason reason)
 {
-	uint64_t old = duo_route_load(ep->route, addr);
-
 	ep->map->reason[addr] = reason;
-	atomic_store_explicit(&ep->route[addr], word | duo_route_offset(old),
-			      memory_order_release);
+	atomic_store_explicit(&ep->route[addr], word, memory_order_release);
 }
 
 /* Returns an address with this peer index; FI_ADDR_UNSPEC: none. */

@@ -19,11 +19,7 @@ struct duo_route {
 	enum fi_duo_path path;
 };
 
-/* The parts of a route word, see obj/av.h. */
-#define DUO_ROUTE_STATE_BITS 2
-#define DUO_ROUTE_INDEX_BITS 12
-_Static_assert(DUO_LOCAL_MAX < 1 << DUO_ROUTE_INDEX_BITS, "fits into a word");
-#define DUO_ROUTE_INDEX_SHIFT (64 - DUO_ROUTE_INDEX_BITS)
+#define DUO_ROUTE_INDEX_SHIFT 2	/* of a route word, see obj/av.h */
 
 static inline uint64_t duo_route_load(const duo_route_word *route,
 				      fi_addr_t addr)
@@ -51,40 +47,6 @@ static inline uint64_t duo_route_word_of(enum duo_route_state state,
 					 fi_addr_t index)
 {
 	return (index + 1) << DUO_ROUTE_INDEX_SHIFT | state;
-}
-
-/* Returns a route word with core_addr minus addr, and all other bits 0. */
-static inline uint64_t duo_route_offset_of(fi_addr_t addr,
-					   fi_addr_t core_addr)
-{
-	return (core_addr - addr) <<
-	       (DUO_ROUTE_INDEX_BITS + DUO_ROUTE_STATE_BITS) >>
-	       DUO_ROUTE_INDEX_BITS;
-}
-
-/* Returns the core's fi_addr minus ofi_duo's, as bits of a route word. */
-static inline uint64_t duo_route_offset(uint64_t word)
-{
-	return word << DUO_ROUTE_INDEX_BITS >>
-	       (DUO_ROUTE_INDEX_BITS + DUO_ROUTE_STATE_BITS) <<
-	       DUO_ROUTE_STATE_BITS;
-}
-
-static inline fi_addr_t duo_route_to_core(fi_addr_t addr, uint64_t word)
-{
-	int64_t offset = (int64_t) (word << DUO_ROUTE_INDEX_BITS) >>
-			 (DUO_ROUTE_INDEX_BITS + DUO_ROUTE_STATE_BITS);
-
-	return addr + (uint64_t) offset;
-}
-
-/* Returns the core's fi_addr for addr, from the route words. */
-static inline fi_addr_t duo_route_core_addr(const duo_route_word *route,
-					    fi_addr_t addr)
-{
-	if (addr >= DUO_AV_MAX)
-		return addr;
-	return duo_route_to_core(addr, duo_route_load(route, addr));
 }
 
 static inline struct duo_route duo_route_core(const struct duo_ep *ep,
@@ -122,8 +84,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 						    FI_DUO_LOCAL };
 		if (duo_route_state(word) >= DUO_ROUTE_CORE ||
 		    (duo_route_state(word) && !ep->path_ep[FI_DUO_LOCAL]))
-			return duo_route_core(ep, duo_route_to_core(addr,
-								    word));
+			return duo_route_core(ep, addr);
 	}
 	return duo_route_slow(ep, addr);
 }
@@ -139,20 +100,15 @@ static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Finds the core's address for RMA or an atomic. Does not choose a path.
- * Returns 0, -FI_EINVAL if addr is not in the AV, or -FI_EOPBADSTATE if the
- * endpoint is not enabled.
+ * Checks an address for RMA or an atomic; does not choose a path. Returns 0;
+ * -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
  */
-static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr,
-				     fi_addr_t *core_addr)
+static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr)
 {
-	uint64_t word;
-
 	if (addr >= ep->route_size)
 		return ep->route_size ? -FI_EINVAL : duo_ep_early(ep);
-	word = duo_route_load(ep->route, addr);
-	*core_addr = duo_route_to_core(addr, word);
-	return duo_route_state(word) == DUO_ROUTE_NONE ? -FI_EINVAL : 0;
+	return duo_route_state(duo_route_load(ep->route, addr)) ==
+	       DUO_ROUTE_NONE ? -FI_EINVAL : 0;
 }
 
 #endif /* DUO_ROUTE_H */

@@ -12,7 +12,6 @@
 #include <assert.h>
 #include <rdma/fi_errno.h>
 
-#include "av/route.h"
 #include "core/lazy.h"
 #include "core/read.h"
 #include "core/when.h"
@@ -25,23 +24,21 @@ DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
-	fi_addr_t addr = duo_route_core_addr(ep->route, rx->addr);
 	const struct iovec *iov = duo_rx_iov(rx);
 	void **desc = duo_rx_desc(rx);
 	ssize_t ret;
 
 	if (rx->kind == DUO_TAGGED && rx->count <= 1)
-		ret = fi_trecv(core, iov->iov_base, iov->iov_len, *desc, addr,
-			       rx->tag, rx->ignore, &rx->core_ctx);
+		ret = fi_trecv(core, iov->iov_base, iov->iov_len, *desc,
+			       rx->addr, rx->tag, rx->ignore, &rx->core_ctx);
 	else if (rx->kind == DUO_TAGGED)
-		ret = fi_trecvv(core, iov, desc, rx->count, addr,
-				rx->tag, rx->ignore,
-				&rx->core_ctx);
+		ret = fi_trecvv(core, iov, desc, rx->count, rx->addr, rx->tag,
+				rx->ignore, &rx->core_ctx);
 	else if (rx->count <= 1)
-		ret = fi_recv(core, iov->iov_base, iov->iov_len, *desc, addr,
-			      &rx->core_ctx);
+		ret = fi_recv(core, iov->iov_base, iov->iov_len, *desc,
+			      rx->addr, &rx->core_ctx);
 	else
-		ret = fi_recvv(core, iov, desc, rx->count, addr,
+		ret = fi_recvv(core, iov, desc, rx->count, rx->addr,
 			       &rx->core_ctx);
 	if (ret)
 		return ret;

@@ -75,7 +75,7 @@ static void duo_lazy_core_done(struct duo_rx *rx,
 
 	if (duo_lazy_stale(rx))
 		return;
-	src = duo_core_av_source(ep->core_av, src);
+	src = duo_av_source(ep->av, src);
 	entry->op_context = rx->context;
 	if (rx->state == DUO_RX_PEEK) {
 		duo_lazy_peek_done(rx, entry, src);
@@ -168,7 +168,7 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 	else if (rx->state != DUO_RX_CORE || rx->flags & FI_DISCARD)
 		return false;
 	entry->op_context = rx->context;
-	*src = duo_core_av_source(ep->core_av, *src);
+	*src = duo_av_source(ep->av, *src);
 	duo_ep_count_core(ep, entry->len);
 	duo_lazy_expedite(ep);
 	duo_rx_release(&ep->pool, rx);

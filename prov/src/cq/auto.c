@@ -43,11 +43,8 @@ static void duo_auto_poll(struct duo_domain *domain)
 	struct duo_ep *ep;
 
 	LIST_FOREACH(av, &domain->avs, link) {
-		LIST_FOREACH(ep, &av->local_eps, av_link) {
-			duo_cq_progress(ep->rx_cq);
-			if (ep->tx_cq != ep->rx_cq)
-				duo_cq_progress(ep->tx_cq);
-		}
+		LIST_FOREACH(ep, &av->eps, av_link)
+			duo_ep_progress(ep);
 	}
 }
 

@@ -76,10 +76,7 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 		if (bind->ep == ep)
 			continue;	/* polled before, for another binding */
 		ep = bind->ep;
-		if (ep->rx_cq)
-			duo_cq_progress(ep->rx_cq);
-		if (ep->tx_cq && ep->tx_cq != ep->rx_cq)
-			duo_cq_progress(ep->tx_cq);
+		duo_ep_progress(ep);
 	}
 	if (duo_cntr_core_due(cntr))
 		duo_cntr_read_core(cntr);

@@ -56,6 +56,8 @@ DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 }
 
 void duo_cq_progress(struct duo_cq *cq);
+/* Polls the CQs of an endpoint. */
+void duo_ep_progress(const struct duo_ep *ep);
 /* Returns the result of a read without entry: -FI_EAGAIN, -FI_EAVAIL, or 0. */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /* Yields the CPU if CPUs are oversubscribed. Returns -FI_EAGAIN. */

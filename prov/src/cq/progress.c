@@ -138,6 +138,14 @@ void duo_cq_progress(struct duo_cq *cq)
 		duo_cq_grant(cq);
 }
 
+void duo_ep_progress(const struct duo_ep *ep)
+{
+	if (ep->rx_cq)
+		duo_cq_progress(ep->rx_cq);
+	if (ep->tx_cq && ep->tx_cq != ep->rx_cq)
+		duo_cq_progress(ep->tx_cq);
+}
+
 static bool duo_ep_yields(const struct duo_ep *ep)
 {
 	return ep->path_ep[FI_DUO_LOCAL] &&

@@ -99,7 +99,7 @@ static void duo_device_attend(struct duo_domain *domain)
 	struct duo_ep *ep;
 
 	LIST_FOREACH(av, &domain->avs, link)
-		LIST_FOREACH(ep, &av->local_eps, av_link)
+		LIST_FOREACH(ep, &av->eps, av_link)
 			duo_ep_attend(ep);
 }
 

@@ -78,8 +78,8 @@ static void duo_ep_fini(struct duo_ep *ep)
 		atomic_fetch_sub(&ep->rx_cq->refs, 1);
 	if (ep->tx_cq)
 		atomic_fetch_sub(&ep->tx_cq->refs, 1);
-	if (ep->core_av)
-		duo_core_av_unbind(ep);
+	if (ep->route)
+		duo_av_del_ep(ep);
 	if (ep->av)
 		atomic_fetch_sub(&ep->av->refs, 1);
 	ep->domain->lazy -= ep->lazy.count;

@@ -160,11 +160,9 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 
 	if (duo_ep_enabled(ep))
 		return duo_ep_late(ep, "binding an address vector");
-	if (av->domain != ep->domain || ep->core_av)
+	if (av->domain != ep->domain || ep->av)
 		return -FI_EINVAL;
-	duo_lock(&ep->domain->lock);
-	ret = duo_core_av_bind(av, ep, flags);
-	duo_unlock(&ep->domain->lock);
+	ret = fi_ep_bind(ep->path_ep[FI_DUO_CORE], &av->core->fid, flags);
 	if (ret)
 		return ret;
 	ep->av = av;
@@ -199,17 +197,6 @@ int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-static int duo_ep_fill_av(struct duo_ep *ep)
-{
-	int ret;
-
-	duo_lock(&ep->domain->lock);
-	ret = duo_core_av_fill(ep);
-	ep->route = ep->core_av->route;
-	duo_unlock(&ep->domain->lock);
-	return ret;
-}
-
 int duo_ep_enable(struct duo_ep *ep)
 {
 	int ret;
@@ -229,7 +216,7 @@ int duo_ep_enable(struct duo_ep *ep)
 	if (!ret)
 		ret = duo_core_enable(ep);
 	if (!ret)
-		ret = duo_ep_fill_av(ep);
+		ret = duo_av_add_ep(ep);
 	if (!ret)
 		ret = duo_ep_open_local(ep);
 	if (ret)

@@ -144,7 +144,7 @@ static int duo_local_open_av(struct duo_ep *ep)
 	duo_lock(&ep->domain->lock);
 	ret = duo_local_open(ep);
 	if (!ret)
-		duo_av_add_ep(ep->av, ep);
+		duo_map_scan(ep);
 	duo_unlock(&ep->domain->lock);
 	return ret;
 }
@@ -252,7 +252,6 @@ void duo_ep_close_local(struct duo_ep *ep)
 			ep->domain->peer->close(ep);
 		return;
 	}
-	duo_av_del_ep(ep->av, ep);
 	duo_registry_hide(&ep->publication);
 	ep->domain->peer->close(ep);
 	duo_registry_withdraw(&ep->publication);

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector of ofi_duo, and the core's AVs behind it. av/ maintains
- * both; all layers look up addresses here. Lock: the domain's; senders read the
- * route words without it. Cost of each fi_addr: 16 bytes and its address, and
- * 12 bytes for each endpoint.
+ * An address vector of ofi_duo. Each fi_addr is the one that the core's AV
+ * assigns. av/ maintains AVs, all layers look up addresses here. Lock: the
+ * domain's; senders read the route words without it. Cost of each fi_addr: 16
+ * bytes, its address, and 8 bytes for each endpoint.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -26,10 +26,8 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * The route of a fi_addr: one word, which senders read without a lock.
- * - Bits 0 and 1: the state.
- * - Upper 12 bits: the peer index plus 1; 0: none.
- * - Other bits: the core's fi_addr minus ofi_duo's, signed (av_core.c).
+ * The route of a fi_addr: one word, which senders read without a lock. Bits 0
+ * and 1: the state. Upper bits: the peer index plus 1; 0: none.
  *
  * The state changes from UNDECIDED to CORE or LOCAL. It changes from LOCAL to
  * CORE only before the first message, so that all messages to a peer stay in
@@ -53,30 +51,13 @@ struct duo_av_addr {
 	bool used;
 };
 
-/* An AV of the core, for at most one endpoint; see av_core.c. */
-struct duo_core_av {
-	struct fid_av *av_fid;
-	duo_route_word *route;	/* [DUO_AV_MAX], indexed by ofi_duo's fi_addr */
-	uint32_t *fi_addr;	/* indexed by the core's fi_addr: ofi_duo's
-				 * fi_addr plus 1; 0: none */
-	enum {
-		DUO_CORE_AV_NEW,	/* not bound to an endpoint yet */
-		DUO_CORE_AV_BOUND,
-		DUO_CORE_AV_LEFT,	/* its endpoint was closed */
-	} state;
-	bool listed;	/* in av->cores; has all addresses of the AV */
-	TAILQ_ENTRY(duo_core_av) link;
-};
-
 struct duo_av {
 	struct fid_av av_fid;
 	struct duo_domain *domain;
-	/* core's AVs with all addresses; never empty */
-	TAILQ_HEAD(, duo_core_av) cores;
-	struct fi_av_attr core_attr;
+	struct fid_av *core;	/* the core's AV, of type FI_AV_TABLE */
 	struct duo_av_addr *addrs;	/* [DUO_AV_MAX], indexed by fi_addr */
 	fi_addr_t high;	/* all fi_addr in use are below this one */
-	LIST_HEAD(, duo_ep) local_eps;	/* endpoints with a local side */
+	LIST_HEAD(, duo_ep) eps;	/* endpoints with route words */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
 };
@@ -86,28 +67,20 @@ static inline struct duo_av *duo_av_of(struct fid_av *av_fid)
 	return duo_container_of(av_fid, struct duo_av, av_fid);
 }
 
-/* Returns the lead, into which each address is inserted first. */
-static inline struct fid_av *duo_av_core(const struct duo_av *av)
-{
-	return TAILQ_FIRST(&av->cores)->av_fid;
-}
-
-/*
- * Translates a source that the core has reported to ofi_duo's fi_addr.
- * FI_ADDR_UNSPEC: the core has reported none. FI_ADDR_NOTAVAIL: not in the AV.
- */
-static inline fi_addr_t duo_core_av_source(const struct duo_core_av *core,
-					   fi_addr_t src)
-{
-	if (src < DUO_AV_MAX && core->fi_addr[src])
-		return core->fi_addr[src] - 1;
-	return src == FI_ADDR_UNSPEC ? src : FI_ADDR_NOTAVAIL;
-}
-
 /* True if addr is in the AV. */
 static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 {
 	return addr < DUO_AV_MAX && av->addrs[addr].used;
+}
+
+/*
+ * Returns the source of a message of the core. FI_ADDR_UNSPEC: the core has
+ * none; FI_ADDR_NOTAVAIL: not in the AV.
+ */
+static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
+{
+	return src == FI_ADDR_UNSPEC || duo_av_has(av, src) ? src :
+							      FI_ADDR_NOTAVAIL;
 }
 
 /* Returns the element for addr. NULL: not in the AV, or bytes unknown. */

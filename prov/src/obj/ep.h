@@ -120,7 +120,7 @@ struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_domain *domain;
 	struct duo_near *near;		/* NULL: not near, or not open */
-	duo_route_word *route;	/* core_av->route: route words by fi_addr */
+	duo_route_word *route;	/* [DUO_AV_MAX], by fi_addr; NULL: not yet */
 	fi_addr_t route_size; /* number of route words; 0: not enabled */
 	struct duo_cq *tx_cq;
 	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
@@ -142,7 +142,6 @@ struct duo_ep {
 	bool core_bound;	/* CQs and counters are bound to the core's
 				 * endpoint */
 	struct duo_av *av;
-	struct duo_core_av *core_av;
 	uint64_t caps;
 	struct duo_ep_tx tx;
 	struct duo_ep_opts opts;
@@ -152,7 +151,7 @@ struct duo_ep {
 	struct duo_ep_lazy lazy;
 	struct duo_ep_multi multi;
 	/* used by av/: */
-	LIST_ENTRY(duo_ep) av_link;	/* in av->local_eps */
+	LIST_ENTRY(duo_ep) av_link;	/* in av->eps, if route is not NULL */
 	/* used by cq/: */
 	struct duo_cq *own_cq;		/* hidden CQ */
 	LIST_HEAD(, duo_cntr_bind) cntrs; /* bindings of counters, see cntr.h */

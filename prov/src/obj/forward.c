@@ -12,7 +12,7 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 
-/* Returns the core's object for an object of ofi_duo; for an AV, the lead. */
+/* Returns the core's object behind one of ofi_duo. */
 static struct fid *duo_core_fid(struct fid *fid)
 {
 	switch (fid->fclass) {
@@ -25,8 +25,8 @@ static struct fid *duo_core_fid(struct fid *fid)
 					 domain_fid.fid)
 				->path_domain[FI_DUO_CORE]->fid;
 	case FI_CLASS_AV:
-		return &duo_av_core(duo_container_of(fid, struct duo_av,
-						     av_fid.fid))->fid;
+		return &duo_container_of(fid, struct duo_av, av_fid.fid)
+				->core->fid;
 	case FI_CLASS_CQ:
 		return &duo_container_of(fid, struct duo_cq, cq_fid.fid)
 				->path_cq[FI_DUO_CORE]->fid;

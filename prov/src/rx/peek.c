@@ -5,7 +5,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include "av/route.h"
 #include "core/lazy.h"
 #include "core/when.h"
 #include "obj/up.h"
@@ -66,7 +65,7 @@ static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 {
 	struct fi_msg_tagged msg = {
 		.iov_count = recv->count,
-		.addr = duo_route_core_addr(ep->route, recv->want.addr),
+		.addr = recv->want.addr,
 		.tag = recv->want.tag,
 		.ignore = recv->want.ignore,
 		.context = &rx->core_ctx,

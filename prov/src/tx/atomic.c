@@ -57,10 +57,11 @@ static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 	return (struct near_rma_bufs) { iov, from.count, from.desc };
 }
 
-/* duo_onesided_any() for an atomic. The destination is msg->addr. */
+/* duo_onesided_any() for an atomic. */
 static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
-			   struct fi_msg_atomic *msg, struct duo_iocs compare,
-			   struct duo_iocs result, uint64_t flags, bool quiet)
+			   const struct fi_msg_atomic *msg,
+			   struct duo_iocs compare, struct duo_iocs result,
+			   uint64_t flags, bool quiet)
 {
 	struct iovec local[NEAR_IOV_MAX], with[NEAR_IOV_MAX], to[NEAR_IOV_MAX];
 	size_t size = near_type_size(msg->datatype);
@@ -81,11 +82,11 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 	};
 
 	if (!msg->rma_iov_count)
-		return duo_onesided_core(ep, &msg->addr);
+		return duo_onesided_core(ep, msg->addr);
 	op.addr = msg->rma_iov->addr;
 	op.key = msg->rma_iov->key;
 	op.len = msg->rma_iov->count * size;
-	return duo_onesided_any(ep, &msg->addr, &op, flags, quiet);
+	return duo_onesided_any(ep, msg->addr, &op, flags, quiet);
 }
 
 /*

@@ -12,9 +12,9 @@
 #include "transport/near/onesided.h"
 #include "tx/onesided.h"
 
-int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest)
+int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 {
-	int ret = duo_route_onesided(ep, *dest, dest);
+	int ret = duo_route_onesided(ep, dest);
 
 	return ret ? ret : ep->tx.core ? DUO_TO_CORE : -FI_EINVAL;
 }
@@ -237,7 +237,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 	return 0;
 }
 
-int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
+int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet)
 {
 	struct duo_route route;
@@ -245,15 +245,13 @@ int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
 
 	if (!ep->near || !ep->near->onesided)
 		return duo_onesided_core(ep, dest);
-	route = duo_route(ep, *dest);
+	route = duo_route(ep, dest);
 	if (!route.ep)
-		return duo_route_error(ep, *dest);
-	if (route.path == FI_DUO_CORE) {
-		*dest = route.addr;
+		return duo_route_error(ep, dest);
+	if (route.path == FI_DUO_CORE)
 		return DUO_TO_CORE;
-	}
 	duo_lock(&ep->domain->lock);
 	ret = duo_onesided_near(ep, route.addr, op, flags, quiet);
 	duo_unlock(&ep->domain->lock);
-	return ret == DUO_TO_CORE ? duo_onesided_core(ep, dest) : ret;
+	return ret;
 }

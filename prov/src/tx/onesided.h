@@ -31,14 +31,13 @@
 extern struct fi_ops_rma duo_rma_ops;
 extern struct fi_ops_atomic duo_atomic_ops;
 
-/* Stores the core's address in *dest. Returns DUO_TO_CORE or an error. */
-int duo_onesided_core(struct duo_ep *ep, fi_addr_t *dest);
+/* Checks the address. Returns DUO_TO_CORE or an error. */
+int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
- * Passes an operation to near. Returns 0, an error, or DUO_TO_CORE with the
- * core's address in *dest. flags: flags of the call. quiet: no completion on
- * success. Changes *op.
+ * Passes an operation to near. Returns 0, DUO_TO_CORE or an error. flags: of
+ * the call. quiet: no completion on success. Changes *op.
  */
-int duo_onesided_any(struct duo_ep *ep, fi_addr_t *dest,
+int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*

@@ -21,9 +21,10 @@ duo_rma_small(enum near_verb verb, const struct iovec *iov, uint64_t raddr,
 	};
 }
 
-/* duo_onesided_any() for RMA. The destination is msg->addr. */
+/* duo_onesided_any() for RMA. */
 static int duo_rma_near(struct duo_ep *ep, enum near_verb verb,
-			struct fi_msg_rma *msg, uint64_t flags, bool quiet)
+			const struct fi_msg_rma *msg, uint64_t flags,
+			bool quiet)
 {
 	struct near_rma_args op = {
 		.verb = msg->rma_iov_count > 1 ? DUO_SEVERAL : verb,
@@ -34,11 +35,11 @@ static int duo_rma_near(struct duo_ep *ep, enum near_verb verb,
 	};
 
 	if (!msg->rma_iov_count)
-		return duo_onesided_core(ep, &msg->addr);
+		return duo_onesided_core(ep, msg->addr);
 	op.addr = msg->rma_iov->addr;
 	op.key = msg->rma_iov->key;
 	op.len = msg->rma_iov->len;
-	return duo_onesided_any(ep, &msg->addr, &op, flags, quiet);
+	return duo_onesided_any(ep, msg->addr, &op, flags, quiet);
 }
 
 static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,

@@ -71,8 +71,7 @@ UNIT_TEST(reused_fi_addr_gets_path_of_new_peer)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 	fake.core.keeps = true;
 	ck_assert_int_eq(fi_av_remove(fx.av, &addr, 1, 0), 0);
-	fake_core_table(fixture_ep()->core_av->av_fid)->addr[remote] =
-		FAKE_FREE;
+	fake_core_table(duo_av_of(fx.av)->core)->addr[remote] = FAKE_FREE;
 	peer_publish(9);
 	ck_assert_uint_eq(peer_insert(9), remote);
 	ck_assert_int_eq(fi_tinject(fx.ep, "near", 4, remote, TAG), 0);

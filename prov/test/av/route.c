@@ -104,38 +104,6 @@ UNIT_LOOP(route, 0, ARRAY_SIZE(route_cases))
 	}
 }
 
-/* Values for the core's fi_addr of the address that is fi_addr 3 in ofi_duo. */
-static const struct {
-	const char *name;
-	fi_addr_t core_addr;
-} offset_cases[] = {
-	{ "the same", 3 },
-	{ "one less", 2 },
-	{ "first", 0 },
-	{ "last", DUO_AV_MAX - 1 },
-};
-
-UNIT_LOOP(core_route_has_core_fi_addr, 0, ARRAY_SIZE(offset_cases))
-{
-	const char *name = offset_cases[_i].name;
-	uint64_t offset = duo_route_offset_of(3, offset_cases[_i].core_addr);
-	struct duo_route to;
-
-	words[3] = offset | SHM_8 | DUO_ROUTE_CORE;
-	to = duo_route(&ep, 3);
-	ck_assert_msg(to.ep == &core_ep &&
-		      to.addr == offset_cases[_i].core_addr, "%s", name);
-	ck_assert_msg(duo_route_core_addr(words, 3) ==
-		      offset_cases[_i].core_addr, "%s", name);
-	ck_assert_msg(duo_route_mapped(words[3]) &&
-		      duo_route_index(words[3]) == 8, "%s", name);
-	words[3] = offset | SHM_8 | DUO_ROUTE_LOCAL;
-	ck_assert_msg(duo_route(&ep, 3).addr == 8, "%s", name);
-	/* A removed address has no route, with any offset. */
-	words[3] = offset | DUO_ROUTE_NONE;
-	ck_assert_msg(!duo_route(&ep, 3).ep, "%s", name);
-}
-
 UNIT_TEST(unspecified_address_has_no_route)
 {
 	ck_assert_ptr_null(duo_route(&ep, FI_ADDR_UNSPEC).ep);

@@ -50,7 +50,7 @@ static struct fid *object(int which, struct fid **core)
 	struct fid *const cores[OBJECTS] = {
 		&fx.fabric.path_fabric[FI_DUO_CORE]->fid,
 		&ep->domain->path_domain[FI_DUO_CORE]->fid,
-		&duo_av_core(ep->av)->fid,
+		&ep->av->core->fid,
 		&ep->rx_cq->path_cq[FI_DUO_CORE]->fid,
 		&ep->path_ep[FI_DUO_CORE]->fid,
 		&duo_container_of(mr, struct duo_mr, mr_fid)->core->fid,

@@ -85,7 +85,7 @@ static void model_bind(const struct model_ep *ep)
 	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->cq->fid, flags), 0);
 }
 
-/* Open the second endpoint. In its AV of the core peers have other fi_addrs. */
+/* Open the second endpoint. The core knows a sender that was not inserted. */
 static void model_open_second(bool own_av, bool own_cq)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };

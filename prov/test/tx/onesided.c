@@ -20,7 +20,6 @@
 #define DESC ((void *) 0x1000)
 #define DATATYPE FI_UINT64
 #define OP FI_CSWAP
-#define OFFSET 7	/* difference of fi_addrs in a second AV of the core */
 
 static int context;
 static char buf[LEN], result[LEN], compare[LEN];
@@ -232,18 +231,6 @@ UNIT_ROUNDS(missing_descs_become_array, 0, 4)
 	ck_assert_mem_eq(got->compare_desc, none, sizeof(none));
 }
 
-/*
- * This endpoint's AV of the core has another fi_addr for the peer: the core
- * gets that one.
- */
-UNIT_ROUNDS(core_gets_its_own_fi_addr, 0, COUNT)
-{
-	fixture_ep()->route[remote] =
-		duo_route_offset_of(remote, remote + OFFSET) | DUO_ROUTE_CORE;
-	ck_assert_int_eq(call(_i, remote), 0);
-	check_call(_i, remote + OFFSET);
-}
-
 UNIT_ROUNDS(invalid_address_is_rejected, 0, COUNT)
 {
 	ck_assert_int_eq(call(_i, FI_ADDR_UNSPEC), -FI_EINVAL);
@@ -290,21 +277,6 @@ UNIT_TEST(write_makes_reads_poll_core)
 	ck_assert_int_eq(call(6, remote), 0);
 	poll_cq(10);
 	ck_assert_int_eq(fake.core.polls, polls + 10);
-}
-
-UNIT_TEST(application_message_is_not_modified)
-{
-	const struct fi_msg_rma rma = rma_msg(remote);
-	const struct fi_msg_atomic atomic = atomic_msg(remote);
-	struct fi_msg_rma rma_copy = rma;
-	struct fi_msg_atomic atomic_copy = atomic;
-
-	fixture_ep()->route[remote] =
-		duo_route_offset_of(remote, remote + OFFSET) | DUO_ROUTE_CORE;
-	ck_assert_int_eq(fi_writemsg(fx.ep, &rma_copy, 0), 0);
-	ck_assert_mem_eq(&rma_copy, &rma, sizeof(rma));
-	ck_assert_int_eq(fi_atomicmsg(fx.ep, &atomic_copy, 0), 0);
-	ck_assert_mem_eq(&atomic_copy, &atomic, sizeof(atomic));
 }
 
 UNIT_TEST(valid_call_returns_core_result)
