@@ -101,51 +101,36 @@ DUO_PREFIX_ONE(duo_prefix_tinjectdata, injectdata, tagged,
 		fi_addr_t dest, uint64_t tag),
 	       (ep, buf, len, data, dest, tag))
 
-static ssize_t duo_prefix_recvv(struct fid_ep *ep, const struct iovec *iov,
-				void **desc, size_t count, fi_addr_t src,
-				void *context)
-{
-	struct duo_skipped to;
+/* Defines a call with the parameters "iov", "desc" and "count" among others. */
+#define DUO_PREFIX_VECTOR(name, call, table, params, ...) \
+	static ssize_t name params \
+	{ \
+		struct duo_skipped to; \
+		\
+		return duo_prefix_skip(ep, &to, iov, desc, count) ? \
+		       duo_ep_of(ep)->prefix.table->call(ep, to.iov, to.desc, \
+							 to.count, \
+							 __VA_ARGS__) : \
+		       -FI_EINVAL; \
+	}
 
-	return duo_prefix_skip(ep, &to, iov, desc, count) ?
-	       duo_ep_of(ep)->prefix.msg->recvv(ep, to.iov, to.desc, to.count,
-						src, context) : -FI_EINVAL;
-}
-
-static ssize_t duo_prefix_sendv(struct fid_ep *ep, const struct iovec *iov,
-				void **desc, size_t count, fi_addr_t dest,
-				void *context)
-{
-	struct duo_skipped to;
-
-	return duo_prefix_skip(ep, &to, iov, desc, count) ?
-	       duo_ep_of(ep)->prefix.msg->sendv(ep, to.iov, to.desc, to.count,
-						dest, context) : -FI_EINVAL;
-}
-
-static ssize_t duo_prefix_trecvv(struct fid_ep *ep, const struct iovec *iov,
-				 void **desc, size_t count, fi_addr_t src,
-				 uint64_t tag, uint64_t ignore, void *context)
-{
-	struct duo_skipped to;
-
-	return duo_prefix_skip(ep, &to, iov, desc, count) ?
-	       duo_ep_of(ep)->prefix.tagged->recvv(ep, to.iov, to.desc,
-						   to.count, src, tag, ignore,
-						   context) : -FI_EINVAL;
-}
-
-static ssize_t duo_prefix_tsendv(struct fid_ep *ep, const struct iovec *iov,
-				 void **desc, size_t count, fi_addr_t dest,
-				 uint64_t tag, void *context)
-{
-	struct duo_skipped to;
-
-	return duo_prefix_skip(ep, &to, iov, desc, count) ?
-	       duo_ep_of(ep)->prefix.tagged->sendv(ep, to.iov, to.desc,
-						   to.count, dest, tag,
-						   context) : -FI_EINVAL;
-}
+DUO_PREFIX_VECTOR(duo_prefix_recvv, recvv, msg,
+		  (struct fid_ep *ep, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t src, void *context),
+		  src, context)
+DUO_PREFIX_VECTOR(duo_prefix_sendv, sendv, msg,
+		  (struct fid_ep *ep, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t dest, void *context),
+		  dest, context)
+DUO_PREFIX_VECTOR(duo_prefix_trecvv, recvv, tagged,
+		  (struct fid_ep *ep, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t src, uint64_t tag, uint64_t ignore,
+		   void *context),
+		  src, tag, ignore, context)
+DUO_PREFIX_VECTOR(duo_prefix_tsendv, sendv, tagged,
+		  (struct fid_ep *ep, const struct iovec *iov, void **desc,
+		   size_t count, fi_addr_t dest, uint64_t tag, void *context),
+		  dest, tag, context)
 
 /* Defines a call whose arguments are in a struct of this type. */
 #define DUO_PREFIX_MSG(name, call, table, type) \

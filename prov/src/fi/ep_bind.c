@@ -39,10 +39,6 @@ static int duo_core_bind_cqs(const struct duo_ep *ep)
 	bool tx = duo_core_reports(ep, ep->tx_cq, FI_SEND);
 	int ret = 0;
 
-	if (rx && tx && ep->rx_cq == ep->tx_cq &&
-	    ep->tx.bind_flags == FI_TRANSMIT)
-		return fi_ep_bind(core, &ep->rx_cq->path_cq[FI_DUO_CORE]->fid,
-				  FI_TRANSMIT | FI_RECV);
 	if (rx)
 		ret = fi_ep_bind(core, &ep->rx_cq->path_cq[FI_DUO_CORE]->fid,
 				 FI_RECV);

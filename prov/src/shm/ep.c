@@ -220,9 +220,6 @@ static int duo_shm_bind(struct duo_ep *ep)
 	ret = fi_ep_bind(shm, &ep->shm->av->fid, 0);
 	if (ret)
 		return ret;
-	if (ep->tx_cq == ep->rx_cq && ep->tx.bind_flags == FI_TRANSMIT)
-		return fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_LOCAL]->fid,
-				  FI_TRANSMIT | FI_RECV);
 	ret = fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_LOCAL]->fid,
 			 ep->tx.bind_flags);
 	if (ret)
