@@ -469,7 +469,7 @@ asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 	--only unexpected/remote --only wait/mixed --only cancel_race/plain_send
 	--only peek_claim/plain --only directed_recv/plain --only multi_ep/remote
 	--only multi_recv/plain --only shared_av/mixed --only ep_life/local
-	--only av_life/remote --only bad_record --only rma/remote --only order/remote
+	--only av_life/remote --only rma/remote --only order/remote
 	--only own_fids/remote --only threads/remote --only soak/plain
 	--only start/local --only same_addr)
 asan_efa=(--but users --but user_pods --but tight --but room_64k --but room_1m

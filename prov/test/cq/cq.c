@@ -46,65 +46,6 @@ UNIT_TEST(sread_ends_by_timeout_or_completion)
 	fixture_close();
 }
 
-/* One fi_cq_signal ends one fi_cq_sread. */
-UNIT_TEST(signal_ends_one_sread)
-{
-	static const struct fixture_attr attr;
-	struct fi_cq_tagged_entry entry;
-
-	open_with(&attr);
-	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
-	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, -1), -FI_EAGAIN);
-	complete(1);
-	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
-	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, -1), 1);
-	fixture_close();
-}
-
-UNIT_TEST(getwait_without_request_fails)
-{
-	static const struct fixture_attr attr;
-	struct fid *fid;
-	int fd;
-
-	open_with(&attr);
-	fid = &fx.cq->fid;
-	ck_assert_int_eq(fi_control(fid, FI_GETWAIT, &fd), -FI_ENODATA);
-	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1),
-			 -FI_EINVAL);
-	fixture_close();
-}
-
-/*
- * poll(2) after a successful fi_trywait returns soon even if no message
- * arrives.
- */
-UNIT_TEST(poll_after_trywait_returns_soon)
-{
-	static const struct fixture_attr attr = { .wait_obj = FI_WAIT_FD };
-	struct fi_cq_tagged_entry entry;
-	struct pollfd pollfd = { .events = POLLIN };
-	struct fid *fid;
-
-	open_with(&attr);
-	fid = &fx.cq->fid;
-	ck_assert_int_eq(fi_control(fid, FI_GETWAIT, &pollfd.fd), 0);
-	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1), 0);
-	ck_assert_int_eq(poll(&pollfd, 1, 2000), 1);
-	complete(1);
-	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1),
-			 -FI_EAGAIN);
-	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
-	/*
-	 * a wildcard receive is posted to the core before the application
-	 * sleeps
-	 */
-	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
-	ck_assert_int_eq(duo_trywait(&fx.fabric.fabric_fid, &fid, 1), 0);
-	ck_assert_uint_eq(fake_core_posted(), 1);
-	fixture_close();
-}
-
 UNIT_CASE("read", NULL, NULL);
 
 UNIT_TEST(readerr_without_error_returns_eagain)

@@ -51,8 +51,7 @@ struct fi_info *side_info(enum fi_threading threading)
 	return info;
 }
 
-static void recv_open(const struct fi_info *info, int i,
-		      void (*before)(int i))
+static void recv_open(const struct fi_info *info, int i)
 {
 	struct fi_cq_attr cq_attr = {
 		.format = FI_CQ_FORMAT_TAGGED, .size = RECV_CQ,
@@ -64,8 +63,6 @@ static void recv_open(const struct fi_info *info, int i,
 			       NULL));
 	ck_assert(!fi_ep_bind(ep[i], &av->fid, 0));
 	ck_assert(!fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV));
-	if (before)
-		before(i);
 	ck_assert(!fi_enable(ep[i]));
 }
 
@@ -80,22 +77,17 @@ fi_addr_t recv_insert(struct fid_ep *of)
 	return addr;
 }
 
-void recv_setup_as(enum fi_threading threading, void (*before)(int i))
+void recv_setup(void)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_info *info = side_info(threading);
+	struct fi_info *info = side_info(FI_THREAD_DOMAIN);
 
 	fabric = side_fabric();
 	ck_assert(!fi_domain(fabric, info, &domain, NULL));
 	ck_assert(!fi_av_open(domain, &av_attr, &av, NULL));
-	recv_open(info, 0, before);
-	recv_open(info, 1, before);
+	recv_open(info, 0);
+	recv_open(info, 1);
 	fi_freeinfo(info);
-}
-
-void recv_setup(void)
-{
-	recv_setup_as(FI_THREAD_DOMAIN, NULL);
 	peer = recv_insert(ep[1]);
 }
 
@@ -106,17 +98,12 @@ void recv_close(int i)
 	ep[i] = NULL;
 }
 
-void recv_close_domain(void)
-{
-	ck_assert(!fi_close(&av->fid));
-	ck_assert(!fi_close(&domain->fid));
-	ck_assert(!fi_close(&fabric->fid));
-}
-
 void recv_teardown(void)
 {
 	recv_close(0);
-	recv_close_domain();
+	ck_assert(!fi_close(&av->fid));
+	ck_assert(!fi_close(&domain->fid));
+	ck_assert(!fi_close(&fabric->fid));
 }
 
 int recv_end(const void *context)

@@ -49,18 +49,12 @@ extern fi_addr_t peer;
 extern enum fi_wait_obj recv_wait;
 
 /*
- * Opens two endpoints. Calls "before" for each of them before fi_enable; NULL:
- * does not.
- */
-void recv_setup_as(enum fi_threading threading, void (*before)(int i));
-/*
  * Opens the receiver and its peer, and inserts the peer's address. The test
  * closes the peer, recv_teardown() all other objects.
  */
 void recv_setup(void);
 void recv_teardown(void);
 void recv_close(int i);
-void recv_close_domain(void);
 /* Inserts the endpoint's address into the AV; returns its fi_addr. */
 fi_addr_t recv_insert(struct fid_ep *of);
 /*

@@ -32,33 +32,6 @@ static struct pollfd recv_fall_asleep(void)
 UNIT_CASE("asleep", recv_setup_sleep, recv_teardown);
 
 /*
- * Two threads sleep on one descriptor and two messages arrive. One thread reads
- * the first message and continues. The descriptor must stay readable, so that
- * the other thread wakes for the second message.
- */
-UNIT_TEST(second_sleeper_on_descriptor_wakes)
-{
-	char bytes[2][8];
-	fi_addr_t to = recv_insert(ep[0]);
-	struct fid *fid = &cq[0]->fid;
-	struct pollfd fd;
-
-	ck_assert(!fi_trecv(ep[0], bytes[0], 8, NULL, peer, 1, 0, bytes[0]));
-	ck_assert(!fi_trecv(ep[0], bytes[1], 8, NULL, peer, 1, 0, bytes[1]));
-	fd = recv_fall_asleep();
-	ck_assert(!fi_tinject(ep[1], "one", 4, to, 1));
-	ck_assert(!fi_tinject(ep[1], "two", 4, to, 1));
-	ck_assert_int_eq(poll(&fd, 1, -1), 1);
-	while (fi_trywait(side_opened(), &fid, 1) != -FI_EAGAIN)
-		;
-	ck_assert_int_eq(recv_end(bytes[0]), 0);
-	ck_assert_int_eq(poll(&fd, 1, 0), 1);
-	ck_assert_int_eq(recv_end(bytes[1]), 0);
-	recv_fall_asleep();
-	recv_close(1);
-}
-
-/*
  * A thread sleeps. Another thread posts a receive and so consumes a large
  * message: the sleeping thread wakes for the completion.
  */
