@@ -9,7 +9,7 @@
 all_configs=(shm near duo-tcp duo-efa hook-efa duo-efa-shm efa-shm efa
 	duo-efa-remote efa-udp duo-efa-udp-remote tcp duo-tcp-remote lnx)
 osc_configs=(osc-sm osc-duo-efa osc-efa)
-mpi_configs=(ob1-sm ucx near duo-efa duo-efa-shm efa-shm efa duo-tcp)
+mpi_configs=(ob1-sm ucx near duo-efa hook-efa duo-efa-shm efa-shm efa duo-tcp)
 
 # config_of NAME: sets prov, args, vars and device; fails for an unknown name
 config_of()
@@ -71,6 +71,8 @@ mpi_config_of()
 	duo-tcp|duo-efa)
 		provider="${1#duo-};ofi_duo"
 		vars=(FI_OFI_DUO_STATS=1);;
+	hook-efa)
+		provider=efa vars=(FI_HOOK=duo FI_OFI_DUO_STATS=1);;
 	duo-efa-shm)
 		provider="efa;ofi_duo"
 		vars=(FI_OFI_DUO_STATS=1 FI_OFI_DUO_LOCAL=shm);;

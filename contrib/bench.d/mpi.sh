@@ -65,7 +65,7 @@ wrong_mpi_path()
 	local lines packets
 	if [[ $1 == osc-duo-* ]]; then
 		wrong_osc_path
-	elif [[ $1 == duo-* ]]; then
+	elif [[ $1 == duo-* || $1 == hook-* ]]; then
 		lines=$(grep -ac 'ofi_duo stats:' "$work/err" || true)
 		if [[ $lines -ne $2 ]]; then
 			echo "$lines of $2 ranks have statistics of ofi_duo"

@@ -217,6 +217,8 @@ def _hook():
                    "duo-efa", "lat", 1.05, every),
         MeanTarget("hook-efa, bandwidth, mean of sizes : duo-efa",
                    "hook-efa", "duo-efa", "bw", 1.05, every, rate=True),
+        MeanTarget("mpi-hook-efa, latency, mean of sizes : mpi-duo-efa",
+                   "mpi-hook-efa", "mpi-duo-efa", "mpi", 1.05, every),
     ]
 
 
