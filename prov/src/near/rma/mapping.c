@@ -349,8 +349,8 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	struct near_mapping *found = NULL;
 	enum near_device_path path;
 	struct near_mapped *mapped;
-	const void *queue;
-	void *handle;
+	const void *queue = NULL;
+	void *handle = NULL;
 
 	if (!entry->device)
 		return NEAR_DEVICE_HOST;
