@@ -4,41 +4,50 @@
 /*
  * Reads and writes of mapped device memory at the initiator, with any entry,
  * export and generation in the target's table: each copy is between the
- * operation's buffers and bytes of the mapping, each operation ends once, and a
- * mapping stays while an operation uses it and is passed on once.
+ * operation's buffers and bytes of the mapping, each operation ends once, a
+ * mapping stays while an operation uses it and is passed on once, and each
+ * descriptor of an allocation has one owner or is closed once.
  *
- * C: near/rma/mapped.c near_mapped near_mapping_get near_mapping_choose
- * C: near/rma/mapped.c near_mapped_queue near_mapping_open near_mapping_find
- * C: near/rma/mapped.c near_mapping_at near_mapping_drop near_mapping_dropped
- * C: near/rma/mapped.c near_mapping_valid near_mapping_expired
- * C: near/rma/mapped.c near_mapped_search near_table_unmapped
+ * C: near/rma/mapping.c near_mapped near_mapping_get near_mapping_choose
+ * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
+ * C: near/rma/mapping.c near_mapping_at near_mapping_drop near_mapping_dropped
+ * C: near/rma/mapping.c near_mapping_valid near_mapping_expired
+ * C: near/rma/mapping.c near_mapping_map near_mapping_ask near_mapping_refuse
+ * C: near/rma/mapping.c near_mapped_search near_table_unmapped
+ * C: near/rma/mapping.c near_mappings_evict near_mapped_shared
+ * C: near/rma/mapping.c near_mappings_close
  * C: near/rma/mapped.c near_mapped_issue near_mapped_start near_mapped_started
  * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage
  * C: near/rma/mapped.c near_mapped_step near_mapped_close
  * LONG: 14 s of CPU time
  * CBMC: --unwind 4 -DRINGS_CLASS=0 --object-bits 10
- * CASES: 3
+ * CASES: 4
  * EDIT near/near.h: s/NEAR_IOV_MAX 4/NEAR_IOV_MAX 2/
  * EDIT near/rma/mapped.h: s/NEAR_MAPPINGS 64/NEAR_MAPPINGS 2/
  * EDIT near/rma/mapped.h: s/NEAR_UNMAPPED 64/NEAR_UNMAPPED 2/
  * EDIT near/rma/mapped.h: s/NEAR_DROPPED 8/NEAR_DROPPED 2/
  * EDIT near/rma/mapped.h: s/NEAR_MAPPED_OPS 16/NEAR_MAPPED_OPS 2/
  * EDIT near/rma/mapped.c: s/near_rma_end\(port, /ended(/
- * EDIT near/rma/mapped.c: s/calloc\(1, sizeof\(\*mapping\)\)/mapping_new()/
- * EDIT near/rma/mapped.c: s/free\(mapping\)/mapping_free(mapping)/g
- * MUTANT offset-unchecked near/rma/mapped.c: s/offset <= mapping->map.len && //
- * MUTANT length-unchecked near/rma/mapped.c: s/ && len <= mapping->map.len - offset//
+ * EDIT near/rma/mapping.c: s/calloc\(1, sizeof\(\*mapping\)\)/mapping_new()/
+ * EDIT near/rma/mapping.c: s/free\(mapping\)/mapping_free(mapping)/g
+ * MUTANT offset-unchecked near/rma/mapping.c: s/offset <= mapping->map.len && //
+ * MUTANT length-unchecked near/rma/mapping.c: s/ && len <= mapping->map.len - offset//
  * MUTANT looked-up-before near/rma/mapped.c: s/memory = near_mapping_at\(mapping, address, op->args.len\)/memory = mapping->map.at + (address - mapping->base)/
  * MUTANT buffer-unlimited near/rma/mapped.c: s/n = n < left \? n : left;//
- * MUTANT used-is-dropped near/rma/mapped.c: s/else if \(!mapping->ops && /else if (/
+ * MUTANT used-is-dropped near/rma/mapping.c: s/else if \(!mapping->ops && /else if (/
  * MUTANT issued-too-many near/rma/mapped.c: s/pending == NEAR_MAPPED_OPS \|\|//
  * MUTANT ended-early near/rma/mapped.c: s/if \(!near_copies_ended\([^;]*\)\)\n\t\t\treturn;/near_copies_ended(mapped->device, op->pending, \&op->err);/
  * MUTANT ended-twice near/rma/mapped.c: s/\t\tmapped->ended\+\+;\n\t\tat->due--;\n\t\tended/\t\tended/
- * MUTANT mapped-too-many near/rma/mapped.c: s/if \(mapped->count == NEAR_MAPPINGS \|\|/if (/
- * MUTANT unmapped-too-many near/rma/mapped.c: s/mapped->table->unmapped_count < NEAR_UNMAPPED\)/1)/
- * MUTANT failed-is-mapped near/rma/mapped.c: s/if \(found->refused \|\| /if (/
- * MUTANT freed-in-list near/rma/mapped.c: s/near_list_remove\(&mapping->link\);\n\tmapped->count--;/mapped->count--;/
+ * MUTANT mapped-too-many near/rma/mapping.c: s/if \(mapped->count == NEAR_MAPPINGS\)\n\t\treturn NULL;//
+ * MUTANT unmapped-too-many near/rma/mapping.c: s/mapped->table->unmapped_count < NEAR_UNMAPPED\)/1)/
+ * MUTANT failed-is-mapped near/rma/mapping.c: s/if \(found->refused \|\| /if (/
+ * MUTANT freed-in-list near/rma/mapping.c: s/near_list_remove\(&mapping->link\);\n\tmapped->count--;/mapped->count--;/
+ * MUTANT used-is-evicted near/rma/mapping.c: s/if \(mapping->map.mapping && !mapping->ops &&/if (mapping->map.mapping \&\&/
+ * MUTANT descriptor-is-lost near/rma/mapping.c: s/if \(fd >= 0\)\n\t\tclose\(fd\);\n\}/}/
+ * MUTANT descriptor-closed-twice near/rma/mapping.c: s/close\(mapping->fd\);\n\tmapping->fd = -1;/close(mapping->fd);/
  */
+
+#include <unistd.h>
 
 #include "rings.h"
 
@@ -60,6 +69,7 @@ static bool old_pending;	/* op_old's copies have begun and not ended */
 static uint8_t *area;		/* the mapped memory */
 static size_t area_len;
 static int started;
+static int descriptors;		/* that are open */
 
 static struct near_mapping *mapping_new(void)
 {
@@ -94,11 +104,12 @@ static const void *device_queue(void *device)
 	return any(bool) ? NULL : &queues[any(bool)];
 }
 
-static int device_map(void *device, const struct near_export *export,
+static int device_map(void *device, const struct near_export *export, int fd,
 		      struct near_map *map)
 {
+	check(!export->needs_fd || fd >= 0);
 	if (any(bool))
-		return -ENOMEM;
+		return any(bool) ? -ENOMEM : -EIO;
 	*map = (struct near_map){ area, area, area_len };
 	return 0;
 }
@@ -125,7 +136,27 @@ static const struct near_device device = {
 };
 static const struct near_rma_sink sink = { .device = &device };
 
+#include "near/rma/mapping.c"
 #include "near/rma/mapped.c"
+
+int close(int fd)
+{
+	check(fd >= 0 && descriptors > 0);
+	descriptors--;
+	return 0;
+}
+
+int near_fdx_ask(struct near_port *of, struct near_peer *whom, uint64_t key,
+		 uint64_t id)
+{
+	return any(bool) ? 0 : any(bool) ? -EAGAIN : -EHOSTUNREACH;
+}
+
+const struct near_region_entry *
+near_table_find_on(const struct near_table *of, uint64_t key)
+{
+	return NULL;
+}
 
 /* Other files of the layer, and functions of link/ */
 
@@ -216,10 +247,12 @@ static struct near_mapping *mapping_any(struct near_link *list)
 	*mapping = any(struct near_mapping);
 	mapping->ops = 0;
 	mapping->queue = &queues[any(bool)];
+	mapping->fd = -1;
 	mapping->map = (struct near_map){ area, area, area_len };
 	if (any(bool)) {
-		mapping->refused = true;
 		mapping->map = (struct near_map){ NULL };
+		mapping->fd = any(bool) ? 3 : -1;
+		descriptors += mapping->fd >= 0;
 	}
 	near_list_append(list, &mapping->link);
 	return mapping;
@@ -280,14 +313,16 @@ static void check_mapped(void)
 	struct near_mapping *mapping;
 	struct near_link *link;
 	uint32_t n = 0;
+	int owned = 0;
 
 	for (link = mapped->mappings.next; link != &mapped->mappings;
 	     link = link->next) {
 		mapping = near_container(link, struct near_mapping, link);
 		check(readable(mapping, sizeof(*mapping)));
+		owned += mapping->fd >= 0;
 		n++;
 	}
-	check(n == mapped->count);
+	check(n == mapped->count && owned == descriptors);
 	n = 0;
 	for (link = table.unmapped.next; link != &table.unmapped;
 	     link = link->next)
@@ -299,11 +334,17 @@ static void gets(void)
 {
 	struct near_region_entry entry = any(struct near_region_entry);
 	struct near_mapping *mapping;
+	struct near_mapping *used = NULL;
 	uint64_t memory = any(uint64_t);
 	size_t len = op_new.args.len;
 
+	if (!mapped->count) {
+		used = mapping_any(&mapped->mappings);
+		used->ops = mapped->count = 1;
+	}
 	mapping = near_mapping_get(&port, &at, &op_new.args, &entry, memory);
 	check(mapped->count <= NEAR_MAPPINGS);
+	check(!used || readable(used, sizeof(*used)));
 	if (mapping) {
 		check(!mapping->refused && mapping->id == entry.export_id);
 		check(len <= area_len &&
@@ -333,6 +374,16 @@ static void issues(void)
 	check(op_new.begun && mapped->begun - mapped->ended == pending + 1);
 	check(pending < NEAR_MAPPED_OPS);
 	check(mapped->op[(mapped->begun - 1) % NEAR_MAPPED_OPS] == &op_new);
+}
+
+/* The reply to a request for a descriptor, or one that nobody requested. */
+static void replies(void)
+{
+	int fd = any(bool) ? 4 : -1;
+
+	descriptors += fd >= 0;
+	near_mapped_shared(&port, &peer, any(uint64_t), fd);
+	check_mapped();
 }
 
 /* Ends operations, and drops mappings of regions that were removed. */
@@ -379,8 +430,11 @@ int main(void)
 		op_any(&op_new);
 		issues();
 		break;
-	default:
+	case 2:
 		ends();
+		break;
+	default:
+		replies();
 	}
 	return 0;
 }
