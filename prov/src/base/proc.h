@@ -54,7 +54,7 @@ bool duo_proc_user_known(void);
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
-/* True if fd is among the last descriptors, which are for short uses only. */
+/* True if fd is close to RLIMIT_NOFILE, so that the caller must not keep it. */
 bool duo_proc_scarce(int fd);
 
 /* FNV-1a: adds data to a hash and returns the new hash. */

@@ -48,9 +48,9 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 bool duo_lazy_recall(struct duo_rx *rx);
 
 /*
- * lazy_when.c: functions that post deferred receives. duo_cq_age() does so for
- * aging, before the poll of the local transport, in polls that read the clock.
- * duo_cq_flush_lazy() does so in each poll, after the local transport.
+ * lazy_when.c: post deferred receives. duo_cq_progress() calls duo_cq_age() for
+ * aging, before it polls the local transport, and only when the clock must be
+ * read. It calls duo_cq_flush_lazy() each time, after the local transport.
  */
 void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);

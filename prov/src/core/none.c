@@ -67,7 +67,7 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* FI_GETWAIT of a CQ returns -1: no completion ever wakes a thread. */
+/* FI_GETWAIT stores -1, no descriptor: the CQs never have a completion. */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)

@@ -48,7 +48,7 @@ struct duo_stream_driver {
 	void (*wait)(struct duo_stream_copy *copy);
 };
 
-/* The first member of an interface's struct of a stream. */
+/* A stream. If an interface stores more, its struct begins with this one. */
 struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;

@@ -186,8 +186,8 @@ struct near_map {
 };
 
 /*
- * The embedder's functions for copies of device memory. device: handle from
- * near_rma_bufs or near_region_entry.
+ * The embedder's functions for copies of device memory. device: the handle of
+ * this memory from near_rma_bufs or near_region_entry.
  */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
@@ -199,9 +199,10 @@ struct near_device {
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 	/*
-	 * Returns an id of the device's queue, which makes copies of this
-	 * memory in order. NULL: this device cannot map peers' memory. If the
-	 * pointer queue itself is NULL, no device can.
+	 * Returns an id of the queue that copies this memory. Copies in one
+	 * queue are made in the order of their start. NULL: the memory's
+	 * device cannot map peers' memory. If no device of the embedder can,
+	 * this member is NULL.
 	 */
 	const void *(*queue)(void *device);
 	/*

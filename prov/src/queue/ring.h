@@ -59,8 +59,8 @@ struct duo_sink {
 };
 
 /*
- * Writes the fields of an entry that a format other than TAGGED has: a prefix
- * of the struct, fi_cq(3). Returns the place of the next entry.
+ * Writes an entry in a format other than TAGGED. The struct of such a format is
+ * a prefix of fi_cq_tagged_entry. Returns the place of the next entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)

@@ -68,8 +68,9 @@ void duo_multi_close(struct duo_rx *owner);
 /* Reports and frees a closed or canceled buffer without sub-receives. */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts the remainder rx to the core. The core had the previous remainder, so
- * it has all receives before rx. If the core rejects rx, ends the buffer.
+ * Posts the remainder rx to the core, which has all earlier receives already,
+ * because it had the previous remainder. If the core rejects rx, ends the
+ * buffer.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

@@ -248,8 +248,8 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 void near_port_wake(struct near_port *port);
 
 /*
- * Records new work for polls, and wakes sleeping threads. Must be called after
- * work was added. work: NEAR_WORK_*; 0: ticks continue the work.
+ * Sets bits in port->work, and wakes sleeping threads. Must be called after the
+ * work was added. work: NEAR_WORK_* bits; 0: only ticks continue this work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {

@@ -229,9 +229,9 @@ size_t near_page_size(void);
 void near_page_assume(size_t bytes);
 
 /*
- * Ring size classes, called tiers in the code. The first near_segment.growing
- * rings have address space for the largest class, others always have one page.
- * The least class fills a page of the system.
+ * Ring size classes, called tiers in the code. near_tier_least() returns the
+ * class of one page of the system. The first near_segment.growing rings have
+ * address space for the largest class. All other rings keep the least class.
  */
 #define NEAR_TIERS 8
 

@@ -102,7 +102,7 @@ struct near_table_view {
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
-/* True if the table's file is large enough for this stage. */
+/* True if the file has space for stages, and `index` is that of a stage. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
  * Copies the entry with this key. Returns 0, or -EKEYREJECTED: no such key, or

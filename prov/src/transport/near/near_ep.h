@@ -41,7 +41,7 @@ struct duo_near {
 	bool fetches;	/* near_rma() can fetch messages in device memory */
 	bool direct;	/* near executes RMA; false: the core does */
 	bool unordered;	/* the warning on order was logged; log no more */
-	/* duo_near_small() of operations that near's fast path can serve */
+	/* has bit duo_near_small(op) if near's fast path can execute op */
 	uint32_t small;
 	uint32_t next;	/* first peer index to try for a new peer */
 	struct near_peer *peer[DUO_LOCAL_MAX];

@@ -265,8 +265,9 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 }
 
 /*
- * Sends any message. With FI_FENCE, it waits for all operations to the peer.
- * The peer is NULL if near has freed it after the caller's lookup.
+ * Sends any message. Returns -FI_EAGAIN if near has freed the peer after the
+ * caller's lookup, or if FI_FENCE is set and an operation to the peer is
+ * pending.
  */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,
