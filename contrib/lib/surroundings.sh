@@ -246,8 +246,8 @@ part_surroundings()
 			  this memory limit.
 			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and space for N files. *filled*:
 			  another process fills the free bytes during the run.
-			- *namespaces X*: the two processes share no mount namespace, and none of the kinds X (net, user, pid,
-			  ipc). */dev/shm* is *shared* by both, or *separate*.
+			- *namespaces X*: each process has a separate mount namespace, and separate namespaces of the kinds X
+			  (net, user, pid, ipc). */dev/shm* is *shared* by both, or *separate*.
 
 			The second column has the path of the messages: *local* is shared memory, *core* is tcp. In these rows all
 			messages arrived. *error*: the program could not start, or the kernel killed it. The third column has the
