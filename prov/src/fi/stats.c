@@ -95,7 +95,8 @@ static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 static const char *duo_device_path_str(enum near_device_path path)
 {
 	static const char *const text[NEAR_DEVICE_PATHS] = {
-		[NEAR_DEVICE_MAPPED] = "copied directly by the GPU",
+		[NEAR_DEVICE_MAPPED] = "mapped by CUDA IPC",
+		[NEAR_DEVICE_SHARED] = "mapped by a descriptor",
 		[NEAR_DEVICE_HOST] = "host memory: one end is host memory",
 		[NEAR_DEVICE_OFF] =
 			"host memory: GPU_IPC is off, or the memory is not "

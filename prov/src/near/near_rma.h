@@ -282,12 +282,13 @@ size_t near_type_size(unsigned int type);
 uint64_t near_rma_staged(const struct near_port *port);
 uint64_t near_rma_mapped(const struct near_port *port);
 /*
- * How device memory is copied. Values after NEAR_DEVICE_MAPPED mean a staged
+ * How device memory is copied. Values after NEAR_DEVICE_SHARED mean a staged
  * operation, and are the reason for it.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,
+	NEAR_DEVICE_SHARED,	/* mapped by a descriptor from the peer */
 	NEAR_DEVICE_HOST,	/* host memory at one end */
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
 	NEAR_DEVICE_QUEUES,	/* buffers of different queues */

@@ -76,7 +76,7 @@ UNIT_TEST(descriptor_is_requested)
 	until_reply();
 	ck_assert_uint_eq(rig_files(), files + 1);
 	write_one();
-	gpu_last_path(NEAR_DEVICE_MAPPED);
+	gpu_last_path(NEAR_DEVICE_SHARED);
 	write_one();
 	ck_assert_int_eq(gpu.share_calls, 1);
 	ck_assert_int_eq(gpu.map_calls, 1);
@@ -124,7 +124,7 @@ UNIT_TEST(lost_request_is_repeated)
 	until_reply();
 	write_one();
 	ck_assert_int_eq(gpu.share_calls, 1);
-	gpu_last_path(NEAR_DEVICE_MAPPED);
+	gpu_last_path(NEAR_DEVICE_SHARED);
 }
 
 /*
@@ -187,7 +187,7 @@ UNIT_ROUNDS(descriptor_of_removed_region_is_closed, 0, 3)
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 	until_reply();
 	write_one();
-	gpu_last_path(NEAR_DEVICE_MAPPED);
+	gpu_last_path(NEAR_DEVICE_SHARED);
 }
 
 /* The target fails before its reply, or after it. */
@@ -332,7 +332,7 @@ UNIT_ROUNDS(scarce_memory_drops_unused_mappings, 0, 2)
 	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
 	gpu.maps--;
 	write_one();
-	gpu_last_path(NEAR_DEVICE_MAPPED);
+	gpu_last_path(NEAR_DEVICE_SHARED);
 	ck_assert_int_eq(gpu.map_calls, 3);
 	ck_assert_uint_eq(rig_files(), files);
 }

@@ -194,7 +194,7 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 	ck_assert_uint_eq(stats_now().device_rma_ops, 2);
 	ck_assert_uint_eq(stats_now().device_rma_mapped, 2);
 	carried(2, 0, 0);
-	device_path("copied directly");
+	device_path("mapped by CUDA IPC");
 	if (_i == 0)
 		return;		/* fi_close() of the endpoint releases it */
 	port_remove_device();
