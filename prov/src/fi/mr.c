@@ -9,9 +9,11 @@
  * bound to ofi_duo's endpoints.
  */
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 
+#include "base/log.h"
 #include "device/device.h"
 #include "fi/api.h"
 #include "obj/cntr.h"
@@ -33,6 +35,14 @@ static int duo_mr_close(struct fid *fid)
 	bool listed = mr->listed;
 	int ret;
 
+	if (duo_near_region_used(mr)) {
+		DUO_WARN(MR, "memory region with key 0x%" PRIx64 " at 0x%"
+			 PRIx64 ": fi_close returns -FI_EBUSY, because RMA or a "
+			 "message from or to it is pending. Read its completion "
+			 "first, or close the endpoint\n", mr->mr_fid.key,
+			 mr->region.memory);
+		return -FI_EBUSY;
+	}
 	duo_near_region_unlist(mr);
 	duo_device_unlist(mr);	/* the core may assign its descriptor to another
 				 * region */

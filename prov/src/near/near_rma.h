@@ -304,6 +304,11 @@ enum near_device_path {
 /* Returns the path of this port's last operation with device memory. */
 enum near_device_path near_rma_device_path(const struct near_peer *peer);
 
+/*
+ * True if a pending operation of this port has local buffers with this handle
+ * for near_device.
+ */
+bool near_rma_uses(const struct near_port *port, const void *device);
 /* True if operations of this port on the peer's memory are pending. */
 bool near_rma_busy(const struct near_peer *peer);
 /* True if an operation with NEAR_RMA_FENCE would wait. */

@@ -411,6 +411,18 @@ static void begin_fetch(bool mapped, int polls)
 	}
 }
 
+/* The region of the receive cannot be closed before the fetch has ended. */
+UNIT_LOOP(region_of_fetch_stays_open, 0, 2)
+{
+	begin_fetch(_i, 1);
+	ck_assert_int_eq(fi_close(&mr->fid), -FI_EBUSY);
+	both_entry(&context);
+	expect_bytes(fake.device.shadow, LEN);
+	expect_ended(0);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+}
+
 /* The peer fails during the fetch: nothing is written afterwards. */
 UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
 {

@@ -211,6 +211,19 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 	ck_assert_int_eq(fake.device.maps, 0);
 }
 
+/* Closing a region fails until the write from it has ended: mapped, staged. */
+UNIT_LOOP(region_in_use_stays_open, 0, 2)
+{
+	port_add_device(_i ? "other" : "fake");
+	fake.device.polls = 8;
+	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
+				  peer, START + 8, DEVICE_KEY, &context), 0);
+	ck_assert_int_eq(fi_close(&mr->fid), -FI_EBUSY);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+}
+
 /* The region of this process is exported, if the device and gpu_ipc permit. */
 UNIT_LOOP(region_is_exported, 0, 2)
 {
@@ -243,6 +256,7 @@ UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 	duo_params.gpu_ipc = _i;
 	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
 				  peer, START + 8, DEVICE_KEY, &context), 0);
+	ended(FI_RMA | FI_WRITE);
 	ck_assert_int_eq(fake.device.map_calls, _i);
 	device_path(_i ? "host memory: CUDA" : "host memory: GPU_IPC");
 	ck_assert_uint_eq(stats_now().device_rma_ops, 1);

@@ -244,3 +244,26 @@ void near_rma_events(struct near_port *port, bool reads, bool writes)
 	__atomic_store_n(&port->segment->events, port->rma->events,
 			 __ATOMIC_RELAXED);
 }
+
+static bool near_rma_op_uses(const struct near_rma_op *op, const void *device)
+{
+	size_t i;
+
+	if (op->small || !op->staged || !op->args.local.device)
+		return false;
+	for (i = 0; i < op->args.local.count; i++)
+		if (op->device[i] == device)
+			return true;
+	return false;
+}
+
+bool near_rma_uses(const struct near_port *port, const void *device)
+{
+	const struct near_rma_op *op;
+	uint32_t at = 0;
+
+	while (port->rma && (op = near_pool_next(&port->rma->ops, &at)))
+		if (near_rma_op_uses(op, device))
+			return true;
+	return false;
+}

@@ -75,6 +75,11 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 int duo_near_region_list(struct duo_mr *mr);
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
+ * True if a pending operation of this process copies from or to the region's
+ * device memory. Takes the lock.
+ */
+bool duo_near_region_used(const struct duo_mr *mr);
+/*
  * True if peers may fetch a message from this buffer of the region. Stores the
  * buffer's address and key in *rndv.
  */

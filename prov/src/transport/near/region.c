@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "device/device.h"
+#include "obj/av.h"
 #include "obj/fabric.h"
+#include "transport/near/near_ep.h"
 #include "transport/near/onesided.h"
 
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
@@ -190,4 +192,21 @@ void duo_near_region_unlist(struct duo_mr *mr)
 	near_table_remove(mr->domain->table, mr->region.key);
 	duo_unlock(&mr->domain->lock);
 	mr->listed = false;
+}
+
+bool duo_near_region_used(const struct duo_mr *mr)
+{
+	const struct duo_av *av;
+	const struct duo_ep *ep;
+	bool used = false;
+
+	if (!mr->device)
+		return false;
+	duo_lock(&mr->domain->lock);
+	LIST_FOREACH(av, &mr->domain->avs, link)
+		LIST_FOREACH(ep, &av->eps, av_link)
+			used = used || (ep->near &&
+					near_rma_uses(ep->near->port, mr));
+	duo_unlock(&mr->domain->lock);
+	return used;
 }
