@@ -6,6 +6,7 @@
 static struct near_table *table;
 uint64_t theirs[WORDS], ours[WORDS];
 char context;
+struct fid_mr *mr;
 int port_device_polls, port_device_fails;
 void (*port_ended)(void *cookie, int err);
 
@@ -179,4 +180,30 @@ void carried(uint64_t near_rma_ops_, uint64_t near_atomics,
 	ck_assert_uint_eq(stats.rma_ops[FI_DUO_CORE] +
 			  stats.atomic_ops[FI_DUO_CORE], core_ops);
 	ck_assert_uint_eq(fake.core.onesided_count, core_ops);
+}
+
+void port_region_open(uint64_t access)
+{
+	const struct iovec iov = { fake.device.base, LARGE };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
+		.access = access, .requested_key = 1,
+	};
+
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, FI_HMEM_DEVICE_ONLY,
+				       &mr), 0);
+}
+
+void port_region_close(void)
+{
+	if (mr)
+		ck_assert_int_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+}
+
+void port_device_teardown(void)
+{
+	port_region_close();
+	port_teardown();
+	fake_device_close();
 }

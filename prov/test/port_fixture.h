@@ -18,6 +18,7 @@
 
 extern uint64_t theirs[WORDS], ours[WORDS];
 extern char context;
+extern struct fid_mr *mr;	/* of port_region_open(); NULL: none */
 extern int port_device_polls;	/* polls before a copy of the peer's device */
 /* number of the call of the peer's device that fails, from 1 on; 0: none */
 extern int port_device_fails;
@@ -26,6 +27,13 @@ extern void (*port_ended)(void *cookie, int err);
 
 void port_setup(const struct fixture_attr *as);
 void port_teardown(void);
+/*
+ * Registers the fake device's memory with this access; closes the region. The
+ * teardown also closes the device.
+ */
+void port_region_open(uint64_t access);
+void port_region_close(void);
+void port_device_teardown(void);
 /*
  * Adds a region of device memory to the peer's table, with DEVICE_KEY, that
  * begins 100 bytes behind the start of its allocation; removes it.

@@ -11,7 +11,6 @@
 
 #define LEN 300000
 
-static struct fid_mr *mr;
 static bool frags;		/* the peer requests fragments */
 static int fetch_err;		/* result of the peer's read */
 static struct near_rndv rndv;
@@ -51,25 +50,6 @@ static int fetch(struct near_peer *from, const struct near_msg *msg)
 	return held ? 0 : -FI_EAGAIN;
 }
 
-static void region_open(uint64_t access)
-{
-	const struct iovec iov = { fake.device.base, LARGE };
-	const struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
-		.access = access, .requested_key = 1,
-	};
-
-	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, FI_HMEM_DEVICE_ONLY,
-				       &mr), 0);
-}
-
-static void region_close(void)
-{
-	if (mr)
-		ck_assert_int_eq(fi_close(&mr->fid), 0);
-	mr = NULL;
-}
-
 static void setup_as(bool onesided)
 {
 	const struct fixture_attr as = {
@@ -80,7 +60,7 @@ static void setup_as(bool onesided)
 
 	port_setup(&as);
 	fake_device_open(LARGE);
-	region_open(FI_SEND);
+	port_region_open(FI_SEND);
 	for (i = 0; i < LARGE; i++)
 		fake.device.shadow[i] = (char) (i * 7 + i / 997);
 	memset(got, 0, LARGE);
@@ -100,13 +80,6 @@ static void setup(void)
 static void setup_onesided(void)
 {
 	setup_as(true);
-}
-
-static void teardown(void)
-{
-	region_close();
-	port_teardown();
-	fake_device_close();
 }
 
 static void send_device(void)
@@ -133,8 +106,8 @@ static void expect_sent(void)
 	ck_assert_int_eq(fake.device.under_way, 0);
 }
 
-UNIT_CASE("messages", setup, teardown);
-UNIT_CASE("one-sided", setup_onesided, teardown);
+UNIT_CASE("messages", setup, port_device_teardown);
+UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
 /* The call copies nothing. The peer's read, or fragments, bring the message. */
 UNIT_LOOP(message_is_announced, 0, 2)
@@ -189,8 +162,8 @@ UNIT_LOOP(message_is_copied, 0, 4)
 	void *desc[2];
 
 	if (_i == 0) {
-		region_close();
-		region_open(FI_RECV);
+		port_region_close();
+		port_region_open(FI_RECV);
 	}
 	desc[0] = desc[1] = fi_mr_desc(mr);
 	if (_i == 1)
@@ -217,7 +190,7 @@ UNIT_LOOP(closed_region_fails_message, 0, 2)
 	frags = _i;
 	send_device();
 	until_announced();
-	region_close();
+	port_region_close();
 	fetch_now();
 	both_error(&context, FI_EIO);
 	while (!rig.received)

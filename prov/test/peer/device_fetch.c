@@ -12,7 +12,6 @@
 #define LEN (MESSAGE_LEN - 60000)
 #define HALF (LARGE / 2)
 
-static struct fid_mr *mr;
 static int unloaded, unload_err;
 static struct near_rndv region = { .addr = START, .key = DEVICE_KEY };
 
@@ -29,18 +28,11 @@ static void setup_as(bool onesided)
 		.core = "efa", .device = true, .near = true,
 		.onesided = onesided,
 	};
-	struct iovec iov;
-	const struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
-		.access = FI_SEND | FI_RECV, .requested_key = 1,
-	};
 	int i;
 
 	port_setup(&as);
 	fake_device_open(LARGE);
-	iov = (struct iovec) { fake.device.base, LARGE };
-	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, FI_HMEM_DEVICE_ONLY,
-				       &mr), 0);
+	port_region_open(FI_SEND | FI_RECV);
 	for (i = 0; i < LARGE; i++)
 		fake.device.shadow[i] = i < HALF ? 5 : (char) (i * 7 + i / 997);
 	fake.device.polls = 3;
@@ -58,15 +50,6 @@ static void setup(void)
 static void setup_onesided(void)
 {
 	setup_as(true);
-}
-
-static void teardown(void)
-{
-	if (mr)
-		ck_assert_int_eq(fi_close(&mr->fid), 0);
-	mr = NULL;
-	port_teardown();
-	fake_device_close();
 }
 
 /* The peer can be mapped ("fake") or not. */
@@ -135,8 +118,8 @@ static void expect_ended(int err)
 	ck_assert_int_eq(near_port_has_work(fixture_ep()->near->port), 0);
 }
 
-UNIT_CASE("messages", setup, teardown);
-UNIT_CASE("one-sided", setup_onesided, teardown);
+UNIT_CASE("messages", setup, port_device_teardown);
+UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
 /* Bits of _i: mapped; unexpected; from any source. */
 UNIT_LOOP(message_is_fetched, 0, 8)

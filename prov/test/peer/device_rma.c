@@ -15,8 +15,6 @@
 
 #define NEXT 32			/* offset of a second buffer in device memory */
 
-static struct fid_mr *mr;
-
 static void setup(void)
 {
 	static const struct fixture_attr as = {
@@ -24,32 +22,14 @@ static void setup(void)
 		.cntr_flags = FI_READ | FI_WRITE,
 	};
 
-	struct iovec iov;
-	const struct fi_mr_attr region = {
-		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
-		.access = FI_REMOTE_READ | FI_REMOTE_WRITE,
-		.requested_key = 1,
-	};
-
 	port_setup(&as);
 	fake_device_open(LARGE);
-	iov = (struct iovec) { fake.device.base, LARGE };
-	ck_assert_int_eq(fi_mr_regattr(fx.domain, &region, FI_HMEM_DEVICE_ONLY,
-				       &mr), 0);
+	port_region_open(FI_REMOTE_READ | FI_REMOTE_WRITE);
 	fake.device.polls = 3;
 	memset(fake.device.shadow, 5, LARGE);
 }
 
-static void teardown(void)
-{
-	if (mr)
-		ck_assert_int_eq(fi_close(&mr->fid), 0);
-	mr = NULL;
-	port_teardown();
-	fake_device_close();
-}
-
-UNIT_CASE("one-sided", setup, teardown);
+UNIT_CASE("one-sided", setup, port_device_teardown);
 
 UNIT_TEST(writes_and_reads)
 {

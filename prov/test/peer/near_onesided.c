@@ -252,13 +252,13 @@ UNIT_CASE("without messages", setup_alone, port_teardown);
 UNIT_TEST(peer_writes_to_registered_region)
 {
 	struct fi_cq_tagged_entry entry;
-	struct fid_mr *mr;
+	struct fid_mr *region;
 	fi_addr_t src;
 	uint64_t key;
 
 	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
-				   FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL), 0);
-	key = fi_mr_key(mr);
+				   FI_REMOTE_WRITE, 0, 7, 0, &region, NULL), 0);
+	key = fi_mr_key(region);
 	theirs[7] = 88;
 	ck_assert_int_eq(their_write(key, NEAR_RMA_DATA), NEAR_RMA_DONE);
 	ck_assert_mem_eq(ours, theirs, sizeof(theirs));
@@ -272,18 +272,18 @@ UNIT_TEST(peer_writes_to_registered_region)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
 	expect_nothing();
 	/* fi_mr_enable may change the key */
-	ck_assert_int_eq(fi_mr_enable(mr), 0);
-	ck_assert_uint_ne(fi_mr_key(mr), key);
+	ck_assert_int_eq(fi_mr_enable(region), 0);
+	ck_assert_uint_ne(fi_mr_key(region), key);
 	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
-	key = fi_mr_key(mr);
+	key = fi_mr_key(region);
 	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
 	/*
 	 * a region with a counter: only the core counts operations on it, so
 	 * the core must execute all of them
 	 */
-	ck_assert_int_eq(fi_mr_bind(mr, &fx.cntr->fid, FI_REMOTE_WRITE), 0);
+	ck_assert_int_eq(fi_mr_bind(region, &fx.cntr->fid, FI_REMOTE_WRITE), 0);
 	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
-	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(fi_close(&region->fid), 0);
 }
 
 UNIT_CASE("peer", setup, port_teardown);
@@ -294,17 +294,17 @@ UNIT_CASE("peer", setup, port_teardown);
  */
 UNIT_TEST(peer_write_to_closed_region_fails)
 {
-	struct fid_mr *mr;
+	struct fid_mr *region;
 
 	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
-				   FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL), 0);
-	ck_assert_int_eq(their_write(fi_mr_key(mr), 0), NEAR_RMA_DONE);
-	ck_assert_int_eq(fi_close(&mr->fid), 0);
+				   FI_REMOTE_WRITE, 0, 7, 0, &region, NULL), 0);
+	ck_assert_int_eq(their_write(fi_mr_key(region), 0), NEAR_RMA_DONE);
+	ck_assert_int_eq(fi_close(&region->fid), 0);
 	ck_assert_int_eq(their_write(7, 0), -EKEYREJECTED);
 	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours), FI_SEND, 0,
-				   7, 0, &mr, NULL), 0);
-	ck_assert_int_eq(their_write(fi_mr_key(mr), 0), -EKEYREJECTED);
-	ck_assert_int_eq(fi_close(&mr->fid), 0);
+				   7, 0, &region, NULL), 0);
+	ck_assert_int_eq(their_write(fi_mr_key(region), 0), -EKEYREJECTED);
+	ck_assert_int_eq(fi_close(&region->fid), 0);
 }
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
