@@ -236,13 +236,10 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  * this thread. If not, a yield would give the CPU to an unrelated process for
  * milliseconds.
  *
- * Compares the number of CPUs in a set with the number of processes that may
- * run only on these CPUs. The first set is this thread's affinity mask. The
- * second also has all CPUs of peers whose masks overlap with the first.
- *
- * pid: pids of the peers, 0 if unknown; the function sorts the array. others:
- * number of further processes, which count for both sets. Cost: up to two
- * system calls per process, none if there are enough CPUs for all.
+ * Compares the number of this thread's CPUs with the number of processes that
+ * may run on no others. pid: of the peers, 0 if unknown; the call sorts it.
+ * others: number of further processes, all of which count. Cost: a system call
+ * per process, one if there are enough CPUs for all.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 

@@ -22,63 +22,19 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 	return sched_getaffinity(pid, sizeof(*cpus), cpus->set) ? -errno : 0;
 }
 
-static size_t near_cpus_count(const struct near_cpus *cpus)
-{
-	return (size_t)CPU_COUNT_S(sizeof(*cpus), cpus->set);
-}
-
-/* CPUs, and the number of processes that may run on no other CPUs. */
-struct near_oversub_set {
-	struct near_cpus cpus;
-	size_t processes;
-};
-
 /*
- * True if the process may run only on CPUs of the set, or if its CPUs are
- * unknown.
+ * True if the process may run only on these CPUs, or if its CPUs are unknown:
+ * it is on the same host. False also if there is no such process.
  */
-static bool near_oversub_needs(const struct near_oversub_set *set,
-			       bool known, const struct near_cpus *theirs)
-{
-	struct near_cpus both;
-
-	CPU_AND_S(sizeof(both), both.set, set->cpus.set, theirs->set);
-	return !known || CPU_EQUAL_S(sizeof(both), both.set, theirs->set);
-}
-
-/*
- * Adds to set->processes the number of members of pid[] that may run only on
- * the set's CPUs. pid[] must be sorted. If joined is not NULL, each process
- * that may run on a CPU of joined adds all its CPUs to joined.
- */
-static void near_oversub_count(struct near_oversub_set *set,
-			       const pid_t *pid, size_t count,
-			       struct near_cpus *joined)
+static bool near_oversub_needs(const struct near_cpus *cpus, pid_t pid)
 {
 	struct near_cpus theirs, both;
-	pid_t self = getpid();
-	size_t i;
-	int ret;
+	int ret = pid ? near_cpus_of(pid, &theirs) : -EPERM;
 
-	for (i = 0; i < count; i++) {
-		if (pid[i] == self || (i && pid[i] && pid[i] == pid[i - 1]))
-			continue;
-		ret = pid[i] ? near_cpus_of(pid[i], &theirs) : -EPERM;
-		if (ret == -ESRCH)
-			continue;
-		set->processes += near_oversub_needs(set, !ret, &theirs);
-		if (ret || !joined)
-			continue;
-		CPU_AND_S(sizeof(both), both.set, joined->set, theirs.set);
-		if (near_cpus_count(&both))
-			CPU_OR_S(sizeof(*joined), joined->set, joined->set,
-				 theirs.set);
-	}
-}
-
-static bool near_oversub_is(const struct near_oversub_set *set)
-{
-	return set->processes > near_cpus_count(&set->cpus);
+	if (ret)
+		return ret != -ESRCH;
+	CPU_AND_S(sizeof(both), both.set, cpus->set, theirs.set);
+	return CPU_EQUAL_S(sizeof(both), both.set, theirs.set);
 }
 
 static int near_pid_order(const void *a, const void *b)
@@ -90,23 +46,23 @@ static int near_pid_order(const void *a, const void *b)
 
 bool near_oversub(pid_t *pid, size_t count, size_t others)
 {
-	struct near_oversub_set ours = { .processes = 1 + others }, all = ours;
+	size_t processes = 1 + others, i, cpus;
+	struct near_cpus ours;
+	pid_t self = getpid();
 
-	if (near_cpus_of(0, &ours.cpus))
+	if (near_cpus_of(0, &ours))
 		/* CPUs unknown: a yield is safe, though slow */
 		return true;
-	if (count + others < near_cpus_count(&ours.cpus))
+	cpus = (size_t)CPU_COUNT_S(sizeof(ours), ours.set);
+	if (count + others < cpus)
 		return false;
 	/* qsort() does not accept a NULL pid */
 	if (count)
 		qsort(pid, count, sizeof(*pid), near_pid_order);
-	all.cpus = ours.cpus;
-	near_oversub_count(&ours, pid, count, &all.cpus);
-	if (near_oversub_is(&ours) ||
-	    count + others < near_cpus_count(&all.cpus))
-		return near_oversub_is(&ours);
-	near_oversub_count(&all, pid, count, NULL);
-	return near_oversub_is(&all);
+	for (i = 0; i < count; i++)
+		if (pid[i] != self && !(i && pid[i] && pid[i] == pid[i - 1]))
+			processes += near_oversub_needs(&ours, pid[i]);
+	return processes > cpus;
 }
 
 bool near_oversubscribed(const struct near_port *port, size_t endpoints)
