@@ -4,7 +4,7 @@
 /*
  * Delegated one-sided operations: operations 1 and 2 are in slots of a ring. The target
  * executes those that it reaches. The initiator revokes them after a timeout and executes
- * them itself, or closes its port. Either may be killed at any step.
+ * them itself. Either may be killed at any step.
  *
  * Asserted: each operation is executed once, by one of the two, 1 before 2; an operation
  * that is reported as complete was executed; the target passes a slot only if its
@@ -13,28 +13,25 @@
  *
  * C: rma/delegate.h near_deleg_execute near_deleg_done near_deleg_made
  * C: rma/delegate.c near_delegs_change near_delegs_hold near_deleg_do
- * C: rma/delegate.c near_delegs_revoke near_deleg_wait near_delegs_stop
+ * C: rma/delegate.c near_delegs_revoke
  * C: rma/delegate.c near_deleg_counted near_delegs_count near_delegs_drained
  * C: rma/serve.c near_small_start near_serve_small near_rma_serve_slot
  * C: link/port.c near_port_barrier
  *
- * WITH CLOSES: the initiator closes its port.
  * WITH DIES: the initiator may be killed.
  * WITH GONE: the target may be killed.
  * MUTANT NO_BARRIER: the initiator only fences between BUSY and its load of doing
  * MUTANT NO_SECOND_LOOK: the target does not load the slot again
  * MUTANT DOING_LATE: the target stores doing after that load
- * MUTANT NO_BACK CLOSES: the target does not reset doing
  * MUTANT NO_DOING_LOOK: the initiator does not load doing
  * MUTANT DONE_EARLY: the target counts an operation before it executes it
  * MUTANT DONE_RELAXED: as DONE_EARLY, because the two stores are reordered
  * MUTANT OVER_EARLY: the initiator stores OVER before it executes the operation
  * MUTANT NO_OPEN: a revoked operation that the initiator has not executed stays BUSY
  * MUTANT BUSY_STAYS DIES: the target waits for a failed initiator's BUSY
- * MUTANT NO_WAIT CLOSES: a port closes without waiting for the operation in progress
  *
- * Not modeled: reads (an answer in place of done), rejected operations, a target that is
- * stopped for 100 ms while a port closes, a resize of the ring.
+ * Not modeled: reads (an answer in place of done), rejected operations, a resize of the
+ * ring.
  */
 #define OFFERS 2
 #define SLOT(n) ((n) - 1)
@@ -61,7 +58,7 @@
 byte does[OFFERS + 1];		/* number of times that it was started */
 byte passed;			/* slots that the target has passed */
 byte ended;			/* operations reported as complete */
-bool left;			/* the initiator's port is closed, or failed */
+bool left;			/* the initiator has ended, or failed */
 
 inline begin(n, who)
 {
@@ -161,34 +158,6 @@ inline withdraw()
 	first = 0
 }
 
-/* near_delegs_stop() */
-inline stop()
-{
-	hold();
-#ifdef NO_WAIT
-	first = LOAD(INITIATOR, DOING);
-#else
-	do
-	:: first = LOAD(INITIATOR, DOING);
-		if
-		:: first <= LOAD(INITIATOR, DONE) -> break
-		:: else -> (LOAD(INITIATOR, DONE) >= first || LOAD(INITIATOR, DOING) != first)
-		fi
-	od;
-#endif
-	if
-	:: ended < 1 && first < 1 -> do_it(1)
-	:: ended < 1 && first >= 1 -> tell(1)
-	:: else
-	fi;
-	if
-	:: ended < 2 && first < 2 -> do_it(2)
-	:: ended < 2 && first >= 2 -> tell(2)
-	:: else
-	fi;
-	unhold()
-}
-
 proctype initiator()
 {
 	byte first, tries;
@@ -198,9 +167,6 @@ proctype initiator()
 		/* near_delegs_count() */
 		:: ended < OFFERS && LOAD(INITIATOR, DONE) > ended -> tell(ended + 1)
 		:: ended < OFFERS && tries < 2 -> tries++; withdraw()
-#ifdef CLOSES
-		:: ended < OFFERS -> stop(); break
-#endif
 		:: ended == OFFERS -> break
 #ifdef GONE
 		/*
@@ -264,11 +230,7 @@ inline serve(n)
 			passed = n
 #ifndef NO_SECOND_LOOK
 		:: else ->
-#ifndef NO_BACK
 			store(TARGET, DOING, n - 1)
-#else
-			skip
-#endif
 #endif
 		fi;
 		again = 0

@@ -293,72 +293,6 @@ UNIT_TEST(unmapped_region_fails_with_efault)
 	munmap(map, page);
 }
 
-static void close_a(void)
-{
-	near_close(a.rig->port);
-	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
-		.sink = b.rig->port->sink, .ctx = a.rig,
-		.memory = NEAR_MEMORY }), 0);
-}
-
-/*
- * The closing port executes operations that it has accepted; _i is 1: even if
- * its sink has no space.
- */
-UNIT_LOOP(closing_port_executes_operations, 0, 2)
-{
-	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
-	a.rig->no_space = _i;
-	close_a();
-	a.rig->no_space = false;
-	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_uint_eq(a.done, !_i);
-}
-
-/*
- * The port closes with a pending operation, and with an earlier one that b has
- * executed and whose completion the port has not seen.
- */
-UNIT_TEST(closing_behind_executed_one_executes_rest)
-{
-	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
-	rig_poll(b.rig, 1);
-	ck_assert_mem_eq(memory, local, 8);
-	memset(memory, 0, 8);
-	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
-	ck_assert_uint_eq(to_b->rma->delegs, 2);
-	close_a();
-	ck_assert_uint_eq(memory[0], 0);
-	ck_assert_mem_eq(memory + 8, local, 8);
-}
-
-/*
- * Overwrite a peer as the next user of freed memory would, so that a use of its
- * links crashes.
- */
-static void poison(struct rig *rig, struct near_peer *peer)
-{
-	if (peer != to_b)
-		return;
-	peer->link.next = NULL;
-	rig->on_forgotten = NULL;
-	to_b = NULL;
-}
-
-/* The port closes while its operations hold the last references to the peer. */
-UNIT_TEST(closing_with_last_reference_executes)
-{
-	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, NEAR_RMA_COPY), 0);
-	ck_assert_int_eq(start(NEAR_WRITE, 8, 8, NEAR_RMA_COPY), 0);
-	while (to_b->refs > to_b->rma->delegs)
-		near_peer_put(a.rig->port, to_b);
-	a.rig->on_forgotten = poison;
-	close_a();
-	ck_assert(!to_b);
-	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_mem_eq(memory + 8, local, 8);
-}
-
 /* The target closes: an operation does not wait for it. */
 UNIT_TEST(closed_target_is_not_waited_for)
 {
@@ -430,35 +364,4 @@ UNIT_LOOP(executed_operation_of_closed_target_succeeds, 0, 2)
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(a.err, 0);
 	side_reopen();
-}
-
-/* A closing port does not access slots in memory that the target has freed. */
-UNIT_TEST(closing_does_not_access_freed_slots)
-{
-	struct near_rx_ring *ring;
-	struct stat before, after;
-
-	do
-		to_b->rma->skip = 0;
-	while (!start(NEAR_WRITE, 0, 8, 0));
-	ck_assert_uint_gt(to_b->rma->delegs, NEAR_PAGE / 64);
-	a.rig->no_space = true;
-	rig_poll(b.rig, 20);
-	ck_assert_uint_eq(to_b->tx.ctl->done, to_b->rma->delegs);
-	ring = rig_rx_ring(b.rig, a.rig);
-	ring->idle_checks = UINT8_MAX;
-	ring->seen = ring->rx.head;
-	ring->shrink_requested = true;
-	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
-	near_woken(a.rig->port);
-	ck_assert(to_b->resize.posted);
-	rig_poll(b.rig, 1);
-	near_woken(a.rig->port);
-	ck_assert_uint_eq(to_b->resize.count, 1);
-	ck_assert_uint_eq(ring->tier, near_tier_least());
-	ck_assert_int_eq(fstat(b.rig->port->fd, &before), 0);
-	a.rig->port->onesided->stop(a.rig->port);
-	ck_assert_int_eq(fstat(b.rig->port->fd, &after), 0);
-	ck_assert_int_eq(before.st_blocks, after.st_blocks);
-	a.rig->no_space = false;
 }

@@ -3,74 +3,13 @@
 
 /* Delegated operations of which one side closes, is stopped, or fails. */
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "rma_side.h"
 
-#define LATE_US 20000
-
-static void *late_done(void *none)
-{
-	usleep(LATE_US);
-	memcpy(memory, local, 8);
-	__atomic_store_n(&side_ctl()->done, 1, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-static void *late_back(void *none)
-{
-	usleep(LATE_US);
-	__atomic_store_n(&side_ctl()->doing, 0, __ATOMIC_RELEASE);
-	return NULL;
-}
-
 UNIT_CASE("ends", side_setup_delegs, side_teardown);
-
-/* A closing port waits for an operation that the target is executing. */
-UNIT_LOOP(closing_port_waits_for_execution, 0, 2)
-{
-	pthread_t thread;
-
-	side_put(0);
-	side_put(8);
-	side_ctl()->doing = 1;
-	ck_assert_int_eq(pthread_create(&thread, NULL, _i ? late_back :
-					late_done, NULL), 0);
-	a.rig->port->onesided->stop(a.rig->port);
-	pthread_join(thread, NULL);
-	/*
-	 * the target's write comes first; it must not write after the initiator
-	 */
-	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_mem_eq(memory + 8, local, 8);
-	ck_assert_uint_eq(a.done, _i ? 2 : 1);
-	/* the target finds its operations revoked or executed */
-	memset(memory, 0, 16);
-	rig_poll(b.rig, 10);
-	if (_i)
-		side_untouched();
-}
-
-/*
- * The target's process is stopped: a closing port leaves all its operations to
- * the target, in their order.
- */
-UNIT_TEST(closing_port_leaves_operations_to_stopped_target)
-{
-	side_put(0);
-	rig_fill(local, SIDE_LARGE, 8);
-	side_put(0);
-	side_ctl()->doing = 1;
-	a.rig->port->onesided->stop(a.rig->port);
-	ck_assert_uint_eq(a.done, 0);
-	side_untouched();
-	rig_poll(b.rig, 1);
-	ck_assert_mem_eq(memory, local, 8);
-	ck_assert_uint_eq(side_ctl()->done, 2);
-}
 
 /* Fork an initiator, which is killed with its slot in this state. */
 static void be_killed_with(enum near_deleg deleg)

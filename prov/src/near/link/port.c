@@ -176,8 +176,6 @@ void near_close(struct near_port *port)
 	uint32_t i;
 
 	port->messages->stop(port);
-	if (port->onesided)
-		port->onesided->stop(port);
 	for (i = 0; i < port->ring_count; i++)
 		if (port->ring[i])
 			near_rx_ring_free(port, port->ring[i]);

@@ -145,8 +145,6 @@ struct near_onesided {
 	/* Handles a peer's reply to near_fdx_ask(). fd: -1 after an error. */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
-	/* Executes delegated operations before a close; peers still exist. */
-	void (*stop)(struct near_port *port);
 	void (*close)(struct near_port *port);
 };
 

@@ -15,7 +15,6 @@
  */
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "base/proc.h"
@@ -27,7 +26,6 @@
 #define NEAR_DELEG_BACKOFF 3000
 /* further ns after a revocation that executed nothing */
 #define NEAR_DELEG_PAUSE 100000
-#define NEAR_DELEG_LEAVE 100000000	/* limit of near_deleg_wait(), ns */
 /* number of operations that are not delegated after a revocation */
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
@@ -248,47 +246,6 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 	}
 	at->delegated_ns = duo_now_ns() + NEAR_DELEG_PAUSE;
 	return 0;
-}
-
-/*
- * Loads into *doing the number of the operation that the target has started,
- * and waits until the target has executed it. False: not done after
- * NEAR_DELEG_LEAVE, for example because a signal has stopped the target.
- */
-static bool near_deleg_wait(const struct near_rma_peer *at, uint64_t *doing)
-{
-	uint64_t end = duo_now_ns() + NEAR_DELEG_LEAVE;
-
-	while ((*doing = near_deleg_at(at)) > near_delegs_done(at)) {
-		if (duo_now_ns() >= end)
-			return false;
-		sched_yield();
-	}
-	return true;
-}
-
-void near_delegs_stop(struct near_port *port, struct near_rma_peer *at)
-{
-	struct near_link *link, *next;
-	struct near_rma_op *op;
-	uint64_t doing;
-	bool stopped;
-
-	if (!at->delegs)
-		return;
-	stopped = !near_delegs_hold(port, at) || !near_deleg_wait(at, &doing);
-	for (link = at->delegated.next; link != &at->delegated && !stopped;
-	     link = next) {
-		next = link->next;
-		op = near_deleg_of(link);
-		if (op->seq <= doing)
-			continue;
-		if (!port->sink->has_space(port->ctx))
-			op->args.about = 0;
-		if (!near_deleg_do(port, at, op))
-			break;
-	}
-	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
 }
 
 /*

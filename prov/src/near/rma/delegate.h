@@ -79,11 +79,6 @@ int near_delegs_advanced(struct near_port *port);
  * no space, and the caller must retry.
  */
 bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
-/*
- * Before this port closes: executes the operations that the target has not
- * started. If the sink has no space, does not call done().
- */
-void near_delegs_stop(struct near_port *port, struct near_rma_peer *at);
 /* True if near_deleg_done() completes the operation, without a reply. */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);

@@ -171,23 +171,6 @@ static void near_rma_forget(struct near_peer *peer)
 	free(peer->rma);
 }
 
-/* Executes delegated operations: their targets may never poll again. */
-static void near_rma_stop(struct near_port *port)
-{
-	struct near_link *link, *next;
-	struct near_peer *peer;
-
-	for (link = port->peers.next; link != &port->peers; link = next) {
-		peer = near_container(link, struct near_peer, link);
-		/* near_delegs_stop() may drop the other references */
-		near_peer_hold(peer);
-		if (peer->rma && peer->segment && !peer->draining)
-			near_delegs_stop(port, peer->rma);
-		next = link->next;
-		near_peer_put(port, peer);
-	}
-}
-
 static void near_rma_close(struct near_port *port)
 {
 	struct near_rma_op *op;
@@ -210,7 +193,6 @@ static const struct near_onesided near_rma_onesided = {
 	.forget = near_rma_forget,
 	.share = near_mapped_share,
 	.shared = near_mapped_shared,
-	.stop = near_rma_stop,
 	.close = near_rma_close,
 };
 
