@@ -236,13 +236,8 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 {
 	near_iov_in(op->iov, op->done, data, len);
 	op->done += len;
-	if (op->done < op->len)
-		return;
-	near_rx_done(port, op, 0);
-	op->state = NEAR_RX_ACK;
-	near_port_work(port, &port->receiving, &op->link);
-	/* now, because the embedder might not poll again */
-	near_rx_answer(port, op);
+	if (op->done == op->len)
+		near_recv_end(port, op, 0);
 }
 
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err)

@@ -414,14 +414,14 @@ static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 	}
 	while (reply->offset < reply->len && reply->offset < stop) {
 		len = reply->len - reply->offset;
-		most = at->peer->tx.dsize / 8;
-		if (most > NEAR_FRAG)
-			most = NEAR_FRAG;
 		/* without a ring, most is 0, and near_rma_answer() connects */
+		most = near_frag_max(&at->peer->tx);
+		if (len > most)
+			len = most;
 		if (!near_rma_answer(port, at, reply, memory + reply->offset,
-				     len < most ? len : most))
+				     len))
 			return false;
-		reply->offset += len < most ? len : most;
+		reply->offset += len;
 	}
 	if (reply->offset < reply->len)
 		return false;
