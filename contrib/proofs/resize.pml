@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A ring that is resized between 2 slots and 4 while messages go through it: the
+ * A ring that is resized from 2 slots to 4 while messages go through it: the
  * sender's last slot is MOVE, the receiver initializes the ring with the new size and
  * answers, the sender continues at its start. The sender may be killed at any step.
  *
@@ -15,7 +15,7 @@
  * C: link/ring.c near_tx_init near_rx_init near_tx_restart near_rx_restart
  * C: link/ring.c near_tx_reload
  * C: link/resize.c near_resize_post near_resize_answer near_resize_done near_resize_step
- * C: link/ring_budget.c near_rx_ring_remap near_rx_ring_resize
+ * C: link/ring_budget.c near_rx_ring_extend near_rx_ring_resize
  * C: msg/control.c near_control_resize
  *
  * MUTANT ANSWER_RELAXED: the answer overtakes the zeros
@@ -27,8 +27,8 @@
  * MUTANT NO_RESTART: the sender continues at its old position
  * MUTANT WORD_RELAXED: a slot's word overtakes its contents
  *
- * Not modeled: data rings (ring.pml), a lack of memory (the size stays, which the
- * receiver may also choose), delegated operations in the ring (delegate.pml).
+ * Not modeled: data rings (ring.pml), delegated operations in the ring
+ * (delegate.pml).
  */
 #define MESSAGES 4
 #define WORD(i) (i)		/* seq and kind: 0; lap, and MOVE's bit */
@@ -151,13 +151,13 @@ inline answer()
 #endif
 }
 
-/* near_rx_ring_resize(): memory beyond the end that both use reads as zeros */
+/* near_rx_ring_resize() */
 inline moved()
 {
 	assert(moves < 2);	/* otherwise the slot is of the previous ring */
 	if
-	:: mask = 1
 	:: mask = 3
+	:: true		/* no memory: the size stays */
 	fi;
 #ifdef ANSWER_FIRST
 	answer();
@@ -169,15 +169,6 @@ inline moved()
 	:: else -> break
 	od;
 	i = 0;
-	/* the hole is punched by a system call */
-	d_step {
-		if
-		:: mask == 1 ->
-			mem[WORD(2)] = 0;
-			mem[WORD(3)] = 0
-		:: else
-		fi
-	};
 #endif
 #ifndef NO_HEAD
 	store(PORT, HEAD, 0);

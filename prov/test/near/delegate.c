@@ -309,38 +309,6 @@ UNIT_TEST(closed_target_is_not_waited_for)
 }
 
 /*
- * A resize becomes due during a delegated operation: it does not use the
- * operation's slot.
- */
-UNIT_TEST(resize_does_not_use_slot_of_delegation)
-{
-	struct near_rx_ring *ring;
-	uint64_t tail;
-	int i;
-
-	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
-	rig_until(b.rig, a.rig, 1);
-	ring = rig_rx_ring(b.rig, a.rig);
-	ring->shrink_requested = true;
-	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
-	a.rig->port->checked_ms = 0;
-	tail = to_b->tx.tail;
-	ck_assert_int_eq(start(NEAR_WRITE, 0, 2000, NEAR_RMA_DATA),
-			 NEAR_RMA_DONE);
-	ck_assert_uint_eq(to_b->tx.tail, tail + 1);
-	ck_assert(!to_b->resize.posted);
-	for (i = 0; i < 10000 && !to_b->resize.count; i++) {
-		rig_poll(a.rig, 10);
-		rig_poll(b.rig, 10);
-		usleep(100);
-	}
-	ck_assert_uint_eq(to_b->resize.count, 1);
-	ck_assert_uint_eq(b.events, 1);
-	ck_assert_int_eq(rig_send(a.rig, to_b, 2, local, 8), 0);
-	rig_until(b.rig, a.rig, 2);
-}
-
-/*
  * The target executes an operation and closes: the operation succeeds. _i: the
  * initiator polls later.
  */

@@ -326,25 +326,6 @@ UNIT_LOOP(invalid_reply_disconnects, 0, ARRAY_SIZE(answers))
 }
 
 /*
- * The receiver requests one shrink after another: the sender complies each
- * time, and its messages arrive.
- */
-UNIT_TEST(repeated_shrinks_are_served)
-{
-	uint32_t sent = 0, i;
-
-	for (i = 0; i < 3000; i++) {
-		bad_to_us->tx.ctl->resize = 1;
-		sent += !rig_send(bad, bad_to_us, sent, big, 8);
-		rig_poll(us, 1);
-	}
-	ck_assert_uint_ge(bad_to_us->resize.count, 2);
-	ck_assert_uint_eq(us->count, 2 + sent);
-	for (i = 0; i < sent; i++)
-		ck_assert_uint_eq(us->event[2 + i].msg.tag, i);
-}
-
-/*
  * The doorbell has all rings set, most of which have no sender: the port
  * ignores these.
  */

@@ -215,53 +215,6 @@ UNIT_TEST(idle_ring_is_resized)
 	tags_until(tag);
 }
 
-/*
- * The receiver requests a shrink before the sender has sent its own request for
- * a larger ring. The ring shrinks first.
- */
-UNIT_TEST(shrink_precedes_growth)
-{
-	struct near_rx_ring *ring = rig_rx_ring(b, a);
-	uint64_t tag = 1;
-
-	know_others();
-	while (to_b->resize.tier == near_tier_least()) {
-		tag = rig_overfill(a, to_b, tag);
-		tags_until(tag);
-	}
-	b->port->budget.pages_max = 1;	/* no budget for any ring */
-	ring->starved = ring->shrink_requested = true;
-	to_b->resize.full = to_b->resize.backoff;
-	near_too_small(a->port, to_b, 8000);
-	rig_poll(b, 1);
-	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), -EAGAIN);
-	ck_assert_uint_eq(to_b->resize.tier, near_tier_least());
-	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
-	ck_assert(!ring->starved && !ring->shrink_requested);
-	ck_assert_int_eq(rig_send(a, to_b, tag, buf, 8), 0);
-	tags_until(tag + 1);
-}
-
-/*
- * A sender that has requested no resize and keeps its size does not count as
- * rejected.
- */
-UNIT_TEST(keeping_size_is_no_rejection)
-{
-	struct near_rx_ring *ring;
-
-	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
-	rig_until(b, NULL, 1);
-	ring = rig_rx_ring(b, a);
-	ring->shrink_requested = true;
-	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
-	near_resize_check(a->port, to_b);
-	rig_poll(b, 1);
-	near_resize_check(a->port, to_b);
-	ck_assert_uint_eq(to_b->resize.count, 1);
-	ck_assert_uint_eq(to_b->resize.backoff, NEAR_RESIZE_FULL);
-}
-
 /* Child: fill a ring to b, then request a larger one. */
 static void act_resize(int out)
 {

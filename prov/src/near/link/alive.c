@@ -342,19 +342,6 @@ static void near_port_find_failed(struct near_port *port, bool all)
 	}
 }
 
-/* Continues the resizes of all rings to peers. */
-static void near_port_resizes(struct near_port *port)
-{
-	struct near_link *link;
-	struct near_peer *peer;
-
-	for (link = port->peers.next; link != &port->peers; link = link->next) {
-		peer = near_container(link, struct near_peer, link);
-		if (peer->segment && !peer->draining)
-			near_resize_check(port, peer);
-	}
-}
-
 /* Reads the fd exchange's socket if the next read is due. */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
@@ -415,11 +402,8 @@ void near_port_tick(struct near_port *port)
 		near_port_sweep(port);
 	}
 	near_port_check(port, now);
-	if (near_unlikely(port->rings_due)) {
-		near_port_resizes(port);
-		near_budget_check(port);
+	if (near_unlikely(port->rings_due))
 		near_rings_check(port);
-	}
 	near_port_fdx(port, now);
 	if (near_unlikely(port->draining))
 		near_port_reap(port);
@@ -467,7 +451,6 @@ bool near_woken(struct near_port *port)
 	if (all)
 		port->syscall_check_ms = now;
 	near_port_find_failed(port, all);
-	near_port_resizes(port);
 	if (port->draining)
 		near_port_reap(port);
 	return rung;

@@ -93,11 +93,6 @@ struct near_rx_ring {
 	bool broken;		/* has had an invalid value; not polled */
 	uint8_t tier;		/* size class */
 	uint32_t resizes;
-	/* Only link/ring_budget.c uses the next four fields. */
-	bool shrink_requested;	/* a shrink of this ring was requested */
-	bool starved;		/* the sender's request to grow failed */
-	uint32_t idle_checks;	/* consecutive checks without a message */
-	uint64_t seen;		/* rx.head at the last check */
 	uint64_t delegs;	/* last value stored in near_ctl.done */
 	bool rejected;		/* near_ctl.rejected is set */
 };

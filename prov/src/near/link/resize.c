@@ -36,8 +36,8 @@ static void near_resize_post(struct near_peer *peer)
 }
 
 /*
- * Records the ring size in the receiver's reply. If the sender has requested a
- * larger ring and the size is unchanged, multiplies the backoff by 4.
+ * Records the receiver's reply. If the size is unchanged, multiplies the
+ * backoff by 4.
  */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
@@ -45,12 +45,12 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 
 	if (tier != resize->tier)
 		resize->backoff = NEAR_RESIZE_FULL;
-	else if (resize->more && resize->backoff < NEAR_RESIZE_BACKOFF_MAX)
+	else if (resize->backoff < NEAR_RESIZE_BACKOFF_MAX)
 		resize->backoff *= 4;
 	resize->tier = tier;
 	resize->count++;
 	resize->posted = false;
-	resize->full = resize->more = 0;
+	resize->full = 0;
 	resize->full_at = UINT64_MAX;
 }
 
@@ -109,16 +109,6 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 		return;
 	resize->more = more;
 	near_tx_gate(&peer->tx, NEAR_GATE_RESIZE);
-	near_resize_step(port, peer);
-}
-
-void near_resize_check(struct near_port *port, struct near_peer *peer)
-{
-	if (!(peer->tx.gated & NEAR_GATE_RESIZE)) {
-		if (!__atomic_load_n(&peer->tx.ctl->resize, __ATOMIC_RELAXED))
-			return;
-		near_tx_gate(&peer->tx, NEAR_GATE_RESIZE);
-	}
 	near_resize_step(port, peer);
 }
 

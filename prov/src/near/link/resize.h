@@ -5,8 +5,7 @@
  * The sender's side of a resize. The sender publishes RESIZE as the last slot
  * of the old ring. When the receiver consumes this slot, it restarts the ring
  * with the size that its ring budget grants (link/ring_budget.h), and replies
- * in near_ctl.size. The receiver requests a resize by near_ctl.resize. See
- * docs/near/protocol.md.
+ * in near_ctl.size. See docs/near/design.md.
  */
 #ifndef NEAR_LINK_RESIZE_H
 #define NEAR_LINK_RESIZE_H
@@ -38,8 +37,6 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
  * -EAGAIN (poll and retry), or -ECONNRESET if the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/* Continues a resize. Ticks call it, because the receiver may request one. */
-void near_resize_check(struct near_port *port, struct near_peer *peer);
 /* Requests a larger ring, for a message of len bytes that did not fit. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);

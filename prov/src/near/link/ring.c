@@ -92,8 +92,6 @@ bool near_tx_reload(struct near_tx *tx)
 	if (tx->gated || !tx->slots)
 		return false;
 	tx->head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
-	if (near_unlikely(__atomic_load_n(&tx->ctl->resize, __ATOMIC_RELAXED)))
-		near_tx_gate(tx, NEAR_GATE_RESIZE);
 	return tx->tail - tx->head <= tx->mask;
 }
 

@@ -114,10 +114,7 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 #define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
 #define NEAR_GATE_FAILED 4u	/* never opened: the peer has failed */
 
-/*
- * Loads the consumer's head. Closes NEAR_GATE_RESIZE if the receiver has
- * requested a resize. True if a slot is free and no gate is closed.
- */
+/* Loads the consumer's head. True if a slot is free and no gate is closed. */
 bool near_tx_reload(struct near_tx *tx);
 /* Returns the next slot even if NEAR_GATE_QUEUE is closed; NULL: none. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);

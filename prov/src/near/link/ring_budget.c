@@ -10,7 +10,6 @@
 /* number of senders for each of which the budget keeps a page */
 #define NEAR_BUDGET_MANY 63
 #define NEAR_BUDGET_NEXT 4	/* least number of new senders expected */
-#define NEAR_BUDGET_IDLE 5	/* checks without a message until idle */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -94,13 +93,6 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 	near_budget_advertise(port);
 }
 
-/* True if the sender is idle: no message for half a second. */
-static bool near_rx_ring_idle(const struct near_rx_ring *ring)
-{
-	return ring->idle_checks >= NEAR_BUDGET_IDLE &&
-	       ring->seen == ring->rx.head;
-}
-
 /* Returns the ring's pages beyond the first. */
 static uint32_t near_rx_ring_extra(const struct near_rx_ring *ring)
 {
@@ -145,132 +137,31 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 	return ring->tier;
 }
 
-/*
- * Returns the size class after a shrink. An idle sender's ring gets the least
- * class, others the even share, but none more than its present class.
- */
-static uint32_t near_budget_less(const struct near_budget *budget,
-				 struct near_rx_ring *ring)
+/* Returns the size class of a resize: a larger one if memory is left. */
+static uint32_t near_budget_grant(const struct near_port *port,
+				  const struct near_rx_ring *ring,
+				  uint32_t more)
 {
-	uint32_t keeps = near_rx_ring_idle(ring) ? near_tier_least()
-						 : near_budget_share(budget);
+	uint32_t least = near_max(near_tier_for(more), ring->tier + 1u);
 
-	ring->shrink_requested = ring->starved = false;
-	return keeps < ring->tier ? keeps : ring->tier;
-}
-
-/*
- * Returns the size class of a resize. The ring shrinks if the receiver has
- * requested that. If the sender's request fails, sets ring->starved.
- */
-static uint32_t near_budget_grant(struct near_port *port,
-				  struct near_rx_ring *ring, uint32_t more)
-{
-	uint32_t least = near_max(near_tier_for(more), ring->tier + 1u), tier;
-	const struct near_budget *budget = &port->budget;
-
-	if (ring->shrink_requested || !(more || ring->starved))
-		return near_budget_less(budget, ring);
-	if (least >= NEAR_TIERS || ring->index >= budget->growing ||
+	if (least >= NEAR_TIERS || ring->index >= port->budget.growing ||
 	    ring->peer->draining)
 		return ring->tier;
-	tier = near_budget_fit(budget, ring, least);
-	ring->starved = tier == ring->tier;
-	return tier;
+	return near_budget_fit(&port->budget, ring, least);
 }
 
-/* Counts checks since the last message. An idle sender is not starved. */
-static void near_rx_ring_count_check(struct near_rx_ring *ring)
-{
-	if (ring->seen != ring->rx.head)
-		ring->idle_checks = 0;
-	else if (ring->idle_checks < NEAR_BUDGET_IDLE)
-		ring->idle_checks++;
-	ring->seen = ring->rx.head;
-	ring->starved = ring->starved && !near_rx_ring_idle(ring);
-}
-
-/* Returns the pages that a starved ring lacks for its next class, else 0. */
-static uint32_t near_rx_ring_need(const struct near_rx_ring *ring)
-{
-	return ring->starved ? near_tier_pages(ring->tier + 1u) -
-				       near_tier_pages(ring->tier)
-			     : 0;
-}
-
-/*
- * Requests a resize of a ring if it is larger than class keep, or if it is
- * starved and the free pages let it grow. Returns the number of pages that
- * remain free.
- */
-static uint32_t near_rx_ring_balance(struct near_rx_ring *ring, uint32_t keep,
-				     uint32_t free)
-{
-	uint32_t need = near_rx_ring_need(ring);
-
-	if (ring->tier > keep)
-		ring->shrink_requested = true;
-	else if (need && need <= free)
-		free -= need;
-	else
-		return free;
-	__atomic_store_n(&ring->rx.ctl->resize, 1, __ATOMIC_RELAXED);
-	return free;
-}
-
-/*
- * Shrinks no ring if enough pages are free for all starved rings. Otherwise
- * shrinks rings of idle senders to the least class. If a ring below the even
- * share is starved, shrinks larger rings to the even share.
- */
-void near_budget_check(struct near_port *port)
-{
-	const struct near_budget *budget = &port->budget;
-	uint32_t free = near_budget_beyond(budget, near_budget_senders(budget)),
-		 i;
-	uint32_t share = near_budget_share(budget), keep = NEAR_TIERS, need = 0;
-	struct near_rx_ring *ring;
-	bool enough;
-
-	free -= free < budget->extra ? free : budget->extra;
-	for (i = 0; i < port->ring_count; i++) {
-		ring = port->ring[i];
-		if (!ring)
-			continue;
-		near_rx_ring_count_check(ring);
-		need += near_rx_ring_need(ring);
-		if (ring->starved && ring->tier < share)
-			keep = share;
-	}
-	enough = need <= free;
-	for (i = 0; need && i < port->ring_count; i++) {
-		ring = port->ring[i];
-		if (ring)
-			free = near_rx_ring_balance(ring,
-						    enough ? NEAR_TIERS
-						    : near_rx_ring_idle(ring)
-							    ? near_tier_least()
-							    : keep,
-						    free);
-	}
-}
-
-/* Allocates or frees pages up to size class tier. False: no memory. */
-static bool near_rx_ring_remap(struct near_port *port,
-			       const struct near_rx_ring *ring, uint32_t tier)
+/* Allocates pages up to size class tier. False: no memory. */
+static bool near_rx_ring_extend(struct near_port *port,
+				const struct near_rx_ring *ring, uint32_t tier)
 {
 	struct near_place from, to;
 
 	near_place(port->budget.growing, ring->index, ring->tier, &from);
 	near_place(port->budget.growing, ring->index, tier, &to);
-	if (to.size > from.size)
-		return !near_segment_reserve(port->fd, from.offset + from.size,
-					     to.size - from.size) &&
-		       !near_ring_extend(ring->rx.ctl, to.size);
-	if (to.size < from.size)
-		near_segment_clear(port->fd, to.offset + to.size,
-				   from.size - to.size);
-	return true;
+	return to.size == from.size ||
+	       (!near_segment_reserve(port->fd, from.offset + from.size,
+				      to.size - from.size) &&
+		!near_ring_extend(ring->rx.ctl, to.size));
 }
 
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
@@ -280,7 +171,7 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	struct near_ctl *ctl = ring->rx.ctl;
 	struct near_place place;
 
-	if (!near_rx_ring_remap(port, ring, tier))
+	if (!near_rx_ring_extend(port, ring, tier))
 		tier = ring->tier;
 	near_place(port->budget.growing, ring->index, tier, &place);
 	near_rx_restart(&ring->rx, &place);
@@ -288,7 +179,6 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	ring->tier = (uint8_t)tier;
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
-	__atomic_store_n(&ctl->resize, 0, __ATOMIC_RELAXED);
 	/* message passing, with near_resize_answer(): slots are zero */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,

@@ -5,8 +5,7 @@
  * The ring budget divides a port's ring memory among its senders. Each ring has
  * at least a page. A new sender takes the advertised size, which leaves memory
  * for further senders. A resize grants the even share, or one class more while
- * memory is free. If no memory is free, rings of idle senders and rings above
- * the even share shrink. See docs/near/design.md, *Ring sizes*.
+ * memory is free. A ring never shrinks. See docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -36,9 +35,6 @@ void near_budget_advertise(struct near_port *port);
 /* Counts an rx ring of its present size. more: 1: opened; -1: closed. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
-
-/* Balances ring sizes, each NEAR_CHECK_MS: requests shrinks, then growth. */
-void near_budget_check(struct near_port *port);
 
 /*
  * Resizes a ring at its RESIZE slot, and replies. more: near_slot.resize.more,

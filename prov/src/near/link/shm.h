@@ -93,10 +93,7 @@ struct near_slot {
 			uint32_t step;
 		} coop;
 		struct {
-			/*
-			 * length of the message that did not fit; 1: the ring
-			 * was full; 0: the receiver requested the resize
-			 */
+			/* length that did not fit; 1: the ring was full */
 			uint32_t more;
 		} resize;
 		struct near_rma_slot {	/* target address: near_slot.tag */
@@ -139,7 +136,6 @@ struct near_ctl {
 	/* numbers of consumed slots and of consumed data bytes */
 	uint64_t head;
 	uint64_t dhead;
-	uint32_t resize;	/* 1: the producer is requested to resize */
 	uint32_t size;		/* reply to RESIZE: NEAR_SIZE_* */
 	/* last delegated operation that the consumer has started */
 	uint64_t doing;
