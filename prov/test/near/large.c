@@ -315,39 +315,6 @@ UNIT_TEST(poll_checks_peers_once)
 
 UNIT_CASE("pure", NULL, NULL);
 
-/*
- * The word that assigns steps of a cooperative copy: each step is assigned
- * once.
- */
-UNIT_TEST(copy_step_is_assigned_once)
-{
-	struct near_ctl ctl = { 0 };
-	uint32_t steps;
-
-	near_coop_begin(&ctl, 7);
-	ck_assert_int_eq(near_coop_take(&ctl, 6, 3, true), -1);
-	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, true), 0);
-	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, false), 0);
-	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, true), 1);
-	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, false), -1);
-	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, true), -1);
-	near_coop_wrote(&ctl, 7, 1, false);
-	ck_assert_uint_eq(near_coop_end(&ctl), 2);
-	ck_assert(!near_coop_over(&ctl, 7, 2, &steps));
-	near_coop_wrote(&ctl, 7, 1, true);
-	ck_assert(near_coop_over(&ctl, 7, 2, &steps));
-	ck_assert_uint_eq(steps, 1);
-	near_coop_wrote(&ctl, 7, 2, false);
-	ck_assert(near_coop_over(&ctl, 7, 2, &steps));
-	ck_assert_uint_eq(steps, 2);
-	/* an impossible value is ignored */
-	near_coop_wrote(&ctl, 7, 60000, false);
-	ck_assert(near_coop_over(&ctl, 7, 2, &steps));
-	ck_assert_uint_eq(steps, 2);
-	ck_assert(!near_coop_over(&ctl, 8, 2, &steps));
-	ck_assert_int_eq(near_coop_take(&ctl, 7, 3, true), -1);
-}
-
 UNIT_TEST(coop_steps)
 {
 	ck_assert_uint_eq(near_coop_step(0), 0);

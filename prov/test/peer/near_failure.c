@@ -100,26 +100,6 @@ UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 }
 
 /*
- * The peer closes its port before it has exchanged a message, and its process
- * continues. Receives that name the peer end. Other receives stay.
- */
-UNIT_LOOP(closed_unconnected_port_ends_receives, 0, 2)
-{
-	struct slot any;
-
-	post_recv(&slot, peer, TAG);
-	post_recv(&any, FI_ADDR_UNSPEC, TAG);
-	poll_cq(_i ? 2 * LAZY_POLLS : 1);
-	ck_assert_uint_eq(fake_core_posted(), _i ? 2 : 0);
-	rig_end();
-	until_error();
-	expect_error(&slot, FI_ECONNRESET);
-	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 1);
-	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &any), 0);
-	expect_error(&any, FI_ECANCELED);
-}
-
-/*
  * The core has matched one of the receives with a message that the peer sent
  * over the core: this receive completes, the others end.
  */
