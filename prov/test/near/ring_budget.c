@@ -88,7 +88,7 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 }
 
 /*
- * The senders are not known in advance: the first ones get large rings, each
+ * The number of senders is unknown: the first ones get large rings, each
  * further one a page at least. The rings exceed the budget only by these pages.
  */
 UNIT_TEST(first_senders_get_large_rings)
