@@ -8,7 +8,7 @@
  *
  * C: near/link/resize.c near_resize_init near_resize_post near_resize_done
  * C: near/link/resize.c near_resize_answer near_resize_step near_resize_request
- * C: near/link/resize.c near_resize_check near_tx_full near_full near_too_small
+ * C: near/link/resize.c near_tx_full near_full near_too_small
  * C: near/link/place.c near_place near_tier_most
  * CBMC: --unwind 9 --object-bits 10
  * MUTANT class-unchecked near/link/resize.c: s/tier > peer->resize.most \|\|\n[\t ]*!near_place\(([^;]*)&place\)\) \{/!near_place(\1\&place)) {/
@@ -80,16 +80,10 @@ int main(void)
 	struct near_tx *tx = &peer.tx;
 
 	peer_any();
-	switch (any(int)) {
-	case 0:
+	if (any(bool))
 		near_full(&port, &peer);
-		break;
-	case 1:
+	else
 		near_too_small(&port, &peer, any(uint32_t));
-		break;
-	default:
-		near_resize_check(&port, &peer);
-	}
 	check(peer.resize.tier <= peer.resize.most);
 	near_place(peer.resize.most ? 1 : 0, 0, peer.resize.tier, &place);
 	check(place.size <= extended && tx->mask == place.slots - 1);
