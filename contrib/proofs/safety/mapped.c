@@ -15,6 +15,7 @@
  * C: near/rma/mapping.c near_mapping_map near_mapping_ask near_mapping_refuse
  * C: near/rma/mapping.c near_mapped_search near_table_unmapped
  * C: near/rma/mapping.c near_mappings_evict near_mapped_shared
+ * C: near/rma/mapping.c near_mapping_waiting
  * C: near/rma/mapping.c near_mappings_close
  * C: near/rma/mapped.c near_mapped_issue near_mapped_start near_mapped_started
  * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage
@@ -44,7 +45,7 @@
  * MUTANT ended-twice near/rma/mapped.c: s/\t\tmapped->ended\+\+;\n\t\tat->due--;\n\t\tended/\t\tended/
  * MUTANT mapped-too-many near/rma/mapping.c: s/if \(mapped->count == NEAR_MAPPINGS\)\n\t\treturn NULL;//
  * MUTANT unmapped-too-many near/rma/mapping.c: s/mapped->table->unmapped_count < NEAR_UNMAPPED\)/1)/
- * MUTANT failed-is-mapped near/rma/mapping.c: s/if \(found->refused \|\| /if (/
+ * MUTANT failed-is-mapped near/rma/mapping.c: s/if \(found->refused\)\n\t\treturn NEAR_DEVICE_REFUSED;//
  * MUTANT freed-in-list near/rma/mapping.c: s/near_list_remove\(&mapping->link\);\n\tmapped->count--;/mapped->count--;/
  * MUTANT used-is-evicted near/rma/mapping.c: s/if \(mapping->map.mapping && !mapping->ops &&/if (mapping->map.mapping \&\&/
  * MUTANT descriptor-is-lost near/rma/mapping.c: s/if \(fd >= 0\)\n\t\tclose\(fd\);\n\}/}/
@@ -379,7 +380,7 @@ static void issues(void)
 	check(mapped->op[(mapped->begun - 1) % NEAR_MAPPED_OPS] == &op_new);
 }
 
-/* The reply to a request for a descriptor, or one that nobody requested. */
+/* Handles the reply to a request for a descriptor, or an unrequested reply. */
 static void replies(void)
 {
 	struct near_mapping *used = NULL;

@@ -252,8 +252,6 @@ near_mapping_map(struct near_port *port, struct near_mapped *mapped,
 	struct near_export export;
 	int ret;
 
-	if (mapping->refused)
-		return NEAR_DEVICE_REFUSED;
 	if (mapping->starved == mapped->table->released + 1)
 		return NEAR_DEVICE_MEMORY;
 	if (mapping->asked_ms && mapping->fd < 0)
@@ -291,20 +289,31 @@ int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
 	return device->share((void *)(uintptr_t)entry->device);
 }
 
-void near_mapped_shared(struct near_port *port, struct near_peer *peer,
-			uint64_t id, int fd)
+/* Returns the mapping that waits for the descriptor of an allocation; or NULL. */
+static struct near_mapping *
+near_mapping_waiting(const struct near_mapped *mapped, uint64_t id)
 {
-	struct near_mapped *mapped = peer->rma ? peer->rma->mapped : NULL;
 	struct near_mapping *mapping;
 	struct near_link *link;
 
-	for (link = mapped ? mapped->mappings.next : NULL;
-	     mapped && link != &mapped->mappings; link = link->next) {
+	for (link = mapped->mappings.next; link != &mapped->mappings;
+	     link = link->next) {
 		mapping = near_container(link, struct near_mapping, link);
-		if (mapping->id != id || !mapping->asked_ms ||
-		    mapping->fd >= 0 || mapping->refused ||
-		    mapping->map.mapping)
-			continue;
+		if (mapping->id == id && mapping->asked_ms && mapping->fd < 0 &&
+		    !mapping->refused && !mapping->map.mapping)
+			return mapping;
+	}
+	return NULL;
+}
+
+void near_mapped_shared(struct near_port *port, struct near_peer *peer,
+			uint64_t id, int fd)
+{
+	struct near_mapping *mapping = NULL;
+
+	if (peer->rma && peer->rma->mapped)
+		mapping = near_mapping_waiting(peer->rma->mapped, id);
+	if (mapping) {
 		mapping->fd = fd;
 		if (fd < 0)
 			near_mapping_refuse(port, mapping, peer,
@@ -375,11 +384,13 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		return NEAR_DEVICE_LIMIT;
 	found->key = entry->key;
 	found->gone_ms = 0;
+	if (found->refused)
+		return NEAR_DEVICE_REFUSED;
 	if (near_unlikely(!found->map.mapping))
 		path = near_mapping_map(port, mapped, found, entry, handle);
 	if (path != NEAR_DEVICE_MAPPED)
 		return path;
-	if (found->refused || !near_mapping_at(found, memory, args->len))
+	if (!near_mapping_at(found, memory, args->len))
 		return NEAR_DEVICE_REFUSED;
 	*mapping = found;
 	return NEAR_DEVICE_MAPPED;
