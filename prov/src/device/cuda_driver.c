@@ -52,7 +52,9 @@ static const struct duo_symbol duo_cuda_handles[] = {
 	{ "cuCtxGetDevice", &duo_cuda.device },
 };
 
-#define DUO_CUDA_COUNT(symbols) (sizeof(symbols) / sizeof(*(symbols)))
+#define DUO_CUDA_LOAD(symbols) \
+	duo_library_load(duo_cuda_library, symbols, \
+			 sizeof(symbols) / sizeof(*(symbols)))
 
 const char *duo_cuda_library = DUO_CUDA_LIBRARY;
 static pthread_once_t duo_cuda_once = PTHREAD_ONCE_INIT;
@@ -60,15 +62,11 @@ static bool duo_cuda_there;
 
 static void duo_cuda_load_once(void)
 {
-	const char *missing =
-		duo_library_load(duo_cuda_library, duo_cuda_symbols,
-				 DUO_CUDA_COUNT(duo_cuda_symbols));
+	const char *missing = DUO_CUDA_LOAD(duo_cuda_symbols);
 
-	if (duo_library_load(duo_cuda_library, duo_cuda_optional,
-			     DUO_CUDA_COUNT(duo_cuda_optional)))
+	if (DUO_CUDA_LOAD(duo_cuda_optional))
 		duo_cuda.range = NULL;
-	if (duo_library_load(duo_cuda_library, duo_cuda_handles,
-			     DUO_CUDA_COUNT(duo_cuda_handles)))
+	if (DUO_CUDA_LOAD(duo_cuda_handles))
 		duo_cuda.handle_of = NULL;
 	duo_cuda_there = !missing && duo_cuda.init(0) == DUO_CUDA_SUCCESS;
 	if (!duo_cuda_there)

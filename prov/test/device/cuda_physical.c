@@ -102,10 +102,15 @@ int cuMemAddressReserve(uint64_t *addr, size_t len, size_t align, uint64_t at,
 	return 0;
 }
 
-int cuMemAddressFree(uint64_t addr, size_t len)
+static void check_range(uint64_t addr, size_t len)
 {
 	ck_assert_uint_eq(addr, (uintptr_t) mapped);
 	ck_assert_uint_eq(len, sizeof(allocation));
+}
+
+int cuMemAddressFree(uint64_t addr, size_t len)
+{
+	check_range(addr, len);
 	ck_assert_int_eq(mappings, 0);
 	reservations--;
 	return 0;
@@ -116,8 +121,7 @@ int cuMemMap(uint64_t addr, size_t len, size_t offset, uint64_t handle,
 {
 	int ret = next_call();
 
-	ck_assert_uint_eq(addr, (uintptr_t) mapped);
-	ck_assert_uint_eq(len, sizeof(allocation));
+	check_range(addr, len);
 	ck_assert_uint_eq(offset, 0);
 	ck_assert_uint_eq(handle, HANDLE);
 	if (ret)
@@ -128,8 +132,7 @@ int cuMemMap(uint64_t addr, size_t len, size_t offset, uint64_t handle,
 
 int cuMemUnmap(uint64_t addr, size_t len)
 {
-	ck_assert_uint_eq(addr, (uintptr_t) mapped);
-	ck_assert_uint_eq(len, sizeof(allocation));
+	check_range(addr, len);
 	mappings--;
 	return 0;
 }
@@ -137,8 +140,7 @@ int cuMemUnmap(uint64_t addr, size_t len)
 int cuMemSetAccess(uint64_t addr, size_t len,
 		   const struct duo_cuda_access *access, size_t count)
 {
-	ck_assert_uint_eq(addr, (uintptr_t) mapped);
-	ck_assert_uint_eq(len, sizeof(allocation));
+	check_range(addr, len);
 	ck_assert_int_eq(access->location.type, 1);
 	ck_assert_int_eq(access->location.id, PRIMARY);
 	ck_assert_int_eq(access->flags, 3);
