@@ -29,8 +29,9 @@
 #define DUO_LINE 64	/* bytes of a cache line */
 
 /*
- * Allocates zeroed memory at the start of a cache line, so that a struct's
- * members are in the lines of its layout. free() frees it. NULL: no memory.
+ * Allocates zeroed memory at the start of a cache line, so that each
+ * member of a struct is in the line that the struct's declaration shows. The
+ * caller releases it by free(). NULL: no memory.
  */
 static inline void *duo_alloc(size_t bytes)
 {

@@ -23,8 +23,8 @@ static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
 /*
- * Resets the lock and the list in a forked child. The child has none of the
- * threads, and a thread of its parent might have held the lock.
+ * Resets the lock and the list in a forked child. The threads do not
+ * exist in the child, and one of them might have held the lock at the fork.
  */
 static void duo_auto_forked(void)
 {

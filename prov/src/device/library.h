@@ -13,8 +13,8 @@ struct duo_symbol {
 };
 
 /*
- * Loads a library and stores the addresses of its functions. Never unloads it,
- * because the application uses it, too. In tests the library's name may be
+ * Loads a library and stores the addresses of its functions. Never unloads the
+ * library, because the application may use the library, too. In tests the library's name may be
  * NULL; then this program's symbols are used. Returns NULL, or the name of the
  * missing part for duo_library_warn().
  */

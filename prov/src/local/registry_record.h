@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The registry's files, and the lock of its directory. Only for registry*.c. */
+/* The registry's files and the directory's lock. Only for registry*.c. */
 #ifndef DUO_REGISTRY_RECORD_H
 #define DUO_REGISTRY_RECORD_H
 
@@ -14,7 +14,7 @@
 
 /*
  * Locks a directory with LOCK_SH or LOCK_EX. Waits 60 s at most, and 3 s after
- * the last change of its names. Returns 0, -FI_ETIMEDOUT or -errno.
+ * a name in the directory was last added or removed. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it was opened. */
