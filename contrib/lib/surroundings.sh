@@ -238,20 +238,26 @@ part_surroundings()
 
 			# Surroundings: the path of messages if a resource is scarce or missing
 
-			In each run, two processes of one host exchange messages over tcp;ofi_duo. A row of the table is one run. Its
-			first column names the resource that is scarce, missing or forbidden:
+			For users and administrators: this page shows whether messages within a host take shared memory if a resource
+			limit is small, a system call is forbidden, or namespaces differ. Each row of the table is one run, in which two
+			processes of one host exchange messages over tcp;ofi_duo.
+
+			The first column, *surroundings*, has the condition of the run:
 
 			- *seccomp: no X*: a seccomp filter makes the system call X fail in both processes.
-			- *RLIMIT_X of N*: both processes have this resource limit. *cgroup with N*: both are in a control group with
-			  this memory limit.
-			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and space for N files. *filled*:
-			  another process fills the free bytes during the run.
+			- *RLIMIT_X of N*: both processes have this resource limit.
+			- *cgroup with N*: both processes are in a control group with this memory limit.
+			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and space for N files.
+			- *filled*: in addition, another process fills all free space of this file system during the run.
 			- *namespaces X*: each process has a separate mount namespace, and separate namespaces of the kinds X
-			  (net, user, pid, ipc). */dev/shm* is *shared* by both, or *separate*.
+			  (net, user, pid, ipc). If X is missing, only the mount namespaces are separate.
+			- */dev/shm shared*: both processes have the same file system in /dev/shm. */dev/shm separate*: each has another
+			  one.
 
-			The second column has the path of the messages: *local* is shared memory, *core* is tcp. In these rows all
-			messages arrived. *error*: the program could not start, or the kernel killed it. The third column has the
-			beginning of the first warning in the log; *-*: none.
+			The second column has the path of the messages: *local* is shared memory, *core* is tcp. With both, all messages
+			arrived. *error*: the program could not start, or the kernel killed it.
+
+			The third column has the first warning in the log, up to its 110th character. *-*: there was no warning.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 
