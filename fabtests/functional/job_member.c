@@ -47,16 +47,18 @@ static void job_check_error(int p, const struct ft_op *op)
 /*
  * Returns the member that an operation was for. A receive from any source fails
  * if its message came from a member that failed before it was all copied. The
- * core does not report which member that was.
+ * error names only a member of this host, from libfabric 2.0 on. Otherwise
+ * returns any member that has failed.
  */
 static int job_other(int p, const struct ft_op *op)
 {
 	bool near = op->err == FI_ECONNRESET;
 	int i;
 
-	for (i = 0; p == self && FI_MAJOR_VERSION >= 2 && i < known; i++)
-		if (near ? peers[i].addr == op->err_src :
-			   !job_local(i) && job->fate[i] != JOB_ALIVE)
+	for (i = 0; p == self && i < known; i++)
+		if (near && FI_MAJOR_VERSION >= 2 ?
+			    peers[i].addr == op->err_src :
+			    job_local(i) == near && job->fate[i] != JOB_ALIVE)
 			return i;
 	return p;
 }
