@@ -71,9 +71,10 @@ int job_from(const uint8_t *buf);	/* sender of a message */
 uint32_t job_seq(const uint8_t *buf);	/* number of a message */
 uint64_t job_cpu_ns(void);	/* of this process */
 /*
- * Checks that this process has pidfds and memory of at most that number of
- * members, itself among them: a segment and a region table of each.
+ * True if this process has pidfds and memory of at most that number of members,
+ * itself among them: a segment and a region table of each. If not and `late`,
+ * fails.
  */
-void job_check_leaks(int members);
+bool job_is_clean(int members, bool late);
 
 #endif /* JOB_H */

@@ -430,15 +430,19 @@ static void job_close(void)
 }
 
 /*
- * True if all messages have arrived. Then checks for leaks, while the other
- * members cannot close yet: a poll after that releases their memory.
+ * True if all messages have arrived, and the resources of dead members are
+ * released. A send to a dead member may fail some polls before that. Waits here,
+ * as no member can close yet, and members that close release theirs.
  */
 static bool job_has_all_and_no_more(void)
 {
+	static uint64_t since;
+
 	if (!job_has_all())
 		return false;
-	job_check_leaks(job_locals());
-	return true;
+	if (!since)
+		since = job_cpu_ns();
+	return job_is_clean(job_locals(), job_cpu_ns() - since > JOB_LIMIT_NS);
 }
 
 void job_member(struct job *shared, int me, int host)
