@@ -47,17 +47,20 @@ static void job_fork(int member, int host)
 	job_member(job, member, host);
 }
 
-/* Fails if a member has exited that was not killed. */
+/* Fails if a member has exited that was not killed and has not closed. */
 static void job_check(void)
 {
-	int m, status;
+	siginfo_t end;
+	int m;
 
 	for (m = 0; m < JOB_MAX; m++) {
-		if (!child[m].pid || job->fate[m] == JOB_DEAD ||
-		    job->entered[m] == JOB_CLOSED)
+		if (!child[m].pid || job->fate[m] == JOB_DEAD)
 			continue;
-		FT_CHECK(!waitpid(child[m].pid, &status, WNOHANG),
-			 "member %d has ended, status 0x%x", m, status);
+		end.si_pid = 0;
+		waitid(P_PID, child[m].pid, &end, WEXITED | WNOHANG | WNOWAIT);
+		/* loaded after the exit, which follows the close */
+		FT_CHECK(!end.si_pid || job->entered[m] == JOB_CLOSED,
+			 "member %d has ended, status %d", m, end.si_status);
 	}
 }
 
