@@ -28,7 +28,7 @@ struct ft_state ft = {
 	.phase = "start",
 };
 
-static uint64_t ft_rand_state;
+static _Thread_local uint64_t ft_rand_state;
 
 static const char ft_usage[] =
 	"usage: %s [-p PROV] [-s ADDR] [-S MAXSIZE] [-T SECONDS] [-x SEED]\n"
@@ -131,7 +131,7 @@ uint64_t ft_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Sets the seed. Each host gets the same sequence for the same -x and salt. */
+/* Sets this thread's seed. Each host gets the same sequence for the same -x and salt. */
 void ft_rand_seed(unsigned int salt)
 {
 	ft_rand_state = ft.opts.seed * 0x9e3779b97f4a7c15u + salt + 1;

@@ -3,360 +3,287 @@
 
 /*
  * All ranks send to all ranks, including themselves, random tagged and untagged
- * messages of all sizes, by all calls. They receive with wildcards, cancel,
+ * messages of random sizes, by all calls. They receive with wildcards, cancel,
  * peek and claim at the same time. The test checks order and contents for each
  * sender and kind, and that no message is lost or duplicated.
+ *
+ * -a          also multi-receive buffers, RMA and atomics
+ * -t THREADS  each with its endpoint, in one domain (default 1)
+ * -m SECONDS  repeats until so many seconds have passed
+ * -w N        the last N ranks use the core only
  */
 
 #include <sched.h>
 
-#include "common/ft.h"
+#include "soak.h"
 
-#define FT_MAX_LEN 150000
-#define FT_DEPTH 16		/* number of pending sends */
-#define FT_KEEP 24 /* largest number of posted receives of each kind */
-#define FT_KINDS 2		/* untagged and tagged */
-#define FT_TAGS 0xfffffu
+#define FT_MAX_THREADS 8
+#define FT_LEN_BITS 18
 
-struct ft_hdr {
-	uint32_t from;
-	uint32_t seq;
-};
+int ft_per_pair;
+bool ft_all;
 
-struct ft_slot {
-	struct ft_op op;
-	struct ft_buf *buf;
-	int from;		/* source; -1: not matched yet, -2: canceled */
-	uint32_t seq;
-};
+static struct ft_load loads[FT_MAX_THREADS];
+static int threads = 1, seconds, without;
+static atomic_int running;
 
-/* Receives of one kind. */
-struct ft_kind {
-	struct ft_slot *slots;	/* in the order of posting */
-	struct ft_buf bufs[FT_KEEP];
-	struct ft_buf *idle[FT_KEEP];
-	int nidle, posted, oldest, got, want, capacity;
-};
-
-static struct ft_ep e;
-static struct ft_kind kinds[FT_KINDS];
-static int per_pair, sent, to_send;
-static struct ft_buf txbuf[FT_DEPTH];
-static struct ft_op txop[FT_DEPTH];
-static uint32_t next_seq[FT_MAX_RANKS][FT_KINDS];
-static int claims, cancels;
-
-static size_t ft_len(uint32_t from, int kind, uint32_t seq)
+bool ft_takes_part(const struct ft_load *l, int rank)
 {
-	static const size_t lens[] = { 8, 9, 64, 200, 1000, 4000, 4096, 9000,
-				       30000, 65536, 150000 };
-	uint32_t h = (from * 7919 + kind * 104729 + seq * 2654435761u) >> 7;
-	size_t len = lens[h % FT_COUNT(lens)];
+	return ft_all && (l->e.peer[rank].duo ||
+			  ft_has_prefix(ft.opts.prov, "near"));
+}
+
+static uint32_t ft_hash(const struct ft_load *l, uint32_t from, int kind,
+			uint32_t seq)
+{
+	uint32_t h = from * 7919 + (uint32_t)kind * 104729 + l->id * 15485863 +
+		     l->round * 32452843 + ft.opts.seed * 49979687 + seq + 1;
+
+	h = (h ^ (h >> 16)) * 0x85ebca6bu;
+	h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+	return h ^ (h >> 16);
+}
+
+/* Each number of bits is as frequent as the others. */
+size_t ft_len(const struct ft_load *l, uint32_t from, int kind, uint32_t seq)
+{
+	uint32_t h = ft_hash(l, from, kind, seq);
+	uint32_t bits = h % FT_LEN_BITS;
+	size_t len = sizeof(struct ft_hdr) + ((h >> 8) & ((1u << bits) - 1));
 
 	return len > ft.opts.max_size ? ft.opts.max_size : len;
 }
 
-static unsigned int ft_seed(uint32_t from, int kind, uint32_t seq)
+unsigned int ft_seed(const struct ft_load *l, uint32_t from, int kind,
+		     uint32_t seq)
 {
-	return from * 131 + kind * 7 + seq * 3;
+	return ft_hash(l, from, kind + 2, seq);
 }
 
 /*
  * Sends the next message. If the provider returns -FI_EAGAIN, a later call
  * sends it.
  */
-static void ft_send_next(void)
+static void ft_send_next(struct ft_load *l)
 {
-	int k = sent % FT_DEPTH, kind = ft_rand(FT_KINDS), to, how, i;
+	int k = l->sent % FT_DEPTH, kind = ft_rand(FT_KINDS), to, how, i;
 	struct ft_hdr hdr = { .from = ft.opts.rank };
+	struct ft_op *op = &l->txop[k];
 	struct ft_xfer x = { .len = 0 };
 	ssize_t ret;
 
-	if (sent == to_send || (sent >= FT_DEPTH &&
-				!atomic_load(&txop[k].done)))
+	if (l->sent == l->to_send ||
+	    (l->sent >= FT_DEPTH && !atomic_load(&op->done)))
 		return;
-	FT_CHECK(sent < FT_DEPTH || !txop[k].err, "a send failed: %d",
-		 txop[k].err);
+	FT_CHECK(l->sent < FT_DEPTH || !op->err, "a send failed: %d", op->err);
 	to = ft_rand(ft.opts.nranks);
-	for (i = 0; next_seq[to][kind] == (uint32_t)per_pair; i++) {
+	for (i = 0; l->next_seq[to][kind] == (uint32_t)ft_per_pair; i++) {
 		kind = i % FT_KINDS;
 		to = i ? (to + kind) % ft.opts.nranks : to;
 	}
 	x.tagged = kind;
-	hdr.seq = next_seq[to][kind];
-	x.buf = txbuf[k].ptr;
-	x.desc = txbuf[k].desc;
-	x.len = ft_len(hdr.from, kind, hdr.seq);
+	hdr.seq = l->next_seq[to][kind];
+	x.buf = l->txbuf[k].ptr;
+	x.desc = l->txbuf[k].desc;
+	x.len = ft_len(l, hdr.from, kind, hdr.seq);
 	x.tag = hdr.seq & FT_TAGS;
 	x.data = hdr.seq;
-	ft_fill(txbuf[k].ptr, x.len, ft_seed(hdr.from, kind, hdr.seq));
-	memcpy(txbuf[k].ptr, &hdr, sizeof(hdr));
+	ft_fill(x.buf, x.len, ft_seed(l, hdr.from, kind, hdr.seq));
+	memcpy(x.buf, &hdr, sizeof(hdr));
 	do {
 		how = ft_rand(FT_TX_COUNT);
-	} while (ft_tx_is_inject(how) && x.len > e.info->tx_attr->inject_size);
-	ft_op_reset(&txop[k]);
-	ret = ft_tx_try(&e, how, e.peer[to].addr, &x, &txop[k]);
+	} while (ft_tx_is_inject(how) &&
+		 x.len > l->e.info->tx_attr->inject_size);
+	ft_op_reset(op);
+	ret = ft_tx_try(&l->e, how, l->e.peer[to].addr, &x, op);
 	if (ret == -FI_EAGAIN) {
-		txop[k].done = 1;
+		op->done = 1;
 		return;
 	}
 	FT_CHECK(!ret, "%s to rank %d: %zd", ft_tx_name[how], to, ret);
-	ft_tx_counted(&e, to);
-	txop[k].done = ft_tx_is_inject(how);
-	next_seq[to][kind]++;
-	sent++;
-}
-
-static void ft_check_msg(const struct ft_op *op, uint8_t *ptr, int kind,
-			 struct ft_hdr *hdr)
-{
-	size_t len;
-
-	memcpy(hdr, ptr, sizeof(*hdr));
-	FT_CHECK(hdr->from < (uint32_t)ft.opts.nranks &&
-		 hdr->seq < (uint32_t)per_pair, "not a header: %u, %u",
-		 hdr->from, hdr->seq);
-	len = ft_len(hdr->from, kind, hdr->seq);
-	FT_CHECK(op->len == len, "message %u of rank %u: %zu bytes, not %zu",
-		 hdr->seq, hdr->from, op->len, len);
-	if (kind)
-		FT_CHECK(op->tag == (hdr->seq & FT_TAGS), "tag %lu",
-			 (unsigned long)op->tag);
-	FT_CHECK(!(op->flags & FI_REMOTE_CQ_DATA) || op->data == hdr->seq,
-		 "data %lu", (unsigned long)op->data);
-	FT_CHECK(op->src == e.peer[hdr->from].addr, "source %ld, rank %u",
-		 (long)op->src, hdr->from);
-	ft_fill(ptr, sizeof(*hdr), ft_seed(hdr->from, kind, hdr->seq));
-	ft_verify(ptr, len, ft_seed(hdr->from, kind, hdr->seq), "soak");
-}
-
-static struct ft_slot *ft_new_slot(struct ft_kind *kind)
-{
-	struct ft_slot *slot = &kind->slots[kind->posted];
-
-	FT_CHECK(kind->posted < kind->capacity, "too many slots");
-	slot->from = -1;
-	slot->buf = kind->idle[--kind->nidle];
-	kind->posted++;
-	return slot;
-}
-
-static void ft_post(int k)
-{
-	struct ft_kind *kind = &kinds[k];
-	struct ft_xfer x = { .len = FT_MAX_LEN, .tagged = k, .ignore = ~0ull,
-			     .addr = FI_ADDR_UNSPEC };
-	struct ft_slot *slot;
-
-	if (!kind->nidle || kind->posted + 1 >= kind->capacity)
-		return;
-	slot = ft_new_slot(kind);
-	x.buf = slot->buf->ptr;
-	x.desc = slot->buf->desc;
-	ft_rx(&e, ft_rand(FT_RX_COUNT), &x, &slot->op);
-}
-
-static void ft_settle(struct ft_kind *kind, struct ft_slot *slot)
-{
-	struct ft_hdr hdr;
-
-	if (slot->op.err) {
-		FT_CHECK(slot->op.err == FI_ECANCELED, "%d (%s)", slot->op.err,
-			 fi_strerror(slot->op.err));
-		slot->from = -2;
-		cancels++;
-	} else {
-		ft_check_msg(&slot->op, slot->buf->ptr, kind - kinds, &hdr);
-		slot->from = hdr.from;
-		slot->seq = hdr.seq;
-		kind->got++;
-	}
-	kind->idle[kind->nidle++] = slot->buf;
-}
-
-static void ft_sweep(struct ft_kind *kind)
-{
-	int i;
-
-	for (i = kind->oldest; i < kind->posted; i++)
-		if (kind->slots[i].from == -1 &&
-		    atomic_load(&kind->slots[i].op.done))
-			ft_settle(kind, &kind->slots[i]);
-	while (kind->oldest < kind->posted &&
-	       kind->slots[kind->oldest].from != -1)
-		kind->oldest++;
-}
-
-static void ft_cancel_one(struct ft_kind *kind)
-{
-	struct ft_slot *slot;
-
-	if (kind->oldest == kind->posted)
-		return;
-	slot = &kind->slots[kind->oldest +
-			    ft_rand(kind->posted - kind->oldest)];
-	if (slot->from != -1)
-		return;
-	fi_cancel(&e.ep->fid, &slot->op.ctx);
-	ft_wait_any(&e, &slot->op);
-}
-
-/*
- * Claims and receives a message that a peek has found, as MPI_Mprobe does. In
- * the order of matching the claim is after all receives posted before.
- */
-static void ft_probe(struct ft_kind *kind)
-{
-	struct ft_op op = { .uncounted = true };
-	struct fi_msg_tagged msg = { .addr = FI_ADDR_UNSPEC, .ignore = ~0ull,
-				     .context = &op };
-	struct ft_slot *slot;
-	struct iovec iov;
-
-	if (kind->posted + 1 >= kind->capacity || !kind->nidle)
-		return;
-	FT_OK(FT_RETRY(&e, fi_trecvmsg(e.ep, &msg, FI_PEEK | FI_CLAIM |
-				       FI_COMPLETION)));
-	ft_wait_any(&e, &op);
-	FT_CHECK(!op.err || op.err == FI_ENOMSG, "a peek: %d", op.err);
-	if (op.err)
-		return;
-	slot = ft_new_slot(kind);
-	iov.iov_base = slot->buf->ptr;
-	iov.iov_len = FT_MAX_LEN;
-	msg.msg_iov = &iov;
-	msg.desc = &slot->buf->desc;
-	msg.iov_count = 1;
-	/* The claim has the same context as the peek: op. */
-	op.done = 0;
-	op.uncounted = false;
-	FT_OK(FT_RETRY(&e, fi_trecvmsg(e.ep, &msg, FI_CLAIM | FI_COMPLETION)));
-	ft_wait(&e, &op);
-	slot->op = op;
-	claims++;
-}
-
-static void ft_check_order(struct ft_kind *kind)
-{
-	uint32_t next[FT_MAX_RANKS] = { 0 };
-	int i;
-
-	for (i = 0; i < kind->posted; i++) {
-		struct ft_slot *slot = &kind->slots[i];
-
-		if (slot->from < 0)
-			continue;
-		FT_CHECK(slot->seq == next[slot->from], "kind %d, receive %d: "
-			 "message %u of rank %d before %u", (int)(kind - kinds),
-			 i, slot->seq, slot->from, next[slot->from]);
-		next[slot->from]++;
-	}
-}
-
-static void ft_setup(void)
-{
-	int k, i;
-
-	per_pair = ft.opts.quick ? 150 : 1500;
-	to_send = per_pair * FT_KINDS * ft.opts.nranks;
-	for (k = 0; k < FT_KINDS; k++) {
-		struct ft_kind *kind = &kinds[k];
-
-		kind->want = per_pair * ft.opts.nranks;
-		kind->capacity = kind->want * 3 + FT_KEEP;
-		kind->slots = calloc(kind->capacity, sizeof(*kind->slots));
-		FT_CHECK(kind->slots, "no memory");
-		for (i = 0; i < FT_KEEP; i++) {
-			ft_buf_alloc(&e, &kind->bufs[i], FT_MAX_LEN);
-			kind->idle[kind->nidle++] = &kind->bufs[i];
-		}
-	}
-	for (i = 0; i < FT_DEPTH; i++)
-		ft_buf_alloc(&e, &txbuf[i], FT_MAX_LEN);
-	ft_rand_seed(ft.opts.rank * 17);
+	ft_tx_counted(&l->e, to);
+	op->done = ft_tx_is_inject(how);
+	l->next_seq[to][kind]++;
+	l->sent++;
 }
 
 /*
  * Makes one random step. No peeks over rxd, which has no FI_PEEK, and sockets,
  * where a peek finds a message that is being received.
  */
-static bool ft_step(void)
+static bool ft_step(struct ft_load *l)
 {
-	struct ft_kind *kind = &kinds[ft_rand(FT_KINDS)];
+	struct ft_kind *kind = &l->kinds[ft_rand(FT_KINDS)];
 	bool tame = kind->posted > kind->want * 2;
 
 	switch (ft_rand(12)) {
 	case 0:
 		if (!tame)
-			ft_cancel_one(kind);
+			ft_cancel_one(l, kind);
 		break;
 	case 1:
 		if (!ft_has_prefix(ft.opts.prov, "udp") &&
 		    !ft_has_prefix(ft.opts.prov, "sockets"))
-			ft_probe(&kinds[1]);
+			ft_probe(l, &l->kinds[1]);
 		break;
 	case 2: case 3: case 4:
-		ft_post(kind - kinds);
+		ft_post(l, kind - l->kinds);
 		break;
 	case 5: case 6: case 7:
-		ft_send_next();
+		ft_send_next(l);
 		break;
+	case 8:
+		if (ft_takes_part(l, ft.opts.rank))
+			ft_verbs_step(l);
+		/* fall through */
 	default:
-		if (!ft_progress(&e))
+		if (!ft_progress(&l->e))
 			sched_yield();
 	}
-	ft_sweep(kind);
-	return sent < to_send || kinds[0].got < kinds[0].want ||
-	       kinds[1].got < kinds[1].want;
+	ft_sweep(l, kind);
+	return l->sent < l->to_send || ft_recv_missing(l);
 }
 
-static void ft_finish(void)
+/*
+ * Thread: one round of an endpoint. Then makes progress for its peers until the
+ * other threads end.
+ */
+static void *ft_round(void *arg)
 {
-	int k, i;
+	struct ft_load *l = arg;
+	int i;
 
+	ft_rand_seed(ft.opts.rank * 17 + l->id * 1000 + l->round * 100000);
+	while (ft_step(l))
+		;
 	for (i = 0; i < FT_DEPTH; i++)
-		ft_wait(&e, &txop[i]);
-	for (k = 0; k < FT_KINDS; k++) {
-		for (i = kinds[k].oldest; i < kinds[k].posted; i++) {
-			struct ft_slot *slot = &kinds[k].slots[i];
+		ft_wait(&l->e, &l->txop[i]);
+	ft_verbs_end(l);
+	ft_recv_end(l);
+	l->all_sent += l->sent;
+	atomic_fetch_sub(&running, 1);
+	while (atomic_load(&running))
+		if (!ft_progress(&l->e))
+			sched_yield();
+	return NULL;
+}
 
-			if (slot->from != -1)
-				continue;
-			fi_cancel(&e.ep->fid, &slot->op.ctx);
-			ft_wait_err(&e, &slot->op, FI_ECANCELED);
-		}
-		ft_check_order(&kinds[k]);
-	}
-	ft_barrier();
-	for (k = 0; k < FT_KINDS; k++)
-		for (i = 0; i < FT_KEEP; i++)
-			ft_buf_free(&kinds[k].bufs[i]);
+static void ft_begin(struct ft_load *l, unsigned int round)
+{
+	l->round = round;
+	l->sent = 0;
+	memset(l->next_seq, 0, sizeof(l->next_seq));
+	ft_recv_begin(l);
+}
+
+/* True if rank 0 has time for another round. */
+static bool ft_again(uint64_t end_ns)
+{
+	bool mine = ft_now_ns() < end_ns, all[FT_MAX_RANKS];
+
+	ft_allgather(&mine, sizeof(mine), all);
+	return all[0];
+}
+
+static void ft_rounds(void)
+{
+	uint64_t end_ns = ft_now_ns() + seconds * 1000000000ull;
+	unsigned int round = 0;
+	int t;
+
+	do {
+		for (t = 0; t < threads; t++)
+			ft_begin(&loads[t], round);
+		ft_barrier();
+		atomic_store(&running, threads);
+		for (t = 0; t < threads; t++)
+			FT_CHECK(!pthread_create(&loads[t].thread, NULL,
+						 ft_round, &loads[t]),
+				 "pthread_create");
+		for (t = 0; t < threads; t++)
+			pthread_join(loads[t].thread, NULL);
+		ft_barrier();
+		for (t = 0; t < threads; t++)
+			ft_verbs_check(&loads[t]);
+		round++;
+	} while (ft_again(end_ns));
+}
+
+static void ft_setup(struct ft_load *l)
+{
+	struct ft_cfg cfg = {
+		.caps = FI_SOURCE | (ft_all ? FI_MULTI_RECV | FI_RMA |
+				     FI_ATOMIC : 0),
+		.threading = threads > 1 ? FI_THREAD_COMPLETION :
+			     FI_THREAD_UNSPEC,
+		.share = l == loads ? NULL : &loads[0].e,
+	};
+	int i;
+
+	l->id = l - loads;
+	ft_open(&l->e, &cfg);
+	ft_exchange(&l->e);
+	l->to_send = ft_per_pair * FT_KINDS * ft.opts.nranks;
+	ft_recv_open(l);
+	ft_verbs_open(l);
 	for (i = 0; i < FT_DEPTH; i++)
-		ft_buf_free(&txbuf[i]);
+		ft_buf_alloc(&l->e, &l->txbuf[i], FT_MAX_LEN);
+}
+
+static void ft_finish(struct ft_load *l)
+{
+	bool near = ft_has_prefix(ft.opts.prov, "near");
+	int i;
+
+	printf("soak: rank %d: %lu messages sent, %lu of them over the core, "
+	       "%lu received in multi-receive buffers, %lu receives canceled, "
+	       "%lu claimed, %lu writes, %lu reads, %lu additions\n",
+	       ft.opts.rank, (unsigned long)l->all_sent,
+	       near ? 0 : (unsigned long)l->e.tx[FI_DUO_CORE],
+	       (unsigned long)l->in_multi,
+	       (unsigned long)l->cancels, (unsigned long)l->claims,
+	       (unsigned long)l->writes, (unsigned long)l->reads,
+	       (unsigned long)l->additions);
+	ft_recv_close(l);
+	ft_verbs_close(l);
+	for (i = 0; i < FT_DEPTH; i++)
+		ft_buf_free(&l->txbuf[i]);
+	ft_close(&l->e);
 }
 
 static void ft_run(void)
 {
-	struct ft_cfg cfg = { .caps = FI_SOURCE };
+	int t;
 
 	ft.phase = "soak";
-	ft_open(&e, &cfg);
-	ft_exchange(&e);
-	ft_setup();
+	ft_per_pair = ft.opts.quick ? 150 : 1500;
+	if (ft.opts.rank >= ft.opts.nranks - without)
+		setenv("FI_OFI_DUO_LOCAL", "off", 1);
+	for (t = 0; t < threads; t++)
+		ft_setup(&loads[t]);
+	ft_rounds();
 	ft_barrier();
-	while (ft_step())
-		;
-	printf("rank %d: %d sent, %d and %d received, %d canceled, "
-	       "%d claimed\n", ft.opts.rank, sent, kinds[0].got, kinds[1].got,
-	       cancels, claims);
-	ft_finish();
-	ft_close(&e);
+	for (t = threads - 1; t >= 0; t--)
+		ft_finish(&loads[t]);
+}
+
+static void ft_opt(int letter, const char *arg)
+{
+	switch (letter) {
+	case 'a': ft_all = true; break;
+	case 't': threads = atoi(arg); break;
+	case 'm': seconds = atoi(arg); break;
+	case 'w': without = atoi(arg); break;
+	}
+	FT_CHECK(threads > 0 && threads <= FT_MAX_THREADS, "-t: 1 to %d",
+		 FT_MAX_THREADS);
 }
 
 int main(int argc, char **argv)
 {
 	static const struct ft_spec spec = {
 		.name = "soak", .nranks = 4, .min_ranks = 1, .run = ft_run,
+		.opts = "at:m:w:", .opt = ft_opt,
 	};
 
 	return ft_main(argc, argv, &spec);
