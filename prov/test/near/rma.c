@@ -6,6 +6,7 @@
  * where the system does not permit that, the target.
  */
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "rma_side.h"
@@ -125,6 +126,28 @@ UNIT_TEST(region_closed_during_operation_is_rejected)
 	ck_assert_uint_eq(memory[SIDE_LARGE - 1], 0);
 	side_region(SIDE_KEY, NEAR_MAY_WRITE, SIDE_LARGE);
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 100), 0);
+}
+
+UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
+
+/*
+ * A part of a write or read (_i) is copied. Then the target's main thread has
+ * exited, or its process is exiting: single copies fail with ESRCH. The target
+ * executes the operation, or its failure ends the operation.
+ */
+UNIT_LOOP(target_executes_when_single_copies_end, 0, 2)
+{
+	uint8_t *from = _i ? memory : local, *to = _i ? local : memory;
+
+	memset(to, 0, SIDE_LARGE);
+	rig_fill(from, SIDE_LARGE, 7);
+	ck_assert_int_eq(side_start(_i ? NEAR_READ : NEAR_WRITE, SIDE_KEY, 0,
+				    SIDE_LARGE, 0), 0);
+	rig_poll(a.rig, 1);
+	unit_reject(_i ? SYS_process_vm_readv : SYS_process_vm_writev,
+		    SECCOMP_RET_ERRNO | ESRCH);
+	side_until(1, true);
+	ck_assert_mem_eq(to, from, SIDE_LARGE);
 }
 
 UNIT_CASE("by the target", side_setup_asked, side_teardown);

@@ -80,9 +80,13 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/* no single copy from now on: the target executes operations */
+		/*
+		 * no single copy from now on: the target executes operations,
+		 * this one from its start, too
+		 */
 		peer->reads = false;
-		return op->sent ? -EIO : -EPERM;
+		op->sent = 0;
+		return -EPERM;
 	}
 	return n < 0 && errno == ENOMEM ? -EAGAIN : -EFAULT;
 }

@@ -108,7 +108,7 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 /*
  * Continues an operation by single copy. Returns 0 if op->sent bytes are
  * copied, or
- * - -EPERM: not permitted, nothing was copied
+ * - -EPERM: not permitted; op->sent is 0
  * - -EAGAIN: retry
  * - another error, which ends the operation
  */
