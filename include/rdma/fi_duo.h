@@ -102,8 +102,8 @@ struct fi_duo_stats {
 				  * success */
 	/*
 	 * RMA operations that this endpoint has initiated, with device memory
-	 * at the initiator, the target, or both; and large messages in device
-	 * memory of the sender that this endpoint has read
+	 * at the initiator, the target, or both; and large messages from or to
+	 * device memory that this endpoint has read
 	 */
 	uint64_t device_rma_ops;
 	/*

@@ -5,16 +5,19 @@
  * Requests for staged reads and writes at the target, with any bytes in the
  * slot: each copy is between a chunk of the peer's stage and the region that the
  * request names, as the region permits; a message is read only. The file has
- * each stage that is mapped.
+ * each stage that is mapped. A message in host memory is copied only for the
+ * peer to which it was sent.
  *
  * C: near/rma/stage_serve.c near_stage_request near_stage_valid near_stage_serve
  * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
- * C: near/rma/stage_serve.c near_stage_reply
+ * C: near/rma/stage_serve.c near_stage_reply near_stage_message
  * C: near/rma/stage.h near_stage_access
  * CBMC: --unwind 3 --object-bits 10
  * EDIT near/rma/stage_serve.c: s/near_table_find\(/found(/g
  * EDIT near/rma/stage_serve.c: s/near_pool_get\(/reply_get(/
  * EDIT near/rma/stage_serve.c: s/at->staging->device->done\(/copied(/
+ * EDIT near/rma/stage_serve.c: s/near_pool_find\(/message_find(/
+ * EDIT near/rma/stage_serve.c: s/near_iov_out\(/message_out(/
  * MUTANT chunk-unchecked near/rma/stage_serve.c: s/req->op < NEAR_STAGE_CHUNKS && //
  * MUTANT length-unchecked near/rma/stage_serve.c: s/req->len <= NEAR_STAGE_CHUNK && //
  * MUTANT offset-unchecked near/rma/stage_serve.c: s/req->offset <= req->total &&/1 \&\&/
@@ -23,7 +26,10 @@
  * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, req->total/near_region_check(entry, addr, req->len/
  * MUTANT device-as-host near/rma/stage.h: s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
  * MUTANT message-as-read near/rma/stage.h: s/message \? NEAR_MAY_MESSAGE :/message \&\& 0 ? 0 :/
- * MUTANT message-written near/rma/stage_serve.c: s/\(req->verb == NEAR_WRITE &&\n\t\t !\(req->flags & NEAR_RMA_FETCHES\)\)/req->verb == NEAR_WRITE/
+ * MUTANT message-written near/rma/stage_serve.c: s/\(req->verb == NEAR_WRITE &&\n\t\t !\(req->flags & \(NEAR_RMA_FETCHES \| NEAR_RMA_FETCHES_ID\)\)\)/req->verb == NEAR_WRITE/
+ * MUTANT message-of-another near/rma/stage_serve.c: s/op->peer != peer \|\| //
+ * MUTANT message-of-device near/rma/stage_serve.c: s/op->device \|\| //
+ * MUTANT message-length near/rma/stage_serve.c: s/ \|\| req->total > op->len//
  * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
  * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->replies_queued >= NEAR_RMA_REPLIES_MAX/0/
  */
@@ -35,7 +41,7 @@
 #include "near/rma/stage.h"
 
 static struct near_port port;
-static struct near_peer peer;
+static struct near_peer peer, other;
 static struct near_rma_peer at;
 static struct near_staging staging;
 static struct near_table_view view;
@@ -50,6 +56,23 @@ static void *reply_get(struct near_pool *pool)
 {
 	made = any(bool) ? NULL : malloc(sizeof(struct near_rma_reply));
 	return made;
+}
+
+/* Messages to the peer and to another one. */
+static struct near_tx_op message[2];
+
+static struct near_tx_op *message_find(const struct near_pool *pool, uint64_t id)
+{
+	return any(bool) ? NULL : any(bool) ? message : message + 1;
+}
+
+static void message_out(void *chunk, const struct iovec *iov, size_t offset,
+			size_t len)
+{
+	check(made->req.verb == NEAR_READ);
+	check(iov == message[0].iov && !message[0].device);
+	check(offset <= message[0].len && len <= message[0].len - offset);
+	check(__CPROVER_same_object(chunk, stage) && readable(chunk, len));
 }
 
 static int copied(void *copy)
@@ -160,6 +183,10 @@ static void regions(void)
 	static struct near_rma rma = { .table = &table };
 	size_t len = any(size_t);
 
+	message[0] = any(struct near_tx_op);
+	message[1] = any(struct near_tx_op);
+	message[0].peer = &peer;
+	message[1].peer = &other;
 	assume(len < 1u << 20);
 	region = malloc(len);
 	entry = any(struct near_region_entry);

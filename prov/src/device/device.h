@@ -11,12 +11,12 @@
  * A table has a row of functions for each interface, such as CUDA.
  * fi_mr_regattr() prepares a region for copies. A copy does not wait for the
  * application's work on the device. So it may run under a lock that the
- * application's callbacks need. Copies for RMA are asynchronous; copies for
- * messages end before the call returns.
+ * application's callbacks need. Copies for RMA and for large messages are
+ * asynchronous; copies for messages of up to 8 KiB end before the call returns.
  *
  * Cost: without device memory, a branch for each message. With it, a search in
- * a tree for each buffer with a descriptor, and a copy of at least 10 us for
- * each message of device memory. Lock: the domain's. duo_device_register(),
+ * a tree for each buffer with a descriptor, and a copy of at least 6 us for each
+ * small message of device memory. Lock: the domain's. duo_device_register(),
  * _forget(), _unlist() and _list() take it; functions below them need it.
  */
 #ifndef DUO_DEVICE_H

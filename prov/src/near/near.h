@@ -207,11 +207,12 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * Receives a NEAR_DEVICE message of any length. The embedder fetches the
- * message by near_rma() with NEAR_RMA_MESSAGE, and then calls near_recv_end().
- * If it cannot fetch, it calls near_recv_frags(), and the sender copies the
- * message to host memory. received() reports the end in both cases. NULL: no
- * memory; poll and retry.
+ * Receives a rendezvous message, if it is in device memory of the sender
+ * (NEAR_DEVICE) or goes to device memory. The embedder fetches the message by
+ * near_rma() with NEAR_RMA_MESSAGE, and then calls near_recv_end(). If it cannot
+ * fetch, it calls near_recv_frags(), and the sender copies a NEAR_DEVICE message
+ * to host memory. received() reports the end in both cases. NULL: no memory;
+ * poll and retry.
  */
 struct near_rx_op *near_recv_hold(struct near_port *port,
 				  struct near_peer *peer,

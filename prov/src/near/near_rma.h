@@ -135,11 +135,16 @@ enum near_verb {
 /* If the peer's table cannot be read, the peer checks the key. */
 #define NEAR_RMA_ASK 32u
 /*
- * The read fetches a NEAR_DEVICE message. It requires NEAR_MAY_MESSAGE,
- * overtakes queued operations, and causes no event at the peer. Messages may
- * overtake it.
+ * The read fetches a rendezvous message. It overtakes queued operations, and
+ * causes no event at the peer. Messages may overtake it. For a NEAR_DEVICE
+ * message it requires NEAR_MAY_MESSAGE.
  */
 #define NEAR_RMA_MESSAGE 64u
+/*
+ * With NEAR_RMA_MESSAGE: near_rma_args.addr is the near_rndv.id of a message in
+ * host memory of the peer, which needs no region.
+ */
+#define NEAR_RMA_BY_ID 128u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads that fetch a NEAR_DEVICE message: a has the receive, b the message in
- * its device memory.
+ * Reads that fetch a message: a has the receive, b the message, in its device
+ * memory (NEAR_DEVICE) or in host memory.
  */
 
 #include "gpu_side.h"
@@ -203,4 +203,87 @@ UNIT_ROUNDS(failure_ends_fetch, 0, 12)
 	ck_assert_uint_eq(there[0], 77);
 	ck_assert_mem_eq(there, there + 1, GPU_LEN - 1);
 	side_reopen();
+}
+
+/* b sends len bytes of host memory; returns the RTS that a has received. */
+static const struct near_rndv *send_host(uint8_t *from, size_t len)
+{
+	rig_fill(from, len, 8);
+	ck_assert_int_eq(rig_send_large(b.rig, rig_peer(b.rig, a.rig), 1, from,
+					len, from), 0);
+	rig_until(a.rig, b.rig, 1);
+	ck_assert_int_eq(a.rig->event[0].kind, RIG_RNDV);
+	return &a.rig->event[0].msg.rndv;
+}
+
+static int fetch_by_id(uint64_t id, size_t len)
+{
+	const struct iovec iov = { gpu.base + GPU_LEN, len };
+	const struct near_rma_args args = {
+		.verb = NEAR_READ, .flags = NEAR_RMA_MESSAGE | NEAR_RMA_BY_ID,
+		.addr = id, .local = { &iov, 1, on_gpu }, .len = len,
+		.about = 1, .cookie = gpu.base,
+	};
+
+	return near_rma(a.rig->port, to_b, &args);
+}
+
+/* A message in host memory goes to device memory, all of it or its begin. */
+UNIT_ROUNDS(host_message_is_fetched, 0, 2)
+{
+	const size_t len = _i ? GPU_LEN : 20000;
+	const struct near_rndv *rndv = send_host(local, GPU_LEN);
+	struct near_rx_op *held = near_recv_hold(a.rig->port, to_b, rndv, &a);
+
+	ck_assert_int_eq(fetch_by_id(rndv->id, len), 0);
+	gpu_last_path(NEAR_DEVICE_HOST);
+	side_until(1, true);
+	ck_assert_mem_eq(gpu.shadow + GPU_LEN, local, len);
+	near_recv_end(a.rig->port, held, 0);
+	rig_until(b.rig, a.rig, 1);
+	rig_ended(b.rig, 0, RIG_SENT, 0);
+	rig_ended(a.rig, 1, RIG_RECEIVED, 0);
+}
+
+/*
+ * b has no such message: it has ended, is shorter, or is in device memory. The
+ * chunk, and so a's memory, gets nothing of it.
+ */
+UNIT_ROUNDS(unknown_message_is_not_fetched, 0, 3)
+{
+	const struct near_rndv *rndv = send_host(local, 20000);
+	uint8_t *there = gpu.shadow + GPU_LEN;
+	struct near_tx_op *op = near_pool_find(&b.rig->port->tx_ops, rndv->id);
+
+	memset(there, 77, 20001);
+	op->device = _i == 2;
+	ck_assert_int_eq(fetch_by_id(rndv->id + !_i, 20000 + (_i == 1)), 0);
+	while (!a.done)
+		side_poll(1);
+	ck_assert_int_eq(a.err, EKEYREJECTED);
+	ck_assert_uint_eq(there[0], 77);
+	ck_assert_mem_eq(there, there + 1, 20000);
+	op->device = false;
+	rig_take(a.rig, 0, memory, 20000);
+	rig_until(b.rig, a.rig, 1);
+}
+
+/* A message for another peer is not a's to fetch. */
+UNIT_TEST(message_of_other_peer_is_not_fetched)
+{
+	struct rig *other = rig_open(false);
+	struct near_peer *to_other = rig_peer(b.rig, other);
+	const struct near_rndv *rndv;
+
+	ck_assert_int_eq(rig_send_large(b.rig, to_other, 1, local, 20000,
+					local), 0);
+	rig_until(other, b.rig, 1);
+	rndv = &other->event[0].msg.rndv;
+	ck_assert_int_eq(fetch_by_id(rndv->id, 20000), 0);
+	while (!a.done)
+		side_poll(1);
+	ck_assert_int_eq(a.err, EKEYREJECTED);
+	rig_take(other, 0, memory, 20000);
+	rig_until(b.rig, other, 1);
+	rig_close(other);
 }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages in device memory of the peer: the receiver fetches them by
- * near's RMA. Otherwise the peer copies them to host memory.
+ * Large messages in device memory of the peer, or to device memory: the receiver
+ * fetches them by near's RMA. Otherwise they arrive in fragments.
  */
 
 #include "port_fixture.h"
@@ -464,5 +464,36 @@ UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 	for (i = NEAR_END; i < HALF; i++)
 		if (fake.device.shadow[i] != 5)
 			ck_abort_msg("byte %d was written", i);
+	expect_ended(0);
+}
+
+/*
+ * A message in host memory of the peer goes to device memory: no call waits for
+ * the copies. Bits of _i: unexpected; a copy fails, at this end.
+ */
+UNIT_LOOP(host_message_is_fetched, 0, 4)
+{
+	struct fi_cq_tagged_entry entry;
+	int i;
+
+	memset(large, 'h', LARGE);
+	fake.device.polls = 10;
+	fake.device.fail_at = _i & 2 ? 2 : 0;
+	if (!(_i & 1))
+		post_device(LARGE);
+	rig_send_large(NEAR_TAGGED);
+	if (_i & 1) {
+		poll_cq(1);
+		post_device(LARGE);
+	}
+	for (i = 0; i < 10; i++) {
+		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAGAIN);
+		near_poll(rig.port, &rig_sink);
+	}
+	ck_assert_int_gt(fake.device.under_way, 0);
+	ck_assert_uint_eq(both_entry(&context).len, LARGE);
+	ck_assert_mem_eq(fake.device.shadow, large, LARGE);
+	ck_assert_uint_eq(stats_now().device_rx_msgs, 1);
+	paths(1, 0, 0);
 	expect_ended(0);
 }

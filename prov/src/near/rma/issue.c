@@ -476,8 +476,10 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		return -EAGAIN;
 	if (near_unlikely(peer->draining))
 		return -ECONNRESET;
-	if (near_unlikely(!(args->flags & NEAR_RMA_MESSAGE ||
-			    peer->addr.flags & NEAR_ADDR_RMA)))
+	if (near_unlikely(!(peer->addr.flags &
+			    (args->flags & NEAR_RMA_MESSAGE ?
+			     NEAR_ADDR_RMA | NEAR_ADDR_DEVICE :
+			     NEAR_ADDR_RMA))))
 		return -EOPNOTSUPP;
 	if (near_unlikely((args->local.device ||
 			   args->flags & NEAR_RMA_MESSAGE) && args->len))

@@ -162,13 +162,14 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args)
 {
 	struct near_mapping *mapping = NULL;
-	struct near_region_entry entry;
-	uint64_t memory;
-	int ret;
+	struct near_region_entry entry = { .device = 0 };
+	uint64_t memory = 0;
+	int ret = 0;
 
 	if (args->verb != NEAR_WRITE && args->verb != NEAR_READ)
 		return -EOPNOTSUPP;
-	ret = near_stage_look(at, args, &entry, &memory);
+	if (!(args->flags & NEAR_RMA_BY_ID))
+		ret = near_stage_look(at, args, &entry, &memory);
 	if (!ret)
 		mapping = near_mapping_get(port, at, args, &entry, memory);
 	if (!ret && !mapping)
@@ -246,6 +247,14 @@ int near_stage_go(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
+/* Returns near_rma_slot.flags for an operation with these flags. */
+static uint8_t near_stage_flags(uint32_t flags)
+{
+	return (uint8_t)((flags & NEAR_RMA_DATA) | NEAR_RMA_STAGED |
+			 (flags & NEAR_RMA_MESSAGE ? NEAR_RMA_FETCHES : 0) |
+			 (flags & NEAR_RMA_BY_ID ? NEAR_RMA_FETCHES_ID : 0));
+}
+
 /* Posts a chunk's request. False: a copy is pending, or no slot is free. */
 static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 			    struct near_chunk *chunk)
@@ -274,9 +283,7 @@ static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 		.verb = args->verb,
 		.op = (uint8_t)(chunk - staging->chunk),
 		.type = (uint8_t)staging->ours.index,
-		.flags = (args->flags & NEAR_RMA_DATA) | NEAR_RMA_STAGED |
-			 (args->flags & NEAR_RMA_MESSAGE ? NEAR_RMA_FETCHES :
-							   0),
+		.flags = near_stage_flags(args->flags),
 		.len = (uint32_t)chunk->len,
 	};
 	near_control_send(port, at->peer, slot, NEAR_KIND_RMA, 0);

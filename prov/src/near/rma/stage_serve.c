@@ -54,6 +54,22 @@ static int near_stage_where(struct near_port *port,
 	return 0;
 }
 
+/*
+ * Copies a part of a message in host memory into a chunk. Returns 0 or
+ * EKEYREJECTED: the peer has no such message, or it is in device memory.
+ */
+static int near_stage_message(struct near_port *port, struct near_peer *peer,
+			      const struct near_rma_slot *req, uint64_t id,
+			      void *chunk)
+{
+	const struct near_tx_op *op = near_pool_find(&port->tx_ops, id);
+
+	if (!op || op->peer != peer || op->device || req->total > op->len)
+		return EKEYREJECTED;
+	near_iov_out(chunk, op->iov, req->offset, req->len);
+	return 0;
+}
+
 /* Starts the copy for a request. Returns 0 or a positive errno value. */
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
@@ -69,12 +85,15 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 		/* an earlier part of the operation has failed */
 		return EIO;
 	ret = staging ? -near_stage_open_theirs(port, at, req->type) : ENOMEM;
-	if (!ret)
-		ret = near_stage_where(port, req, reply->addr, &memory,
-				       &device);
 	if (ret)
 		return ret;
 	chunk = staging->theirs.memory + req->op * NEAR_STAGE_CHUNK;
+	if (req->flags & NEAR_RMA_FETCHES_ID)
+		return near_stage_message(port, at->peer, req, reply->addr,
+					  chunk);
+	ret = near_stage_where(port, req, reply->addr, &memory, &device);
+	if (ret)
+		return ret;
 	return -near_stage_copy(staging, &staging->theirs, device,
 				req->verb == NEAR_READ ? chunk : memory,
 				req->verb == NEAR_READ ? memory : chunk,
@@ -86,7 +105,7 @@ static bool near_stage_valid(const struct near_rma_slot *req)
 {
 	return (req->verb == NEAR_READ ||
 		(req->verb == NEAR_WRITE &&
-		 !(req->flags & NEAR_RMA_FETCHES))) &&
+		 !(req->flags & (NEAR_RMA_FETCHES | NEAR_RMA_FETCHES_ID)))) &&
 	       req->op < NEAR_STAGE_CHUNKS && req->len &&
 	       req->len <= NEAR_STAGE_CHUNK && req->offset <= req->total &&
 	       req->len <= req->total - req->offset;

@@ -14,8 +14,10 @@
 #define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: operands in the slot */
 /* near_rma_slot.flags: data in a chunk (stage.h) */
 #define NEAR_RMA_STAGED 0x40u
-/* near_rma_slot.flags: a staged read of a NEAR_DEVICE message */
+/* near_rma_slot.flags: a staged read of a message */
 #define NEAR_RMA_FETCHES 0x20u
+/* near_rma_slot.flags: NEAR_RMA_BY_ID; the id is in near_slot.tag */
+#define NEAR_RMA_FETCHES_ID 0x10u
 /* size of near_rma_op.kept, bytes */
 #define NEAR_RMA_KEPT 256
 #define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */

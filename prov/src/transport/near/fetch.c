@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages in device memory of the sender (NEAR_DEVICE). The receiver
- * fetches them into its buffers by near_rma(). If that fails, the sender copies
- * the message to host memory and near transfers it in fragments.
+ * Large messages in device memory of the sender (NEAR_DEVICE), or to device
+ * memory of the receiver. The receiver fetches them into its buffers by
+ * near_rma(). If that fails, near transfers the message in fragments. Before,
+ * the sender copies a message in device memory to host memory.
  */
 
 #include <stdlib.h>
@@ -23,11 +24,13 @@ void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held)
 {
 	const struct duo_near *near = rx->ep->near;
 	void *device[NEAR_IOV_MAX];
+	const struct near_rndv *rndv = &rx->arrival.rndv;
+	bool in_host = !rx->arrival.device;
 	struct near_rma_args args = {
 		.verb = NEAR_READ,
-		.flags = NEAR_RMA_MESSAGE,
-		.addr = rx->arrival.rndv.addr,
-		.key = rx->arrival.rndv.key,
+		.flags = NEAR_RMA_MESSAGE | (in_host ? NEAR_RMA_BY_ID : 0),
+		.addr = in_host ? rndv->id : rndv->addr,
+		.key = rndv->key,
 		.local = { duo_rx_iov(rx), rx->count, NULL },
 		.len = duo_near_fetch_len(rx),
 		.about = DUO_NEAR_FETCH,

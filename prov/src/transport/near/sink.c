@@ -110,58 +110,28 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 	return 0;
 }
 
-/* State for duo_near_receive_on(), if one of the fields is set. */
-struct duo_near_started {
-	void *bounce;	/* host memory for a message that goes to a device */
-	struct near_rx_op *held;	/* for duo_near_fetch() */
-};
-
 /*
  * Starts to receive a rendezvous message. Returns 0 or -FI_EAGAIN. After 0, the
- * caller must mark rx as begun and then call duo_near_receive_on();
- * duo_near_received() will report the end.
+ * caller must mark rx as begun; duo_near_received() will report the end. If
+ * *held is not NULL, the caller must then call duo_near_fetch().
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
 			    const struct duo_recv *recv, size_t len,
-			    struct duo_near_started *started)
+			    struct near_rx_op **held)
 {
-	const struct near_rndv *rndv = &from->rndv;
-	struct near_peer *peer = from->peer;
 	const struct duo_domain *domain = rx->ep->domain;
 	struct near_port *port = rx->ep->near->port;
-	struct iovec host = { NULL, near_iov_len(recv->iov, recv->count) };
-	int ret;
 
-	*started = (struct duo_near_started) { NULL };
-	if (near_unlikely(from->device && len && host.iov_len)) {
-		started->held = near_recv_hold(port, peer, rndv, rx);
-		return started->held ? 0 : -FI_EAGAIN;
-	}
-	if (near_likely(!domain->device || !len || !host.iov_len ||
-			!duo_device_any(domain, recv->desc, recv->count)))
-		return near_recv(port, peer, rndv, recv->iov, recv->count, len,
-				 rx);
-	if (host.iov_len > len)
-		host.iov_len = len;
-	host.iov_base = malloc(host.iov_len);
-	if (!host.iov_base)
-		return -FI_EAGAIN;
-	ret = near_recv(port, peer, rndv, &host, 1, len, rx);
-	if (ret)
-		free(host.iov_base);
-	else
-		started->bounce = host.iov_base;
-	return ret;
-}
-
-static void duo_near_receive_on(struct duo_rx *rx,
-				const struct duo_near_started *started)
-{
-	if (started->bounce)
-		duo_rx_set_bounce(rx, started->bounce);
-	if (near_unlikely(started->held != NULL))
-		duo_near_fetch(rx, started->held);
+	*held = NULL;
+	if (near_likely(!len || !near_iov_len(recv->iov, recv->count) ||
+			!(from->device || (domain->device &&
+					   duo_device_any(domain, recv->desc,
+							  recv->count)))))
+		return near_recv(port, from->peer, &from->rndv, recv->iov,
+				 recv->count, len, rx);
+	*held = near_recv_hold(port, from->peer, &from->rndv, rx);
+	return *held ? 0 : -FI_EAGAIN;
 }
 
 /*
@@ -214,7 +184,7 @@ static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 		.iov = duo_rx_iov(rx), .desc = duo_rx_desc(rx),
 		.count = rx->count,
 	};
-	struct duo_near_started started;
+	struct near_rx_op *held;
 
 	duo_near_describe(rx, msg, tag, peer, addr);
 	duo_near_begin(rx);
@@ -222,8 +192,9 @@ static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 		duo_near_end(rx, duo_near_fill(rx, msg->payload, msg->len));
 		return 0;
 	}
-	if (!duo_near_receive(rx, &rx->arrival, &recv, msg->len, &started)) {
-		duo_near_receive_on(rx, &started);
+	if (!duo_near_receive(rx, &rx->arrival, &recv, msg->len, &held)) {
+		if (held)
+			duo_near_fetch(rx, held);
 		return 0;
 	}
 	/* near delivers the message again, perhaps to another receive */
@@ -278,7 +249,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;
 	struct duo_near_msg *from = &rx->arrival;
-	struct duo_near_started started = { NULL };
+	struct near_rx_op *held = NULL;
 	void *payload = from->payload;
 	size_t len = rx->peer.msg_size;
 	bool here = payload;
@@ -289,7 +260,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 		here = near_recv_now(near->port, from->peer, &from->rndv,
 				     recv->iov->iov_base, len);
 	if (!here) {
-		ret = duo_near_receive(rx, from, recv, len, &started);
+		ret = duo_near_receive(rx, from, recv, len, &held);
 		if (ret)
 			return ret;
 	}
@@ -302,8 +273,8 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 	}
 	if (here)
 		duo_near_end(rx, err);
-	else
-		duo_near_receive_on(rx, &started);
+	else if (held)
+		duo_near_fetch(rx, held);
 	return 0;
 }
 
