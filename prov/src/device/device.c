@@ -294,16 +294,10 @@ const struct near_device duo_device_near = {
 	.map = duo_device_map,
 };
 
-/* Pinned host memory, 2 * DUO_DEVICE_PART bytes, for the parts of copies. */
+/* Pinned host memory, DUO_DEVICE_PART bytes, for the parts of copies. */
 struct duo_device_stage {
 	char *memory;
 	void *pin;		/* NULL: the memory is not pinned */
-	struct duo_device_part {
-		void *copy;	/* copy that has not ended; NULL: none */
-		char *to;	/* destination of the bytes after the copy;
-				 * NULL: none */
-		size_t len;
-	} part[2];
 };
 
 /*
@@ -320,13 +314,13 @@ static struct duo_device_stage *duo_device_stage(struct duo_domain *domain,
 	stage = calloc(1, sizeof(*stage));
 	if (!stage)
 		return NULL;
-	stage->memory = mmap(NULL, 2 * DUO_DEVICE_PART, PROT_READ | PROT_WRITE,
+	stage->memory = mmap(NULL, DUO_DEVICE_PART, PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (stage->memory == MAP_FAILED) {
 		free(stage);
 		return NULL;
 	}
-	stage->pin = duo_device_pin(mr, stage->memory, 2 * DUO_DEVICE_PART);
+	stage->pin = duo_device_pin(mr, stage->memory, DUO_DEVICE_PART);
 	domain->device_stage = stage;
 	return stage;
 }
@@ -339,64 +333,43 @@ void duo_device_close(struct duo_domain *domain)
 		return;
 	if (stage->pin)
 		duo_device_unpin(stage->pin);
-	munmap(stage->memory, 2 * DUO_DEVICE_PART);
+	munmap(stage->memory, DUO_DEVICE_PART);
 	free(stage);
 }
 
-/*
- * Waits for the copy of a part and moves its bytes to their destination.
- * Returns 0 or the copy's error.
- */
-static int duo_device_finish(struct duo_device_stage *stage, int i)
+/* Copies, and waits until the copy has ended. Returns 0 or the error. */
+static int duo_device_copy_now(struct duo_mr *mr, void *to, const void *from,
+			       size_t len)
 {
-	struct duo_device_part *part = &stage->part[i];
-	int ret;
+	void *copy;
+	int ret = duo_device_start(mr, to, from, len, &copy);
 
-	if (!part->copy)
-		return 0;
+	if (ret)
+		return ret;
 	do
-		ret = duo_device_done(part->copy);
+		ret = duo_device_done(copy);
 	while (ret == -FI_EAGAIN);
-	part->copy = NULL;
-	if (!ret && part->to)
-		memcpy(part->to, stage->memory + i * DUO_DEVICE_PART,
-		       part->len);
 	return ret;
 }
 
-/*
- * Copies between device and host memory. The device copies one part while the
- * CPU copies the other. Returns 0 or a negative error.
- */
+/* Copies between device and host memory. Returns 0 or a negative error. */
 static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,
 			   bool out, char *device, char *host, size_t len)
 {
 	struct duo_device_stage *stage = duo_device_stage(domain, mr);
-	struct duo_device_part *part;
-	int i = 0, ret, other;
-	char *memory;
+	int ret = stage ? 0 : -FI_ENOMEM;
 	size_t n;
 
-	if (!stage)
-		return -FI_ENOMEM;
-	for (ret = 0; len && !ret; len -= n, device += n, host += n, i = !i) {
+	for (; len && !ret; len -= n, device += n, host += n) {
 		n = duo_min(len, DUO_DEVICE_PART);
-		memory = stage->memory + i * DUO_DEVICE_PART;
-		part = &stage->part[i];
-		ret = duo_device_finish(stage, i);
-		if (!out && !ret)
-			memcpy(memory, host, n);
-		if (!ret)
-			ret = duo_device_start(mr, out ? memory : device,
-					       out ? device : memory, n,
-					       &part->copy);
-		part->to = out ? host : NULL;
-		part->len = n;
+		if (!out)
+			memcpy(stage->memory, host, n);
+		ret = duo_device_copy_now(mr, out ? stage->memory : device,
+					  out ? device : stage->memory, n);
+		if (out && !ret)
+			memcpy(host, stage->memory, n);
 	}
-	other = duo_device_finish(stage, i);
-	ret = ret ? ret : other;
-	other = duo_device_finish(stage, !i);
-	return ret ? ret : other;
+	return ret;
 }
 
 static int duo_device_move(struct duo_domain *domain, bool out, char *host,
