@@ -111,6 +111,9 @@ void unit_reject(uint32_t call, uint32_t result);
 /* Returns the number in an environment variable; if it is not set, "usual". */
 uint64_t unit_number(const char *name, uint64_t usual);
 
+/* Returns the CPU time of this process, in ms: limits do not depend on load. */
+uint64_t unit_cpu_ms(void);
+
 /* Waits for the end of a child; asserts exit status 0. */
 void unit_join(pid_t pid);
 /* Kills a child and waits for its end. Returns at once if pid is 0. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -372,20 +371,12 @@ uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag)
 	return tag;
 }
 
-static uint64_t rig_cpu_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 void rig_until_gone(struct rig *rig, uint32_t events)
 {
-	uint64_t start_ms = rig_cpu_ms();
+	uint64_t start_ms = unit_cpu_ms();
 
 	rig_until(rig, NULL, events);
-	ck_assert_uint_le(rig_cpu_ms() - start_ms, RIG_GONE_MS);
+	ck_assert_uint_le(unit_cpu_ms() - start_ms, RIG_GONE_MS);
 	ck_assert_int_eq(rig->event[events - 1].kind, RIG_GONE);
 	rig_poll_ms(rig, 50);
 	ck_assert_uint_eq(rig->count, events);

@@ -22,7 +22,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -59,14 +58,6 @@ static struct talk_common *common;
 static unsigned int run;
 static uint32_t worst_ms;
 static const char *now;		/* name of the run, for messages */
-
-static uint64_t deaths_cpu_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static uint64_t deaths_stop_ms(void)
 {
@@ -222,7 +213,7 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 			deaths_resume(talk, pid);
 		if (event == CLD_EXITED && !dead_ms) {
 			dead_ms = duo_now_ms();
-			cpu_ms = deaths_cpu_ms();
+			cpu_ms = unit_cpu_ms();
 		}
 		if (dead_ms && talk_alone(talk) && (!talk->to || talk->gone) &&
 		    deaths_clean(talk, taken))
@@ -233,9 +224,9 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 			      rig_taken(talk->rig) - taken,
 			      dead_ms ? "" : "not ");
 	}
-	ck_assert_msg(deaths_cpu_ms() - cpu_ms <= DEATHS_LIMIT_MS,
+	ck_assert_msg(unit_cpu_ms() - cpu_ms <= DEATHS_LIMIT_MS,
 		      "%s: its end took %lu ms", now,
-		      (unsigned long)(deaths_cpu_ms() - cpu_ms));
+		      (unsigned long)(unit_cpu_ms() - cpu_ms));
 	if (duo_now_ms() - dead_ms > worst_ms)
 		worst_ms = (uint32_t)(duo_now_ms() - dead_ms);
 }
