@@ -23,7 +23,7 @@
 #define TALKERS 4
 #define UNDER_WAY 32
 #define LONGEST 200000
-#define TIMEOUT_MS 20000
+#define TIMEOUT_MS 60000
 
 static uint8_t pattern[LONGEST + 256];
 static struct rig *us;
@@ -131,7 +131,11 @@ static bool ops_left(const struct rig *rig)
 	       near_pool_next(&rig->port->rx_ops, &rx);
 }
 
-/* Poll until no rx ring and no operation is left. */
+/*
+ * Poll until no rx ring, no operation and no memory of others is left. The ring
+ * of a process that was killed while it connected stays until near's next check
+ * of rings.
+ */
 static void poll_until_idle(void)
 {
 	uint64_t end_ms = duo_now_ms() + TIMEOUT_MS;
@@ -139,9 +143,11 @@ static void poll_until_idle(void)
 	do {
 		listen_to(us);
 		sched_yield();
-		ck_assert_msg(duo_now_ms() < end_ms, "%u lanes, operations %d",
-			      rig_rx_rings(us), ops_left(us));
-	} while (rig_rx_rings(us) || ops_left(us));
+		ck_assert_msg(duo_now_ms() < end_ms, "%u lanes, operations %d, "
+			      "%zu bytes", rig_rx_rings(us), ops_left(us),
+			      rig_taken(us) - us->idle);
+	} while (rig_rx_rings(us) || ops_left(us) ||
+		 rig_taken(us) > us->idle);
 }
 
 /* Client: send a request, receive the reply, and end in one of three ways. */
@@ -185,14 +191,7 @@ static void answer(void)
 	receive_new(us);
 }
 
-/* Return the timeout of the test cases, s. */
-static int timeout_s(void)
-{
-	return getenv("NEAR_CLIENTS") || getenv("NEAR_DEATHS") ||
-	       getenv("NEAR_MESSAGES") ? 3600 : 60;
-}
-
-UNIT_LONG_CASE("life", setup, teardown, timeout_s());
+UNIT_LONG_CASE("life", setup, teardown, 3600);
 
 /*
  * A server replies to clients, one after another. It must not use more files or
@@ -201,7 +200,6 @@ UNIT_LONG_CASE("life", setup, teardown, timeout_s());
 UNIT_TEST(server_does_not_grow_with_clients)
 {
 	unsigned int count = unit_number("NEAR_CLIENTS", 300), i, files = 0;
-	size_t idle = rig_taken(us);
 
 	for (i = 0; i < count; i++) {
 		child[0] = fork();
@@ -218,7 +216,6 @@ UNIT_TEST(server_does_not_grow_with_clients)
 			continue;
 		poll_until_idle();
 		ck_assert(near_list_empty(&us->port->peers));
-		ck_assert_uint_le(rig_taken(us), idle);
 		if (files)
 			ck_assert_uint_eq(rig_files(), files);
 		files = rig_files();
@@ -272,8 +269,8 @@ static void talk_to_all(unsigned int *seed)
 	}
 }
 
-UNIT_LONG_CASE("life", setup, teardown, timeout_s());
-UNIT_LONG_CASE("growing", setup_growing, teardown, timeout_s());
+UNIT_LONG_CASE("life", setup, teardown, 3600);
+UNIT_LONG_CASE("growing", setup_growing, teardown, 3600);
 
 /*
  * Four processes send; random ones are killed and replaced. All messages that
@@ -283,7 +280,6 @@ UNIT_TEST(killed_processes_leave_nothing)
 {
 	unsigned int count = unit_number("NEAR_DEATHS", 40), seed = 1, i, who;
 	uint64_t until_ms, heard = 0;
-	size_t idle = rig_taken(us);
 
 	for (i = 0; i < TALKERS; i++)
 		child[i] = talker(i);
@@ -303,7 +299,6 @@ UNIT_TEST(killed_processes_leave_nothing)
 	}
 	poll_until_idle();
 	ck_assert_uint_gt(heard, 0);
-	ck_assert_uint_le(rig_taken(us), idle);
 }
 
 /* One process sends; the other receives and verifies each message. */
@@ -345,7 +340,7 @@ static void refuse_pidfds(void)
 	ck_assert_int_eq(duo_proc_pidfd(getpid()), -ENOSYS);
 }
 
-UNIT_LONG_CASE("life", setup, teardown, timeout_s());
+UNIT_LONG_CASE("life", setup, teardown, 3600);
 
 /*
  * Without pidfds a failure is found by the process's start time alone; _i is 1:
