@@ -30,7 +30,7 @@
  * last round that standard error names is the one that failed.
  */
 #define UNIT_CASE(name, setup, teardown)				\
-	UNIT_LONG_CASE(name, setup, teardown, 60)	/* a busy machine */
+	UNIT_LONG_CASE(name, setup, teardown, 300)	/* a busy machine */
 /* A test case whose tests may each take this number of seconds. */
 #define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
 	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\

@@ -12,7 +12,7 @@
 #include "base/proc.h"
 #include "unit.h"
 
-#define RIG_TIMEOUT_MS 10000
+#define RIG_TIMEOUT_MS 60000
 
 static bool rig_space(void *ctx)
 {

@@ -68,7 +68,7 @@ void rig_close(struct rig *rig);
 void rig_close_all(void);
 /*
  * Poll rig, and "other" if it is not NULL, until rig has "count" events. Fail
- * after 10 s.
+ * after a minute.
  */
 void rig_until(struct rig *rig, struct rig *other, uint32_t count);
 void rig_poll(struct rig *rig, int times);
