@@ -41,7 +41,7 @@ int duo_av_add_ep(struct duo_ep *ep)
 	struct duo_av *av = ep->av;
 	fi_addr_t addr;
 
-	if (ep->route)	/* by an earlier fi_enable(), which has failed */
+	if (ep->route)	/* from an earlier fi_enable(), which has failed */
 		return 0;
 	duo_lock(&av->domain->lock);
 	ep->route = duo_av_reserve(DUO_AV_MAX * sizeof(*ep->route));
@@ -61,8 +61,9 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array for the fi_addr of an insert: addr, or a new array if addr
- * is NULL. Stores a new array in *own, for the caller to free. NULL: no memory.
+ * Returns the array that gets the fi_addr of an insert: addr, or a new array if
+ * the application passed NULL. Stores a new array in *own, for the caller to
+ * free. NULL: no memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -80,8 +81,8 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 
 /*
  * Stores the bytes of an address: those that the core returns for addr. If it
- * returns none, as ofi_rxd before the first message, stores the bytes of the
- * insert. If there are neither, the address is not local. Returns 0 or
+ * returns none, as ofi_rxd before the first message, stores the bytes that the
+ * application inserted. Without bytes the address is not local. Returns 0 or
  * -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
@@ -126,9 +127,9 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Continues an insert after the core has returned "ret". err: the application's
- * array for one error per address, or NULL. Returns the number of inserted
- * addresses, or an error.
+ * Continues an insert after the core has returned `ret`, the number of
+ * addresses or an error. err: the application's array for one error per
+ * address, or NULL. Returns the number of inserted addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)

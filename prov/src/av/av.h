@@ -2,15 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors, and which of their addresses are local. av.c has the
+ * Address vectors, and the local addresses among theirs. av.c has the
  * application's calls, map.h the local addresses of an endpoint, route.h the
  * choice of a path. docs/address-vectors.md has the rules.
  *
  * Cost: one load for each send (route.h), and a lookup in the registry for each
- * inserted address. Memory for each fi_addr: 16 bytes and the address, and for
- * each endpoint 8 bytes, with a local side 17 bytes. A local side takes 32 KiB
- * more. Lock: the application's calls take the domain's lock. Senders read the
- * route words without it.
+ * inserted address. Memory for each fi_addr: 16 bytes and the address; for each
+ * endpoint 8 bytes, or 17 if the endpoint has a local side. A local side takes
+ * 32 KiB more.
+ *
+ * Lock: the application's calls take the domain's lock. Senders read the route
+ * words without it.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H

@@ -22,7 +22,7 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
-#define DUO_MAP_CONFIRMED 1u	/* in duo_map.id: the peer was confirmed */
+#define DUO_MAP_CONFIRMED 1u	/* flag of duo_map.id: the peer was confirmed */
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
 #define DUO_MAP_COMPLETE 1 /* in map->scanned: no later scan can find more */
@@ -91,8 +91,8 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 }
 
 /*
- * If messages of the peer report addr as their source, makes another address of
- * the peer the source.
+ * If addr is the source that messages of the peer report, makes another fi_addr
+ * of the peer the source.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -111,8 +111,8 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that the peer at addr has no RMA over near. The
- * order that the application has requested needs this RMA.
+ * Warns, once per endpoint, that near does not execute RMA of the peer at addr,
+ * and so cannot keep the order that the application has requested.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -129,9 +129,9 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Sets the peer index and the route of an address. If the peer's messages have
- * no source yet, makes the address their source. If reason is not FI_DUO_OK,
- * the route is the core's.
+ * Stores the peer index of an address and sets its route. If messages of the
+ * peer have no source yet, makes the address their source. reason: FI_DUO_OK,
+ * or the reason why sends to the address take the core.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -254,9 +254,9 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Removes the peer index of an address, because its process has failed or
- * cannot be reached. An address of the core may later belong to another
- * process, so its path becomes undecided. A name of the local transport never
- * does, so its path becomes the core's.
+ * cannot be reached. The path of the address becomes undecided, because the
+ * core may later give the address to another process. A name of the local
+ * transport never passes to another process; then the path becomes the core's.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -336,9 +336,9 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the index of the first address to look up. Processes that start
- * together insert the same addresses; each begins with another one, so that
- * they do not all connect to the same peer.
+ * Returns the index of the address with which to begin a lookup of all.
+ * Processes that start together insert the same addresses; each begins with
+ * another one, so that they do not all connect to the same peer at once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -379,8 +379,8 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * True if the address still belongs to the process to which it is mapped. While
- * this process exists, the core gives the address to no other process.
+ * True if the process to which the address is mapped still exists. The core
+ * gives the address to no other process before.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -391,9 +391,10 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Is called when the endpoint starts, and after a message whose source has no
- * fi_addr. The source may have published its record in the meantime, or may
- * have the address of a failed process. Decided paths do not change.
+ * Looks up all addresses again. Must be called when the endpoint starts, and
+ * after a message whose source has no fi_addr: the source may have published
+ * its record since the last lookup, or may have the address of a failed
+ * process. Decided paths do not change.
  */
 void duo_map_scan(struct duo_ep *ep)
 {

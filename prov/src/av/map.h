@@ -3,13 +3,12 @@
 
 /*
  * The map of an endpoint: its local addresses. The local transport assigns an
- * index to each peer that it can reach (duo_transport.connect()). The map
- * translates the index to fi_addr; the route words translate back. For other
- * addresses the map has the reason for which they are not local. Each endpoint
- * has its own map, because two endpoints connect only if both local sides have
- * space.
- *
- * Lock: the domain's. Senders read the route words without it.
+ * index to each peer that it can reach (duo_transport.connect()). The map has
+ * the fi_addr of each index; the route words have the index of each fi_addr.
+ * For other addresses the map has the reason why they are not local. Each
+ * endpoint has another map, because two endpoints connect only if both local
+ * sides have space for a peer. Lock: the domain's. Senders read the route words
+ * without it.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The only place where senders choose the path: translates a fi_addr to an
- * endpoint and its address for that endpoint. Cost: one load; the first send to
- * an address also looks it up in the registry.
+ * Choice of the path, at this place only: finds the endpoint that must send to
+ * a fi_addr, the core's or the local transport's, and the address for it. Cost:
+ * one load; the first send to an address also looks it up in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H

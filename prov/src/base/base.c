@@ -10,7 +10,7 @@
 #include "near/near.h"
 
 /*
- * The version is libfabric's, as for libfabric's own providers. Applications
+ * Reports libfabric's version, as libfabric's own providers do. Applications
  * compare the version of "efa;ofi_duo" with efa's, and Open MPI's btl/ofi
  * accepts no version below 112.0.
  */

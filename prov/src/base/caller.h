@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of structures in an application that was built with older headers. The
- * API version that the application passed to fi_getinfo() determines them:
- * newer versions append fields. ofi_duo accesses no field beyond the end. Cost:
+ * Sizes of structures in an application that was built with older headers.
+ * Newer API versions append fields. The version that the application passed to
+ * fi_getinfo() shows its sizes. ofi_duo accesses no field beyond the end. Cost:
  * comparisons with constants, only for errors and registrations.
  */
 #ifndef DUO_CALLER_H

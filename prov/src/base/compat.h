@@ -33,8 +33,8 @@
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 /*
- * All newer modes except FI_MR_LOCAL: if the hints have it, efa returns it,
- * although efa does not need it.
+ * All MR modes since API version 1.5, except FI_MR_LOCAL: if the hints have
+ * FI_MR_LOCAL, efa returns it, although efa does not need it.
  */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
@@ -53,8 +53,8 @@ static inline uint32_t duo_api_version(uint32_t version)
 }
 
 /*
- * These options are enumerators, which #ifdef cannot test. So the version of
- * the headers decides.
+ * Options that the headers may lack. They are enumerators, which #ifdef cannot
+ * test, so the version of the headers decides.
  */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED

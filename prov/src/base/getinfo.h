@@ -17,8 +17,8 @@
 #define DUO_GETINFO_HIDDEN (1ULL << 60)	/* infos of hidden providers as well */
 
 /*
- * True while this thread is in such a call. fi_getinfo() then calls ofi_duo,
- * too, which must return no info.
+ * True while this thread calls fi_getinfo() with an internal flag. libfabric
+ * then calls ofi_duo, too, which must return no info.
  */
 extern __thread bool duo_in_getinfo;
 

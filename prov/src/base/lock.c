@@ -32,9 +32,9 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * Takes the lock in the state DUO_LOCK_AWAITED, because other threads may be
- * asleep. If none is, the release makes one needless futex call. Memory order:
- * acquire; pairs with the release in duo_lock_release().
+ * Waits for the lock and takes it, in the state DUO_LOCK_AWAITED, because other
+ * threads may be asleep. If none is, the release makes one needless futex call.
+ * Memory order: acquire; pairs with the release in duo_lock_release().
  */
 void duo_lock_wait(struct duo_lock *lock)
 {

@@ -172,8 +172,9 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Uses no pid, because /proc may be another pid namespace's. Uses the calling
- * thread, because /proc/self has no descriptors once the main thread has ended.
+ * Opens the file of a descriptor of this process. Uses no pid, because /proc
+ * may belong to another pid namespace. Uses the calling thread, because
+ * /proc/self has no descriptors once the main thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {

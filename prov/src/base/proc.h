@@ -36,9 +36,9 @@ int duo_proc_check(pid_t pid, uint64_t start);
 /* Stores an id of this host's boot in *host. Returns 0 or -errno. */
 int duo_proc_host(uint64_t *host);
 /*
- * Stores an id of the pid namespace. Processes with equal ids find each other
- * in /proc by pid. If /proc belongs to another pid namespace, no other process
- * has the same id. Returns 0 or -errno.
+ * Stores an id of this process's pid namespace. Two processes with equal ids
+ * find each other in /proc by pid. If /proc belongs to another pid namespace
+ * than the process, the id is unique. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
 /* Returns the inode of a file in /proc, the id of a namespace; 0: unknown. */

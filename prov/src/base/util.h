@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * base/ serves all layers and depends on none: differences of libfabric's
- * versions (compat.h), parameters, log, lock and clock. This file has compiler
- * attributes, and memory in whole cache lines. Cost on the data path: the lock,
- * if it is on, and few reads of the clock.
+ * Helpers for all layers; base/ depends on no other layer. It has the
+ * differences of libfabric's versions (compat.h), parameters, log, lock and
+ * clock. This file has compiler attributes, and memory in whole cache lines.
+ * Cost on the data path: the lock, if it is on, and few reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -18,8 +18,9 @@
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * For functions whose callers make tail calls with their own arguments. The
- * compiler must keep unused arguments: the others stay in their registers.
+ * Attribute of functions that are called by tail calls with the caller's
+ * arguments. The compiler must not remove unused arguments: then the others
+ * would need other registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 

@@ -299,9 +299,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls and defers receives that were posted after `seq`, from the last to
- * the first. In the opposite order, the core could put a message of the first
- * receive into a later one.
+ * Recalls receives that were posted after `seq`, from the last to the first,
+ * and defers them. In the opposite order, a message that matches two of them
+ * could match the later one.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

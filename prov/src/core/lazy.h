@@ -29,7 +29,8 @@ void duo_lazy_unblock(struct duo_ep *ep);
 /*
  * Must be called if addr may belong to another process from now on. Posted
  * receives that name addr were not on the core, because only local messages
- * could match. Makes them deferred, because the core may now match them.
+ * could match them. Makes them deferred, because now a message over the core
+ * may match them.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
@@ -48,17 +49,18 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 bool duo_lazy_recall(struct duo_rx *rx);
 
 /*
- * lazy_when.c: post deferred receives. duo_cq_progress() calls duo_cq_age() for
- * aging, before it polls the local transport, and only when the clock must be
- * read. It calls duo_cq_flush_lazy() each time, after the local transport.
+ * lazy_when.c: both post deferred receives. duo_cq_progress() calls
+ * duo_cq_age() for aging, before it polls the local transport, and only when
+ * the clock must be read. It calls duo_cq_flush_lazy() in each poll, after the
+ * local transport.
  */
 void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
- * The core has just delivered a message and may have another. Makes the next
- * poll post the oldest deferred receive; if the local transport is idle, all of
- * them.
+ * Must be called when the core has delivered a message: it may have another
+ * one. Makes the next poll post the oldest deferred receive, or all of them if
+ * the local transport is idle.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)

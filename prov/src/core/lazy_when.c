@@ -18,9 +18,10 @@
 #define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
 
 /*
- * Reads the clock and sets the number of polls until the next read. If polls
- * are rare (cq->slow > 1), duo_ep_flush_lazy() does not wait until lazy.limit
- * polls were idle.
+ * Reads the clock and sets the number of polls until the next read. Counts in
+ * cq->slow how often in a row the time between two reads was long, because the
+ * application polls seldom. If cq->slow is above 1, duo_ep_flush_lazy() does
+ * not wait until lazy.limit polls were idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -47,10 +48,10 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 
 /*
  * Aging: posts the oldest receive every defer_us, and the whole list after
- * defer_us times its length. Otherwise a receive might never be posted: while
- * local messages match receives as fast as these are posted, the local
- * transport is not idle and lazy.limit is not reached. Polls the core at once,
- * before local messages can cause recalls.
+ * defer_us times its length. Otherwise receives might never be posted: if local
+ * messages match receives as fast as the application posts them, the local
+ * transport is never idle, so lazy.limit is not reached. Then polls the core at
+ * once, before local messages can cause recalls.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {

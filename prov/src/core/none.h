@@ -3,11 +3,10 @@
 
 /*
  * A core that carries no data, for the provider near. Its objects open, bind
- * and close as those of any core. Its AV assigns a fi_addr to each address of
+ * and close like those of any core. Its AV assigns a fi_addr to each address of
  * near. Its domain chooses keys. fi_setname(3) gives an endpoint its name,
  * once. Its CQs are empty, and its endpoints have no calls for data
- * (carries_nothing in obj/traits.h). Calls that no upper layer makes are NULL.
- *
+ * (carries_nothing in obj/traits.h). Calls that ofi_duo never makes are NULL.
  * Cost: control path only. Thread safe; an AV needs the domain's lock.
  */
 #ifndef DUO_NONE_H

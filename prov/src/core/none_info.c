@@ -118,8 +118,9 @@ static bool duo_none_named(const char *what, const char *requested)
 }
 
 /*
- * Returns the info's mr_mode for the hints' mr_mode. FI_MR_BASIC and
- * FI_MR_SCALABLE, from before libfabric 1.5, are not sets of bits.
+ * Returns the info's mr_mode for the mr_mode of the hints. FI_MR_BASIC and
+ * FI_MR_SCALABLE, from before libfabric 1.5, are no bits but stand for several
+ * modes.
  */
 static int duo_none_mr_mode(int requested)
 {

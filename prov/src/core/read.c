@@ -176,8 +176,8 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 }
 
 /*
- * Handles entries that are not in the application's array, or for which the
- * application gets no entry or several.
+ * Handles entries of the core that cannot be changed in place: entries that are
+ * not in the application's array, and entries that become none or several.
  */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
@@ -235,9 +235,9 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads the core's CQ into an array on the stack, because the application's CQ
- * has another format, or because the application is not reading it. Returns the
- * number of entries.
+ * Reads the core's CQ into an array on the stack. This is necessary if the
+ * application's CQ has another format, or if no read of the application is
+ * running. Returns the number of entries.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {

@@ -118,9 +118,9 @@ static int duo_efa_reject(struct fid *fid)
 }
 
 /*
- * The table of domain operations had four more functions in libfabric 2.2. A
- * program built with 2.2 calls them without a check. The table here has them,
- * because one module serves 2.1 and 2.2.
+ * Number of functions that libfabric 2.2 appended to the table of efa's domain
+ * operations. A program built with 2.2 calls them without a check. The table
+ * here has them, because one module serves 2.1 and 2.2.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -134,9 +134,10 @@ static const struct {
 #endif
 
 /*
- * efa's functions would treat ofi_duo's objects as efa's. So query_mr() is
- * replaced and passes the core's region. Operations on queues and work requests
- * would bypass ofi_duo, so they return -FI_EOPNOTSUPP.
+ * Replaces efa's table of functions, because efa's functions would treat
+ * ofi_duo's objects as efa's. query_mr() passes the core's region. Operations
+ * on queues and work requests would bypass ofi_duo, so they return
+ * -FI_EOPNOTSUPP.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

@@ -63,8 +63,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if a receive for *want could not be recalled from the core. Such a
- * receive is posted to the core only if no local message can match it.
+ * True if the core cannot cancel a receive for *want. Such a receive is posted
+ * to the core only if no local message can match it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)

@@ -276,9 +276,9 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds on both paths. Bindings to the core, and to a local transport's
- * counter, cannot be undone, so they come last. The core's comes first of the
- * two, because it is more likely to fail.
+ * Binds the counter on both paths. The bindings to the core's counter, and to
+ * that of a local transport, cannot be undone, so they come last. The core's
+ * comes first of the two, because it is more likely to fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {

@@ -88,7 +88,7 @@ static bool duo_poll_cq(const struct duo_poll_member *member)
 
 /*
  * True if the counter has changed since this function last returned true. If
- * "wanted" is false, returns false, and a later call reports the change.
+ * `wanted` is false, always returns false, and a later call reports the change.
  */
 static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 {

@@ -25,9 +25,9 @@ struct duo_cuda_mapping {
 };
 
 /*
- * Stores the export of physical memory, if other processes can map this memory
- * by a descriptor. The export has the length in place of a handle. Returns a
- * CUresult.
+ * Stores the export of memory of cuMemCreate, if other processes can map this
+ * memory by a descriptor. The export has the length in place of a handle.
+ * Returns a CUresult.
  */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
@@ -115,8 +115,9 @@ int duo_cuda_share(const void *state, const void *addr)
 }
 
 /*
- * Opens a handle. Gets the range of the mapping from the driver, because the
- * process that made the handle may be faulty. Returns a CUresult.
+ * Maps an allocation by its handle of CUDA's IPC. Gets the range of the mapping
+ * from the driver, because the process that made the handle may be faulty.
+ * Returns a CUresult.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
 			     struct near_map *map)

@@ -84,8 +84,8 @@ struct duo_device_iface {
 extern const struct duo_device_iface *duo_device_ifaces;
 
 /*
- * Returns the name of an unsupported interface whose library is loaded in this
- * process; NULL: none.
+ * Returns the name of an interface whose memory near cannot copy, and whose
+ * library is loaded in this process; NULL: none.
  */
 const char *duo_device_unsupported(void);
 /*
@@ -110,8 +110,9 @@ int duo_device_list(struct duo_mr *mr);
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
 		      struct near_export *export);
 /*
- * Releases a mapping that near has returned. Must be called without the
- * domain's lock, because it may wait for the application's work on the device.
+ * Releases a mapping that near_table_unmapped() has returned. Must be called
+ * without the domain's lock, because it may wait for the application's work on
+ * the device.
  */
 void duo_device_unmap(void *mapping);
 
@@ -125,8 +126,8 @@ void duo_device_close(struct duo_domain *domain);
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*
- * Stores near's handle of each buffer; NULL for host memory. False: no buffer
- * is device memory, and handle[] may be unset.
+ * Stores in handle[] the handle of each buffer for near; NULL for host memory.
+ * False: no buffer is device memory, and handle[] may be unset.
  */
 bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 			size_t count, void **handle);

@@ -210,8 +210,9 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * The memory may be host memory that the application has allocated with ROCr or
- * has pinned. Its stream is that of duo_rocr_cpu, in which the CPU copies.
+ * Prepares copies of the memory. It may be host memory that the application has
+ * allocated with ROCr or has pinned. The CPU copies such memory; its stream is
+ * that of duo_rocr_cpu.
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies in progress, for libraries in which an object reports the end of each
- * copy: a signal of ROCr, an event of Level Zero. All regions of a device share
- * a stream. The copies of a stream may end in any order. A copy that has ended
- * is kept for a later one, so that most copies create no object.
+ * Copies in progress, for libraries that report the end of each copy by an
+ * object: a signal of ROCr, an event of Level Zero. All regions of a device
+ * share a stream, a list of copies, which may end in any order. The object of a
+ * copy that has ended is kept for a later copy, so that most copies create no
+ * object.
  *
  * Cost: a mutex operation at the start and at the end of a copy. Lock: one
  * mutex for all streams. It is held in calls of struct duo_stream_driver,

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * libfabric's calls: one file for each class of objects, and fi_getinfo().
- * Objects are opened and closed on both paths. Most other control calls go to
- * the core only. local.c opens an endpoint's local side.
+ * libfabric's calls: one file for each class of objects, and fi_getinfo(). The
+ * calls that open and close objects do so on both paths. Most other control
+ * calls call only the core's object. local.c opens an endpoint's local side.
  *
  * Cost: control path, except calls*.c. Lock: a call takes the domain's lock if
  * it accesses data of the data path. local.c takes the lock of the registry's

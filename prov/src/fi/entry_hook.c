@@ -110,8 +110,9 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * Wraps a fabric. attr has only the core's fabric; context is the core's struct
- * fi_provider. After an error, the application gets the core's fabric.
+ * Wraps a fabric that the application has opened. attr has only the core's
+ * fabric; context is the core's struct fi_provider. After an error, the
+ * application gets the core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,
 			   struct fid_fabric **fabric, void *context)

@@ -127,9 +127,9 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Opens a hidden CQ for sends or receives if the application has bound none.
- * The application may use only counters, or only one direction, but both paths
- * need CQs for both directions.
+ * Opens a hidden CQ for sends or receives if the application has bound none: it
+ * may use only counters, or only one direction, but both paths need CQs for
+ * both directions.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {

@@ -202,8 +202,9 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities of domains for calls that ofi_duo rejects. Other applications do
- * not need them, so ofi_duo can serve a domain without them.
+ * Capabilities in domain_attr->caps for calls that ofi_duo rejects. Most
+ * applications do not make these calls, so ofi_duo uses the info without these
+ * capabilities.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 

@@ -145,8 +145,8 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 }
 
 /*
- * Returns the core's region of attr's base region. NULL: the pointer is not a
- * region of this domain. libfabric's hooks (2.0 to 2.6) leave the pointer
+ * Returns the core's region of attr->base_mr. NULL: the pointer is not a region
+ * of this domain. libfabric's hooks (2.0 to 2.6) leave the pointer
  * uninitialized in fi_mr_reg() and fi_mr_regv().
  */
 static const struct fid_mr *duo_mr_base(struct duo_domain *domain,

@@ -162,9 +162,9 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 }
 
 /*
- * Returns the oldest domain for an info if the hints have none; NULL: no domain
- * fits. The domain's mr_mode must be the info's, because the application has
- * not chosen this domain.
+ * Returns the domain for an info if the hints name none: the oldest one that
+ * fits; NULL: none. The domain's mr_mode must be the info's, because the
+ * application has not chosen this domain.
  */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,

@@ -308,8 +308,8 @@ void duo_registry_withdraw(struct duo_publication *pub)
 }
 
 /*
- * Translates a result of duo_record_check(). If /proc hides the process, the
- * lock of the record proves that the process is alive.
+ * Returns the reason for a result of duo_record_check(). If /proc hides the
+ * process, the lock of the record proves that the process is alive.
  */
 static enum fi_duo_reason duo_record_reason(int check)
 {

@@ -119,9 +119,9 @@ void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address for the endpoint with the record *self. Needs no
+ * Looks up a core address, for the endpoint with the record *self. Needs no
  * lock. Returns FI_DUO_OK and stores the peer's name in DUO_TRANSPORT_NAME_MAX
- * bytes, or returns the reason for which the two endpoints cannot connect.
+ * bytes. Otherwise returns the reason why the two endpoints cannot connect.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,

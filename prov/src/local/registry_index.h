@@ -3,8 +3,9 @@
 
 /*
  * The file names in the registry's directory, read once for all lookups of a
- * call: then an address without a record costs no system call. The directory
- * may change afterwards, so the index proves only that there was no record.
+ * call, so that an address without a record costs no system call. The directory
+ * may change afterwards: an address that is missing in the index may have a
+ * record now.
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H

@@ -3,23 +3,23 @@
 
 /*
  * Finds or creates the user's directory. The base has the directories of all
- * users.
- *
- * A user may have another name and number in another user namespace. So
+ * users. A user may have another name and number in another user namespace. So
  * directories have random names, and a directory is the user's if the kernel
  * reports the user as its owner. Another user can neither take its name nor
- * forge it.
+ * forge its owner.
  *
  * All processes of a user must use the same directory, although they may create
- * and remove directories at the same time. A process creates a directory "in
- * the making": the directory has the sticky bit, and its maker holds its lock.
- * The maker then scans for other directories of the user, ready or in the
- * making. If there are none, it clears the bit, and the directory is "ready".
- *
- * At most one of two makers succeeds: the maker with the later mkdir() finds
- * the other directory in its scan, and no maker removes a ready directory. If
- * several directories are in the making, the one with the lowest name remains.
- * A maker waits only for locks of higher names, so there is no deadlock.
+ * and remove directories at the same time:
+ * - A directory under construction has the sticky bit, and its maker, the
+ *   process that has created it, holds its lock.
+ * - The maker scans for other directories of the user, finished or under
+ *   construction. If there are none, it clears the bit, and the directory is
+ *   finished.
+ * - At most one of two makers succeeds: the maker with the later mkdir() finds
+ *   the other directory in its scan, and no maker removes a finished directory.
+ * - If several directories are under construction, the one with the lowest name
+ *   remains. A maker waits only for locks of higher names, so there is no
+ *   deadlock.
  */
 
 #include <dirent.h>
@@ -50,7 +50,10 @@ struct duo_base {
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* The user's directories of lowest name, ready and in the making; "": none. */
+/*
+ * The user's directories with the lowest names, finished and under
+ * construction; "": none.
+ */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
@@ -135,9 +138,9 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 }
 
 /*
- * Waits until another process has made the directory ready or has removed it.
- * If that process has failed, removes the directory. Returns 0, -FI_ETIMEDOUT
- * or -errno.
+ * Waits until another process has finished or removed the directory. If that
+ * process has failed, removes the directory. Returns 0, -FI_ETIMEDOUT or
+ * -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -154,9 +157,9 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Makes the directory ready, or removes it. fd: the descriptor that holds its
- * lock. -FI_EPERM: the directory is not private, because the file system has no
- * owners or modes.
+ * Finishes this process's directory, or removes it if another one of the user
+ * exists. fd: the descriptor that holds its lock. -FI_EPERM: the directory is
+ * not private, because the file system has no owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)

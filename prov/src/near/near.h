@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 
 #define NEAR_IOV_MAX 4
-#define NEAR_INLINE 48	/* limit of messages that travel in a slot, bytes */
+#define NEAR_INLINE 48	/* longest message in a slot, bytes */
 #define NEAR_MEMORY (1008u << 10)	/* default of near_attr.memory */
 
 /* near_msg.flags, which near passes to the receiver */
@@ -51,7 +51,7 @@ struct near_addr {
 };
 
 #define NEAR_ADDR_RMA 1u	/* the port has a region table for near_rma() */
-/* the port may be sent NEAR_DEVICE messages */
+/* the port can receive NEAR_DEVICE messages */
 #define NEAR_ADDR_DEVICE 2u
 
 struct near_port;
@@ -162,7 +162,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer);
 void near_peer_ahead(struct near_port *port, struct near_peer *peer);
 /* True if this port can send to the peer and no failure was detected. */
 bool near_peer_usable(const struct near_peer *peer);
-/* True if the peer is monitored and has not failed. */
+/* True if the peer is known to exist: it is monitored and has not failed. */
 bool near_peer_lives(const struct near_peer *peer);
 /* True if the peer has failed: its process has exited or its port is closed. */
 bool near_peer_exited(const struct near_peer *peer);
@@ -207,12 +207,12 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * Receives a rendezvous message, if it is in device memory of the sender
- * (NEAR_DEVICE) or goes to device memory. The embedder fetches the message by
- * near_rma() with NEAR_RMA_MESSAGE, and then calls near_recv_end(). If it cannot
- * fetch, it calls near_recv_frags(), and the sender copies a NEAR_DEVICE message
- * to host memory. received() reports the end in both cases. NULL: no memory;
- * poll and retry.
+ * Begins to receive a rendezvous message from or to device memory. The embedder
+ * then reads the message by near_rma() with NEAR_RMA_MESSAGE, and calls
+ * near_recv_end(). If it cannot read the message, it calls near_recv_frags():
+ * the sender then copies a NEAR_DEVICE message to host memory and sends
+ * fragments. received() reports the end in both cases. NULL: no memory; poll
+ * and retry.
  */
 struct near_rx_op *near_recv_hold(struct near_port *port,
 				  struct near_peer *peer,
@@ -238,13 +238,14 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  * milliseconds.
  *
  * Compares the number of this thread's CPUs with the number of processes that
- * may run on no others. pid: of the peers, 0 if unknown; the call sorts it.
- * others: number of further processes, all of which count. Cost: a system call
- * per process, one if there are enough CPUs for all.
+ * may run on no other CPUs. pid: pids of the peers, 0 if unknown; this call
+ * sorts them. others: number of further processes, all of which count.
+ *
+ * Cost: a system call per process, one if there are enough CPUs for all.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
-/* Returns the number of endpoints beyond the known ones. */
+/* Returns the number of endpoints on this host without the known ones. */
 static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;

@@ -132,12 +132,12 @@ enum near_verb {
 #define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
 #define NEAR_RMA_HOLD 16u	/* later messages wait for this read */
-/* If the peer's table cannot be read, the peer checks the key. */
+/* If this port cannot read the peer's table, let the peer check the key. */
 #define NEAR_RMA_ASK 32u
 /*
- * The read fetches a rendezvous message. It overtakes queued operations, and
- * causes no event at the peer. Messages may overtake it. For a NEAR_DEVICE
- * message it requires NEAR_MAY_MESSAGE.
+ * This read receives a rendezvous message (a fetch). It overtakes queued
+ * operations, and messages may overtake it. It causes no event at the peer. For
+ * a NEAR_DEVICE message it requires NEAR_MAY_MESSAGE.
  */
 #define NEAR_RMA_MESSAGE 64u
 /*
@@ -299,7 +299,7 @@ enum near_device_path {
 	NEAR_DEVICE_QUEUES,	/* buffers of different queues */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_REFUSED,	/* near_device.map() or a copy has failed */
-	NEAR_DEVICE_WAITS,	/* for the descriptor of the allocation */
+	NEAR_DEVICE_WAITS,	/* waits for a descriptor to map */
 	NEAR_DEVICE_MEMORY,	/* map() has returned -ENOMEM */
 	NEAR_DEVICE_LIMIT,	/* too many mappings, or no memory */
 	/* NEAR_RMA_BEHIND: earlier messages are in the ring */

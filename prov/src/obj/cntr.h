@@ -50,8 +50,8 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 /* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /*
- * Counts an operation of near that has ended, in the counters bound with
- * `flag`. If err is not 0, counts an error.
+ * Counts an operation of near that has ended, in the counters that were bound
+ * with `flag`. err: 0, or the operation counts as an error.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

@@ -74,7 +74,7 @@ struct duo_cq {
 	uint32_t clock_in;	/* polls until the next read of the clock */
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
-	uint32_t slow; /* late reads of the clock in a row: slow polls */
+	uint32_t slow; /* number of late reads of the clock in a row */
 	atomic_bool signaled;
 	/* sources, if the read requests none */
 	fi_addr_t core_src[DUO_CORE_BATCH];

@@ -19,9 +19,9 @@
 #include "obj/traits.h"
 
 /*
- * Context with which ofi_duo opens the core's fabric. The hook recognizes this
- * context and does not wrap that fabric. It is the address of a function of
- * libfabric: the same in both modules, and no application passes it.
+ * Context that ofi_duo passes when it opens the core's fabric, so that the hook
+ * recognizes this fabric and does not wrap it. It is the address of a function
+ * of libfabric: the same in both modules, and no application passes it.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 

@@ -3,8 +3,8 @@
 
 /*
  * Differences between cores that ofi_duo must handle. core/traits.c finds them
- * once for each fabric. Differences that the result of a call shows, such as a
- * failing fi_av_lookup(), are not here.
+ * by the core's name, once for each fabric. If the result of a call shows a
+ * difference, such as a failing fi_av_lookup(), there is no trait for it.
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H

@@ -20,13 +20,13 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/: the map has found a peer's fi_addr. The function assigns it to
-	 * the peer's unresolved messages.
+	 * av/: must be called when the map has found the fi_addr of a peer.
+	 * Makes it the source of the peer's unresolved messages.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
-	 * av/: the address belongs to a new process or to none, so the core may
-	 * now deliver messages from it.
+	 * av/: must be called when the address belongs to a new process or to
+	 * none: from now on the core may deliver messages from it.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/* core/: true if a multi-receive buffer must keep rx off the core. */

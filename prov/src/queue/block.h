@@ -4,8 +4,9 @@
 /*
  * Memory blocks for the payload of unexpected messages. Sizes are powers of
  * two. The number of blocks is not limited: with a limit, programs that MPI
- * permits could hang. duo_block_put() keeps a block for the next message, but
- * frees it if more than `keep` bytes are in use. Lock: the domain's.
+ * permits could hang. duo_block_put() keeps a block for the next message. If
+ * more than `keep` bytes are in use, it frees the block instead. Lock: the
+ * domain's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H

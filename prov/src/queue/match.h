@@ -7,14 +7,14 @@
  * Pure: calls no provider and takes no lock; the caller holds the domain's.
  *
  * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
- * source and tag. The hash leaves out the tag bits in `mask`, which receives
+ * source and tag. The hash omits the tag bits in `mask`, those that receives
  * have ignored so far. Receives that ignore other bits are in the list `wild`,
- * which each search reads, too. To find messages for such a receive, the
- * unexpected queue is read from its head.
+ * which each search reads, too. To find a message for such a receive, the
+ * unexpected queue is read from its head. The first search of a long queue
+ * builds the index. When the queue is empty, the index is turned off.
  *
- * The first search of a long queue builds the index; when the queue is empty,
- * the index is turned off. Cost: 64 KiB for each index. Without memory for an
- * index, searches are linear.
+ * Cost: 64 KiB for each index. Without memory for an index, searches are
+ * linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H

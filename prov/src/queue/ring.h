@@ -232,8 +232,8 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 /*
  * Moves the first error to *entry. Copies its err_data to entry->err_data if
  * the caller has set err_data_size, fi_cq_readerr(3); else to `data`, which has
- * DUO_ERR_DATA_MAX bytes. Returns the path of the error, -1 for ofi_duo's own,
- * or -2 if there is no error.
+ * DUO_ERR_DATA_MAX bytes. Returns the path on which the error occurred; -1:
+ * neither, ofi_duo itself; -2: there is no error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -77,8 +77,9 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * The core writes to core_ctx, which must be the first member, while it
-	 * has the receive. The other members are valid only while it has not.
+	 * While the core has the receive, it may write to core_ctx, which must
+	 * be the first member. The other members of the union are valid only
+	 * while the core does not have the receive.
 	 */
 	union {
 		struct fi_context2 core_ctx;
@@ -215,8 +216,8 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 }
 
 /*
- * Returns the value of duo_rx.what for a posted receive that has one buffer,
- * has a completion, and is not on the core.
+ * Returns the value of duo_rx.what for a posted receive of the common case: it
+ * has one buffer and a completion, and is not on the core.
  */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {

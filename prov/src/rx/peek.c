@@ -25,8 +25,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Completes a peek that has found rx. With FI_DISCARD, the peek has the
- * completion, not the message. Returns 0 or an error.
+ * Completes a peek that has found the message rx. With FI_DISCARD the message
+ * has no completion, only the peek. Returns 0 or an error.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)

@@ -113,7 +113,7 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core now. final: the core cannot return rx, so rx is not in
+ * Posts rx to the core now. final: the core cannot cancel rx, so rx is not in
  * ofi_duo's queue. Returns 0, or an error after it has freed rx.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
@@ -153,8 +153,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Posts rx to ofi_duo's queue, and to the core as `when` requires. due: the
- * core can get rx at its next poll. Returns 0 or an error.
+ * Posts rx to ofi_duo's queue, and to the core at the time that `when`
+ * requires. due: the core may get rx in the next poll. Returns 0 or an error.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -284,9 +284,9 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 }
 
 /*
- * True if the call is valid, no unexpected message exists, and the core does
- * not need the receive in this call. A core that matches only in polls gets
- * receives at its next poll. Exceptions: a multi-receive buffer is open,
+ * True if the call is valid, no unexpected message exists, and the core need
+ * not get the receive in this call. A core that matches only in polls gets the
+ * receive in the next poll. Exceptions: a multi-receive buffer is open,
  * deferred receives are not due, or a process has failed.
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,

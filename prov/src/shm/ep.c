@@ -28,10 +28,11 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * Returns the reason for which shm cannot be used, as text, or NULL:
- * - FI_PROVIDER may exclude shm
+ * Returns the reason why shm cannot be used, as text; NULL: shm can be used.
+ * There are three possible reasons:
+ * - FI_PROVIDER excludes shm
  * - hooks do not forward contexts of peer objects
- * - another libfabric may have other structures of fi_peer(3)
+ * - this libfabric has other structures of fi_peer(3) than the build
  */
 static const char *duo_shm_excluded(void)
 {

@@ -56,8 +56,8 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 
 /*
  * Computes the compatibility id from the mount of /dev/shm, the version of the
- * structures, and the user namespace, because shm may not read memory in
- * another one. Returns 0 or -FI_EOPNOTSUPP.
+ * structures, and the user namespace: shm may not be permitted to read memory
+ * of a process in another user namespace. Returns 0 or -FI_EOPNOTSUPP.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {

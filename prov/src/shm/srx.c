@@ -102,7 +102,7 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 
 /*
  * Stores a message as unresolved if `hold`, else as unexpected. Returns
- * -FI_ENOENT, after which shm queues the message, or -FI_ENOMEM.
+ * -FI_ENOENT, which makes shm queue the message, or -FI_ENOMEM.
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,

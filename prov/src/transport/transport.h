@@ -101,10 +101,11 @@ struct duo_transport {
 	/* Receives an unexpected message. Errors change nothing. */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * Returns the peer index for a record's name, the same at each call.
-	 * FI_ADDR_NOTAVAIL: not reachable; *reason is set. If there is an index
-	 * and *reason is not FI_DUO_OK, the peer may send over this transport,
-	 * but the core carries sends to the peer. addr: for log messages.
+	 * Connects to the peer with this name, which its record has. Returns
+	 * the peer index, the same at each call. FI_ADDR_NOTAVAIL: not
+	 * reachable; *reason is set. If there is an index and *reason is not
+	 * FI_DUO_OK, the peer may send over this transport, but the core
+	 * carries sends to the peer. addr: for log messages.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
@@ -113,7 +114,7 @@ struct duo_transport {
 	/* Monitors a peer: its failure ends receives from it. Or NULL. */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*
-	 * Remove what failed processes have left, or NULL if nothing remains.
+	 * Remove files that failed processes have left; NULL: there are none.
 	 * reap() removes files of a record's name. sweep() removes files
 	 * without a record, in the registry's directory dir, or of the pid
 	 * namespace with inode pid_ns.

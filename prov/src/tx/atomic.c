@@ -291,8 +291,8 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 }
 
 /*
- * Injects an atomic. The core's call must be an inject call, too:
- * fi_atomicmsg() has no flag against the completion.
+ * Injects an atomic. Calls fi_inject_atomic() of the core, because
+ * fi_atomicmsg() has no flag that prevents the completion.
  */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,

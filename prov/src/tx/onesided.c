@@ -36,9 +36,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Leaves all RMA and atomics to the core from now on. An operation with several
- * remote buffers goes to the core, and near's later operations would not wait
- * for its end.
+ * Lets the core execute all RMA and atomics from now on. An operation with
+ * several remote buffers goes to the core, and later operations of near would
+ * not wait for its end.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -124,8 +124,9 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if a completion must report the error: local memory is invalid, or the
- * target has rejected the operation and the core carries nothing.
+ * True if a completion must report the error `ret` of near: local memory is
+ * invalid, or the target has rejected the operation and the core carries
+ * nothing.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {

@@ -85,9 +85,9 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the default flags, for a call without flags that becomes a call of
- * the core with flags. Leaves out FI_INJECT above the inject size, because the
- * core would return an error.
+ * Returns the endpoint's default flags, for a call without a flags argument
+ * that becomes a call of the core with one. Omits FI_INJECT above the inject
+ * size, because the core would return an error.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

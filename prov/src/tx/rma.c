@@ -56,8 +56,8 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Accesses one remote buffer with the length of msg's local buffers. flags:
- * added to the endpoint's default flags.
+ * Reads or writes one remote buffer. Its length is that of msg's local buffers.
+ * flags: added to the endpoint's default flags.
  */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
@@ -154,8 +154,8 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 }
 
 /*
- * The slow path of injects. The core's call must be an inject call, too:
- * fi_writemsg() has no flag against the completion.
+ * The slow path of injects. Calls an inject call of the core, because
+ * fi_writemsg() has no flag that prevents the completion.
  */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,

@@ -280,11 +280,12 @@ static bool near_segment_named(const struct near_peer *peer)
 /*
  * True if a peer to which this port has no ring has closed its port. An open
  * port has its segment at the descriptor number in its address, and no two
- * ports have the same address. So another file or segment at this number shows
- * that the port is closed.
+ * ports have the same address. So if another file is at this number, the port
+ * is closed.
  *
- * Keeps a descriptor of the peer's segment, to read near_segment.closed, until
- * the peer attaches to a ring of this port: its claim then shows a close.
+ * Keeps a descriptor of the peer's segment, to read near_segment.closed. When
+ * the peer attaches to a ring of this port, its claim shows whether the peer
+ * has closed, and the descriptor is not needed any more.
  */
 static bool near_unconnected_closed(struct near_peer *peer)
 {
@@ -353,9 +354,9 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers every NEAR_CHECK_MS. Leaves the check of rings to the
- * next tick, because near_peer_alive() calls this function, too: its callers
- * may use a slot that is not yet published or released.
+ * Checks for failed peers every NEAR_CHECK_MS. Does not check rings:
+ * near_peer_alive() also calls this function, perhaps while its caller fills or
+ * reads a slot. The next tick checks them.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -434,8 +435,8 @@ int near_wait_fd(struct near_port *port)
 /*
  * True if the port was woken: a sender has cleared near_segment.armed, or this
  * call has read a byte from the wake pipe. The caller must then wake all
- * threads that sleep on the port. False: the port is still armed. Checks with
- * system calls run every NEAR_CHECK_MS only.
+ * threads that sleep on the port. False: the port is still armed. Makes checks
+ * that need system calls only every NEAR_CHECK_MS.
  */
 bool near_woken(struct near_port *port)
 {

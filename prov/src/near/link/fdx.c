@@ -117,7 +117,7 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Moves the descriptors of msg to the peer. If msg is a request, replies and
+ * Stores the descriptors of msg in the peer. If msg is a request, replies, and
  * takes a reference (near_peer_expect()), because the peer will attach to a
  * ring of this port.
  */
@@ -316,9 +316,9 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * -ENOENT shows a failed peer, because an open port keeps all its descriptors:
- * the port is closed, or its process was killed and is exiting. While a process
- * exits, its pid still exists, and its pidfd is not readable yet.
+ * True after -ENOENT: an open port keeps all its descriptors, so the port is
+ * closed, or its process was killed and is exiting. While a process exits, its
+ * pid still exists, and its pidfd is not readable yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

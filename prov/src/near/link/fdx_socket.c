@@ -300,8 +300,9 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * If the sockets are in a directory, the names need no comparison: only this
- * user's processes can create sockets there.
+ * True if the port with this nonce has sent msg. Does not compare names if the
+ * sockets are in a directory: only this user's processes can create sockets
+ * there.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

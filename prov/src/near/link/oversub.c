@@ -23,8 +23,8 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 }
 
 /*
- * True if the process may run only on these CPUs, or if its CPUs are unknown:
- * it is on the same host. False also if there is no such process.
+ * True if the process may run only on these CPUs. Also true if its CPUs cannot
+ * be read, because it is on the same host. False if the process does not exist.
  */
 static bool near_oversub_needs(const struct near_cpus *cpus, pid_t pid)
 {

@@ -104,8 +104,9 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Keeps a connected peer without references until it is gone. If the peer's
- * address is inserted again, messages must use the same ring, to stay in order.
+ * Drops a reference. A peer without references is freed, but a connected one
+ * only when it is gone: if its address is inserted again, messages must use the
+ * same ring, to stay in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -383,8 +384,8 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Returns -EAGAIN while the peer's reply may still come. After timeout_ms, logs
- * a warning and returns -ETIMEDOUT.
+ * Waits for the peer's reply to a request: returns -EAGAIN before timeout_ms
+ * has passed. Afterwards logs a warning and returns -ETIMEDOUT.
  */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {

@@ -118,10 +118,10 @@ struct near_onesided {
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
-	 * Continues all pending work. Returns 0 if there was no progress. Polls
-	 * call it while port->onesided_work is not empty. Sets *waits to false
-	 * if the next poll must call it again. Otherwise all work waits for a
-	 * slot, the poll word or a tick.
+	 * Continues all pending operations. Returns 0 if there was no progress.
+	 * Polls call it while port->onesided_work is not empty. Sets *waits to
+	 * false if the next poll must call it again. Otherwise all operations
+	 * wait for a slot, for a change of the poll word, or for a tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/* In place of work(), while NEAR_WORK_WAITS: reads the poll word. */
@@ -290,9 +290,9 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes its sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops a reference to a peer that has taken only one
- * of two steps. It has sent a request and will attach to a ring; or it has
- * attached to a ring and has not yet replied to a request.
+ * Takes (expected: true) or drops a reference to a peer that has only begun to
+ * connect. The peer has sent a request, and will attach to a ring. Or it has
+ * attached to a ring, and has not replied to a request yet.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -377,8 +377,9 @@ void near_unmonitor(struct near_port *port, struct near_peer *peer);
 /* Makes a peer draining. A later tick ends it when it is drained. */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
- * True if the pid may be used for a single copy: a check in the last
- * NEAR_CHECK_MS has found the process, and Linux does not reuse pids so soon.
+ * True if this port may copy from or to the process by its pid: a check in the
+ * last NEAR_CHECK_MS has found the process, and Linux does not reuse a pid so
+ * soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* True if the peer's process has exited. Cost: one or two system calls. */

@@ -74,7 +74,8 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 
 /*
  * Clears the slots, because an old word might have the number of the first lap.
- * Starts one slot back, because the caller still releases the RESIZE slot.
+ * Stores the position before slot 0, because the caller still releases the
+ * RESIZE slot.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

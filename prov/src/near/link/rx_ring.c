@@ -138,7 +138,10 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->index = index;
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
-	/* no longer needed: when the sender closes, it closes this claim */
+	/*
+	 * This descriptor of the sender is not needed any more: when the sender
+	 * closes, it closes this claim.
+	 */
 	if (!ring->peer->needs_fdx && !ring->peer->expected)
 		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
@@ -221,8 +224,9 @@ static void near_ring_again(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a closed claim: makes the peer draining. If the peer is already gone,
- * frees the ring and discards its messages.
+ * Handles a claim that its sender has closed: makes the peer draining, so that
+ * its last messages are delivered. If the peer is already gone, frees the ring
+ * and discards its messages.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -301,7 +305,10 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/* first: a bit of doorbell[] that is set later sets this one again */
+	/*
+	 * clear this word first: a sender that sets a bit of doorbell[]
+	 * afterwards also sets the bit of this word again
+	 */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {

@@ -211,8 +211,9 @@ struct near_segment {
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
 /*
- * near_segment.adv has the size class of new rings in the lower 8 bits. The
- * bits above are the index from which on new rings have one page.
+ * near_segment.adv: the lower 8 bits are the advertised size class. The bits
+ * above are a ring index: a new ring with a lower index gets this class, any
+ * other new ring one page.
  */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu

@@ -45,9 +45,9 @@ struct near_tx_op {
 	/* id of the receiver's operation, after a CTS */
 	uint64_t answer;
 	/*
-	 * The next five fields are valid after a COOP: address of the
-	 * receiver's buffer, bytes requested, round, bytes per step, number of
-	 * steps.
+	 * The next five fields are valid after the receiver has sent COOP:
+	 * address of its buffer, bytes requested, round, bytes per step, number
+	 * of steps.
 	 */
 	uint64_t there;
 	size_t shared;

@@ -94,8 +94,9 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round after all steps are taken, or after a failed read. A faulty
- * sender may have taken more steps than were left; these do not count.
+ * Ends the round when all steps are taken, or after a failed read. A faulty
+ * sender may have stored a larger number of steps than were left; the surplus
+ * does not count.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -167,8 +168,8 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 
 /*
  * Waits until the sender writes no more to the buffer, because the application
- * may reuse the buffer after the close. Waits at most a second: a sender that a
- * signal has stopped may still write later.
+ * may reuse the buffer after the port has closed. Waits at most a second: a
+ * sender that a signal has stopped may still write later.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

@@ -10,10 +10,10 @@
 #include "near/msg/large.h"
 
 /*
- * True if a cooperative copy is faster than a single copy by the receiver.
- * False for short messages, because the sender's help would come too late.
- * False while this port sends large messages, too: in an exchange, or in a ring
- * of ranks, the sender is busy with its own reads.
+ * True if a cooperative copy should be faster than a single copy by the
+ * receiver. False for short messages, because the sender would join too late.
+ * False while this port sends large messages: then the peer, too, probably
+ * receives a message, and is busy with its copy.
  */
 static bool near_rx_coop_wanted(const struct near_port *port,
 				const struct near_peer *peer, size_t iov_count,
@@ -114,10 +114,10 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Copies only if no other receive is being copied. The message may end before
- * earlier messages that arrive in fragments. So if receives share a buffer, the
- * embedder must keep their order. The slot for the ACK stays free, because
- * nothing is sent before the ACK.
+ * Copies only if no other receive is being copied. The message may complete
+ * before earlier messages that arrive in fragments. So if receives share a
+ * buffer, the embedder must keep their order. A slot for the ACK was found at
+ * first; it stays free, because nothing is sent before the ACK.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -265,8 +265,8 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 }
 
 /*
- * Ends access to a failed sender's memory. True: the operation is freed. False:
- * the peer is not gone yet; near_ops_fail() will end the operation.
+ * Stops reading the memory of a failed sender. True: the operation is freed.
+ * False: the peer is not gone yet; near_ops_fail() will end the operation.
  */
 static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
 {

@@ -168,7 +168,10 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/* now: the receiver, which has just sent an ACK, polls */
+	/*
+	 * request a larger ring now: the receiver polls, because it has just
+	 * sent an ACK
+	 */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -197,8 +200,8 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 }
 
 /*
- * Reports to the receiver that this process cannot read the message, and ends
- * op. False: no slot is free.
+ * Ends op, because this process cannot read the message, and reports that to
+ * the receiver. False: no slot is free.
  */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {

@@ -153,8 +153,9 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 }
 
 /*
- * Changes the state in the slots of all unfinished delegated operations. A
- * compare-and-swap fails if the target has cleared the slot for a resize.
+ * Changes the state in the slots of all delegated operations that the target
+ * has not finished. The compare-and-swap of a slot fails if the target has
+ * cleared the slot for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -209,9 +210,9 @@ static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target reports the operation's event when it consumes the slot,
+	 * When the target consumes the slot, it reports the operation's event,
 	 * and sends no reply. Count the slot as a message, so that
-	 * near_tx_consumed() waits until it is consumed.
+	 * near_tx_consumed() is false until the slot is consumed.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;

@@ -96,10 +96,11 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 }
 
 /*
- * Starts the operation in a slot, at the target. Returns
+ * Starts the delegated operation in a slot, at the target. Returns
  * - 0: the caller must execute the operation and must not fail before
  * - -EAGAIN: the slot must stay in the ring
- * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute it
+ * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute the
+ *   operation
  *
  * Memory ordering: store buffering with near_delegs_hold() and near_deleg_at().
  * The membarrier there orders both ends, so a compiler barrier suffices here.

@@ -4,9 +4,11 @@
 /*
  * Fast path of near_rma(), for one short local buffer. Conditions: the region
  * was looked up last, the region table is unchanged, a slot is free, and no
- * pending operation interferes. Stores in near_rma_op only the fields that the
- * operation's end or its revocation reads. Verbs are compile-time constants, so
- * that the compiler removes the code of other verbs.
+ * pending operation must end first.
+ *
+ * Stores only those fields of near_rma_op that are read when the operation ends
+ * or is revoked. Verbs are compile-time constants, so that the compiler removes
+ * the code of other verbs.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -32,8 +34,8 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if no pending operation forbids the fast path. If the new operation will
- * be delegated, only delegated ones may be pending, because all these are
+ * True if the new operation need not wait for pending ones. If it will be
+ * delegated, only delegated operations may be pending, because all these are
  * revoked together and in order.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,

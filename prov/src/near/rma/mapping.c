@@ -70,9 +70,10 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 }
 
 /*
- * True if the mapping of a removed region must be dropped now. If an allocation
- * was mapped before, its mapping stays for NEAR_MAPPING_KEEP_MS, because the
- * peer may register regions of it for each transfer.
+ * True if near must give up the mapping of a removed region now. If the
+ * allocation was mapped once before, its mapping stays for
+ * NEAR_MAPPING_KEEP_MS, because the peer may register regions of it for each
+ * transfer.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {

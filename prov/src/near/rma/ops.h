@@ -50,8 +50,9 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 
 /* ordered.c: the order of operations after messages */
 /*
- * Returns the producer's position in the ring to the peer: the tail, and in the
- * bits above the number of resizes, because each resize sets the tail to 0.
+ * Returns a mark of the producer's position in the ring to the peer. The lower
+ * bits are the tail. The upper bits are the number of resizes, because each
+ * resize sets the tail to 0.
  */
 #define NEAR_RMA_MARK_BITS 48	/* bits of the tail */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
@@ -87,9 +88,9 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 bool near_rma_must_wait(const struct near_rma_op *op);
 
 /*
- * issue.c. Queues an operation, and issues it if possible. -EAGAIN: no memory.
- * staged: the operation uses device memory. mapping: the target's mapping, or
- * NULL.
+ * issue.c. Queues an operation, and issues it if possible. Returns 0; -EAGAIN:
+ * no memory. staged: the operation uses device memory. mapping: the target's
+ * mapping, or NULL.
  */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool staged,

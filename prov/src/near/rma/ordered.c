@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Order of operations after messages. A message that was sent may still be in
- * the ring. So an operation that must follow the message goes through the ring,
- * too. The reply to an operation shows that the peer has consumed all slots
- * before the request.
+ * Operations that must follow messages. A message that was sent may still be in
+ * the ring, so such an operation goes through the ring, too, as a request. The
+ * reply to a request shows that the peer has consumed all slots before the
+ * request.
  */
 
 #include <errno.h>

@@ -159,9 +159,9 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns the operands of a request; NULL: invalid length. Operands in the slot
- * are in a union with three fields of req. This function then copies the
- * operands to `bytes` and sets these fields.
+ * Returns the operands of a request; NULL: invalid length. If the operands are
+ * in the slot, they share memory with three fields of req (a union). This
+ * function then copies the operands to `bytes` and sets these fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,

@@ -361,8 +361,9 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * If the peer has not failed, it may still access chunks of operations without
- * a reply. Then the stage is not freed, so that no other peer uses it.
+ * Waits for the copies, then frees the stage. If the peer is alive, it may
+ * still access chunks of operations without a reply. Then the stage is not
+ * freed, so that no other peer uses it.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

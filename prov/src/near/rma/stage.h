@@ -105,8 +105,9 @@ void near_stage_begin(struct near_rma_op *op);
 /* Opens the stage for this port's operations on the peer's memory. */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
- * Continues the first operation of the queue, on device memory. Returns 0 if
- * the operation has left the queue, perhaps freed, or -EAGAIN.
+ * Continues the first operation of the queue, which is one on device memory.
+ * Returns 0 if the operation has left the queue, and perhaps was freed, or
+ * -EAGAIN.
  */
 int near_stage_go(struct near_port *port, struct near_rma_op *op);
 /* Posts filled chunks. Ends operations whose chunks have all ended. */

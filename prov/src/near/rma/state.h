@@ -49,9 +49,12 @@ struct near_rma_peer {
 	uint32_t unanswered;		/* operations begun, but not ended */
 	uint32_t expect;		/* replies that the peer will send */
 	uint32_t replies_queued;	/* entries of replies */
-	/* id of the last operation if rejected: skip its other parts; or 0 */
+	/*
+	 * id of the last operation if it was rejected, because its other parts
+	 * must be skipped; or 0
+	 */
 	uint64_t rejected;
-	/* as rejected, for staged operations, set with the reply */
+	/* the same for staged operations; set with the reply */
 	uint64_t failed;
 	/* the peer's region table; NULL: not readable */
 	struct near_table_view *view;

@@ -268,8 +268,8 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. Later entries may be further from the place of their key's
- * hash than necessary, due to linear probing: moves them closer.
+ * Removes an entry. Then moves later entries closer to the place of their key's
+ * hash: with linear probing, the removed entry may have been in their place.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
@@ -430,8 +430,9 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 }
 
 /*
- * The owner removes a region before it reuses the region's export. So if the
- * entry is still in the table after the export was read, both belong together.
+ * Copies an export. The owner removes a region before it reuses the region's
+ * export. So if the entry is still in the table after the export was read, both
+ * belong together.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,

@@ -85,8 +85,9 @@ near_table_find(const struct near_table *table, uint64_t key)
 }
 
 /*
- * A peer's table, mapped read-only. The peer may be faulty, so values are
- * checked, or are only used as addresses in the peer's process.
+ * A peer's table, mapped read-only. The peer may be faulty, so its values are
+ * checked before use. Addresses need no check: they are used only in the peer's
+ * process.
  */
 struct near_table_view {
 	const struct near_table_head *head;

@@ -218,8 +218,8 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 /*
  * True if messages and RMA to this peer keep the order that the application has
  * requested. near keeps the order if it executes the RMA, or if there is no
- * RMA. If the peer has no region table, the core executes the RMA, which does
- * not wait for near's messages.
+ * RMA. If the peer has no region table, the core executes the RMA. The core's
+ * operations do not wait for near's messages.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)

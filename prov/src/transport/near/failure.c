@@ -87,7 +87,10 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
-		/* before the peer's routes are removed: they give the source */
+		/*
+		 * must come before the peer's routes are removed: they give the
+		 * source
+		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages in device memory of the sender (NEAR_DEVICE), or to device
- * memory of the receiver. The receiver fetches them into its buffers by
- * near_rma(). If that fails, near transfers the message in fragments. Before,
- * the sender copies a message in device memory to host memory.
+ * Large messages from device memory of the sender (NEAR_DEVICE), or to device
+ * memory of the receiver. The receiver reads such a message into its buffers by
+ * near_rma(): it fetches the message. If that fails, near transfers the message
+ * in fragments; the sender first copies a message in device memory to host
+ * memory.
  */
 
 #include <stdlib.h>

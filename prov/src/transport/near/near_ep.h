@@ -21,9 +21,10 @@
 #define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
 
 /*
- * With the provider near, endpoints have near's addresses. Then the port is
- * opened with the endpoint and stored in ep->near_named; fi_enable copies it to
- * ep->near. No thread polls the port before fi_enable.
+ * An endpoint's local side over near. With the provider near, endpoints have
+ * near's addresses, so the port must exist before fi_enable: it is opened with
+ * the endpoint and stored in ep->near_named. fi_enable copies it to ep->near.
+ * No thread polls the port before fi_enable.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
@@ -41,7 +42,7 @@ struct duo_near {
 	bool fetches;	/* near_rma() can fetch messages in device memory */
 	bool direct;	/* near executes RMA; false: the core does */
 	bool unordered;	/* the warning on order was logged; log no more */
-	/* has bit duo_near_small(op) if near's fast path can execute op */
+	/* bit duo_near_small(op) is set if near's fast path can execute op */
 	uint32_t small;
 	uint32_t next;	/* first peer index to try for a new peer */
 	struct near_peer *peer[DUO_LOCAL_MAX];

@@ -87,8 +87,8 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns the bits of duo_near.small. A verb has its bit if neither an order
- * nor the default flags need the slow path; the fast path tests neither.
+ * Returns the bits of duo_near.small. The bit of a verb is set if its
+ * operations may take the fast path, which handles neither orders nor flags.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

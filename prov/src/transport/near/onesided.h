@@ -15,11 +15,13 @@
 #include "obj/mr.h"
 
 /*
- * Enables near's RMA and atomics; in a domain with device memory at least
- * fetches of messages. Must be called before near_address(). After a failure
- * the core executes RMA, and a message is logged. Returns an error only if the
- * core carries nothing, or if the application has requested order between
- * messages and RMA.
+ * Enables near's RMA and atomics for the endpoint. If near cannot execute
+ * these, but the domain has device memory, enables only fetches of messages.
+ * Must be called before near_address().
+ *
+ * After a failure the core executes RMA, and a warning is logged. Returns an
+ * error only if the core carries nothing, or if the application has requested
+ * order between messages and RMA.
  */
 int duo_near_onesided_open(struct duo_ep *ep);
 /* For fi_enable: sets near->small and calls duo_near_onesided_events(). */

@@ -125,9 +125,9 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 }
 
 /*
- * Returns the region's entry for the table; access 0: not listed. Regions
- * without remote access get keys of this module, because an application may
- * give equal keys to them.
+ * Returns the region's entry for the table; if its access is 0, the region is
+ * not listed. A region without remote access gets a key of this module, because
+ * the application may give equal keys to such regions.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {

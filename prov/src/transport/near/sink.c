@@ -215,8 +215,8 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, index);
 	/*
-	 * Unresolved messages must be matched before this one, so this one is
-	 * queued as unresolved, too. So is a message without a source if its
+	 * Unresolved messages must be matched before this one, so it is queued
+	 * as unresolved, too. A message without a source is unresolved if its
 	 * source may be in the AV. While fi_close runs, no message is matched,
 	 * because fi_close may fail.
 	 */
