@@ -5,21 +5,28 @@
  * A datagram of the fd exchange, with any bytes and descriptors, from any user:
  * no access is out of bounds, and each descriptor is closed once, or has one
  * owner. Descriptors are taken only from this user's datagrams that have the
- * stated number of them.
+ * stated number of them. Descriptors of device memory are passed only to and from
+ * this user's sockets that have the name of the sender.
  *
  * C: near/link/fdx.c near_fdx_read near_fdx_msg_read near_fdx_msg_fault
  * C: near/link/fdx.c near_fdx_msg_good near_fdx_msg_foreign near_fdx_accept
  * C: near/link/fdx.c near_fdx_monitor near_fdx_msg_fd near_answer
+ * C: near/link/fdx.c near_fdx_msg_memory near_fdx_share near_fdx_ask
  * C: near/link/fdx_socket.c near_fdx_msg_drop
  * CBMC: --unwind 6 --object-bits 10
  * EDIT near/link/fdx.c: s/NEAR_FDX_BURST 64/NEAR_FDX_BURST 1/
- * EDIT near/link/fdx_socket.c: s/near_fdx_(send|next|msg_from)\(/socket_\1(/g
+ * EDIT near/link/fdx_socket.c: s/near_fdx_(send|post|next|msg_from)\(/socket_\1(/g
  * MUTANT count-unchecked near/link/fdx.c: s/fdx->count != msg->fds \|\| msg->fds < NEAR_FD_TABLE/0/
  * MUTANT index-unchecked near/link/fdx.c: s/i < msg->fds \? msg->fd\[i\] : -1/msg->fd[i]/
  * MUTANT descriptor-kept near/link/fdx.c: s/msg->fd\[i\] = -1;/;/
  * MUTANT owned-replaced near/link/fdx.c: s/ && peer->fd\[i\] < 0\)/)/
  * MUTANT user-unchecked near/link/fdx.c: s/ \|\| !near_fdx_msg_same_user\(msg\)/ || 0/
  * MUTANT kind-unchecked near/link/fdx.c: s/msg->fdx.kind >= NEAR_FDX_KINDS/0/
+ * MUTANT no-memory-unchecked near/link/fdx.c: s/!port->onesided \|\| //
+ * MUTANT name-unchecked near/link/fdx.c: s/ \|\|\n\t    !near_fdx_msg_from\(port, msg, msg->fdx.from.nonce\)//
+ * MUTANT shared-not-moved near/link/fdx.c: s/near_fdx_msg_fd\(msg, 0\)\)/msg->fd[0])/
+ * MUTANT given-kept near/link/fdx.c: s/if \(fd >= 0\)\n\t\tclose\(fd\);\n\}/}/
+ * MUTANT given-uncounted near/link/fdx.c: s/reply.count = fd >= 0/reply.count = 1/
  */
 
 #include "hostile.h"
@@ -28,12 +35,14 @@
 
 #define FIRST 100	/* the descriptors are FIRST, FIRST + 1 and so on */
 #define OLD 200		/* and those that the peer has already */
+#define GIVEN 300	/* one of this port's device memory */
 #define MINE 1000	/* this user */
 
 static struct near_port port;
 static struct near_peer peer;
 static struct near_fdx_msg sent;
-static bool closed[NEAR_FD_KINDS];
+static bool closed[NEAR_FD_KINDS], named;
+static int taken = -1, given;
 
 bool near_fdx_next(const struct near_port *of, struct near_fdx_msg *msg)
 {
@@ -53,7 +62,8 @@ int close(int fd)
 		check(!closed[fd - FIRST]);
 		closed[fd - FIRST] = true;
 	} else {
-		check(0);
+		check(fd == GIVEN && given == 1);
+		given--;
 	}
 	return 0;
 }
@@ -125,10 +135,47 @@ int near_fdx_send(struct near_port *of, const struct near_addr *to,
 	return any(bool) ? 0 : -EAGAIN;
 }
 
+int near_fdx_post(struct near_port *of, struct near_fdx *fdx, const int *fd)
+{
+	if (fdx->kind == NEAR_FDX_SHARE) {
+		check(fdx->to == sent.fdx.from.nonce);
+		check(fdx->count == (uint32_t)given);
+		check(!given || *fd == GIVEN);
+	} else {
+		check(fdx->kind == NEAR_FDX_ASK && !fdx->count);
+	}
+	return any(bool) ? 0 : -EAGAIN;
+}
+
 bool near_fdx_msg_from(const struct near_port *of,
 		       const struct near_fdx_msg *msg, uint64_t nonce)
 {
-	return any(bool);
+	named = any(bool) && nonce == sent.fdx.from.nonce;
+	return named;
+}
+
+static bool mine(void)
+{
+	return named && sent.known && sent.cred.uid == MINE;
+}
+
+static int share(struct near_port *of, uint64_t key, uint64_t id)
+{
+	check(mine() && !given);
+	given = any(bool) ? 1 : 0;
+	return given ? GIVEN : -1;
+}
+
+static void shared(struct near_port *of, struct near_peer *from, uint64_t id,
+		   int fd)
+{
+	check(mine() && from == &peer);
+	taken = fd;
+}
+
+uint64_t duo_now_ms(void)
+{
+	return any(uint64_t);
 }
 
 void near_log(const struct near_port *of, int level, const char *format, ...)
@@ -137,6 +184,9 @@ void near_log(const struct near_port *of, int level, const char *format, ...)
 
 int main(void)
 {
+	static const struct near_onesided memory = {
+		.share = share, .shared = shared,
+	};
 	bool had[NEAR_FD_KINDS];
 	int i, j, owners;
 
@@ -146,16 +196,19 @@ int main(void)
 	peer.pidfd = any(bool) ? -1 : OLD;
 	port.denied_fdx = any(bool);
 	port.addr.nonce = any(uint64_t);
+	port.onesided = any(bool) ? &memory : NULL;
 	for (i = 0; i < NEAR_FD_KINDS; i++) {
 		had[i] = any(bool);
 		peer.fd[i] = had[i] ? OLD + 1 + i : -1;
 	}
 	near_fdx_read(&port);
+	check(!given);
+	near_fdx_ask(&port, &peer, any(uint64_t), any(uint64_t));
 	for (i = 0; i < NEAR_FD_KINDS; i++) {
 		owners = i < (int)sent.fds && closed[i];
 		for (j = 0; j < NEAR_FD_KINDS; j++)
 			owners += peer.fd[j] == FIRST + i;
-		owners += peer.pidfd == FIRST + i;
+		owners += (peer.pidfd == FIRST + i) + (taken == FIRST + i);
 		check(owners == (i < (int)sent.fds));
 		check(!had[i] || peer.fd[i] == OLD + 1 + i);
 		check(peer.fd[i] < FIRST || peer.fd[i] >= OLD ||
