@@ -115,11 +115,12 @@ platform_enter()
 }
 
 # Prints a word that is the same for two hosts only if each can use the build of
-# the other.
+# the other. Without Check, the build has no unit tests.
 platform_id()
 {
 	local release
 	release=$(. /etc/os-release && echo "${ID:-unknown}${VERSION_ID:-}")
 	echo "$release-$(uname -m)-libfabric-$(pkg-config --modversion \
-		libfabric)-gcc-$(gcc -dumpfullversion)"
+		libfabric)-gcc-$(gcc -dumpfullversion)$(! pkg-config --exists check ||
+		echo -check)"
 }

@@ -125,6 +125,8 @@ surround_cgroup()
 		exit 77
 	fi
 	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$@") || status=$?
+	# the kernel has killed the process, as the limit demands
+	[[ $status -ne 137 ]] || status=1
 	rmdir "$group" 2>/dev/null || true
 	exit "$status"
 }
