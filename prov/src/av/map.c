@@ -71,6 +71,8 @@ void duo_map_close(struct duo_ep *ep)
 static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 			enum fi_duo_reason reason)
 {
+	if (duo_route_state(word) == DUO_ROUTE_CORE)
+		duo_ep_use_core(ep);
 	ep->map->reason[addr] = reason;
 	atomic_store_explicit(&ep->route[addr], word, memory_order_release);
 }
@@ -204,14 +206,8 @@ static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 	       (map->id[addr] & ~(uint64_t) DUO_MAP_CONFIRMED) == id;
 }
 
-/*
- * Looks up an address. If its process is local, gives it a peer index, makes it
- * the source of earlier messages, and gives it a local route unless its path
- * was decided. Returns FI_DUO_OK, or the reason for which the address is not
- * local.
- */
 static enum fi_duo_reason
-duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
+duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 		const struct duo_registry_index *names)
 {
 	char peer_name[DUO_TRANSPORT_NAME_MAX];
@@ -233,6 +229,23 @@ duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 	ep->map->id[addr] = id;
 	duo_map_bind(ep, addr, index, reason);
 	return FI_DUO_OK;
+}
+
+/*
+ * Looks up an address. If its process is local, gives it a peer index, makes it
+ * the source of earlier messages, and gives it a local route unless its path
+ * was decided. Returns FI_DUO_OK, or the reason for which the address is not
+ * local.
+ */
+static enum fi_duo_reason
+duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
+		const struct duo_registry_index *names)
+{
+	enum fi_duo_reason reason = duo_map_connect(ep, addr, names);
+
+	if (reason != FI_DUO_OK)
+		duo_ep_use_core(ep);
+	return reason;
 }
 
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)

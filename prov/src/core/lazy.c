@@ -43,6 +43,7 @@ DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 	if (ret)
 		return ret;
 	rx->on_core = true;
+	duo_ep_use_core(ep);
 	ep->stats.core_posted++;
 	return 0;
 }

@@ -16,6 +16,8 @@
 #define DUO_CLOCK_SLOW 4000	/* us between two reads of the clock; more:
 				 * polls are slow */
 #define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
+#define DUO_UNUSED_US 1000000 /* us in which receives wait for local messages;
+			       * then the core is used */
 
 /*
  * Reads the clock and sets the number of polls until the next read. Counts in
@@ -59,6 +61,11 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 
 	if (!ep->lazy.all_us)		/* first call: start both intervals */
 		ep->lazy.aged_us = ep->lazy.all_us = now;
+	if (duo_cq_core_unused(ep->rx_cq)) {
+		if (now - ep->lazy.all_us >= DUO_UNUSED_US)
+			duo_ep_use_core(ep);
+		return;
+	}
 	if ((int64_t) (now - ep->lazy.aged_us) < wait)
 		return;
 	if ((int64_t) (now - ep->lazy.all_us) >= wait * ep->lazy.count) {
@@ -85,7 +92,7 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
 	return ep->lazy.count > ep->lazy.due && !ep->closing &&
-	       cq->local_idle < ep->lazy.limit;
+	       (cq->local_idle < ep->lazy.limit || duo_cq_core_unused(cq));
 }
 
 void duo_cq_age(struct duo_cq *cq)
@@ -103,7 +110,7 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 {
 	if (ep->lazy.due)
 		duo_lazy_flush_due(ep);
-	if (ep->lazy.count &&
+	if (ep->lazy.count && !duo_cq_core_unused(cq) &&
 	    (cq->slow > 1 || cq->local_idle >= ep->lazy.limit))
 		duo_ep_flushed(ep, cq->clock_us, duo_lazy_flush(ep));
 }

@@ -18,7 +18,6 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-#define DUO_LOCAL_BUSY 256	/* initial value of duo_cq.local_busy, polls */
 #define DUO_RING_READS 128	/* most reads of the ring per poll */
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
@@ -255,9 +254,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		return -FI_ENOMEM;
 	cq->domain = duo_domain_of(domain_fid);
 	cq->peer = cq->domain->peer;
-	if (cq->peer)
-		cq->local_busy = cq->domain->fabric->traits.carries_nothing ?
-				 UINT32_MAX : DUO_LOCAL_BUSY;
+	cq->local_busy = cq->peer ? DUO_CORE_UNUSED : 0;
 	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ?
 		     FI_CQ_FORMAT_CONTEXT : attr->format;
 	LIST_INIT(&cq->rx_eps);

@@ -48,6 +48,17 @@ DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 	return cq->domain->held | cq->domain->lazy;
 }
 
+/* True if an endpoint has no addresses: its senders are not in the AV yet. */
+static bool duo_cq_knows_no_peer(const struct duo_cq *cq)
+{
+	const struct duo_ep *ep;
+
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
+		if (!ep->av || !ep->av->high)
+			return true;
+	return false;
+}
+
 /*
  * True if this poll must poll the core: the CQ has a core poll budget, or the
  * local transport is idle, or core_poll_interval polls have passed.
@@ -64,7 +75,7 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 		 cq->core_skip < duo_params.core_poll_interval)
 		return false;
 	cq->core_skip = 0;
-	return true;
+	return credit || !duo_cq_core_unused(cq) || duo_cq_knows_no_peer(cq);
 }
 
 /*

@@ -91,7 +91,8 @@ static void duo_ep_fini(struct duo_ep *ep)
 
 static void duo_ep_drain_core(struct duo_ep *ep)
 {
-	while (ep->rx_cq && duo_cq_poll_core(ep->rx_cq))
+	while (ep->rx_cq && !duo_cq_core_unused(ep->rx_cq) &&
+	       duo_cq_poll_core(ep->rx_cq))
 		;
 }
 

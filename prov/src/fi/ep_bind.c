@@ -193,6 +193,22 @@ int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
+static bool duo_cq_waits(const struct duo_cq *cq)
+{
+	return cq && cq->waiter.obj != FI_WAIT_NONE;
+}
+
+/*
+ * True if the core may have a message for the endpoint before the application
+ * has called it: one that needs no receive, or one that wakes a thread.
+ */
+static bool duo_ep_needs_core(const struct duo_ep *ep)
+{
+	return !ep->path_ep[FI_DUO_LOCAL] || !ep->opts.messages ||
+	       ep->caps & (FI_RMA | FI_ATOMIC) || duo_cq_waits(ep->rx_cq) ||
+	       duo_cq_waits(ep->tx_cq);
+}
+
 int duo_ep_enable(struct duo_ep *ep)
 {
 	int ret;
@@ -222,6 +238,8 @@ int duo_ep_enable(struct duo_ep *ep)
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
+	if (duo_ep_needs_core(ep))
+		duo_ep_use_core(ep);
 	duo_unlock(&ep->domain->lock);
 	return 0;
 }

@@ -59,7 +59,8 @@ struct duo_cq {
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
 	uint32_t granted; /* "left" plus fast-path reads not counted yet */
-	/* value of local_idle above which each poll polls the core */
+	/* value of local_idle above which each poll polls the core;
+	 * DUO_CORE_UNUSED: no poll does */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
@@ -172,6 +173,17 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 {
 	atomic_store_explicit(&cq->core_poll_budget, DUO_CORE_POLL_BUDGET,
 			      memory_order_relaxed);
+}
+
+/*
+ * The core of a CQ is unused as long as it can have no message for an endpoint
+ * of the CQ. A poll does not poll an unused core, because in its first poll a
+ * core may allocate memory: efa 30 MB. duo_ep_use_core() ends this for good.
+ */
+#define DUO_CORE_UNUSED UINT32_MAX
+static inline bool duo_cq_core_unused(const struct duo_cq *cq)
+{
+	return cq->local_busy == DUO_CORE_UNUSED;
 }
 
 #endif /* DUO_OBJ_CQ_H */

@@ -23,6 +23,23 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
+#define DUO_LOCAL_BUSY 256 /* polls without a local event; then each poll polls
+			    * the core */
+
+static void duo_cq_use_core(struct duo_cq *cq)
+{
+	if (cq && duo_cq_core_unused(cq))
+		cq->local_busy = DUO_LOCAL_BUSY;
+}
+
+void duo_ep_use_core(struct duo_ep *ep)
+{
+	if (ep->core.carries_nothing)
+		return;
+	duo_cq_use_core(ep->rx_cq);
+	duo_cq_use_core(ep->tx_cq);
+}
+
 /* True if receives with the default flags can take the fast path. */
 static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 {

@@ -215,6 +215,12 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
+/*
+ * Must be called when the core may have a message for the endpoint:
+ * docs/matching.md, "An unused core".
+ */
+void duo_ep_use_core(struct duo_ep *ep);
+
 /* Makes the next poll resolve messages and post deferred receives. */
 static inline void duo_ep_chore(const struct duo_ep *ep)
 {

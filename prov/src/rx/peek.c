@@ -79,9 +79,11 @@ static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 	msg.desc = duo_rx_desc(rx);
 	ret = fi_trecvmsg(ep->path_ep[FI_DUO_CORE], &msg,
 			  recv->flags | FI_COMPLETION);
-	if (!ret)
-		duo_cq_core_active(ep->rx_cq);
-	return ret;
+	if (ret)
+		return ret;
+	duo_ep_use_core(ep);
+	duo_cq_core_active(ep->rx_cq);
+	return 0;
 }
 
 static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)

@@ -142,12 +142,23 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-/* Defers rx, and monitors the process of its source. */
+/*
+ * Defers rx, and monitors the process of its source. Any process may have sent
+ * a message for a receive from any source. The source of other receives is
+ * probably local: until the core is used, DUO_UNUSED_US begins with the first
+ * one.
+ */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
 {
-	if (addr != FI_ADDR_UNSPEC)
+	if (addr == FI_ADDR_UNSPEC) {
+		if (duo_cq_core_unused(ep->rx_cq))
+			duo_ep_use_core(ep);
+	} else {
 		duo_map_monitor(ep, addr);
+		if (duo_cq_core_unused(ep->rx_cq) && !ep->lazy.count)
+			ep->lazy.all_us = 0;
+	}
 	if (!final)
 		duo_lazy_add(ep, rx, DUO_LAZY_WAITS);
 }
@@ -414,6 +425,7 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 	int kind;
 
 	duo_lock(&ep->domain->lock);
+	duo_ep_use_core(ep);	/* the receive's source has not sent locally */
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)
 		rx = duo_match_context(&ep->match[kind], context);
 	ret = rx ? duo_cancel_rx(ep, rx) :

@@ -126,6 +126,9 @@ extern struct model {
 	bool selective;
 	bool lazy_reader;	/* reads the CQ seldom */
 	bool eager_reader;	/* reads the CQ after every step */
+	/* first phase: few steps, so that the core may stay unused. The first
+	 * addresses are local, and most receives name a source */
+	bool local_first;
 	size_t window; /* largest number of open receives of each kind */
 	/* one untagged receive in this number is a MODEL_SINGLE */
 	size_t single_in;

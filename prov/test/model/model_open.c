@@ -161,6 +161,7 @@ void model_open(int seed)
 	model.selective = model.attr.rx_bind_flags;
 	model.lazy_reader = model_one_in(3);
 	model.eager_reader = !model.lazy_reader && model_one_in(2);
+	model.local_first = model_one_in(3);
 	model.single_in = 1 + model_random(4);
 	model.window = model_random_window();
 

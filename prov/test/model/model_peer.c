@@ -70,7 +70,8 @@ void model_open_peers(void)
 		model_publish(MODEL_UNKNOWN);
 	}
 	for (i = 0; i < model_sources(); i++) {
-		if (i != MODEL_UNKNOWN)
+		if (i != MODEL_UNKNOWN &&
+		    (!model.local_first || model.peer[i].peer_name))
 			model_insert_everywhere(i);
 	}
 }

@@ -141,7 +141,8 @@ static int model_random_source(int ep, enum duo_rx_kind kind)
 {
 	int source = model_random(model_sources());
 
-	if (!model_one_in(3) || !model.peer[source].inserted[ep])
+	if (!model.peer[source].inserted[ep] ||
+	    (model.local_first ? model_one_in(30) : !model_one_in(3)))
 		return MODEL_ANY;
 	if (model.util_srx && kind == DUO_MSG && source > MODEL_REMOTE_2)
 		return MODEL_ANY;

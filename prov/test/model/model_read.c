@@ -106,15 +106,18 @@ static bool model_read_each(void)
 
 /*
  * Read until many reads in a row return no entry. After that number of reads no
- * receive is deferred any more: the longest backoff is 64 times defer_polls.
+ * receive is deferred any more: the longest backoff is 64 times defer_polls,
+ * and an unused core is used when receives have waited 1 s.
  */
 void model_read_all(void)
 {
-	int i, idle = 0, idle_max = 100 + 70 * duo_params.defer_polls;
+	int i, idle = 0, idle_max = 200 + 70 * duo_params.defer_polls;
 
 	for (i = 0; idle < idle_max; i++) {
 		model_assert(i < 100000, "it never ends");
 		idle = model_read_each() ? 0 : idle + 1;
+		if (idle == 70)
+			unit_pass(1000000);
 		model.step++;
 	}
 	model_find_silent();

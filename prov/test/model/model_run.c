@@ -33,7 +33,8 @@ static void model_press_some(void)
 
 static void model_steps(void)
 {
-	int steps = 20 + model_random(180);
+	int steps = model.local_first ? 1 + model_random(12) :
+					20 + model_random(180);
 
 	while (steps--)
 		model_act();
@@ -52,6 +53,7 @@ static void model_phase(void)
 		model_press_some();
 	model_read_all();
 	model_check_waiting();
+	model.local_first = false;
 	if (model_one_in(2))
 		model_remove();
 }

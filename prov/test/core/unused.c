@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * An unused core: no poll polls it, and it gets no receive. docs/matching.md
+ * has the rules.
+ */
+
+#include "fixture.h"
+
+#define LONG 1000	/* polls: more than any number that ofi_duo counts */
+#define SECOND 1000000	/* us */
+
+static struct slot slot[2];
+
+static void setup(void)
+{
+	fixture_setup();
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+}
+
+static void expect_unused(void)
+{
+	poll_cq(LONG);
+	ck_assert_int_eq(fake.core.posts, 0);
+	ck_assert_int_eq(fake.core.polls, 0);
+}
+
+static void expect_used(void)
+{
+	poll_cq(LONG);
+	ck_assert_int_gt(fake.core.polls, 0);
+}
+
+UNIT_CASE("unused", setup, fixture_close);
+
+UNIT_TEST(local_messages_leave_core_unused)
+{
+	post_recv(&slot[0], local, TAG);
+	expect_unused();
+	near("near");
+	expect_recv(&slot[0], "near", local);
+	expect_unused();
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	ck_assert_int_eq(fake.core.polls, 0);
+}
+
+/* The source is local, but sends over the core: it could not use shm. */
+UNIT_TEST(receive_waits_a_second)
+{
+	post_recv(&slot[0], local, TAG);
+	fake_core_arrive(DUO_TAGGED, local, TAG, "far");
+	expect_unused();
+	unit_pass(SECOND);
+	poll_cq(2 * LONG);
+	ck_assert_int_eq(fake.core.posts, 1);
+	ck_assert_str_eq(slot[0].buf, "far");
+}
+
+/* Only the time in which receives wait counts. */
+UNIT_TEST(second_begins_with_first_receive)
+{
+	fi_addr_t other;
+
+	peer_publish(3);
+	other = peer_insert(3);
+	post_recv(&slot[0], local, TAG);
+	expect_unused();
+	unit_pass(SECOND - 1);
+	near("near");
+	expect_recv(&slot[0], "near", local);
+	unit_pass(SECOND);
+	post_recv(&slot[0], other, TAG);
+	expect_unused();
+	unit_pass(SECOND - 1);
+	expect_unused();
+	post_recv(&slot[1], other, TAG);
+	unit_pass(1);
+	expect_used();
+	ck_assert_int_eq(fake.core.posts, 2);
+}
+
+UNIT_TEST(core_is_polled_while_av_is_empty)
+{
+	fixture_close();
+	fixture_setup();
+	expect_used();
+	local_name = peer_publish(1);
+	local = peer_insert(1);
+	fake.core.polls = 0;
+	expect_unused();
+}
+
+static void use_by_wildcard(void)
+{
+	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
+}
+
+static void use_by_remote_address(void)
+{
+	peer_insert(2);
+}
+
+/* Receives that are canceled and posted again may never wait a second. */
+static void use_by_cancel(void)
+{
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
+	expect_error(&slot[0], FI_ECANCELED);
+}
+
+static void use_by_peek(void)
+{
+	ck_assert_int_eq(recv_flags(&slot[1], NULL, 0, local, FI_PEEK), 0);
+	expect_error(&slot[1], FI_ENOMSG);
+}
+
+static void use_by_sleep(void)
+{
+	struct fi_cq_tagged_entry entry;
+
+	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 1), -FI_EAGAIN);
+}
+
+static void (*const use_by[])(void) = {
+	use_by_wildcard, use_by_remote_address, use_by_cancel, use_by_peek,
+	use_by_sleep,
+};
+
+UNIT_ROUNDS(core_is_used_after, 0, ARRAY_SIZE(use_by))
+{
+	post_recv(&slot[0], local, TAG);
+	expect_unused();
+	use_by[_i]();
+	expect_used();
+}
+
+static const struct fixture_attr attrs[] = {
+	{ .onesided = true }, { .wait_obj = FI_WAIT_FD }, { .no_shm = true },
+};
+
+UNIT_ROUNDS(core_is_used_with, 0, ARRAY_SIZE(attrs))
+{
+	fixture_close();
+	fixture_start(&attrs[_i]);
+	expect_used();
+}
