@@ -98,8 +98,9 @@ static void gpu_open(void)
 	GPU_OK(fi_ep_bind(gpu.ep, &gpu.av->fid, 0));
 	GPU_OK(fi_ep_bind(gpu.ep, &gpu.cq->fid, FI_TRANSMIT | FI_RECV));
 	GPU_OK(fi_enable(gpu.ep));
-	gpu_region(GPU_HOST);
 	gpu_region(GPU_DEVICE);
+	/* after device memory, so that it is pinned */
+	gpu_region(GPU_HOST);
 	gpu.sh->name_len[gpu.rank] = sizeof(gpu.sh->name[0]);
 	GPU_OK(fi_getname(&gpu.ep->fid, gpu.sh->name[gpu.rank],
 			  &gpu.sh->name_len[gpu.rank]));

@@ -27,7 +27,9 @@
 #define COPIES 4096		/* largest number of pending copies */
 #define NOT_READY 600
 #define ALLOCATIONS 256
+#define MEMORY_TYPE 2		/* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
 #define BUFFER_ID 7		/* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+#define PINNED 64		/* limit of registered blocks of host memory */
 
 struct event { uint64_t after; int polls; };
 
@@ -47,6 +49,7 @@ static int file = -1;
 static size_t used;
 static struct { char *at; size_t len; } allocations[ALLOCATIONS];
 static int allocated;
+static struct { char *at; size_t len; } pinned[PINNED];
 static struct { char *to, *from; size_t len; } copies[COPIES];
 static uint64_t begun, ended;
 static long fail_at, calls;
@@ -114,10 +117,26 @@ CALL(cuDeviceGetName, char *name, int len, int device)
 	return 0;
 }
 
+/* Stores the type of registered host memory. */
+static int memory_type(unsigned int *type, uint64_t at)
+{
+	int i, ret = INVALID;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < PINNED; i++)
+		if (at - (uintptr_t) pinned[i].at < pinned[i].len)
+			ret = 0;
+	pthread_mutex_unlock(&lock);
+	*type = 1;
+	return ret;
+}
+
 CALL(cuPointerGetAttribute, void *data, int attribute, uint64_t at)
 {
 	int i;
 
+	if (attribute == MEMORY_TYPE)
+		return memory_type(data, at);
 	if (attribute != BUFFER_ID) {
 		*(void **) data = &base;
 		return 0;
@@ -272,14 +291,30 @@ CALL(cuEventQuery, void *event)
 	return 0;
 }
 
+/* Adds a block of registered memory; len 0: removes it. */
+static int set_pinned(char *memory, size_t len)
+{
+	int i = 0;
+
+	pthread_mutex_lock(&lock);
+	while (i < PINNED && (len ? pinned[i].len > 0 : pinned[i].at != memory))
+		i++;
+	if (i < PINNED) {
+		pinned[i].at = len ? memory : NULL;
+		pinned[i].len = len;
+	}
+	pthread_mutex_unlock(&lock);
+	return i == PINNED;
+}
+
 CALL(cuMemHostRegister_v2, void *memory, size_t len, unsigned int flags)
 {
-	return 0;
+	return set_pinned(memory, len);
 }
 
 CALL(cuMemHostUnregister, void *memory)
 {
-	return 0;
+	return set_pinned(memory, 0);
 }
 
 /* Finds the allocation or mapping with this address. The lock is held. */

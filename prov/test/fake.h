@@ -200,6 +200,7 @@ struct fake_device {
 	int copies;
 	int under_way;		/* number of copies that have not ended */
 	int pinned;		/* number of pinned parts of host memory */
+	struct iovec host;	/* the region of host memory pinned last */
 	/* mappings of a peer's memory, which begins at base + len / 2 */
 	int maps;
 	int map_calls;

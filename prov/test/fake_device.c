@@ -102,9 +102,23 @@ static int fake_device_done(struct duo_device_held *held)
 static struct duo_device_held *fake_device_pin(void *state, void *memory,
 					       size_t len)
 {
-	ck_assert_ptr_eq(state, &fake.device.open);
+	ck_assert(state == &fake.device.open || !state);
+	if (!fake.device.open)
+		return NULL;
+	if (!state)
+		fake.device.host = (struct iovec) { memory, len };
 	fake.device.pinned++;
 	return calloc(1, sizeof(struct duo_device_held));
+}
+
+static bool fake_device_pinned(void *state, const void *memory, size_t len)
+{
+	const struct iovec *host = &fake.device.host;
+	size_t at = (uintptr_t) memory - (uintptr_t) host->iov_base;
+
+	ck_assert_ptr_eq(state, &fake.device.open);
+	return host->iov_base && at < host->iov_len &&
+	       len <= host->iov_len - at;
 }
 
 static void fake_device_unpin(struct duo_device_held *pin)
@@ -157,6 +171,7 @@ static const struct duo_device_iface fake_device_ifaces[] = {
 	  .open = fake_device_prepare, .close = fake_device_release,
 	  .start = fake_device_start, .done = fake_device_done,
 	  .pin = fake_device_pin, .unpin = fake_device_unpin,
+	  .pinned = fake_device_pinned,
 	  .export = fake_device_export, .map = fake_device_map,
 	  .unmap = fake_device_unmap },
 	{ .id = FI_HMEM_ZE, .name = "other", .library = "libother.so" },

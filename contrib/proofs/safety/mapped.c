@@ -19,6 +19,7 @@
  * C: near/rma/mapping.c near_mappings_close
  * C: near/rma/mapped.c near_mapped_issue near_mapped_start near_mapped_started
  * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage
+ * C: near/rma/mapped.h near_mapped_handle
  * C: near/rma/mapped.c near_mapped_step near_mapped_close
  * LONG: five cases
  * CBMC: --unwind 3 -DRINGS_CLASS=0 --object-bits 10
@@ -114,6 +115,11 @@ static const void *device_queue(void *device)
 	return any(bool) ? NULL : &queues[any(bool)];
 }
 
+static void *device_host(void *ctx, const void *memory, size_t len)
+{
+	return any(bool) ? NULL : area;
+}
+
 static int device_map(void *device, const struct near_export *export, int fd,
 		      struct near_map *map)
 {
@@ -143,6 +149,7 @@ static int device_start(void *device, void *to, const void *from, size_t len,
 
 static const struct near_device device = {
 	.start = device_start, .queue = device_queue, .map = device_map,
+	.host = device_host,
 };
 static const struct near_rma_sink sink = { .device = &device };
 
@@ -291,16 +298,19 @@ static void mapped_any(void)
 /* Two buffers with as many bytes as the operation. */
 static void op_any(struct near_rma_op *op)
 {
-	static void *handles[2] = { handles, handles };
+	static void *handles[2] = { handles };
 	size_t first = any(size_t), second = any(size_t);
 
 	assume(first < 1u << 19 && second < 1u << 19);
+	handles[1] = any(bool) ? NULL : handles;
 	op->to = &at;
 	op->args = any(struct near_rma_args);
 	op->args.verb = any(bool) ? NEAR_READ : NEAR_WRITE;
 	op->args.len = any(size_t);
 	assume(op->args.len <= first + second);
-	op->args.local = (struct near_rma_bufs){ op->local, 2, handles };
+	op->args.local = (struct near_rma_bufs){
+		op->local, 2, any(bool) ? NULL : handles,
+	};
 	op->local[0] = (struct iovec){ malloc(first), first };
 	op->local[1] = (struct iovec){ malloc(second), second };
 }

@@ -293,32 +293,59 @@ int duo_cuda_done(struct duo_device_held *held)
 	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
 }
 
+/* Returns a stream, with a reference; NULL: there is none. */
+static struct duo_cuda_stream *duo_cuda_any(void)
+{
+	struct duo_cuda_stream *stream;
+
+	pthread_mutex_lock(&duo_cuda_lock);
+	stream = LIST_FIRST(&duo_cuda_streams);
+	if (stream)
+		stream->refs++;
+	pthread_mutex_unlock(&duo_cuda_lock);
+	return stream;
+}
+
+/* Registers host memory with the driver. Returns a CUresult. */
+static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
+			     size_t len)
+{
+	int ret = duo_cuda.push(stream->context);
+	void *context;
+
+	if (ret == DUO_CUDA_SUCCESS) {
+		ret = duo_cuda.pin(memory, len, DUO_CUDA_PORTABLE);
+		duo_cuda.pop(&context);
+	}
+	if (ret != DUO_CUDA_SUCCESS)
+		DUO_INFO(MR, "cannot register %zu bytes of host memory with "
+			 "CUDA (%d): copies through them are slow\n", len,
+			 ret);
+	return ret;
+}
+
 /*
  * Pins host memory. NULL: failed. Copies are then slower, because they go
- * through memory of the driver.
+ * through memory of the driver. state NULL: any stream.
  */
 struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 {
 	struct duo_cuda_stream *stream = state;
-	struct duo_cuda_pin *pin = malloc(sizeof(*pin));
-	void *context;
-	int ret = -1;
+	struct duo_cuda_pin *pin;
 
-	if (!pin)
+	if (stream)
+		duo_cuda_hold(stream);
+	else
+		stream = duo_cuda_any();
+	if (!stream)
 		return NULL;
-	if (duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
-		ret = duo_cuda.pin(memory, len, DUO_CUDA_PORTABLE);
-		duo_cuda.pop(&context);
-	}
-	if (ret != DUO_CUDA_SUCCESS) {
-		DUO_INFO(MR, "cannot register %zu bytes of shared memory with "
-			 "CUDA (%d): copies through them are slow\n", len,
-			 ret);
+	pin = malloc(sizeof(*pin));
+	if (!pin || duo_cuda_register(stream, memory, len)) {
 		free(pin);
+		duo_cuda_unhold(stream);
 		return NULL;
 	}
 	*pin = (struct duo_cuda_pin) { .stream = stream, .memory = memory };
-	duo_cuda_hold(stream);
 	return &pin->held;
 }
 
@@ -328,12 +355,33 @@ void duo_cuda_unpin(struct duo_device_held *held)
 		duo_container_of(held, struct duo_cuda_pin, held);
 	void *context;
 
-	pthread_mutex_lock(&duo_cuda_lock);
 	if (duo_cuda.push(pin->stream->context) == DUO_CUDA_SUCCESS) {
 		duo_cuda.unpin(pin->memory);
 		duo_cuda.pop(&context);
 	}
-	duo_cuda_put(pin->stream);
-	pthread_mutex_unlock(&duo_cuda_lock);
+	duo_cuda_unhold(pin->stream);
 	free(pin);
+}
+
+static bool duo_cuda_is_host(const char *memory)
+{
+	unsigned int type = 0;
+
+	return duo_cuda.pointer(&type, DUO_CUDA_POINTER_TYPE,
+				(uintptr_t) memory) == DUO_CUDA_SUCCESS &&
+	       type == DUO_CUDA_TYPE_HOST;
+}
+
+bool duo_cuda_pinned(void *state, const void *memory, size_t len)
+{
+	struct duo_cuda_stream *stream = state;
+	const char *first = memory;
+	void *context;
+	bool pinned;
+
+	if (duo_cuda.push(stream->context) != DUO_CUDA_SUCCESS)
+		return false;
+	pinned = duo_cuda_is_host(first) && duo_cuda_is_host(first + len - 1);
+	duo_cuda.pop(&context);
+	return pinned;
 }

@@ -31,6 +31,7 @@ int duo_cuda_start(void *state, void *to, const void *from, size_t len,
 int duo_cuda_done(struct duo_device_held *copy);
 struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len);
 void duo_cuda_unpin(struct duo_device_held *pin);
+bool duo_cuda_pinned(void *state, const void *memory, size_t len);
 
 /*
  * cuda_map.c: allocations that other processes map, by CUDA's IPC, or by

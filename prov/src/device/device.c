@@ -25,12 +25,15 @@
 
 #define DUO_DEVICE_PART ((size_t) 256 << 10)	/* size of a part of a copy,
 						 * bytes */
+#define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)	/* minimum length of host
+						 * regions that are pinned */
 
 static const struct duo_device_iface duo_device_table[] = {
 	{ .id = FI_HMEM_CUDA, .name = "CUDA", .library = DUO_CUDA_LIBRARY,
 	  .open = duo_cuda_open, .close = duo_cuda_close,
 	  .start = duo_cuda_start, .done = duo_cuda_done,
 	  .pin = duo_cuda_pin, .unpin = duo_cuda_unpin,
+	  .pinned = duo_cuda_pinned,
 	  .export = duo_cuda_export, .share = duo_cuda_share,
 	  .map = duo_cuda_map, .unmap = duo_cuda_unmap },
 	{ .id = FI_HMEM_ROCR, .name = "ROCr", .library = DUO_ROCR_LIBRARY,
@@ -135,12 +138,35 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 	return ret;
 }
 
+/*
+ * Pins a region of host memory, so that devices can copy between it and peers'
+ * memory. A region that cannot be pinned is copied by the CPU.
+ */
+static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
+{
+	const struct duo_device_iface *iface = duo_device_ifaces;
+
+	while (iface->name && !iface->pinned)
+		iface++;
+	if (!iface->name || !duo_params.gpu_ipc ||
+	    iov->iov_len < DUO_DEVICE_PIN_MIN)
+		return;
+	mr->pin = iface->pin(NULL, iov->iov_base, iov->iov_len);
+	if (mr->pin)
+		mr->pin->iface = iface;
+}
+
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr)
 {
 	int ret;
 
-	if (!mr->domain->device || attr->iface == FI_HMEM_SYSTEM)
+	if (!mr->domain->device)
 		return 0;
+	if (attr->iface == FI_HMEM_SYSTEM) {
+		if (attr->iov_count == 1)
+			duo_device_pin_host(mr, attr->mr_iov);
+		return 0;
+	}
 	ret = duo_device_open(mr, attr);
 	if (ret) {
 		DUO_WARN(MR, "memory region with interface %d: near cannot "
@@ -156,8 +182,17 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr)
 	return ret;
 }
 
+static void duo_device_unpin(void *pin)
+{
+	struct duo_device_held *held = pin;
+
+	held->iface->unpin(held);
+}
+
 void duo_device_forget(struct duo_mr *mr)
 {
+	if (mr->pin)
+		duo_device_unpin(mr->pin);
 	if (!mr->device)
 		return;
 	duo_device_unlist(mr);
@@ -232,13 +267,6 @@ static void *duo_device_pin(void *device, void *memory, size_t len)
 	return held;
 }
 
-static void duo_device_unpin(void *pin)
-{
-	struct duo_device_held *held = pin;
-
-	held->iface->unpin(held);
-}
-
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
 		      struct near_export *export)
 {
@@ -253,6 +281,18 @@ static const void *duo_device_queue(void *device)
 	const struct duo_mr *mr = device;
 
 	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
+}
+
+/* Uses any region of the domain, for its queue. Needs the domain's lock. */
+static void *duo_device_host(void *ctx, const void *memory, size_t len)
+{
+	const struct duo_domain *domain = ((const struct duo_ep *) ctx)->domain;
+	/* tsearch(): a node begins with the pointer to its element */
+	struct duo_mr *const *root = domain->device_mrs;
+
+	return root && (*root)->device->pinned &&
+	       (*root)->device->pinned((*root)->device_state, memory, len) ?
+	       *root : NULL;
 }
 
 static int duo_device_share(void *device)
@@ -290,6 +330,7 @@ const struct near_device duo_device_near = {
 	.pin = duo_device_pin,
 	.unpin = duo_device_unpin,
 	.queue = duo_device_queue,
+	.host = duo_device_host,
 	.share = duo_device_share,
 	.map = duo_device_map,
 };

@@ -60,6 +60,12 @@ struct duo_device_iface {
 	/* NULL if pin() always returns NULL. */
 	void (*unpin)(struct duo_device_held *pin);
 	/*
+	 * True if copies can access this host memory, by pin() or because the
+	 * application has pinned it. pin() then also accepts NULL for the
+	 * state, which means that of any region. NULL: not supported.
+	 */
+	bool (*pinned)(void *state, const void *memory, size_t len);
+	/*
 	 * The next four functions are for memory that other processes map;
 	 * NULL if the interface does not support this. Regions with the same
 	 * state have their copies in one queue of the device.

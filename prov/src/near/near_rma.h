@@ -211,6 +211,13 @@ struct near_device {
 	 */
 	const void *(*queue)(void *device);
 	/*
+	 * Returns a handle with which start() copies between mapped memory and
+	 * this host memory; NULL: the device cannot access the host memory.
+	 * The handle is valid during the present call of near. ctx: as in
+	 * struct near_sink. This member may be NULL.
+	 */
+	void *(*host)(void *ctx, const void *memory, size_t len);
+	/*
 	 * Maps a peer's allocation for copies between it and this device
 	 * memory. fd: the peer's result of share(), which the caller closes;
 	 * -1 unless export->needs_fd. Returns 0 or -errno. After -ENOMEM, near
@@ -294,7 +301,8 @@ enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,
 	NEAR_DEVICE_SHARED,	/* mapped by a descriptor from the peer */
-	NEAR_DEVICE_HOST,	/* host memory at one end */
+	/* host memory at the target; or local and not for near_device.host() */
+	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
 	NEAR_DEVICE_QUEUES,	/* buffers of different queues */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */

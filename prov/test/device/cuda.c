@@ -21,6 +21,7 @@ void *current;
 int streams;
 static int waits, retained, events;
 static void *pinned;
+static size_t pinned_len;
 static uint64_t in_sync;	/* memory that has attribute SYNC_MEMOPS */
 static bool fails;
 static int export_fails;	/* number of the call that fails; 0: none */
@@ -64,6 +65,11 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t addr)
 	if (attribute == 7) {
 		*(uint64_t *) data = buffer_id;
 		return export_fails == 3;
+	}
+	if (attribute == 2) {
+		ck_assert_ptr_nonnull(current);
+		*(unsigned int *) data = 1;	/* host memory */
+		return addr - (uintptr_t) pinned >= pinned_len;
 	}
 	ck_assert_int_eq(attribute, 1);
 	*(void **) data = owner;
@@ -182,6 +188,7 @@ int cuMemHostRegister_v2(void *memory, size_t len, unsigned int flags)
 	if (fails)
 		return 1;
 	pinned = memory;
+	pinned_len = len;
 	return 0;
 }
 
@@ -190,6 +197,7 @@ int cuMemHostUnregister(void *memory)
 	ck_assert_ptr_nonnull(current);
 	ck_assert_ptr_eq(pinned, memory);
 	pinned = NULL;
+	pinned_len = 0;
 	return 0;
 }
 
@@ -336,6 +344,29 @@ UNIT_TEST(region_closed_during_copy_is_released)
 	ck_assert_int_eq(until_done(copy), 0);
 	ck_assert_int_eq(streams, 1);
 	ck_assert_ptr_eq(pinned, memory);
+	duo_cuda_unpin(pin);
+}
+
+/*
+ * A pin for no particular region uses any open one. Memory that is pinned up to
+ * its end is accessible to the device.
+ */
+UNIT_TEST(host_memory_is_pinned)
+{
+	char memory[64];
+	void *state;
+	struct duo_device_held *pin;
+
+	ck_assert_ptr_null(duo_cuda_pin(NULL, memory, sizeof(memory)));
+	state = open_region();
+	ck_assert(!duo_cuda_pinned(state, memory, 1));
+	pin = duo_cuda_pin(NULL, memory, sizeof(memory));
+	ck_assert_ptr_nonnull(pin);
+	ck_assert(duo_cuda_pinned(state, memory, sizeof(memory)));
+	ck_assert(duo_cuda_pinned(state, memory + 63, 1));
+	ck_assert(!duo_cuda_pinned(state, memory + 1, sizeof(memory)));
+	duo_cuda_close(state);
+	ck_assert_int_eq(streams, 1);
 	duo_cuda_unpin(pin);
 }
 

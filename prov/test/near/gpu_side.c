@@ -49,7 +49,8 @@ static int gpu_start(void *device, void *to, const void *from, size_t len,
 
 	ck_assert(device == &gpu || device == &gpu.second);
 	if (is_mapped(to) || is_mapped(from))
-		ck_assert(in && out && is_mapped(to) != is_mapped(from));
+		ck_assert(((in && out) || gpu.host) &&
+			  is_mapped(to) != is_mapped(from));
 	else
 		ck_assert_int_ne(!in, !out);
 	ck_assert_uint_gt(len, 0);
@@ -90,6 +91,14 @@ static void *gpu_pin(void *device, void *memory_, size_t len)
 static void gpu_unpin(void *pin)
 {
 	gpu.pinned--;
+}
+
+static void *gpu_host(void *ctx, const void *memory_, size_t len)
+{
+	ck_assert_ptr_eq(ctx, a.rig);
+	ck_assert_uint_le((size_t)((const uint8_t *)memory_ - local) + len,
+			  SIDE_LARGE);
+	return gpu.host;
 }
 
 static const void *gpu_queue(void *device)
@@ -156,7 +165,7 @@ static void gpu_open(void)
 	side_device = (struct near_device) {
 		.start = gpu_start, .done = gpu_done, .pin = gpu_pin,
 		.unpin = gpu_unpin, .queue = gpu_queue, .map = gpu_map,
-		.share = gpu_share,
+		.share = gpu_share, .host = gpu_host,
 	};
 }
 

@@ -35,6 +35,7 @@ extern struct gpu {
 	bool share_fails;
 	int share_calls;
 	char second;		/* a second queue of the same device */
+	void *host;	/* handle for copies of host memory; NULL: none */
 } gpu;
 
 /* Handles of the device for three buffers, the second one in host memory. */

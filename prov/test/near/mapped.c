@@ -59,7 +59,74 @@ UNIT_TEST(several_buffers_are_copied)
 	gpu_paths(1, 1);
 }
 
-/* With a buffer in host memory at one end, the operation is staged. */
+/* The device copies between pinned host memory and mapped memory. */
+UNIT_ROUNDS(pinned_memory_needs_no_target, 0, 2 * 2)
+{
+	size_t len = _i / 2 ? GPU_LEN : 8;
+
+	gpu.host = &gpu;
+	ck_assert_int_eq(gpu_rma(_i % 2 ? NEAR_WRITE : NEAR_READ, AT_B, 0, len,
+				 0), 0);
+	side_until(1, false);
+	ck_assert_mem_eq(local, gpu_at_b(AT_B), len);
+	gpu_paths(1, 1);
+	gpu_last_path(NEAR_DEVICE_MAPPED);
+}
+
+/* NEAR_RMA_COPY: the pinned memory may change after the call. */
+UNIT_TEST(copied_buffer_is_staged)
+{
+	uint8_t was[100];
+
+	gpu.host = &gpu;
+	memcpy(was, local, sizeof(was));
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, sizeof(was),
+				 NEAR_RMA_COPY), 0);
+	memset(local, 0, sizeof(was));
+	side_until(1, true);
+	ck_assert_mem_eq(gpu_at_b(AT_B), was, sizeof(was));
+	gpu_last_path(NEAR_DEVICE_HOST);
+}
+
+/*
+ * Host memory is not pinned any more, or for another queue, when its operation
+ * begins: it is staged. Later operations still use the mapping.
+ */
+UNIT_ROUNDS(unpinned_memory_is_staged, 0, 2)
+{
+	int i;
+
+	gpu.host = &gpu;
+	for (i = 0; i <= NEAR_MAPPED_OPS; i++)
+		ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 4096, 0), 0);
+	gpu.host = _i ? &gpu.second : NULL;
+	side_until(NEAR_MAPPED_OPS + 1, true);
+	ck_assert_mem_eq(gpu_at_b(AT_B), local, 4096);
+	gpu_paths(NEAR_MAPPED_OPS + 1, NEAR_MAPPED_OPS);
+	gpu.host = &gpu;
+	ck_assert_int_eq(gpu_rma(NEAR_READ, AT_B, 0, 4096, 0), 0);
+	side_until(NEAR_MAPPED_OPS + 2, false);
+	gpu_last_path(NEAR_DEVICE_MAPPED);
+}
+
+/* The device cannot start a copy of host memory: only this one is staged. */
+UNIT_TEST(failed_copy_of_host_memory_is_staged)
+{
+	gpu.host = &gpu;
+	gpu.fail_at = 1;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
+	side_until(1, true);
+	gpu_last_path(NEAR_DEVICE_REFUSED);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
+	side_until(2, false);
+	ck_assert_mem_eq(local, gpu_at_b(AT_B), 8);
+	gpu_paths(2, 1);
+}
+
+/*
+ * With a buffer in host memory at one end, the operation is staged, unless the
+ * memory is pinned.
+ */
 UNIT_ROUNDS(host_memory_is_staged, 0, 2 * 2)
 {
 	int where = _i / 2 ? AT_A : AT_B;

@@ -243,3 +243,33 @@ UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 	ck_assert_uint_eq(stats_now().device_rma_mapped, 0);
 	duo_params.gpu_ipc = 1;
 }
+
+/*
+ * Host memory that is registered after device memory is pinned, so the device
+ * copies between it and the peer's device memory. Bits of _i: too short to be
+ * pinned; gpu_ipc off.
+ */
+UNIT_LOOP(registered_host_memory_is_copied_by_device, 0, 4)
+{
+	static char host[64 << 10];
+	char *theirs_at = fake.device.shadow + LARGE / 2 + 108;
+	size_t len = sizeof(host) - (_i & 1);
+	struct fid_mr *region;
+
+	port_add_device("fake");
+	duo_params.gpu_ipc = !(_i & 2);
+	memset(host, 7, sizeof(host));
+	ck_assert_int_eq(fi_mr_reg(fx.domain, host, len, FI_WRITE, 0, 5, 0,
+				   &region, NULL), 0);
+	ck_assert_int_eq(fake.device.pinned, !_i);
+	ck_assert_int_eq(fi_write(fx.ep, host, 64, fi_mr_desc(region), peer,
+				  START + 8, DEVICE_KEY, &context), 0);
+	ended(FI_RMA | FI_WRITE);
+	ck_assert_uint_eq(stats_now().device_rma_mapped, !_i);
+	if (!_i)
+		ck_assert_mem_eq(theirs_at, host, 64);
+	device_path(_i ? "host memory: one end" : "mapped by CUDA IPC");
+	ck_assert_int_eq(fi_close(&region->fid), 0);
+	ck_assert_int_eq(fake.device.pinned, 0);
+	duo_params.gpu_ipc = 1;
+}

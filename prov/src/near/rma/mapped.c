@@ -22,16 +22,19 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 }
 
 /*
- * Starts a copy for each local buffer. Returns 0 or the first error of the
- * device; starts no further copy after an error.
+ * Starts a copy for each local buffer. Returns 0, or the first error of the
+ * device, or -ENOENT: host memory that the mapping's device cannot access any
+ * more. Starts no further copy after an error.
  */
-static int near_mapped_start(const struct near_device *device,
+static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
 {
+	const struct near_device *device = op->to->mapped->device;
 	const struct near_rma_bufs *bufs = &op->args.local;
 	bool read = op->args.verb == NEAR_READ;
 	size_t left = op->args.len, n;
 	uint8_t *local;
+	void *handle;
 	uint32_t i;
 	int ret = 0;
 
@@ -41,7 +44,10 @@ static int near_mapped_start(const struct near_device *device,
 		n = n < left ? n : left;
 		if (!n)
 			continue;
-		ret = device->start(bufs->device[i], read ? local : at,
+		handle = near_mapped_handle(port, bufs, i);
+		if (!handle || device->queue(handle) != op->mapping->queue)
+			return -ENOENT;
+		ret = device->start(handle, read ? local : at,
 				    read ? at : local, n, &op->pending[i]);
 		at += n;
 		left -= n;
@@ -112,9 +118,10 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 		return near_mapped_to_stage(port, op);
 	mapped->queue = mapping->queue;
 	if (!ret)
-		ret = near_mapped_start(mapped->device, op, memory);
+		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		mapping->refused = true;
+		/* not because of host memory, of which a part is not pinned */
+		mapping->refused = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}
 	op->err = -ret;

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes between device memory of both ends, by one copy of the
- * initiator's device. The initiator maps the target's allocation
- * (near_device.map()); the target takes no part. If the allocation cannot be
- * mapped, or a local buffer is in host memory, the operation is staged
- * (stage.h).
+ * Reads and writes of a target's device memory, by one copy of the initiator's
+ * device. The local buffers are in device memory, or in host memory that the
+ * device can access (near_device.host()). The initiator maps the target's
+ * allocation (near_device.map()); the target takes no part. Other operations
+ * are staged (stage.h).
  *
  * A mapping serves all regions of an allocation. Creating it takes up to 10 ms,
  * in the near_rma() call that starts the first operation on the allocation. If
@@ -79,6 +79,19 @@ struct near_mapped {
 static inline uint32_t near_mapped_pending(const struct near_rma_peer *at)
 {
 	return at->mapped ? at->mapped->begun - at->mapped->ended : 0;
+}
+
+/* Returns the handle for copies of a local buffer; NULL: not possible. */
+static inline void *near_mapped_handle(const struct near_port *port,
+				       const struct near_rma_bufs *bufs,
+				       size_t i)
+{
+	const struct near_device *device = port->rma->sink->device;
+
+	if (bufs->device && bufs->device[i])
+		return bufs->device[i];
+	return device->host ? device->host(port->ctx, bufs->iov[i].iov_base,
+					   bufs->iov[i].iov_len) : NULL;
 }
 
 /* mapping.c: the cache of mappings */

@@ -164,25 +164,28 @@ void *near_table_unmapped(struct near_table *table)
  * be used.
  */
 static enum near_device_path
-near_mapped_queue(const struct near_device *device,
+near_mapped_queue(const struct near_port *port,
 		  const struct near_rma_bufs *local, const void **queue,
 		  void **handle)
 {
+	const struct near_device *device = port->rma->sink->device;
 	const void *first = NULL, *other;
 	size_t i;
+	void *at;
 
 	for (i = 0; i < local->count; i++) {
 		if (!local->iov[i].iov_len)
 			continue;
-		if (!local->device || !local->device[i])
+		at = near_mapped_handle(port, local, i);
+		if (!at)
 			return NEAR_DEVICE_HOST;
-		other = device->queue ? device->queue(local->device[i]) : NULL;
+		other = device->queue ? device->queue(at) : NULL;
 		if (!other)
 			return NEAR_DEVICE_OFF;
 		if (first && other != first)
 			return NEAR_DEVICE_QUEUES;
 		first = other;
-		*handle = local->device[i];
+		*handle = at;
 	}
 	*queue = first;
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
@@ -362,10 +365,10 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	if (!entry->device)
+	/* near copies the buffers of NEAR_RMA_COPY to other memory */
+	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
-	path = near_mapped_queue(port->rma->sink->device, &args->local, &queue,
-				 &handle);
+	path = near_mapped_queue(port, &args->local, &queue, &handle);
 	if (path != NEAR_DEVICE_MAPPED)
 		return path;
 	if (!entry->export_id)

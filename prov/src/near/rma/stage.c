@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "near/rma/inline.h"
 #include "near/rma/mapped.h"
@@ -70,12 +73,49 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 	return ret;
 }
 
+/*
+ * Copies a chunk to host memory by stores that bypass the caches: the memory of
+ * a long operation is not in them, and other stores would load it first.
+ */
+#ifdef __SSE2__
+static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
+{
+	size_t at = -(uintptr_t)to % sizeof(__m128i);
+	__m128i part;
+
+	memcpy(to, from, at);
+	for (; at + sizeof(part) <= len; at += sizeof(part)) {
+		memcpy(&part, from + at, sizeof(part));
+		_mm_stream_si128((void *)(to + at), part);
+	}
+	memcpy(to + at, from + at, len - at);
+	_mm_sfence();
+}
+#else
+static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
+{
+	memcpy(to, from, len);
+}
+#endif
+
+/* Copies between a chunk and host memory. */
+static void near_stage_copy_host(const struct near_stage *stage, void *to,
+				 const void *from, size_t len)
+{
+	size_t offset = (size_t)((const uint8_t *)from - stage->memory);
+
+	if (len == NEAR_STAGE_CHUNK && offset < NEAR_STAGE)
+		near_stage_stream(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,
 		    void **copy)
 {
 	if (!device) {
-		memcpy(to, from, len);
+		near_stage_copy_host(stage, to, from, len);
 		return 0;
 	}
 	if (!stage->pinned)
