@@ -130,7 +130,9 @@ static void gpu_print_path(void)
 {
 	struct fi_duo_stats stats;
 	struct fi_ops_duo *ops;
-	const char *mapped = getenv("DUOGPU_MAPPED");
+	const char *mapped = getenv("DUOGPU_MAPPED"), *way;
+	unsigned int i;
+	uint64_t count;
 
 	if (fi_open_ops(&gpu.ep->fid, FI_DUO_OPS, 0, (void **) &ops, NULL) ||
 	    ops->stats(gpu.ep, &stats, sizeof(stats)))
@@ -147,6 +149,10 @@ static void gpu_print_path(void)
 	       (unsigned long) stats.path[FI_DUO_CORE].tx_msgs);
 	printf("rank %d: last RMA of GPU memory: %s\n", gpu.rank,
 	       gpu_text(ops->device_path(gpu.ep, gpu.peer)));
+	for (i = 0; (way = ops->device_count(gpu.ep, i, &count)); i++)
+		if (count)
+			printf("rank %d: %lu %s\n", gpu.rank,
+			       (unsigned long) count, way);
 	if (strcmp(gpu.prov, "near") && stats.rma_ops[FI_DUO_CORE] &&
 	    strstr(gpu.prov, "duo"))
 		GPU_FAIL("the core has executed RMA");

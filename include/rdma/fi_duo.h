@@ -139,6 +139,13 @@ struct fi_ops_duo {
 	 * was none, or addr is not a local peer.
 	 */
 	const char *(*device_path)(struct fid_ep *ep, fi_addr_t addr);
+	/*
+	 * Stores how many operations of device_rma_ops took way number 0, 1 and
+	 * so on, and returns the text of this way and its reason, as of
+	 * device_path(). NULL: there are no more ways.
+	 */
+	const char *(*device_count)(struct fid_ep *ep, unsigned int number,
+				    uint64_t *count);
 };
 
 #ifdef __cplusplus

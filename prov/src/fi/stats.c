@@ -16,15 +16,24 @@
 #include "obj/fabric.h"
 #include "transport/near/near_ep.h"
 
+/* Returns the number of operations on device memory with this path. */
+static uint64_t duo_stats_device(const struct duo_ep *ep,
+				 enum near_device_path path)
+{
+	return ep->near && (ep->near->onesided || ep->near->fetches) ?
+	       near_rma_device_ops(ep->near->port, path) : 0;
+}
+
 static struct fi_duo_stats duo_stats_of(const struct duo_ep *ep)
 {
 	struct fi_duo_stats stats = ep->stats;
+	int path;
 
 	stats.core_polls = ep->rx_cq ? ep->rx_cq->core_polls : 0;
-	if (ep->near && (ep->near->onesided || ep->near->fetches)) {
-		stats.device_rma_ops = near_rma_staged(ep->near->port);
-		stats.device_rma_mapped = near_rma_mapped(ep->near->port);
-	}
+	for (path = 0; path < NEAR_DEVICE_PEERS; path++)
+		stats.device_rma_ops += duo_stats_device(ep, path);
+	stats.device_rma_mapped = duo_stats_device(ep, NEAR_DEVICE_MAPPED) +
+				  duo_stats_device(ep, NEAR_DEVICE_SHARED);
 	return stats;
 }
 
@@ -97,7 +106,9 @@ static const char *duo_device_path_str(enum near_device_path path)
 	static const char *const text[NEAR_DEVICE_PATHS] = {
 		[NEAR_DEVICE_MAPPED] = "mapped by CUDA IPC",
 		[NEAR_DEVICE_SHARED] = "mapped by a descriptor",
-		[NEAR_DEVICE_HOST] = "host memory: one end is host memory",
+		[NEAR_DEVICE_HOST] =
+			"host memory: one end is host memory, of the peer or "
+			"not pinned",
 		[NEAR_DEVICE_OFF] =
 			"host memory: GPU_IPC is off, or the memory is not "
 			"CUDA's",
@@ -115,6 +126,8 @@ static const char *duo_device_path_str(enum near_device_path path)
 		[NEAR_DEVICE_BEHIND] =
 			"host memory: after a message that the peer has not "
 			"read",
+		[NEAR_DEVICE_PEERS] =
+			"core: too many peers for copies through host memory",
 	};
 
 	return text[path];
@@ -140,20 +153,36 @@ static const char *duo_ops_device_path(struct fid_ep *ep_fid, fi_addr_t addr)
 	return text;
 }
 
+static const char *duo_ops_device_count(struct fid_ep *ep_fid,
+					unsigned int number, uint64_t *count)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+
+	if (number >= NEAR_DEVICE_PATHS - NEAR_DEVICE_MAPPED)
+		return NULL;
+	number += NEAR_DEVICE_MAPPED;
+	duo_lock(&ep->domain->lock);
+	*count = duo_stats_device(ep, number);
+	duo_unlock(&ep->domain->lock);
+	return duo_device_path_str(number);
+}
+
 struct fi_ops_duo duo_ops = {
 	.size = sizeof(struct fi_ops_duo),
 	.stats = duo_ops_stats,
 	.path = duo_ops_path,
 	.reason_str = duo_ops_reason_str,
 	.device_path = duo_ops_device_path,
+	.device_count = duo_ops_device_count,
 };
 
-/* Prints the statistics by one write(), so that lines do not mix. */
+/* Prints each line of statistics by one write(), so that lines do not mix. */
 void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats stats = duo_stats_of(ep);
 	const struct fi_duo_path_stats *core = &stats.path[FI_DUO_CORE];
 	const struct fi_duo_path_stats *local = &stats.path[FI_DUO_LOCAL];
+	int path;
 
 	dprintf(STDERR_FILENO, "ofi_duo stats: pid=%d core=%s "
 		"local_tx_msgs=%" PRIu64 " local_tx_bytes=%" PRIu64 " "
@@ -177,4 +206,10 @@ void duo_stats_print(const struct duo_ep *ep)
 		stats.rma_ops[FI_DUO_LOCAL], stats.atomic_ops[FI_DUO_LOCAL],
 		stats.device_tx_msgs, stats.device_rx_msgs,
 		stats.device_rma_ops, stats.device_rma_mapped);
+	for (path = NEAR_DEVICE_MAPPED; path < NEAR_DEVICE_PATHS; path++)
+		if (duo_stats_device(ep, path))
+			dprintf(STDERR_FILENO, "ofi_duo device stats: pid=%d "
+				"ops=%" PRIu64 " %s\n", getpid(),
+				duo_stats_device(ep, path),
+				duo_device_path_str(path));
 }

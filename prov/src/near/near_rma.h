@@ -288,14 +288,8 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * Return numbers of operations on device memory, including fetches of messages:
- * of all that have begun, and of those copied by a mapping.
- */
-uint64_t near_rma_staged(const struct near_port *port);
-uint64_t near_rma_mapped(const struct near_port *port);
-/*
  * How device memory is copied. Values after NEAR_DEVICE_SHARED mean a staged
- * operation, and are the reason for it.
+ * operation, and are the reason for it; except NEAR_DEVICE_PEERS.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
@@ -312,8 +306,15 @@ enum near_device_path {
 	NEAR_DEVICE_LIMIT,	/* too many mappings, or no memory */
 	/* NEAR_RMA_BEHIND: earlier messages are in the ring */
 	NEAR_DEVICE_BEHIND,
+	NEAR_DEVICE_PEERS,	/* near_rma() has returned -ENOSPC */
 	NEAR_DEVICE_PATHS,
 };
+/*
+ * Returns the number of operations on device memory, including fetches of
+ * messages, with this path.
+ */
+uint64_t near_rma_device_ops(const struct near_port *port,
+			     enum near_device_path path);
 /* Returns the path of this port's last operation with device memory. */
 enum near_device_path near_rma_device_path(const struct near_peer *peer);
 

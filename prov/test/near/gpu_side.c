@@ -260,8 +260,19 @@ int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 
 void gpu_paths(uint64_t all, uint64_t mapped)
 {
-	ck_assert_uint_eq(near_rma_staged(a.rig->port), all);
-	ck_assert_uint_eq(near_rma_mapped(a.rig->port), mapped);
+	uint64_t sum = 0;
+	int path;
+
+	for (path = 0; path < NEAR_DEVICE_PEERS; path++)
+		sum += near_rma_device_ops(a.rig->port, path);
+	ck_assert_uint_eq(sum, all);
+	ck_assert_uint_eq(gpu_mapped_ops(), mapped);
+}
+
+uint64_t gpu_mapped_ops(void)
+{
+	return near_rma_device_ops(a.rig->port, NEAR_DEVICE_MAPPED) +
+	       near_rma_device_ops(a.rig->port, NEAR_DEVICE_SHARED);
 }
 
 void gpu_last_path(enum near_device_path path)

@@ -67,6 +67,7 @@ int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 	    uint32_t flags);
 /* Assert a's number of operations with device memory, and of the mapped. */
 void gpu_paths(uint64_t all, uint64_t mapped);
+uint64_t gpu_mapped_ops(void);
 void gpu_last_path(enum near_device_path path);
 /* Return the bytes that operations access at an end. */
 const uint8_t *gpu_at_a(int where);

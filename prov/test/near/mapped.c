@@ -160,7 +160,7 @@ UNIT_TEST(operations_keep_order)
 	ck_assert_mem_eq(gpu.shadow, last, 50);
 	ck_assert_mem_eq(gpu.shadow + 50, local + 50, 50);
 	ck_assert_int_eq(a.err, 0);
-	ck_assert_uint_gt(near_rma_mapped(a.rig->port), 10);
+	ck_assert_uint_gt(gpu_mapped_ops(), 10);
 }
 
 /* A read starts after the write before it, which another queue copies. */

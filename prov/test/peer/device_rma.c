@@ -125,11 +125,16 @@ UNIT_TEST(device_atomics_use_core)
 	carried(0, 1, 2);
 }
 
-/* Asserts how the last operation was copied; NULL: there was none. */
+/*
+ * Asserts how the last operation was copied; NULL: there was none. Of all ways,
+ * this one has been counted.
+ */
 static void device_path(const char *begin)
 {
 	struct fi_ops_duo *ops;
-	const char *text;
+	const char *text, *way;
+	unsigned int i;
+	uint64_t count, all = 0, this = 0;
 
 	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
 				     (void **) &ops, NULL), 0);
@@ -139,6 +144,12 @@ static void device_path(const char *begin)
 			      "%s", text);
 	else
 		ck_assert_ptr_null(text);
+	for (i = 0; (way = ops->device_count(fx.ep, i, &count)); i++) {
+		all += count;
+		this += text == way ? count : 0;
+	}
+	ck_assert_uint_eq(this > 0, begin != NULL);
+	ck_assert_uint_eq(all, stats_now().device_rma_ops);
 	ck_assert_ptr_null(ops->device_path(fx.ep, 1 << 20));
 }
 

@@ -11,11 +11,6 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-uint64_t near_rma_mapped(const struct near_port *port)
-{
-	return port->rma->mapped;
-}
-
 enum near_device_path near_rma_device_path(const struct near_peer *peer)
 {
 	return peer->rma ? peer->rma->device_path : NEAR_DEVICE_NONE;
@@ -83,6 +78,8 @@ static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = near_stage_open(port, op->to);
 
+	port->rma->device_ops[near_mapping_path(op->mapping)]--;
+	port->rma->device_ops[NEAR_DEVICE_REFUSED]++;
 	op->to->device_path = NEAR_DEVICE_REFUSED;
 	op->mapping->ops--;
 	op->mapping = NULL;
@@ -125,8 +122,6 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 		return near_mapped_to_stage(port, op);
 	}
 	op->err = -ret;
-	if (!ret)
-		port->rma->mapped++;
 	return near_mapped_begin(mapped, op);
 }
 

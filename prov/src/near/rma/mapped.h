@@ -81,6 +81,13 @@ static inline uint32_t near_mapped_pending(const struct near_rma_peer *at)
 	return at->mapped ? at->mapped->begun - at->mapped->ended : 0;
 }
 
+/* Returns the path of operations that use a mapping. */
+static inline enum near_device_path
+near_mapping_path(const struct near_mapping *mapping)
+{
+	return mapping->asked_ms ? NEAR_DEVICE_SHARED : NEAR_DEVICE_MAPPED;
+}
+
 /* Returns the handle for copies of a local buffer; NULL: not possible. */
 static inline void *near_mapped_handle(const struct near_port *port,
 				       const struct near_rma_bufs *bufs,

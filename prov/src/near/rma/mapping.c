@@ -410,8 +410,8 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 
 	at->device_path = near_mapping_choose(port, at, args, entry, memory,
 					      &mapping);
-	if (mapping && mapping->asked_ms)
-		at->device_path = NEAR_DEVICE_SHARED;
+	if (mapping)
+		at->device_path = near_mapping_path(mapping);
 	return mapping;
 }
 

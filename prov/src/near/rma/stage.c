@@ -203,6 +203,7 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 {
 	struct near_mapping *mapping = NULL;
 	struct near_region_entry entry = { .device = 0 };
+	enum near_device_path path;
 	uint64_t memory = 0;
 	int ret = 0;
 
@@ -214,16 +215,21 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		mapping = near_mapping_get(port, at, args, &entry, memory);
 	if (!ret && !mapping)
 		ret = near_stage_open(port, at);
+	if (ret == -ENOSPC)
+		at->device_path = NEAR_DEVICE_PEERS;
+	/* near_mapped_to_stage() may change the path */
+	path = at->device_path;
 	if (!ret)
 		ret = near_rma_queue(port, at, args, true, mapping);
-	if (!ret)
-		port->rma->staged++;
+	if (!ret || ret == -ENOSPC)
+		port->rma->device_ops[path]++;
 	return ret;
 }
 
-uint64_t near_rma_staged(const struct near_port *port)
+uint64_t near_rma_device_ops(const struct near_port *port,
+			     enum near_device_path path)
 {
-	return port->rma->staged;
+	return port->rma->device_ops[path];
 }
 
 void near_stage_begin(struct near_rma_op *op)

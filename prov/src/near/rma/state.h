@@ -36,8 +36,8 @@ struct near_rma {
 	struct near_rma_peer *poll_peer;
 	/* operations on fast paths: issued by this port, executed for peers */
 	uint64_t small, served;
-	uint64_t staged;	/* operations begun that use device memory */
-	uint64_t mapped;	/* part of `staged` that used a mapping */
+	/* numbers of operations on device memory, by their path */
+	uint64_t device_ops[NEAR_DEVICE_PATHS];
 };
 
 struct near_rma_peer {
