@@ -276,3 +276,34 @@ UNIT_ROUNDS(invalid_request_disconnects, 0, 6)
 	side_poll(10);
 	ck_assert_int_gt(b.rig->warnings, 0);
 }
+
+/* Between two polls, a process copies at most NEAR_STEP bytes by its CPU. */
+UNIT_TEST(polls_copy_limited_bytes)
+{
+	const struct near_staging *staging;
+	const uint8_t *from = gpu_at_a(AT_A);
+	size_t was, now = 0;
+
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, GPU_LEN, 0), 0);
+	staging = to_b->rma->staging;
+	do {
+		was = now;
+		now = staging->filled * NEAR_STAGE_CHUNK;
+		ck_assert_uint_le(now - was, NEAR_STEP);
+		rig_poll(a.rig, 1);
+	} while (now < NEAR_STAGE);
+	side_until(1, true);
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, GPU_LEN, 0), 0);
+	rig_poll(a.rig, 10);
+	ck_assert_uint_eq(staging->filled - staging->freed, NEAR_STAGE_CHUNKS);
+	for (now = 0; now < NEAR_STAGE;) {
+		was = now;
+		rig_poll(b.rig, 1);
+		while (now < NEAR_STAGE &&
+		       !memcmp(memory + now, from + now, NEAR_STAGE_CHUNK))
+			now += NEAR_STAGE_CHUNK;
+		ck_assert_uint_le(now - was, NEAR_STEP);
+	}
+	side_until(2, true);
+	ck_assert_mem_eq(memory, from, GPU_LEN);
+}

@@ -242,13 +242,16 @@ void near_stage_begin(struct near_rma_op *op)
 }
 
 /*
- * Copies parts of the first queued operation into chunks. Returns 0 if all
- * parts are in chunks, else -EAGAIN.
+ * Copies parts of the first queued operation into chunks, between two polls at
+ * most NEAR_STEP bytes of host memory. Returns 0 if all parts are in chunks,
+ * else -EAGAIN.
  */
-static int near_stage_issue(struct near_rma_op *op)
+static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 {
+	bool by_cpu = op->args.verb == NEAR_WRITE && !op->args.local.device;
 	struct near_rma_peer *at = op->to;
 	struct near_staging *staging = at->staging;
+	size_t *left = near_read_left(port);
 	struct near_chunk *chunk;
 	int ret;
 
@@ -258,8 +261,10 @@ static int near_stage_issue(struct near_rma_op *op)
 	if (!op->begun)
 		near_stage_begin(op);
 	while (op->sent < op->args.len) {
-		if (staging->filled - staging->freed == NEAR_STAGE_CHUNKS)
+		if (staging->filled - staging->freed == NEAR_STAGE_CHUNKS ||
+		    (by_cpu && *left < NEAR_STAGE_CHUNK))
 			return -EAGAIN;
+		*left -= by_cpu ? NEAR_STAGE_CHUNK : 0;
 		chunk = &staging->chunk[staging->filled++ % NEAR_STAGE_CHUNKS];
 		chunk->op = op;
 		chunk->state = NEAR_CHUNK_FILLS;
@@ -284,7 +289,7 @@ int near_stage_go(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	int ret = op->mapping ? near_mapped_issue(port, op) :
-				near_stage_issue(op);
+				near_stage_issue(port, op);
 
 	if (!ret)
 		near_rma_unqueue(op);

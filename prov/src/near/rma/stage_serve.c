@@ -54,9 +54,21 @@ static int near_stage_where(struct near_port *port,
 	return 0;
 }
 
+/* False: this poll has copied enough host memory. */
+static bool near_stage_may_copy(struct near_port *port, size_t len)
+{
+	size_t *left = near_read_left(port);
+
+	if (len > *left)
+		return false;
+	*left -= len;
+	return true;
+}
+
 /*
- * Copies a part of a message in host memory into a chunk. Returns 0 or
- * EKEYREJECTED: the peer has no such message, or it is in device memory.
+ * Copies a part of a message in host memory into a chunk. Returns 0, EAGAIN:
+ * retry in the next poll, or EKEYREJECTED: the peer has no such message, or it
+ * is in device memory.
  */
 static int near_stage_message(struct near_port *port, struct near_peer *peer,
 			      const struct near_rma_slot *req, uint64_t id,
@@ -66,11 +78,16 @@ static int near_stage_message(struct near_port *port, struct near_peer *peer,
 
 	if (!op || op->peer != peer || op->device || req->total > op->len)
 		return EKEYREJECTED;
+	if (!near_stage_may_copy(port, req->len))
+		return EAGAIN;
 	near_iov_out(chunk, op->iov, req->offset, req->len);
 	return 0;
 }
 
-/* Starts the copy for a request. Returns 0 or a positive errno value. */
+/*
+ * Starts the copy for a request, or executes it. Returns 0 or a positive errno
+ * value; EAGAIN: retry in the next poll.
+ */
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
 {
@@ -86,12 +103,15 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 		return EIO;
 	ret = staging ? -near_stage_open_theirs(port, at, req->type) : ENOMEM;
 	if (ret)
-		return ret;
+		/* EAGAIN from mmap() is no reason to retry for ever */
+		return ret == EAGAIN ? ENOMEM : ret;
 	chunk = staging->theirs.memory + req->op * NEAR_STAGE_CHUNK;
 	if (req->flags & NEAR_RMA_FETCHES_ID)
 		return near_stage_message(port, at->peer, req, reply->addr,
 					  chunk);
 	ret = near_stage_where(port, req, reply->addr, &memory, &device);
+	if (!ret && !device && !near_stage_may_copy(port, req->len))
+		ret = EAGAIN;
 	if (ret)
 		return ret;
 	return -near_stage_copy(staging, &staging->theirs, device,
@@ -143,6 +163,10 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	reply->offset = req.offset;
 	reply->len = 0;
 	reply->err = (uint32_t)near_stage_serve(port, at, reply);
+	if (reply->err == EAGAIN) {
+		near_pool_put(&port->rma->replies, reply);
+		return -EAGAIN;
+	}
 	at->rejected = reply->err ? req.id : 0;
 	near_rma_queue_reply(port, at, reply);
 	return 0;
