@@ -24,17 +24,17 @@ enum duo_rx_state {
 	DUO_RX_PEEK,		/* FI_PEEK that the core has not answered yet */
 	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
 	DUO_RX_UNEXP,		/* local message in the unexpected queue */
-	DUO_RX_HELD,		/* unresolved local message: its source has no
-				 * fi_addr yet */
+	/* local message whose source has no fi_addr yet */
+	DUO_RX_UNRESOLVED,
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
 	/* completed receive, not reused yet: the core may report it again */
 	DUO_RX_RETIRED,
 	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer, see multi.h */
-	DUO_RX_READY,		/* remainder of a multi-receive buffer, not
-				 * posted yet */
-	DUO_RX_MORE,	/* second entry, with the buffers of a receive that has
-			 * more than one */
+	/* remainder of a multi-receive buffer that is not posted yet */
+	DUO_RX_READY,
+	/* second entry: the buffers of a receive that has more than one */
+	DUO_RX_MORE,
 	DUO_RX_STATES
 };
 

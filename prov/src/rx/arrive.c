@@ -18,7 +18,7 @@ void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index)
 
 static void duo_arrival_hold(struct duo_rx *rx)
 {
-	duo_rx_become(rx, DUO_RX_HELD);
+	duo_rx_become(rx, DUO_RX_UNRESOLVED);
 	TAILQ_INSERT_TAIL(&rx->ep->rx.held, rx, link);
 	rx->ep->domain->held++;
 	duo_ep_chore(rx->ep);
@@ -64,7 +64,7 @@ void duo_arrival_unlink(struct duo_rx *rx)
 	case DUO_RX_UNEXP:
 		duo_match_unqueue(&ep->match[rx->kind], rx);
 		break;
-	case DUO_RX_HELD:
+	case DUO_RX_UNRESOLVED:
 		TAILQ_REMOVE(&ep->rx.held, rx, link);
 		ep->domain->held--;
 		break;
@@ -97,7 +97,7 @@ void duo_arrival_identify(struct duo_ep *ep)
 			    FI_ADDR_UNSPEC)
 				continue;
 			duo_match_unqueue(&ep->match[kind], rx);
-			duo_rx_become(rx, DUO_RX_HELD);
+			duo_rx_become(rx, DUO_RX_UNRESOLVED);
 			TAILQ_INSERT_TAIL(&found, rx, link);
 			ep->domain->held++;
 		}
