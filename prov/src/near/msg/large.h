@@ -66,7 +66,7 @@ struct near_tx_op {
 
 /*
  * Operations are in port->receiving or peer->waiting. In the states
- * NEAR_RX_FRAGS and NEAR_RX_HELD they are in no list.
+ * NEAR_RX_FRAGS and NEAR_RX_FETCHING they are in no list.
  */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
@@ -77,8 +77,8 @@ enum near_rx_state {
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments */
-	NEAR_RX_HELD,	/* the embedder fetches the message */
-	NEAR_RX_LOST,		/* the sender has failed: near_rx_lost() */
+	NEAR_RX_FETCHING,	/* the embedder fetches the message */
+	NEAR_RX_SENDER_FAILED,		/* the sender has failed: near_rx_stop_reading() */
 };
 
 /* The receiver's operation for a large message. */

@@ -44,7 +44,7 @@ struct near_rx_op *near_recv_hold(struct near_port *port,
 
 	if (!op)
 		return NULL;
-	op->state = NEAR_RX_HELD;
+	op->state = NEAR_RX_FETCHING;
 	op->peer = peer;
 	op->rndv = *rndv;
 	op->done = 0;
@@ -68,7 +68,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 		memcpy(op->iov, iov, count * sizeof(*iov));
 	op->stop = op->len = len < space ? len : space;
 	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
-		    NEAR_RX_LOST : near_rx_first_state(port, op);
+		    NEAR_RX_SENDER_FAILED : near_rx_first_state(port, op);
 	if (op->state == NEAR_RX_COOP_PENDING && peer->coop_op) {
 		near_list_append(&peer->waiting, &op->link);
 		return 0;
@@ -259,7 +259,7 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 	op->iov[0] = (struct iovec) { buf, len };
 	op->iov_count = 1;
 	op->stop = op->len = len;
-	op->state = op->peer->state >= NEAR_PEER_CLOSED_OFF ? NEAR_RX_LOST :
+	op->state = op->peer->state >= NEAR_PEER_CLOSED_OFF ? NEAR_RX_SENDER_FAILED :
 							      NEAR_RX_CTS;
 	near_port_work(port, &port->receiving, &op->link);
 }
@@ -268,9 +268,9 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
  * Stops reading the memory of a failed sender. True: the operation is freed.
  * False: the peer is not gone yet; near_ops_fail() will end the operation.
  */
-static bool near_rx_lost(struct near_port *port, struct near_rx_op *op)
+static bool near_rx_stop_reading(struct near_port *port, struct near_rx_op *op)
 {
-	op->state = NEAR_RX_LOST;
+	op->state = NEAR_RX_SENDER_FAILED;
 	if (op->peer->state < NEAR_PEER_CLOSED_OFF)
 		return false;
 	near_list_remove(&op->link);
@@ -283,8 +283,8 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 {
 	struct near_rx_op *op = near_container(link, struct near_rx_op, link);
 
-	if (op->state == NEAR_RX_LOST || !near_peer_alive(port, op->peer))
-		return near_rx_lost(port, op);
+	if (op->state == NEAR_RX_SENDER_FAILED || !near_peer_alive(port, op->peer))
+		return near_rx_stop_reading(port, op);
 	if (op->state >= NEAR_RX_COOP_PENDING &&
 	    op->state <= NEAR_RX_COOP_RUNNING)
 		near_rx_coop(port, op, budget);
