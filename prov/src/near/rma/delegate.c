@@ -56,7 +56,7 @@ bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 }
 
 /* Suspends delegation for a number of operations, which doubles each time. */
-static void near_deleg_lost(struct near_rma_peer *at)
+static void near_deleg_back_off(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP
 						   : at->next_skip;
@@ -129,7 +129,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 	}
 	/* ring full: no reply is due that would show when space is free */
 	if (ret == -EAGAIN && !at->unanswered) {
-		near_deleg_lost(at);
+		near_deleg_back_off(at);
 		return -EPERM;
 	}
 	return ret;
@@ -242,7 +242,7 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
 	if (n) {
 		at->next_skip = next_skip;
-		near_deleg_lost(at);
+		near_deleg_back_off(at);
 		return n;
 	}
 	at->delegated_ns = duo_now_ns() + NEAR_DELEG_PAUSE;
