@@ -400,7 +400,7 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 	uint64_t word = duo_route_load(ep->route, addr);
 
 	return duo_route_mapped(word) &&
-	       ep->domain->peer->lives(ep, duo_route_index(word));
+	       ep->domain->peer->exists(ep, duo_route_index(word));
 }
 
 /*

@@ -163,7 +163,7 @@ void near_peer_ahead(struct near_port *port, struct near_peer *peer);
 /* True if this port can send to the peer and no failure was detected. */
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is known to exist: it is monitored and has not failed. */
-bool near_peer_lives(const struct near_peer *peer);
+bool near_peer_exists(const struct near_peer *peer);
 /* True if the peer has failed: its process has exited or its port is closed. */
 bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring to the peer, or waits for the peer's reply. */

@@ -352,7 +352,7 @@ const struct duo_transport duo_transport_shm = {
 	.close = duo_shm_peer_close,
 	.start = duo_shm_start,
 	.connect = duo_shm_connect,
-	.lives = duo_shm_lives,
+	.exists = duo_shm_exists,
 	.reap = duo_shm_reap,
 	.sweep = duo_shm_sweep,
 };

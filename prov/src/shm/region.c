@@ -270,7 +270,7 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 }
 
 /* True if the peer's region exists. */
-bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t index)
+bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
 {
 	char path[sizeof(DUO_DEV_SHM "/") + DUO_TRANSPORT_NAME_MAX];
 

@@ -71,7 +71,7 @@ void duo_shm_reap(const char *name);
 void duo_shm_sweep(int dir, uint64_t pid_ns);
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason);
-bool duo_shm_lives(const struct duo_ep *ep, fi_addr_t index);
+bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index);
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints);
 
 /* srx.c */

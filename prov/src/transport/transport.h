@@ -110,7 +110,7 @@ struct duo_transport {
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/* True if the peer's process is known to exist. */
-	bool (*lives)(const struct duo_ep *ep, fi_addr_t index);
+	bool (*exists)(const struct duo_ep *ep, fi_addr_t index);
 	/* Monitors a peer: its failure ends receives from it. Or NULL. */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*

@@ -231,7 +231,7 @@ UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 				 0);
 	near_close(b.rig->port);
 	b.rig->port = NULL;
-	for (i = 0; i < 3000 && near_peer_lives(to_b); i++)
+	for (i = 0; i < 3000 && near_peer_exists(to_b); i++)
 		rig_poll_ms(a.rig, 1);
 	ck_assert_uint_eq(a.done, 41);
 	/* without staged operations all may end before the failure is found */

@@ -199,9 +199,9 @@ UNIT_ROUNDS(descriptor_of_failed_peer_is_closed, 0, 2)
 	if (_i)
 		until_reply();
 	near_close(b.rig->port);
-	for (i = 0; i < 3000 && near_peer_lives(to_b); i++)
+	for (i = 0; i < 3000 && near_peer_exists(to_b); i++)
 		rig_poll_ms(a.rig, 1);
-	ck_assert(!near_peer_lives(to_b));
+	ck_assert(!near_peer_exists(to_b));
 	ck_assert_ptr_null(to_b->rma->mapped);
 	ck_assert_uint_le(rig_files(), files);
 	side_reopen();

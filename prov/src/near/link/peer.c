@@ -137,7 +137,7 @@ bool near_peer_usable(const struct near_peer *peer)
 	return peer->state < NEAR_PEER_CLOSED_OFF && !peer->draining;
 }
 
-bool near_peer_lives(const struct near_peer *peer)
+bool near_peer_exists(const struct near_peer *peer)
 {
 	return !peer->draining && near_monitored(peer);
 }

@@ -172,7 +172,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/* NEAR_RX_FETCHING: until the embedder has fetched the message */
+		/* FETCHING: the embedder has not fetched the message yet */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)

@@ -78,7 +78,7 @@ enum near_rx_state {
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments */
 	NEAR_RX_FETCHING,	/* the embedder fetches the message */
-	NEAR_RX_SENDER_FAILED,		/* the sender has failed: near_rx_stop_reading() */
+	NEAR_RX_FAILED,		/* the sender has failed */
 };
 
 /* The receiver's operation for a large message. */

@@ -68,7 +68,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 		memcpy(op->iov, iov, count * sizeof(*iov));
 	op->stop = op->len = len < space ? len : space;
 	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
-		    NEAR_RX_SENDER_FAILED : near_rx_first_state(port, op);
+		    NEAR_RX_FAILED : near_rx_first_state(port, op);
 	if (op->state == NEAR_RX_COOP_PENDING && peer->coop_op) {
 		near_list_append(&peer->waiting, &op->link);
 		return 0;
@@ -259,7 +259,7 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 	op->iov[0] = (struct iovec) { buf, len };
 	op->iov_count = 1;
 	op->stop = op->len = len;
-	op->state = op->peer->state >= NEAR_PEER_CLOSED_OFF ? NEAR_RX_SENDER_FAILED :
+	op->state = op->peer->state >= NEAR_PEER_CLOSED_OFF ? NEAR_RX_FAILED :
 							      NEAR_RX_CTS;
 	near_port_work(port, &port->receiving, &op->link);
 }
@@ -270,7 +270,7 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
  */
 static bool near_rx_stop_reading(struct near_port *port, struct near_rx_op *op)
 {
-	op->state = NEAR_RX_SENDER_FAILED;
+	op->state = NEAR_RX_FAILED;
 	if (op->peer->state < NEAR_PEER_CLOSED_OFF)
 		return false;
 	near_list_remove(&op->link);
@@ -283,7 +283,7 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 {
 	struct near_rx_op *op = near_container(link, struct near_rx_op, link);
 
-	if (op->state == NEAR_RX_SENDER_FAILED || !near_peer_alive(port, op->peer))
+	if (op->state == NEAR_RX_FAILED || !near_peer_alive(port, op->peer))
 		return near_rx_stop_reading(port, op);
 	if (op->state >= NEAR_RX_COOP_PENDING &&
 	    op->state <= NEAR_RX_COOP_RUNNING)

@@ -264,12 +264,12 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return index;
 }
 
-/* duo_transport.lives(): true if the peer is monitored and has not failed. */
-static bool duo_near_lives(const struct duo_ep *ep, fi_addr_t index)
+/* duo_transport.exists(): true if the peer is monitored and has not failed. */
+static bool duo_near_exists(const struct duo_ep *ep, fi_addr_t index)
 {
 	const struct near_peer *peer = ep->near->peer[index];
 
-	return peer && near_peer_lives(peer);
+	return peer && near_peer_exists(peer);
 }
 
 static void duo_near_monitor(struct duo_ep *ep, fi_addr_t index)
@@ -310,7 +310,7 @@ const struct duo_transport duo_transport_near = {
 	.close = duo_near_close,
 	.start = duo_near_start,
 	.connect = duo_near_connect,
-	.lives = duo_near_lives,
+	.exists = duo_near_exists,
 	.monitor = duo_near_monitor,
 	.sweep = duo_near_sweep,
 };
