@@ -132,8 +132,11 @@ enum near_verb {
 #define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
 #define NEAR_RMA_HOLD 16u	/* later messages wait for this read */
-/* If this port cannot read the peer's table, let the peer check the key. */
-#define NEAR_RMA_ASK 32u
+/*
+ * Send the operation even if the peer's table cannot be read: the peer checks
+ * the key.
+ */
+#define NEAR_RMA_TRY 32u
 /*
  * This read receives a rendezvous message (a fetch). It overtakes queued
  * operations, and messages may overtake it. It causes no event at the peer. For
@@ -275,7 +278,7 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
  * - -EACCES: the region does not grant this access or range
  * - -EINVAL: the target address of an atomic is not aligned
  * - -EOPNOTSUPP: the peer has no region table; or an atomic on device memory
- * - -ENOENT: the peer's region table cannot be read; see NEAR_RMA_ASK
+ * - -ENOENT: the peer's region table cannot be read; see NEAR_RMA_TRY
  * - -ENOSPC: too many peers for operations on device memory
  */
 int near_rma(struct near_port *port, struct near_peer *peer,

@@ -222,7 +222,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 		if (!duo_onesided_valid(op))
 			return -FI_EINVAL;
 		op->flags = duo_onesided_flags(op, flags, near->msg_order) |
-			    (ep->core.carries_nothing ? NEAR_RMA_ASK : 0);
+			    (ep->core.carries_nothing ? NEAR_RMA_TRY : 0);
 		if (!quiet && (near->tx_all || flags & FI_COMPLETION))
 			op->about |= FI_COMPLETION;
 		ret = duo_onesided_try(ep, peer, op);

@@ -165,7 +165,7 @@ static void shared_onesided(struct shared_side *side, struct near_peer *to,
 	const struct iovec add = { &one, 8 }, result = { &was, 8 };
 	struct near_rma_args args = {
 		.verb = fuzz_below(NEAR_VERBS), .key = SHARED_KEY,
-		.flags = NEAR_RMA_ASK | fuzz_below(NEAR_RMA_COPY << 1),
+		.flags = NEAR_RMA_TRY | fuzz_below(NEAR_RMA_COPY << 1),
 		.addr = SHARED_START + fuzz_below(SHARED_WINDOW),
 		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1, .cookie = &was,
 	};

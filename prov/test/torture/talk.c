@@ -163,7 +163,7 @@ static int talk_onesided(struct talk *talk, struct talk_op *op, uint32_t i)
 	struct near_rma_args args = {
 		.verb = fetch ? NEAR_FETCH :
 			op->kind == TALK_READ ? NEAR_READ : NEAR_WRITE,
-		.flags = NEAR_RMA_ASK, .addr = TALK_BASE + op->at,
+		.flags = NEAR_RMA_TRY, .addr = TALK_BASE + op->at,
 		.key = TALK_KEY + fetch, .local = { .iov = &iov, .count = 1 }, .len = op->len,
 		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1, .cookie = op,
 	};

@@ -24,7 +24,7 @@ static near_inline bool near_rma_delegated(enum near_verb verb)
 /* True if args fit the fast path: one short buffer, no CQ data, no order. */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
-	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_ASK) ||
+	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_TRY) ||
 			  args->len - 1 >= NEAR_RMA_BYTES ||
 			  args->local.count != 1))
 		return false;

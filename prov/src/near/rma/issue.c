@@ -491,7 +491,7 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
-	if (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_ASK))
+	if (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_TRY))
 		return ret;
 	return near_rma_begin(port, at, args, memory);
 }
