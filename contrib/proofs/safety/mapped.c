@@ -12,7 +12,7 @@
  * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
  * C: near/rma/mapping.c near_mapping_at near_mapping_drop near_mapping_dropped
  * C: near/rma/mapping.c near_mapping_valid near_mapping_expired
- * C: near/rma/mapping.c near_mapping_map near_mapping_ask near_mapping_refuse
+ * C: near/rma/mapping.c near_mapping_map near_mapping_request near_mapping_refuse
  * C: near/rma/mapping.c near_mapped_search near_table_unmapped
  * C: near/rma/mapping.c near_mappings_evict near_mapped_shared
  * C: near/rma/mapping.c near_mapping_waiting
@@ -163,8 +163,8 @@ int close(int fd)
 	return 0;
 }
 
-int near_fdx_ask(struct near_port *of, struct near_peer *whom, uint64_t key,
-		 uint64_t id)
+int near_fdx_gpu_request(struct near_port *of, struct near_peer *whom,
+			 uint64_t key, uint64_t id)
 {
 	return any(bool) ? 0 : any(bool) ? -EAGAIN : -EHOSTUNREACH;
 }

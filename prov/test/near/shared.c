@@ -114,7 +114,7 @@ UNIT_TEST(lost_request_is_repeated)
 
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 	ck_assert(near_fdx_next(b.rig->port, &msg));
-	ck_assert_int_eq(msg.fdx.kind, NEAR_FDX_ASK);
+	ck_assert_int_eq(msg.fdx.kind, NEAR_FDX_GPU_REQUEST);
 	near_fdx_msg_drop(&msg);
 	first()->asked_ms = duo_now_ms();
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -233,7 +233,7 @@ static void send_fdx(struct rig *from, struct near_fdx fdx)
 UNIT_ROUNDS(unexpected_descriptor_is_closed, 0, 3)
 {
 	struct near_fdx fdx = {
-		.kind = NEAR_FDX_SHARE, .count = 1,
+		.kind = NEAR_FDX_GPU_REPLY, .count = 1,
 		.id = GPU_ID + (_i == 1),
 	};
 
@@ -251,7 +251,7 @@ UNIT_ROUNDS(unexpected_descriptor_is_closed, 0, 3)
 UNIT_ROUNDS(faulty_request_gets_no_descriptor, 0, 4)
 {
 	struct near_fdx fdx = {
-		.kind = NEAR_FDX_ASK, .key = GPU_KEY, .id = GPU_ID,
+		.kind = NEAR_FDX_GPU_REQUEST, .key = GPU_KEY, .id = GPU_ID,
 	};
 	struct near_fdx_msg msg;
 	int i;
@@ -267,7 +267,7 @@ UNIT_ROUNDS(faulty_request_gets_no_descriptor, 0, 4)
 	for (i = 0; i < 5000 && !near_fdx_next(a.rig->port, &msg); i++)
 		rig_poll_ms(b.rig, 1);
 	ck_assert_int_lt(i, 5000);
-	ck_assert_int_eq(msg.fdx.kind, NEAR_FDX_SHARE);
+	ck_assert_int_eq(msg.fdx.kind, NEAR_FDX_GPU_REPLY);
 	ck_assert_uint_eq(msg.fds, 0);
 	near_fdx_msg_drop(&msg);
 	ck_assert_int_eq(gpu.share_calls, 0);

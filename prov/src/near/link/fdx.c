@@ -180,7 +180,7 @@ static void near_fdx_share(struct near_port *port,
 {
 	struct near_fdx reply = {
 		.from = port->addr, .to = ask->from.nonce,
-		.kind = NEAR_FDX_SHARE, .key = ask->key, .id = ask->id,
+		.kind = NEAR_FDX_GPU_REPLY, .key = ask->key, .id = ask->id,
 	};
 	int fd = port->onesided->share(port, ask->key, ask->id);
 
@@ -200,7 +200,7 @@ static void near_fdx_msg_memory(struct near_port *port,
 	if (!port->onesided || near_addr_check(port, &msg->fdx.from) ||
 	    !near_fdx_msg_from(port, msg, msg->fdx.from.nonce))
 		near_fdx_msg_reject(port, msg, "bad sender address");
-	else if (msg->fdx.kind == NEAR_FDX_ASK)
+	else if (msg->fdx.kind == NEAR_FDX_GPU_REQUEST)
 		near_fdx_share(port, &msg->fdx);
 	else if (peer)
 		port->onesided->shared(port, peer, msg->fdx.id,
@@ -220,7 +220,8 @@ static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
 		near_fdx_msg_foreign(port, msg);
 		return;
 	}
-	if (msg->fdx.kind == NEAR_FDX_ASK || msg->fdx.kind == NEAR_FDX_SHARE) {
+	if (msg->fdx.kind == NEAR_FDX_GPU_REQUEST ||
+	    msg->fdx.kind == NEAR_FDX_GPU_REPLY) {
 		near_fdx_msg_memory(port, msg);
 		return;
 	}
@@ -266,12 +267,12 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 	return !ret || near_fdx_temporary(-ret) ? -EAGAIN : ret;
 }
 
-int near_fdx_ask(struct near_port *port, struct near_peer *peer, uint64_t key,
-		 uint64_t id)
+int near_fdx_gpu_request(struct near_port *port, struct near_peer *peer,
+			 uint64_t key, uint64_t id)
 {
 	struct near_fdx ask = {
 		.from = port->addr, .to = peer->addr.nonce,
-		.kind = NEAR_FDX_ASK, .key = key, .id = id,
+		.kind = NEAR_FDX_GPU_REQUEST, .key = key, .id = id,
 	};
 	int ret = port->fdx < 0 ? -EHOSTUNREACH :
 				  near_fdx_post(port, &ask, NULL);

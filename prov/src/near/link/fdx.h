@@ -26,8 +26,8 @@ enum near_fdx_kind {
 	NEAR_FDX_REQUEST,
 	NEAR_FDX_REPLY,
 	NEAR_FDX_DENIED, /* rejects another user's request; no descriptors */
-	NEAR_FDX_ASK,	/* requests a descriptor of device memory */
-	NEAR_FDX_SHARE,	/* the reply: one descriptor, or none */
+	NEAR_FDX_GPU_REQUEST,	/* requests a descriptor of device memory */
+	NEAR_FDX_GPU_REPLY,	/* the reply: one descriptor, or none */
 	NEAR_FDX_KINDS
 };
 
@@ -36,7 +36,7 @@ struct near_fdx {
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
 	uint32_t count;	/* number of descriptors, in order of near_fd_open */
-	/* NEAR_FDX_ASK, NEAR_FDX_SHARE: key and export_id of the region */
+	/* NEAR_FDX_GPU_*: key and export_id of the region */
 	uint64_t key;
 	uint64_t id;
 };

@@ -137,7 +137,7 @@ struct near_onesided {
 	 * -errno. The caller must close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
-	/* Handles a peer's reply to near_fdx_ask(). fd: -1 after an error. */
+	/* Handles the reply to near_fdx_gpu_request(). fd: -1 after an error. */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
 	void (*close)(struct near_port *port);
@@ -309,8 +309,8 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer);
  * Requests the descriptor of a peer's allocation of device memory. Returns 0 if
  * near_onesided.shared() will get the reply, -EAGAIN (retry), or another error.
  */
-int near_fdx_ask(struct near_port *port, struct near_peer *peer, uint64_t key,
-		 uint64_t id);
+int near_fdx_gpu_request(struct near_port *port, struct near_peer *peer,
+			 uint64_t key, uint64_t id);
 /* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
 void near_fdx_read(struct near_port *port);
 /* Close peer->fd[which], or all of peer->fd[]. */

@@ -227,9 +227,9 @@ static enum near_device_path near_mapping_refuse(struct near_port *port,
 }
 
 /* Requests the descriptor of an allocation, again after NEAR_MAPPING_ASK_MS. */
-static enum near_device_path near_mapping_ask(struct near_port *port,
-					      struct near_mapping *mapping,
-					      struct near_peer *peer)
+static enum near_device_path near_mapping_request(struct near_port *port,
+						  struct near_mapping *mapping,
+						  struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();
 	int ret;
@@ -237,7 +237,7 @@ static enum near_device_path near_mapping_ask(struct near_port *port,
 	if (mapping->asked_ms && now - mapping->asked_ms < NEAR_MAPPING_ASK_MS)
 		return NEAR_DEVICE_WAITS;
 	mapping->asked_ms = now;
-	ret = near_fdx_ask(port, peer, mapping->key, mapping->id);
+	ret = near_fdx_gpu_request(port, peer, mapping->key, mapping->id);
 	return !ret || ret == -EAGAIN ? NEAR_DEVICE_WAITS :
 	       near_mapping_refuse(port, mapping, peer,
 				   "the peer's socket is not reachable");
@@ -259,11 +259,11 @@ near_mapping_map(struct near_port *port, struct near_mapped *mapped,
 	if (mapping->starved == mapped->table->released + 1)
 		return NEAR_DEVICE_MEMORY;
 	if (mapping->asked_ms && mapping->fd < 0)
-		return near_mapping_ask(port, mapping, peer);
+		return near_mapping_request(port, mapping, peer);
 	if (near_table_view_export(mapped->at->view, entry, &export))
 		return NEAR_DEVICE_LIMIT;
 	if (export.needs_fd && mapping->fd < 0)
-		return near_mapping_ask(port, mapping, peer);
+		return near_mapping_request(port, mapping, peer);
 	ret = mapped->device->map(device, &export, mapping->fd, &mapping->map);
 	if (ret == -ENOMEM) {
 		mapping->map = (struct near_map) { NULL };
