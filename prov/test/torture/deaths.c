@@ -28,7 +28,7 @@
 #include "stops.h"
 #include "talk.h"
 
-#define DEATHS_HANG_MS 30000
+#define DEATHS_HANG_MS 120000
 /* limit of the survivor's CPU time until all operations have ended */
 #define DEATHS_LIMIT_MS 1000
 #define DEATHS_TRIES 12		/* runs for a site that no later run reaches */
@@ -212,6 +212,9 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 		if (event == CLD_STOPPED)
 			deaths_resume(talk, pid);
 		if (event == CLD_EXITED && !dead_ms) {
+			/* a request may still be in the socket */
+			if (talk->plan->far)
+				near_fdx_read(talk->rig->port);
 			dead_ms = duo_now_ms();
 			cpu_ms = unit_cpu_ms();
 		}
@@ -313,6 +316,18 @@ static bool deaths_choose(uint32_t most, unsigned int *seed, uint32_t *site_out)
 	return best != UINT32_MAX;
 }
 
+/* True if a process was killed or stopped at a site. */
+static bool deaths_stopped(void)
+{
+	const struct stops_site *site;
+	uint32_t i;
+
+	for (i = 0; (site = stops_site(i)); i++)
+		if (site->stopped)
+			return true;
+	return false;
+}
+
 static void deaths_report(const struct talk_plan *plan, int role,
 			  const char *what, unsigned int first,
 			  unsigned int runs)
@@ -349,11 +364,8 @@ static void deaths_sweep(int number, int signal, const char *what)
 	stops_clear();
 	run = first;
 	deaths_run(plan, role, signal, 0, 0);
-	/*
-	 * The first run only counts: at least one more follows, even if the
-	 * time is over.
-	 */
-	for (runs = 1; runs < 2 || duo_now_ms() < until_ms; runs++) {
+	/* the first run only counts the sites, and later ones may miss theirs */
+	for (runs = 1; !deaths_stopped() || duo_now_ms() < until_ms; runs++) {
 		if (!deaths_choose(UINT32_MAX, &seed, &i))
 			break;
 		site = stops_site(i);

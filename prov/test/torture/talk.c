@@ -342,10 +342,13 @@ void talk_sleep(struct talk *talk, int ms)
 bool talk_alone(const struct talk *talk)
 {
 	const struct near_port *port = talk->rig->port;
+	const struct near_link *other = port->peers.next;
 	uint32_t tx = 0, rx = 0;
 
-	return !rig_rx_rings(talk->rig) && !port->draining &&
-	       !talk->rig->count &&
+	if (talk->to && other == &talk->to->link)
+		other = other->next;
+	return other == &port->peers && !rig_rx_rings(talk->rig) &&
+	       !port->draining && !talk->rig->count &&
 	       !near_pool_next(&port->tx_ops, &tx) &&
 	       !near_pool_next(&port->rx_ops, &rx) && !talk->under_way;
 }
