@@ -7,6 +7,7 @@
  * raise a signal.
  */
 
+#include <unistd.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
@@ -283,4 +284,26 @@ UNIT_LOOP(registered_host_memory_is_copied_by_device, 0, 4)
 	ck_assert_int_eq(fi_close(&region->fid), 0);
 	ck_assert_int_eq(fake.device.pinned, 0);
 	duo_params.gpu_ipc = 1;
+}
+
+/* FI_OFI_DUO_STATS: the endpoint's close prints how operations were copied. */
+UNIT_TEST(statistics_have_each_way)
+{
+	int saved = dup(STDERR_FILENO), end[2];
+	char text[4096] = "";
+
+	port_add_device("fake");
+	write_mapped();
+	ck_assert_int_eq(pipe(end), 0);
+	duo_params.stats = 1;
+	dup2(end[1], STDERR_FILENO);
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	dup2(saved, STDERR_FILENO);
+	duo_params.stats = 0;
+	ck_assert_int_gt(read(end[0], text, sizeof(text) - 1), 0);
+	ck_assert_ptr_nonnull(strstr(text, "ops=1 mapped by CUDA IPC\n"));
+	close(end[0]);
+	close(end[1]);
+	close(saved);
 }
