@@ -40,6 +40,7 @@
  * MUTANT length-unchecked near/rma/mapping.c: s/ && len <= mapping->map.len - offset//
  * MUTANT looked-up-before near/rma/mapped.c: s/memory = near_mapping_at\(mapping, address, op->args.len\)/memory = mapping->map.at + (address - mapping->base)/
  * MUTANT buffer-unlimited near/rma/mapped.c: s/n = n < left \? n : left;//
+ * MUTANT copied-without-device near/rma/mapped.c: s/!handle \|\| //
  * MUTANT used-is-dropped near/rma/mapping.c: s/else if \(!mapping->ops && /else if (/
  * MUTANT issued-too-many near/rma/mapped.c: s/pending == NEAR_MAPPED_OPS \|\|//
  * MUTANT ended-early near/rma/mapped.c: s/if \(!near_copies_ended\([^;]*\)\)\n\t\t\treturn;/near_copies_ended(mapped->device, op->pending, \&op->err);/
@@ -136,7 +137,7 @@ static int device_start(void *device, void *to, const void *from, size_t len,
 	bool read = op_new.args.verb == NEAR_READ;
 	const void *local = read ? to : from, *other = read ? from : to;
 
-	check(len && __CPROVER_same_object(other, area));
+	check(device && len && __CPROVER_same_object(other, area));
 	check(readable(other, len) && readable(local, len));
 	check(local == op_new.local[0].iov_base ||
 	      local == op_new.local[1].iov_base);
