@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <errno.h>
 #include <linux/filter.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -132,8 +134,16 @@ void unit_reject(uint32_t call, uint32_t result)
 	struct sock_fprog filter = { sizeof(code) / sizeof(*code), code };
 
 	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter),
-			 0);
+	ck_assert_msg(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter),
+		      "seccomp rejects the filter: %s", strerror(errno));
+}
+
+void unit_check_space(void)
+{
+	void *space = mmap(NULL, (size_t)2 << 30, PROT_NONE, MAP_PRIVATE |
+			   MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ck_assert_msg(space == MAP_FAILED, "RLIMIT_AS has no effect");
 }
 
 void unit_join(pid_t pid)

@@ -107,6 +107,8 @@ int unit_run(void);
  * action, for example SECCOMP_RET_ERRNO | EPERM.
  */
 void unit_reject(uint32_t call, uint32_t result);
+/* Asserts that RLIMIT_AS permits no further 2 GiB. */
+void unit_check_space(void);
 
 /* Returns the number in an environment variable; if it is not set, "usual". */
 uint64_t unit_number(const char *name, uint64_t usual);

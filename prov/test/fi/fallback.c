@@ -282,6 +282,7 @@ UNIT_TEST(missing_address_space_uses_core)
 {
 	fixture_open(&plain);
 	limit_space((size_t) 1 << 30);
+	unit_check_space();
 	ck_assert_int_eq(fixture_try(&plain), 0);
 	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	expect_warning("ulimit -v");

@@ -197,6 +197,8 @@ UNIT_LOOP(exhausted_limit_fails_until_raised, 0, SANITIZED ? 1 : 2)
 	getrlimit(limits[_i].resource, &limit);
 	none.rlim_max = limit.rlim_max;
 	setrlimit(limits[_i].resource, &none);
+	if (limits[_i].resource == RLIMIT_AS)
+		unit_check_space();
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	ret = open_again();
 	ck_assert(limits[_i].again ? ret == limits[_i].again : ret < 0);
