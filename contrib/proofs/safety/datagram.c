@@ -11,7 +11,7 @@
  * C: near/link/fdx.c near_fdx_read near_fdx_msg_read near_fdx_msg_fault
  * C: near/link/fdx.c near_fdx_msg_good near_fdx_msg_foreign near_fdx_accept
  * C: near/link/fdx.c near_fdx_monitor near_fdx_msg_fd near_answer
- * C: near/link/fdx.c near_fdx_msg_memory near_fdx_share near_fdx_ask
+ * C: near/link/fdx.c near_fdx_msg_memory near_fdx_share near_fdx_gpu_request
  * C: near/link/fdx_socket.c near_fdx_msg_drop
  * CBMC: --unwind 6 --object-bits 10
  * EDIT near/link/fdx.c: s/NEAR_FDX_BURST 64/NEAR_FDX_BURST 1/
@@ -137,12 +137,12 @@ int near_fdx_send(struct near_port *of, const struct near_addr *to,
 
 int near_fdx_post(struct near_port *of, struct near_fdx *fdx, const int *fd)
 {
-	if (fdx->kind == NEAR_FDX_SHARE) {
+	if (fdx->kind == NEAR_FDX_GPU_REPLY) {
 		check(fdx->to == sent.fdx.from.nonce);
 		check(fdx->count == (uint32_t)given);
 		check(!given || *fd == GIVEN);
 	} else {
-		check(fdx->kind == NEAR_FDX_ASK && !fdx->count);
+		check(fdx->kind == NEAR_FDX_GPU_REQUEST && !fdx->count);
 	}
 	return any(bool) ? 0 : -EAGAIN;
 }
@@ -203,7 +203,7 @@ int main(void)
 	}
 	near_fdx_read(&port);
 	check(!given);
-	near_fdx_ask(&port, &peer, any(uint64_t), any(uint64_t));
+	near_fdx_gpu_request(&port, &peer, any(uint64_t), any(uint64_t));
 	for (i = 0; i < NEAR_FD_KINDS; i++) {
 		owners = i < (int)sent.fds && closed[i];
 		for (j = 0; j < NEAR_FD_KINDS; j++)
