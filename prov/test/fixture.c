@@ -100,7 +100,7 @@ int fixture_try(const struct fixture_attr *attr)
 
 	ret = duo_domain_open(&fx.fabric.fabric_fid, info, &fx.domain, NULL);
 	if (!ret) {
-		fake.lock = &duo_domain_of(fx.domain)->lock;
+		fake.lock = &duo_domain_of(fx.domain)->group.lock;
 		ret = fi_av_open(fx.domain, &av_attr, &fx.av, NULL);
 	}
 	if (!ret)

@@ -125,7 +125,7 @@ void near_setup_unlocked(void)
 	near_publish();
 	/* a value above 1, so that fast path reads are possible */
 	duo_params.core_poll_interval = 64;
-	ck_assert(!fixture_ep()->domain->lock.on);
+	ck_assert(!fixture_ep()->group->lock.on);
 }
 
 void near_setup_two_cqs(void)

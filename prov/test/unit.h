@@ -81,4 +81,11 @@ enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 #define UNIT_REGION 4096	/* its size, bytes */
 void unit_region_make(const char *peer_name);
 
+/*
+ * True if this thread of the process sleeps. tid: 0: not started yet. Reads the
+ * thread's state: the third word of /proc/.../stat, behind the name in
+ * parentheses.
+ */
+bool unit_sleeps(int tid);
+
 #endif /* UNIT_H */

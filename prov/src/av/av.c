@@ -43,14 +43,14 @@ int duo_av_add_ep(struct duo_ep *ep)
 
 	if (ep->route)	/* from an earlier fi_enable(), which has failed */
 		return 0;
-	duo_lock(&av->domain->lock);
+	duo_domain_lock(av->domain);
 	ep->route = duo_av_reserve(DUO_AV_MAX * sizeof(*ep->route));
 	for (addr = 0; ep->route && addr < av->high; addr++)
 		if (duo_av_has(av, addr))
 			duo_route_set(ep, addr, DUO_ROUTE_UNDECIDED);
 	if (ep->route)
 		LIST_INSERT_HEAD(&av->eps, ep, av_link);
-	duo_unlock(&av->domain->lock);
+	duo_domain_unlock(av->domain);
 	return ep->route ? 0 : -FI_ENOMEM;
 }
 
@@ -181,12 +181,12 @@ static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 	result = duo_av_results(fi_addr, count, &own);
 	if (!result)
 		return -FI_ENOMEM;
-	duo_lock(&av->domain->lock);
+	duo_domain_lock(av->domain);
 	ret = fi_av_insert(av->core, addr, count, result, flags,
 			   context);
 	ret = duo_av_inserted(av, ret, result, addr, count,
 			      duo_av_errors(flags, context));
-	duo_unlock(&av->domain->lock);
+	duo_domain_unlock(av->domain);
 	free(own);
 	return ret;
 }
@@ -200,12 +200,12 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	fi_addr_t *result = fi_addr ? fi_addr : &own;
 	int ret;
 
-	duo_lock(&av->domain->lock);
+	duo_domain_lock(av->domain);
 	ret = fi_av_insertsvc(av->core, node, service, result, flags,
 			      context);
 	ret = duo_av_inserted(av, ret, result, NULL, 1,
 			      duo_av_errors(flags, context));
-	duo_unlock(&av->domain->lock);
+	duo_domain_unlock(av->domain);
 	return ret;
 }
 
@@ -220,12 +220,12 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 	result = duo_av_results(fi_addr, nodecnt * svccnt, &own);
 	if (!result)
 		return -FI_ENOMEM;
-	duo_lock(&av->domain->lock);
+	duo_domain_lock(av->domain);
 	ret = fi_av_insertsym(av->core, node, nodecnt, service, svccnt,
 			      result, flags, context);
 	ret = duo_av_inserted(av, ret, result, NULL, nodecnt * svccnt,
 			      duo_av_errors(flags, context));
-	duo_unlock(&av->domain->lock);
+	duo_domain_unlock(av->domain);
 	free(own);
 	return ret;
 }
@@ -262,10 +262,10 @@ static int duo_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 
 	if (!fi_addr)
 		return count ? -FI_EINVAL : 0;
-	duo_lock(&av->domain->lock);
+	duo_domain_lock(av->domain);
 	for (i = 0; !ret && i < count; i++)
 		ret = duo_av_remove_one(av, fi_addr[i], flags);
-	duo_unlock(&av->domain->lock);
+	duo_domain_unlock(av->domain);
 	return ret;
 }
 
@@ -276,7 +276,7 @@ static int duo_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
 	const struct duo_av_addr *entry;
 	int ret = -FI_EINVAL;
 
-	duo_lock(&av->domain->lock);
+	duo_lock(&av->domain->group.lock);
 	entry = duo_av_addr(av, fi_addr);
 	if (entry) {
 		memcpy(addr, entry->bytes,
@@ -284,7 +284,7 @@ static int duo_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
 		*addrlen = entry->len;
 		ret = 0;
 	}
-	duo_unlock(&av->domain->lock);
+	duo_unlock(&av->domain->group.lock);
 	return ret;
 }
 
@@ -294,9 +294,9 @@ static const char *duo_av_straddr(struct fid_av *av_fid, const void *addr,
 	struct duo_av *av = duo_av_of(av_fid);
 	const char *text;
 
-	duo_lock(&av->domain->lock);
+	duo_lock(&av->domain->group.lock);
 	text = fi_av_straddr(av->core, addr, buf, len);
-	duo_unlock(&av->domain->lock);
+	duo_unlock(&av->domain->group.lock);
 	return text;
 }
 
@@ -323,11 +323,11 @@ static int duo_av_close(struct fid *fid)
 
 	if (atomic_load(&av->refs))
 		return -FI_EBUSY;
-	duo_lock(&av->domain->lock);
+	duo_lock(&av->domain->group.lock);
 	ret = fi_close(&av->core->fid);
 	if (!ret)
 		LIST_REMOVE(av, link);
-	duo_unlock(&av->domain->lock);
+	duo_unlock(&av->domain->group.lock);
 	if (ret)
 		return ret;
 	atomic_fetch_sub(&av->domain->refs, 1);
@@ -406,9 +406,9 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 	av->av_fid.fid.context = context;
 	av->av_fid.fid.ops = &duo_av_fi_ops;
 	av->av_fid.ops = &duo_av_ops;
-	duo_lock(&av->domain->lock);
+	duo_lock(&av->domain->group.lock);
 	LIST_INSERT_HEAD(&av->domain->avs, av, link);
-	duo_unlock(&av->domain->lock);
+	duo_unlock(&av->domain->group.lock);
 	atomic_fetch_add(&av->domain->refs, 1);
 	*av_fid = &av->av_fid;
 	return 0;

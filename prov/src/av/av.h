@@ -11,8 +11,8 @@
  * endpoint 8 bytes, or 17 if the endpoint has a local side. A local side takes
  * 32 KiB more.
  *
- * Lock: the application's calls take the domain's lock. Senders read the route
- * words without it.
+ * Lock: the application's calls take all locks of the domain. Senders read
+ * the route words without a lock.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -28,8 +28,8 @@ struct duo_ep;
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 /*
- * Adds an endpoint, with a route word for each address. Takes the domain's
- * lock; duo_av_del_ep() needs it held. Returns 0 or -FI_ENOMEM.
+ * Adds an endpoint, with a route word for each address. Takes all locks of the
+ * domain; duo_av_del_ep() needs them held. Returns 0 or -FI_ENOMEM.
  */
 int duo_av_add_ep(struct duo_ep *ep);
 void duo_av_del_ep(struct duo_ep *ep);

@@ -3,7 +3,7 @@
 
 /*
  * The map of an endpoint: looks up addresses in the registry, connects peers to
- * get their peer index, and sets routes and sources. Needs the domain's lock.
+ * get their peer index, and sets routes and sources. Needs the group's lock.
  */
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ void duo_map_close(struct duo_ep *ep)
 {
 	if (!ep->map)
 		return;
-	ep->domain->held -= ep->map->retry;
+	ep->group->held -= ep->map->retry;
 	duo_map_free(ep->map);
 	ep->map = NULL;
 }
@@ -380,7 +380,7 @@ static void duo_map_plan(struct duo_ep *ep)
 {
 	struct duo_map *map = ep->map;
 
-	ep->domain->held += map->failed - map->retry;
+	ep->group->held += map->failed - map->retry;
 	map->retry = map->failed;
 	if (map->retry)
 		duo_ep_chore(ep);

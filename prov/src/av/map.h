@@ -7,7 +7,7 @@
  * the fi_addr of each index; the route words have the index of each fi_addr.
  * For other addresses the map has the reason why they are not local. Each
  * endpoint has another map, because two endpoints connect only if both local
- * sides have space for a peer. Lock: the domain's. Senders read the route words
+ * sides have space for a peer. Lock: the group's. Senders read the route words
  * without it.
  */
 #ifndef DUO_MAP_H
@@ -35,7 +35,7 @@ struct duo_map {
 	uint64_t scanned;	/* state of the registry at the last scan */
 	bool no_order;	/* the warning of duo_map_no_order() was logged */
 	bool failed; /* the current scan could not read a record */
-	bool retry;	/* a further scan is planned; counted in domain->held */
+	bool retry;	/* a further scan is planned; counted in group->held */
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
 	uint32_t retry_after;	/* delay before the planned scan, ms; doubles */
 };

@@ -30,11 +30,11 @@ struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 	    duo_route_state(duo_route_load(ep->route, addr)) ==
 	    DUO_ROUTE_NONE)
 		return (struct duo_route) { .ep = NULL };
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	duo_map_decide(ep, addr);
 	failed = duo_route_state(duo_route_load(ep->route, addr)) ==
 		 DUO_ROUTE_UNDECIDED;
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return failed ? (struct duo_route) { .ep = NULL } :
 			duo_route(ep, addr);
 }
@@ -48,9 +48,9 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	if (addr >= ep->route_size || !ep->map ||
 	    duo_route_state(duo_route_load(ep->route, addr)) == DUO_ROUTE_NONE)
 		return -FI_EINVAL;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	reason = ep->map->reason[addr];
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
 	/*

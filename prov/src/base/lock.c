@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,16 +35,38 @@ static bool duo_lock_spin(struct duo_lock *lock)
 /*
  * Waits for the lock and takes it, in the state DUO_LOCK_AWAITED, because other
  * threads may be asleep. If none is, the release makes one needless futex call.
- * Memory order: acquire; pairs with the release in duo_lock_release().
+ * Memory order: acquire; pairs with the releases in duo_lock_release() and
+ * duo_lock_retire().
  */
-void duo_lock_wait(struct duo_lock *lock)
+bool duo_lock_wait(struct duo_lock *lock)
 {
+	unsigned int state;
+
 	if (duo_lock_spin(lock))
-		return;
-	while (atomic_exchange_explicit(&lock->state, DUO_LOCK_AWAITED,
-					memory_order_acquire) != DUO_LOCK_FREE)
+		return true;
+	for (;;) {
+		state = atomic_load_explicit(&lock->state,
+					     memory_order_acquire);
+		if (state == DUO_LOCK_RETIRED)
+			return false;
+		if (state != DUO_LOCK_AWAITED &&
+		    !atomic_compare_exchange_strong_explicit(
+			    &lock->state, &state, DUO_LOCK_AWAITED,
+			    memory_order_acquire, memory_order_relaxed))
+			continue;
+		if (state == DUO_LOCK_FREE)
+			return true;
 		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE,
 			DUO_LOCK_AWAITED, NULL, NULL, 0);
+	}
+}
+
+void duo_lock_retire(struct duo_lock *lock)
+{
+	atomic_store_explicit(&lock->state, DUO_LOCK_RETIRED,
+			      memory_order_release);
+	syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL,
+		NULL, 0);
 }
 
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret)

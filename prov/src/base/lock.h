@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The lock of a domain, see docs/objects.md. With FI_THREAD_DOMAIN it is off
- * and costs one branch. It is a futex, because the C library's mutex takes 50
+ * The lock of a group, see obj/group.h. With FI_THREAD_DOMAIN it is off and
+ * costs one branch. It is a futex, because the C library's mutex takes 50
  * instructions per call. Not recursive. A thread that must wait spins for a
  * microsecond, then sleeps. Cost: an atomic operation to lock, and another to
  * unlock.
@@ -18,10 +18,15 @@
 
 #include "base/util.h"
 
-enum { DUO_LOCK_FREE, DUO_LOCK_HELD, DUO_LOCK_AWAITED };
+enum {
+	DUO_LOCK_FREE,
+	DUO_LOCK_HELD,
+	DUO_LOCK_AWAITED,	/* held, and a thread may sleep */
+	DUO_LOCK_RETIRED,	/* never free again: duo_lock_retire() */
+};
 
 struct duo_lock {
-	atomic_uint state; /* DUO_LOCK_AWAITED: held, and a thread may sleep */
+	atomic_uint state;
 	bool on;
 };
 
@@ -31,8 +36,16 @@ static inline void duo_lock_init(struct duo_lock *lock, bool on)
 	lock->on = on;
 }
 
-/* lock.c: waits until the lock is free, then takes it. */
-void duo_lock_wait(struct duo_lock *lock);
+/*
+ * lock.c: waits until the lock is free, then takes it and returns true. False:
+ * the lock is retired.
+ */
+bool duo_lock_wait(struct duo_lock *lock);
+/*
+ * Retires a lock that the caller holds: another lock replaces it. Wakes all
+ * threads that wait for it.
+ */
+void duo_lock_retire(struct duo_lock *lock);
 /* Wakes a thread after duo_lock_release(). Returns ret, for tail calls. */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 

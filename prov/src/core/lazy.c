@@ -6,7 +6,7 @@
  * supported core: after the call, ofi_duo reads the core's CQ until it is
  * empty. If the CQ had the entry of the cancellation, a local message may match
  * the receive; otherwise the core has matched it. docs/matching.md has the
- * proof. Needs the domain's lock.
+ * proof. Needs the group's lock.
  */
 
 #include <assert.h>
@@ -60,11 +60,11 @@ int duo_lazy_post(struct duo_rx *rx)
 DUO_INLINE void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
 {
 	ep->lazy.count--;
-	ep->domain->lazy--;
+	ep->group->lazy--;
 	if (rx->lazy == DUO_LAZY_DUE)
 		ep->lazy.due--;
 	else
-		ep->domain->waits--;
+		ep->group->waits--;
 	rx->lazy = DUO_LAZY_NONE;
 	TAILQ_REMOVE(&ep->lazy.list, rx, lazy_link);
 }

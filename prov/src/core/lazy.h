@@ -5,7 +5,7 @@
  * Deferred receives. If a local message may match a receive, the receive is in
  * ep->lazy.list, in posting order, before it is posted to the core. A receive
  * on the core can be recalled. lazy_when.c decides when to post, when.h which
- * receives to defer. See docs/matching.md. Lock: the domain's.
+ * receives to defer. See docs/matching.md. Lock: the group's.
  *
  * Cost on efa: 330 instructions for a post; a recall is an fi_cancel() and a
  * read of the core's CQ.
@@ -80,11 +80,11 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 {
 	rx->lazy = lazy;
 	ep->lazy.count++;
-	ep->domain->lazy++;
+	ep->group->lazy++;
 	if (lazy == DUO_LAZY_DUE)
 		ep->lazy.due++;
 	else
-		ep->domain->waits++;
+		ep->group->waits++;
 	duo_ep_chore(ep);
 	/* the sleeping thread must poll to post rx */
 	duo_cq_wake_sleeper(ep->rx_cq);

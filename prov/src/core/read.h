@@ -4,7 +4,7 @@
 /*
  * Reads of the core's CQ. If the context of an entry is a receive entry, the
  * entry completes this receive. All others go to the application. Lock: the
- * domain's. Cost: in the common case the core writes into the application's
+ * group's. Cost: in the common case the core writes into the application's
  * array, and ofi_duo changes the entries there.
  */
 #ifndef DUO_READ_H

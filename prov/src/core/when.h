@@ -3,7 +3,7 @@
 
 /*
  * Decides whether and when the core gets a receive, by the receive's source: is
- * it local, and confirmed? Table: docs/matching.md. Pure. Lock: the domain's.
+ * it local, and confirmed? Table: docs/matching.md. Pure. Lock: the group's.
  * Cost: two loads.
  */
 #ifndef DUO_WHEN_H

@@ -60,10 +60,10 @@ static void *duo_auto_run(void *arg)
 	while (!atomic_load(&domain->progress.stop)) {
 		poll(NULL, 0, wait_ms);
 		wait_ms = DUO_AUTO_RETRY_MS;
-		if (!duo_lock_try(&domain->lock))
+		if (!duo_lock_try(&domain->group.lock))
 			continue;
 		duo_auto_poll(domain);
-		duo_unlock(&domain->lock);
+		duo_unlock(&domain->group.lock);
 		wait_ms = DUO_AUTO_MS;
 	}
 	return NULL;

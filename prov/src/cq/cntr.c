@@ -94,10 +94,10 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
 	uint64_t value;
 
-	duo_lock(&cntr->domain->lock);
+	duo_lock(&cntr->domain->group.lock);
 	duo_cntr_progress(cntr);
 	value = duo_cntr_sum(cntr, err);
-	duo_unlock(&cntr->domain->lock);
+	duo_unlock(&cntr->domain->group.lock);
 	return value;
 }
 
@@ -111,11 +111,11 @@ static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 {
 	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
 
-	duo_lock(&cntr->domain->lock);
+	duo_lock(&cntr->domain->group.lock);
 	if (set)
 		duo_cntr_read_core(cntr);
 	cntr->own[err] += value - (set ? duo_cntr_sum(cntr, err) : 0);
-	duo_unlock(&cntr->domain->lock);
+	duo_unlock(&cntr->domain->group.lock);
 	return 0;
 }
 
@@ -168,11 +168,11 @@ static int duo_cntr_close(struct fid *fid)
 
 	if (atomic_load(&cntr->refs))
 		return -FI_EBUSY;
-	duo_lock(&cntr->domain->lock);
+	duo_lock(&cntr->domain->group.lock);
 	ret = fi_close(&cntr->path_cntr[FI_DUO_CORE]->fid);
 	if (!ret && cntr->path_cntr[FI_DUO_LOCAL])
 		fi_close(&cntr->path_cntr[FI_DUO_LOCAL]->fid);
-	duo_unlock(&cntr->domain->lock);
+	duo_unlock(&cntr->domain->group.lock);
 	if (ret)
 		return ret;
 	duo_waiter_close(&cntr->waiter);
@@ -304,20 +304,30 @@ static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 		bind->cntr->own[err] += sign * duo_cntr_bind_sum(bind, err);
 }
 
+/* Moves the endpoint to the counter's group, the domain's. */
+static int duo_cntr_join(struct duo_ep *ep)
+{
+	int ret = ep->rx_cq ? duo_cq_join(ep->rx_cq) : 0;
+
+	return ret || !ep->tx_cq ? ret : duo_cq_join(ep->tx_cq);
+}
+
 static int duo_cntr_attach(struct duo_cntr_bind *bind)
 {
 	struct duo_ep *ep = bind->ep;
 	int ret;
 
-	duo_lock(&ep->domain->lock);
+	duo_domain_lock(ep->domain);
 	/* an enabled endpoint of the core makes this check itself */
 	if (!duo_ep_enabled(ep) && duo_cntr_counts(ep, bind->flags)) {
-		duo_unlock(&ep->domain->lock);
+		duo_domain_unlock(ep->domain);
 		return -FI_EINVAL;
 	}
 	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
-	ret = duo_ep_enabled(ep) ? duo_cntr_bind_paths(bind) : 0;
+	ret = duo_cntr_join(ep);
+	if (!ret && duo_ep_enabled(ep))
+		ret = duo_cntr_bind_paths(bind);
 	if (ret) {
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
@@ -329,7 +339,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		if (bind->cntr->waiter.fd >= 0)
 			ep->opts.counted = true;
 	}
-	duo_unlock(&ep->domain->lock);
+	duo_domain_unlock(ep->domain);
 	return ret;
 }
 

@@ -162,9 +162,9 @@ static void duo_cntr_sleep(struct duo_cntr *cntr, struct duo_blocking *call,
 {
 	int ret;
 
-	duo_lock(&cntr->domain->lock);
+	duo_lock(&cntr->domain->group.lock);
 	ret = duo_cntr_fall_asleep(cntr, good, bad);
-	duo_unlock(&cntr->domain->lock);
+	duo_unlock(&cntr->domain->group.lock);
 	duo_waiter_sleep(&cntr->waiter, call, ret, DUO_CNTR_SLEEP_MS);
 }
 
@@ -194,12 +194,12 @@ int duo_cntr_trywait(struct duo_cntr *cntr)
 
 	if (cntr->waiter.obj != FI_WAIT_FD)
 		return -FI_EINVAL;
-	duo_lock(&cntr->domain->lock);
+	duo_lock(&cntr->domain->group.lock);
 	ret = duo_cntr_fall_asleep(cntr, cntr->seen_good, cntr->seen_bad);
 	duo_cntr_value(cntr, &cntr->seen_good, &cntr->seen_bad);
 	if (!ret || ret == -FI_ENOSYS)
 		ret = duo_waiter_set_timer(&cntr->waiter);
-	duo_unlock(&cntr->domain->lock);
+	duo_unlock(&cntr->domain->group.lock);
 	return ret;
 }
 

@@ -49,10 +49,10 @@ static inline void duo_cq_entry_read(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/* Releases the domain's lock and returns ret; for tail calls. */
+/* Releases the lock and returns ret; for tail calls. */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
-	return duo_unlock_last(&cq->domain->lock, ret);
+	return duo_unlock_last(&cq->group->lock, ret);
 }
 
 DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
@@ -118,12 +118,12 @@ ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
 	struct duo_cq *cq = duo_cq_of(cq_fid);
 	ssize_t ret = -FI_EAGAIN;
 
-	duo_lock(&cq->domain->lock);
+	duo_group_lock(&cq->group);
 	if (duo_err_due(&cq->errs, &cq->ring)) {
 		duo_cq_pop_err(cq, entry);
 		ret = 1;
 	}
-	duo_unlock(&cq->domain->lock);
+	duo_unlock(&cq->group->lock);
 	return ret;
 }
 
@@ -178,9 +178,11 @@ static int duo_cq_close(struct fid *fid)
 
 	if (atomic_load(&cq->refs))
 		return -FI_EBUSY;
-	duo_lock(&cq->domain->lock);
+	duo_domain_lock(cq->domain);
 	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
-	duo_unlock(&cq->domain->lock);
+	if (!ret)
+		duo_cq_ungroup(cq);
+	duo_domain_unlock(cq->domain);
 	if (ret)
 		return ret;
 	if (cq->path_cq[FI_DUO_LOCAL])
@@ -276,9 +278,10 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	cq->cq_fid.fid.fclass = FI_CLASS_CQ;
 	cq->cq_fid.fid.context = context;
 	cq->cq_fid.fid.ops = &duo_cq_fi_ops;
-	cq->cq_fid.ops = cq->domain->lock.on ? &duo_cq_ops_locked :
+	cq->cq_fid.ops = cq->domain->group.lock.on ? &duo_cq_ops_locked :
 						&duo_cq_ops;
 	duo_cq_attend(cq);
+	duo_cq_group(cq);
 	atomic_fetch_add(&cq->domain->refs, 1);
 	*cq_fid = &cq->cq_fid;
 	return 0;

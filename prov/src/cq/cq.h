@@ -4,7 +4,7 @@
 /*
  * Completion queues. progress.c polls both paths, which write completions to
  * the ring or to the array of the running read. cq.c and read.c read, wait.c
- * sleeps. Lock: the functions in fi_ops_cq take the domain's lock; all others
+ * sleeps. Lock: the functions in fi_ops_cq take the group's lock; all others
  * need it.
  *
  * Cost: an empty read polls shared memory. It polls the core only while the CQ

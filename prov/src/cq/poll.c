@@ -170,7 +170,7 @@ int duo_poll_open(struct fid_domain *domain_fid, struct fi_poll_attr *attr,
 	if (!poll)
 		return -FI_ENOMEM;
 	poll->domain = domain;
-	duo_lock_init(&poll->lock, domain->lock.on);
+	duo_lock_init(&poll->lock, domain->group.lock.on);
 	LIST_INIT(&poll->members);
 	poll->poll_fid.fid.fclass = FI_CLASS_POLL;
 	poll->poll_fid.fid.ops = &duo_poll_fi_ops;

@@ -4,7 +4,7 @@
 /*
  * Progress of a CQ: polls the local transport, and the core at intervals. Both
  * write completions to the ring or to the array of the running read. Needs the
- * domain's lock.
+ * group's lock.
  */
 
 #include <sched.h>
@@ -36,16 +36,16 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 /* After a poll: matches unresolved messages, posts due receives. */
 DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
 {
-	if (cq->domain->held)
+	if (cq->group->held)
 		duo_cq_resolve(cq);
-	if (cq->domain->lazy)
+	if (cq->group->lazy)
 		duo_cq_flush_lazy(cq);
 }
 
 /* True if the domain has unresolved messages or deferred receives. */
 DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 {
-	return cq->domain->held | cq->domain->lazy;
+	return cq->group->held | cq->group->lazy;
 }
 
 /* True if an endpoint has no addresses: its senders are not in the AV yet. */
@@ -121,7 +121,7 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
-	struct duo_domain *domain = cq->domain;
+	struct duo_group *group = cq->group;
 	bool local;
 
 	if (cq->left) {
@@ -132,10 +132,10 @@ void duo_cq_progress(struct duo_cq *cq)
 		duo_cq_charge(cq);
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
-	if (domain->waits && !cq->clock_in--)
+	if (group->waits && !cq->clock_in--)
 		duo_cq_age(cq);	/* before local messages match the
 					 * deferred receives */
-	if (domain->held)
+	if (group->held)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
 	if (duo_cq_has_deferred(cq))
@@ -196,9 +196,9 @@ ssize_t duo_cq_yield(struct duo_cq *cq)
 {
 	if (!cq->local_idle || !duo_cq_oversubscribed(cq))
 		return -FI_EAGAIN;
-	duo_unlock(&cq->domain->lock);
+	duo_unlock(&cq->group->lock);
 	sched_yield();
-	duo_lock(&cq->domain->lock);
+	duo_group_lock(&cq->group);
 	return -FI_EAGAIN;
 }
 

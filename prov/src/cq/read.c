@@ -25,13 +25,13 @@
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
-	duo_lock_wait(&cq->domain->lock);
+	duo_group_wait(&cq->group);
 	return duo_cq_read_all(cq, buf, count, src);
 }
 
 DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 {
-	return DUO_LOCKED ? duo_lock_release_last(&cq->domain->lock, ret) : ret;
+	return DUO_LOCKED ? duo_lock_release_last(&cq->group->lock, ret) : ret;
 }
 
 /* Polls a port's active rings from "at" on. Returns the number of events. */
@@ -104,7 +104,7 @@ duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 
 static __attribute__((noinline)) ssize_t duo_cq_read_idle(struct duo_cq *cq)
 {
-	return duo_unlock_last(&cq->domain->lock, duo_cq_yield(cq));
+	return duo_unlock_last(&cq->group->lock, duo_cq_yield(cq));
 }
 
 DUO_INLINE ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
@@ -114,7 +114,7 @@ DUO_INLINE ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
 	struct near_port *port;
 	struct duo_ep *ep;
 
-	if (DUO_LOCKED && near_unlikely(!duo_lock_try(&cq->domain->lock)))
+	if (DUO_LOCKED && near_unlikely(!duo_lock_try(&duo_group_of(&cq->group)->lock)))
 		return duo_cq_read_later(cq, buf, count, src);
 	if (near_unlikely(cq->attention || !cq->left || duo_cq_core_busy(cq)))
 		return duo_cq_read_all(cq, buf, count, src);

@@ -177,7 +177,7 @@ static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
 	int ret = -FI_EAGAIN;
 
-	duo_lock(&cq->domain->lock);
+	duo_group_lock(&cq->group);
 	duo_cq_progress(cq);
 	if (!duo_cq_before_sleep(cq) && !duo_cq_due(cq)) {
 		duo_cq_woken(cq);
@@ -185,7 +185,7 @@ static int duo_cq_fall_asleep(struct duo_cq *cq)
 		if (ret)
 			duo_waiter_wake(&cq->waiter);
 	}
-	duo_unlock(&cq->domain->lock);
+	duo_unlock(&cq->group->lock);
 	return ret;
 }
 
@@ -223,9 +223,9 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 	int ret = -FI_ENOSYS;
 
 	if (cq->waiter.fd < 0 || cq->waiter.timer_fd >= 0) {
-		duo_lock(&cq->domain->lock);
+		duo_group_lock(&cq->group);
 		duo_cq_before_sleep(cq);
-		duo_unlock(&cq->domain->lock);
+		duo_unlock(&cq->group->lock);
 	} else {
 		ret = duo_cq_fall_asleep(cq);
 	}

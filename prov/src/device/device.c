@@ -87,12 +87,12 @@ void duo_device_unlist(struct duo_mr *mr)
 
 	if (!mr->device || !mr->mr_fid.mem_desc)
 		return;
-	duo_lock(&mr->domain->lock);
+	duo_lock(&mr->domain->group.lock);
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
 	if (found && *found == mr)	/* otherwise a later region has this
 					 * descriptor */
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
-	duo_unlock(&mr->domain->lock);
+	duo_unlock(&mr->domain->group.lock);
 }
 
 /* Takes all endpoints off the fast path. Needs the lock. */
@@ -114,12 +114,12 @@ int duo_device_list(struct duo_mr *mr)
 
 	if (!mr->device || !mr->mr_fid.mem_desc)
 		return 0;
-	duo_lock(&domain->lock);
+	duo_lock(&domain->group.lock);
 	first = !domain->device_mrs;
 	node = tsearch(mr, &domain->device_mrs, duo_device_compare);
 	if (first && node)
 		duo_device_attend(domain);
-	duo_unlock(&domain->lock);
+	duo_unlock(&domain->group.lock);
 	return node ? 0 : -FI_ENOMEM;
 }
 

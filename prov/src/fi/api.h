@@ -6,9 +6,9 @@
  * calls that open and close objects do so on both paths. Most other control
  * calls call only the core's object. local.c opens an endpoint's local side.
  *
- * Cost: control path, except calls*.c. Lock: a call takes the domain's lock if
- * it accesses data of the data path. local.c takes the lock of the registry's
- * directory before the domain's.
+ * Cost: control path, except calls*.c. Locks: obj/group.h; a call that changes
+ * data of the data path takes all locks of the domain. local.c takes the lock
+ * of the registry's directory before these.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -91,7 +91,7 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side. Needs the domain's lock. If this fails and the core can
+ * Opens the local side. Takes all locks. If this fails and the core can
  * carry messages, logs a warning and returns 0.
  */
 int duo_ep_open_local(struct duo_ep *ep);

@@ -40,7 +40,7 @@ static int duo_domain_close(struct fid *fid)
 		fi_close(&domain->path_domain[FI_DUO_LOCAL]->fid);
 	duo_near_table_close(domain);
 	duo_device_close(domain);
-	duo_ranges_fini(&domain->rx_ranges);
+	duo_ranges_fini(&domain->group.rx_ranges);
 	duo_closed_domain(domain);
 	free(domain->name);
 	atomic_fetch_sub(&domain->fabric->refs, 1);
@@ -226,7 +226,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	ret = duo_domain_describe(domain, info);
 	if (ret)
 		goto free_domain;
-	duo_lock_init(&domain->lock,
+	duo_lock_init(&domain->group.lock,
 		      info->domain_attr->threading != FI_THREAD_DOMAIN ||
 		      duo_auto_needed(info));
 	ret = duo_domain_open_core(domain, info, context);

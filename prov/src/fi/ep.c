@@ -82,8 +82,8 @@ static void duo_ep_fini(struct duo_ep *ep)
 		duo_av_del_ep(ep);
 	if (ep->av)
 		atomic_fetch_sub(&ep->av->refs, 1);
-	ep->domain->lazy -= ep->lazy.count;
-	ep->domain->waits -= ep->lazy.count - ep->lazy.due;
+	ep->group->lazy -= ep->lazy.count;
+	ep->group->waits -= ep->lazy.count - ep->lazy.due;
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_match_fini(&ep->match[kind]);
 	duo_rx_pool_fini(&ep->pool);
@@ -108,7 +108,7 @@ static int duo_ep_close(struct fid *fid)
 	struct duo_domain *domain = ep->domain;
 	int ret;
 
-	duo_lock(&domain->lock);
+	duo_domain_lock(domain);
 	ep->closing = true;
 	duo_ep_attend(ep);
 	if (ep->path_ep[FI_DUO_LOCAL])	/* transfers queued messages */
@@ -118,7 +118,7 @@ static int duo_ep_close(struct fid *fid)
 	if (ret) {
 		ep->closing = false;
 		duo_ep_attend(ep);
-		duo_unlock(&domain->lock);
+		duo_domain_unlock(domain);
 		return ret;
 	}
 	duo_ep_drain_core(ep);
@@ -127,7 +127,7 @@ static int duo_ep_close(struct fid *fid)
 	duo_ep_close_local(ep);
 	duo_cntr_unbind(ep);
 	duo_ep_fini(ep);
-	duo_unlock(&domain->lock);
+	duo_domain_unlock(domain);
 	duo_near_regions_unmap(domain);
 	if (ep->own_cq)
 		fi_close(&ep->own_cq->cq_fid.fid);
@@ -255,7 +255,8 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	core_info = duo_info_to_core(info);
 	if (!core_info)
 		goto free_ep;
-	duo_rx_pool_init(&ep->pool, ep, &ep->domain->rx_ranges);
+	duo_rx_pool_init(&ep->pool, ep);
+	duo_ep_join(ep, &ep->domain->group);
 	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], core_info,
 			  &ep->path_ep[FI_DUO_CORE], context);
 	fi_freeinfo(core_info);

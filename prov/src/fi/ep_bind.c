@@ -57,7 +57,7 @@ static int duo_core_enable(struct duo_ep *ep)
 {
 	int ret = 0;
 
-	duo_lock(&ep->domain->lock);
+	duo_domain_lock(ep->domain);
 	if (!ep->core_bound) {
 		ep->core_bound = true;
 		ret = duo_core_bind_cqs(ep);
@@ -66,14 +66,31 @@ static int duo_core_enable(struct duo_ep *ep)
 	}
 	if (!ret)
 		ret = fi_enable(ep->path_ep[FI_DUO_CORE]);
-	duo_unlock(&ep->domain->lock);
+	duo_domain_unlock(ep->domain);
 	return ret;
 }
 
-static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
+/*
+ * Makes the groups of the endpoint and of a CQ to be bound equal. other: the CQ
+ * bound before, or NULL. Returns 0 or -FI_ENOMEM.
+ */
+static int duo_ep_unite(struct duo_ep *ep, struct duo_cq *cq,
+			struct duo_cq *other)
+{
+	int ret = 0;
+
+	if ((other && other != cq) || !LIST_EMPTY(&ep->cntrs))
+		ret = duo_cq_join(cq);
+	if (!ret && other && other != cq)
+		ret = duo_cq_join(other);
+	if (!ret)
+		duo_ep_join(ep, cq->group);
+	return ret;
+}
+
+static void duo_ep_insert_cq(struct duo_ep *ep, struct duo_cq *cq,
 			     uint64_t flags)
 {
-	duo_lock(&ep->domain->lock);
 	if (flags & FI_TRANSMIT) {
 		ep->tx_cq = cq;
 		ep->tx.bind_flags = flags & ~(uint64_t) FI_RECV;
@@ -90,7 +107,19 @@ static void duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 	if (ep->tx_cq == ep->rx_cq) /* the endpoint must be in rx_eps only */
 		LIST_REMOVE(ep, tx_link);
 	duo_cq_attend(cq);
-	duo_unlock(&ep->domain->lock);
+}
+
+static int duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
+			    uint64_t flags)
+{
+	int ret;
+
+	duo_domain_lock(ep->domain);
+	ret = duo_ep_unite(ep, cq, ep->rx_cq ? ep->rx_cq : ep->tx_cq);
+	if (!ret)
+		duo_ep_insert_cq(ep, cq, flags);
+	duo_domain_unlock(ep->domain);
+	return ret;
 }
 
 /* Binds a CQ. -FI_EINVAL: already bound, or of another domain. */
@@ -104,8 +133,7 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 	    (flags & FI_TRANSMIT && ep->tx_cq) ||
 	    (flags & FI_RECV && ep->rx_cq))
 		return -FI_EINVAL;
-	duo_ep_attach_cq(ep, cq, flags);
-	return 0;
+	return duo_ep_attach_cq(ep, cq, flags);
 }
 
 /* Returns -FI_ENOCQ if neither a CQ nor a counter reports sends or receives. */
@@ -145,8 +173,8 @@ static int duo_ep_add_cq(struct duo_ep *ep)
 		ret = duo_cq_open_hidden(ep->domain, ep->opts.counted,
 					 &ep->own_cq);
 	if (!ret)
-		duo_ep_attach_cq(ep, ep->own_cq,
-				 lacks | FI_SELECTIVE_COMPLETION);
+		ret = duo_ep_attach_cq(ep, ep->own_cq,
+				       lacks | FI_SELECTIVE_COMPLETION);
 	return ret;
 }
 
@@ -233,13 +261,13 @@ int duo_ep_enable(struct duo_ep *ep)
 		ret = duo_ep_open_local(ep);
 	if (ret)
 		return ret;
-	duo_lock(&ep->domain->lock);
+	duo_domain_lock(ep->domain);
 	ep->route_size = DUO_AV_MAX;
 	ep->rx.ready = ep->rx_cq &&
 		       (!ep->rx_cq->hidden || ep->caps & FI_RECV);
 	duo_ep_attend(ep);
 	if (duo_ep_needs_core(ep))
 		duo_ep_use_core(ep);
-	duo_unlock(&ep->domain->lock);
+	duo_domain_unlock(ep->domain);
 	return 0;
 }

@@ -141,17 +141,17 @@ static int duo_local_open_av(struct duo_ep *ep)
 {
 	int ret;
 
-	duo_lock(&ep->domain->lock);
+	duo_domain_lock(ep->domain);
 	ret = duo_local_open(ep);
 	if (!ret)
 		duo_map_scan(ep);
-	duo_unlock(&ep->domain->lock);
+	duo_domain_unlock(ep->domain);
 	return ret;
 }
 
 /*
  * Opens the local side under a shared lock of the directory, which must be
- * taken before the domain's lock. If a stopped process holds the directory's
+ * taken before the domain's locks. If a stopped process holds the directory's
  * lock, opens the local side without this lock. Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
@@ -258,11 +258,11 @@ void duo_ep_close_local(struct duo_ep *ep)
 	duo_map_close(ep);
 	while (!TAILQ_EMPTY(&ep->rx.held)) {
 		TAILQ_REMOVE(&ep->rx.held, TAILQ_FIRST(&ep->rx.held), link);
-		ep->domain->held--;
+		ep->group->held--;
 	}
 	while (!TAILQ_EMPTY(&ep->multi.ready)) {
 		TAILQ_REMOVE(&ep->multi.ready,
 			     TAILQ_FIRST(&ep->multi.ready), link);
-		ep->domain->held--;
+		ep->group->held--;
 	}
 }

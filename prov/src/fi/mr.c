@@ -55,9 +55,9 @@ static int duo_mr_close(struct fid *fid)
 	}
 	duo_device_forget(mr);
 	duo_near_regions_unmap(mr->domain);
-	duo_lock(&mr->domain->lock);
+	duo_lock(&mr->domain->group.lock);
 	LIST_REMOVE(mr, link);
-	duo_unlock(&mr->domain->lock);
+	duo_unlock(&mr->domain->group.lock);
 	atomic_fetch_sub(&mr->domain->refs, 1);
 	free(mr);
 	return 0;
@@ -77,9 +77,9 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 	ret = fi_mr_bind(mr->core, &cntr->path_cntr[FI_DUO_CORE]->fid, flags);
 	if (!ret) {
 		duo_near_region_unlist(mr);
-		duo_lock(&cntr->domain->lock);
+		duo_lock(&cntr->domain->group.lock);
 		cntr->of_region = true;
-		duo_unlock(&cntr->domain->lock);
+		duo_unlock(&cntr->domain->group.lock);
 		mr->region.access = 0;
 	}
 	return ret;
@@ -155,12 +155,12 @@ static const struct fid_mr *duo_mr_base(struct duo_domain *domain,
 	const struct fid_mr *core = NULL;
 	const struct duo_mr *mr;
 
-	duo_lock(&domain->lock);
+	duo_lock(&domain->group.lock);
 	LIST_FOREACH(mr, &domain->mrs, link) {
 		if (&mr->mr_fid == base)
 			core = mr->core;
 	}
-	duo_unlock(&domain->lock);
+	duo_unlock(&domain->group.lock);
 	return core;
 }
 
@@ -178,9 +178,9 @@ static int duo_mr_open_core(struct duo_mr *mr, struct fi_mr_attr attr,
 	if (ret)
 		return ret;
 	duo_mr_copy(mr);
-	duo_lock(&mr->domain->lock);
+	duo_lock(&mr->domain->group.lock);
 	LIST_INSERT_HEAD(&mr->domain->mrs, mr, link);
-	duo_unlock(&mr->domain->lock);
+	duo_unlock(&mr->domain->group.lock);
 	atomic_fetch_add(&mr->domain->refs, 1);
 	return 0;
 }

@@ -11,10 +11,10 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Sets the endpoint's tables of calls, with or without the domain's lock. */
+/* Sets the endpoint's tables of calls, with or without a lock. */
 void duo_ep_calls(struct duo_ep *ep)
 {
-	bool locked = ep->domain->lock.on;
+	bool locked = ep->domain->group.lock.on;
 
 	ep->ep_fid.msg = locked ? &duo_msg_ops_locked : &duo_msg_ops;
 	ep->ep_fid.tagged = locked ? &duo_tagged_ops_locked : &duo_tagged_ops;

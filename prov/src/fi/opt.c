@@ -42,13 +42,13 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 			 &core_flags);
 	if (ret)
 		return ret;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	if (*flags & FI_RECV)
 		duo_ep_rx_flags(ep, *flags);
 	if (*flags & FI_TRANSMIT)
 		ep->tx.op_flags = *flags & ~(uint64_t) FI_TRANSMIT;
 	duo_ep_attend(ep);
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return 0;
 }
 
@@ -115,9 +115,9 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 {
 	if (!optval || optlen != sizeof(size_t))
 		return -FI_EINVAL;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	ep->multi.min_space = *(const size_t *) optval;
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return 0;
 }
 

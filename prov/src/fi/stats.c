@@ -45,9 +45,9 @@ static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
 
 	if (!stats)
 		return -FI_EINVAL;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	copy = duo_stats_of(ep);
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	memcpy(stats, &copy, len < sizeof(copy) ? len : sizeof(copy));
 	return 0;
 }
@@ -140,7 +140,7 @@ static const char *duo_ops_device_path(struct fid_ep *ep_fid, fi_addr_t addr)
 	const char *text = NULL;
 	uint64_t word;
 
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	if (ep->near && ep->near->onesided && ep->map &&
 	    duo_av_has(ep->av, addr)) {
 		word = duo_route_load(ep->route, addr);
@@ -149,7 +149,7 @@ static const char *duo_ops_device_path(struct fid_ep *ep_fid, fi_addr_t addr)
 		if (peer)
 			text = duo_device_path_str(near_rma_device_path(peer));
 	}
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return text;
 }
 
@@ -161,9 +161,9 @@ static const char *duo_ops_device_count(struct fid_ep *ep_fid,
 	if (number >= NEAR_DEVICE_PATHS - NEAR_DEVICE_MAPPED)
 		return NULL;
 	number += NEAR_DEVICE_MAPPED;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	*count = duo_stats_device(ep, number);
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return duo_device_path_str(number);
 }
 

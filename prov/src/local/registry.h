@@ -14,7 +14,7 @@
  *
  * Cost: control path only. A lookup takes about ten system calls, one if there
  * is no file, none with an index. Locks: on files and directories; the caller's
- * domain lock protects the structures.
+ * lock protects the structures.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H

@@ -4,7 +4,7 @@
 /*
  * A completion queue: the ring of completions, to which both paths write, and
  * the counts that decide how often a read polls each path. cq/ reads and polls;
- * all layers push completions. Lock: the domain's. Cost: a push copies 48
+ * all layers push completions. Lock: the group's. Cost: a push copies 48
  * bytes.
  */
 #ifndef DUO_OBJ_CQ_H
@@ -18,6 +18,7 @@
 
 #include "base/compat.h"
 #include "base/util.h"
+#include "obj/group.h"
 #include "obj/oversub.h"
 #include "obj/waiter.h"
 #include "queue/ring.h"
@@ -45,7 +46,7 @@ struct duo_cq {
 	struct duo_ring ring;
 	uint32_t attention;	/* DUO_CQ_* bits; 0: poll near's rings only */
 	uint32_t left;	/* number of fast-path reads until the next full poll */
-	struct duo_domain *domain;
+	struct duo_group *group;
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
@@ -55,6 +56,7 @@ struct duo_cq {
 	bool several;	/* more than one endpoint is bound to the CQ */
 	bool asleep;	/* a new entry must wake a thread */
 	struct duo_sink sink; /* array of the running read, for new entries */
+	struct duo_domain *domain;
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
@@ -86,6 +88,8 @@ struct duo_cq {
 	int err_path; /* path of the last error read, for fi_cq_strerror() */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
+	LIST_ENTRY(duo_cq) link;	/* in domain->cqs, if group is &own */
+	struct duo_group own __attribute__((aligned(DUO_LINE)));
 };
 
 static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A domain: the lock of all objects in it, and their local transport. */
+/* A domain: the group of objects that have no other, the local transport. */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
@@ -13,13 +13,13 @@
 #include <rdma/fi_duo.h>
 
 #include "base/compat.h"
-#include "base/lock.h"
 #include "base/util.h"
 #include "base/decoy.h"
 #include "transport/transport.h"
-#include "queue/ranges.h"
+#include "obj/group.h"
 
 struct duo_av;
+struct duo_cq;
 struct duo_device_stage;
 struct duo_fabric;
 struct duo_mr;
@@ -49,13 +49,9 @@ struct duo_domain {
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
 	bool per_net;	/* addresses are unique per network namespace only */
 	LIST_HEAD(, duo_av) avs;
-	/* number of unresolved messages, ready remainders, planned scans */
-	uint32_t held;
-	uint32_t lazy;	/* number of deferred receives */
-	uint32_t waits;	/* number of deferred receives that are not due */
-	struct duo_ranges rx_ranges;	/* address ranges of receive entries */
 	bool any_thread; /* any thread may call the core, one at a time */
-	struct duo_lock lock;
+	struct duo_group group;
+	LIST_HEAD(, duo_cq) cqs;	/* CQs with their own group */
 	struct duo_auto {
 		pthread_t thread;
 		pid_t pid; /* process that started the thread; 0: no thread */

@@ -3,7 +3,7 @@
 
 /*
  * Computes the attention words when a condition changes, so that each message
- * tests only one word. Lock: the domain's.
+ * tests only one word. Lock: the group's.
  */
 
 #include "near/near.h"

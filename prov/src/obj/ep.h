@@ -3,7 +3,7 @@
 
 /*
  * An endpoint: the endpoints of both paths, the routes, and the receives. Each
- * layer has a struct in it. Lock: the domain's, except for sends over the core.
+ * layer has a struct in it. Lock: the group's, except for sends over the core.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -118,6 +118,7 @@ struct duo_ep_opts {
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
+	struct duo_group *group;
 	struct duo_domain *domain;
 	struct duo_near *near;		/* NULL: not near, or not open */
 	duo_route_word *route;	/* [DUO_AV_MAX], by fi_addr; NULL: not yet */
@@ -245,7 +246,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 /* Returns the receive entry whose address is "context"; NULL: none. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
-	return duo_ranges_have(&cq->domain->rx_ranges, context) ? context :
+	return duo_ranges_have(&cq->group->rx_ranges, context) ? context :
 								  NULL;
 }
 

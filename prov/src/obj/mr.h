@@ -4,8 +4,8 @@
 /*
  * A memory region of the core. near's region table has it under the core's key.
  * Regions of device memory are found by descriptor, and by
- * near_region_entry.device (device/device.h). Lock of near's table, of
- * domain->mrs and of domain->device_mrs: the domain's.
+ * near_region_entry.device (device/device.h). Lock of domain->mrs and of
+ * domain->device_mrs: the domain's. Near's table: any group's, for changes all.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H

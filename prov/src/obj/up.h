@@ -5,7 +5,7 @@
  * Calls from lower layers to higher ones; fi/ops.c has the table. Each comment
  * begins with the calling layer. Local transports have other tables: struct
  * duo_transport, and near's struct near_sink. Not for the fast path. Lock: the
- * domain's.
+ * group's.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H

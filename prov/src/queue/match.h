@@ -4,7 +4,7 @@
 /*
  * Matching. Each endpoint has, for each kind (untagged, tagged), a queue of
  * posted receives and a queue of unexpected messages. Rules: docs/matching.md.
- * Pure: calls no provider and takes no lock; the caller holds the domain's.
+ * Pure: calls no provider and takes no lock; the caller holds the group's.
  *
  * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
  * source and tag. The hash omits the tag bits in `mask`, those that receives

@@ -11,19 +11,48 @@
 #include "base/log.h"
 #include "queue/rx.h"
 
-int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size)
+/* Makes space for `more` further ranges. Returns 0 or -FI_ENOMEM. */
+static int duo_ranges_grow(struct duo_ranges *ranges, uint32_t more)
 {
-	struct duo_range *range = realloc(ranges->range, (ranges->count + 1) *
+	struct duo_range *range = realloc(ranges->range,
+					  (ranges->count + more) *
 					  sizeof(*range));
-	uint32_t i;
 
 	if (!range)
 		return -FI_ENOMEM;
 	ranges->range = range;
-	for (i = ranges->count++;
-	     i && range[i - 1].base > (uintptr_t) base; i--)
+	return 0;
+}
+
+static void duo_ranges_insert(struct duo_ranges *ranges, struct duo_range new)
+{
+	struct duo_range *range = ranges->range;
+	uint32_t i;
+
+	for (i = ranges->count++; i && range[i - 1].base > new.base; i--)
 		range[i] = range[i - 1];
-	range[i] = (struct duo_range) { (uintptr_t) base, size };
+	range[i] = new;
+}
+
+int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size)
+{
+	const struct duo_range new = { (uintptr_t) base, size };
+	int ret = duo_ranges_grow(ranges, 1);
+
+	if (!ret)
+		duo_ranges_insert(ranges, new);
+	return ret;
+}
+
+int duo_ranges_merge(struct duo_ranges *to, struct duo_ranges *from)
+{
+	int ret = from->count ? duo_ranges_grow(to, from->count) : 0;
+
+	if (ret)
+		return ret;
+	while (from->count)
+		duo_ranges_insert(to, from->range[--from->count]);
+	duo_ranges_fini(from);
 	return 0;
 }
 
@@ -55,13 +84,9 @@ static size_t duo_rx_range_size(uint32_t range)
 	return duo_rx_range_count(range) * sizeof(struct duo_rx);
 }
 
-void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
-		      struct duo_ranges *known)
+void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep)
 {
-	*pool = (struct duo_rx_pool) {
-		.ep = ep,
-		.known = known,
-	};
+	*pool = (struct duo_rx_pool) { .ep = ep };
 	SLIST_INIT(&pool->free);
 }
 

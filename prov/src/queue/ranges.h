@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The address ranges of a domain's receive entries, sorted. They show whether a
- * context that the core returns is a receive entry. Lock: the domain's. Cost: a
+ * The address ranges of a group's receive entries, sorted. They show whether a
+ * context that the core returns is a receive entry. Lock: the group's. Cost: a
  * binary search, or one comparison for a single range.
  */
 #ifndef DUO_RANGES_H
@@ -25,6 +25,11 @@ struct duo_ranges {
 
 /* Adds a range, which must not overlap with others. Returns 0 or -FI_ENOMEM. */
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
+/*
+ * Moves all ranges of `from` to `to`. Returns 0; -FI_ENOMEM: nothing has
+ * changed.
+ */
+int duo_ranges_merge(struct duo_ranges *to, struct duo_ranges *from);
 /* Removes the range that begins at base. The range must be in the list. */
 void duo_ranges_remove(struct duo_ranges *ranges, const void *base);
 void duo_ranges_fini(struct duo_ranges *ranges);

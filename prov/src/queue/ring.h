@@ -6,7 +6,7 @@
  * error stores the ring's tail, so that readers get it in order. A full ring
  * doubles its size. If there is no memory for this, the completion is lost, and
  * the CQ reports FI_EOVERRUN. Pure: calls no provider and takes no lock; the
- * caller holds the domain's. Cost: a cache line per slot.
+ * caller holds the group's. Cost: a cache line per slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H

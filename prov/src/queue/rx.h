@@ -12,7 +12,7 @@
  * Cost: 256 bytes per entry, which have memory from the first use on. The first
  * range takes 4 MiB of address space; each range takes an mmap(). The core
  * writes the first of an entry's four cache lines; a local match uses the last
- * two. Lock: the domain's.
+ * two. Lock: the group's.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -167,7 +167,7 @@ struct duo_rx_pool {
 	struct duo_rx *next;	/* first entry never used, in the last range */
 	struct duo_rx *end;	/* end of the last range */
 	struct duo_ep *ep;	/* endpoint that all entries belong to */
-	struct duo_ranges *known; /* domain->rx_ranges: list of all ranges */
+	struct duo_ranges *known; /* group->rx_ranges */
 	struct duo_rx *range[DUO_RX_RANGES];
 	uint32_t ranges;
 	bool failed;		/* the last attempt to map a range has failed */
@@ -181,8 +181,7 @@ DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 }
 
 /* Initializes an empty pool. The first use of an entry maps memory. */
-void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep,
-		      struct duo_ranges *known);
+void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
 /* Makes sure that `count` entries are free. False: no memory for a range. */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);

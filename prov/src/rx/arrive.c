@@ -20,7 +20,7 @@ static void duo_arrival_hold(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_UNRESOLVED);
 	TAILQ_INSERT_TAIL(&rx->ep->rx.held, rx, link);
-	rx->ep->domain->held++;
+	rx->ep->group->held++;
 	duo_ep_chore(rx->ep);
 }
 
@@ -66,7 +66,7 @@ void duo_arrival_unlink(struct duo_rx *rx)
 		break;
 	case DUO_RX_UNRESOLVED:
 		TAILQ_REMOVE(&ep->rx.held, rx, link);
-		ep->domain->held--;
+		ep->group->held--;
 		break;
 	case DUO_RX_CLAIMED:
 		TAILQ_REMOVE(&ep->rx.claimed, rx, link);
@@ -99,7 +99,7 @@ void duo_arrival_identify(struct duo_ep *ep)
 			duo_match_unqueue(&ep->match[kind], rx);
 			duo_rx_become(rx, DUO_RX_UNRESOLVED);
 			TAILQ_INSERT_TAIL(&found, rx, link);
-			ep->domain->held++;
+			ep->group->held++;
 		}
 	}
 	if (!TAILQ_EMPTY(&found))

@@ -5,7 +5,7 @@
  * Local messages, and the receives that match them. For each message, a local
  * transport calls duo_arrival_match(). If there is a receive, the transport
  * fills it and reports the completion. Otherwise it queues the message as
- * unexpected. Lock: the domain's.
+ * unexpected. Lock: the group's.
  *
  * Cost: the comparison with the oldest receive is inline. A recall from the
  * core takes an fi_cancel() and reads of the core's CQ.

@@ -13,7 +13,7 @@
  * posted before the message is received. The core reports the size only at the
  * end of a receive; no other message can match until then.
  *
- * The last sub-receive that ends releases the buffer. Lock: the domain's. Order
+ * The last sub-receive that ends releases the buffer. Lock: the group's. Order
  * of buffers and receives: docs/matching.md. Cost: two entries for a buffer,
  * and one for each message.
  */

@@ -276,9 +276,9 @@ static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
 		recv.want.addr = FI_ADDR_UNSPEC;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	ret = duo_recv_slow(ep, &recv);
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return ret;
 }
 
@@ -332,7 +332,7 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
 		recv.want.addr = FI_ADDR_UNSPEC;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	when = duo_recv_when(ep, &recv.want);
 	if (__builtin_expect(duo_recv_common(ep, kind, when), 1)) {
 		recv.flags = ep->rx.op_flags[kind];
@@ -343,7 +343,7 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 		slow.desc = NULL;
 		ret = duo_recv_slow_one(ep, &slow, iov, desc);
 	}
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return ret;
 }
 
@@ -424,12 +424,12 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 	ssize_t ret;
 	int kind;
 
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	duo_ep_use_core(ep);	/* the receive's source has not sent locally */
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)
 		rx = duo_match_context(&ep->match[kind], context);
 	ret = rx ? duo_cancel_rx(ep, rx) :
 		   duo_multi_cancel_context(ep, context);
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return ret;
 }

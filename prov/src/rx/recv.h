@@ -5,7 +5,7 @@
  * Receives. recv.c posts a receive to ofi_duo's queue, and to the core at once,
  * later or never. arrive.h matches local messages, peek.c has FI_PEEK and
  * FI_CLAIM, multi.h FI_MULTI_RECV. Lock: calls of the application take the
- * domain's lock; other functions need it.
+ * group's lock; other functions need it.
  *
  * Cost: 100 instructions for one buffer without an unexpected message, plus the
  * core's post if the core gets the receive.
@@ -89,7 +89,7 @@ DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       const bool locked)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_lock *lock = &ep->domain->lock;
+	struct duo_lock *lock = locked ? &duo_group_of(&ep->group)->lock : NULL;
 
 	if (locked && __builtin_expect(!duo_lock_try(lock), false))
 		return false;
@@ -105,7 +105,7 @@ DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 /* Releases the lock after duo_recv_local(). Returns 0. */
 DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
 {
-	return locked ? duo_lock_release_last(&duo_ep_of(ep_fid)->domain->lock,
+	return locked ? duo_lock_release_last(&duo_ep_of(ep_fid)->group->lock,
 					      0) : 0;
 }
 

@@ -10,8 +10,9 @@
  * A send calls path_ep[FI_DUO_LOCAL] with the peer index that connect() has
  * returned. Messages and completions arrive in polls.
  *
- * Cost: an indirect call per poll and send. Lock: the domain's, except for
- * fabric_open(), domain_open(), reap() and sweep().
+ * Cost: an indirect call per poll and send. Lock: the group's, and all locks of
+ * the domain for open(), enable(), count() and close(). None for fabric_open(),
+ * domain_open(), reap() and sweep().
  */
 #ifndef DUO_TRANSPORT_H
 #define DUO_TRANSPORT_H

@@ -251,8 +251,8 @@ int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		return duo_route_error(ep, dest);
 	if (route.path == FI_DUO_CORE)
 		return DUO_TO_CORE;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	ret = duo_onesided_near(ep, route.addr, op, flags, quiet);
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return ret;
 }

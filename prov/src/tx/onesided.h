@@ -57,7 +57,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	if (near_unlikely(!near || !near_rma_is_small(&op) ||
 			  !(word = duo_send_route(ep, dest))))
 		return false;
-	duo_lock(&ep->domain->lock);
+	duo_group_lock(&ep->group);
 	peer = near->peer[duo_route_index(word)];
 	if (near_likely(peer && near->small & duo_near_small(&op))) {
 		if (!op.flags && near->tx_reports)
@@ -67,7 +67,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	if (near_likely(done))
 		(op.about & FI_ATOMIC ? ep->stats.atomic_ops :
 					ep->stats.rma_ops)[FI_DUO_LOCAL]++;
-	duo_unlock(&ep->domain->lock);
+	duo_unlock(&ep->group->lock);
 	return done;
 }
 
@@ -76,7 +76,7 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {
 	ops += FI_DUO_CORE;
-	if (!ret && !ep->domain->lock.on)
+	if (!ret && !ep->domain->group.lock.on)
 		++*ops;
 	else if (!ret)
 		__atomic_fetch_add(ops, 1, __ATOMIC_RELAXED);

@@ -21,30 +21,28 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 	struct duo_route to;
 
 	do {
-		duo_unlock(&ep->domain->lock);
+		duo_unlock(&ep->group->lock);
 		to = duo_route(ep, dest);
 		if (to.path != FI_DUO_LOCAL)
 			break;
-		duo_lock(&ep->domain->lock);
+		duo_group_lock(&ep->group);
 	} while (!duo_route_still(ep, dest, &to));
 	return to;
 }
 
 /*
- * Chooses the path. If the path is local, takes the domain's lock and reads the
+ * Chooses the path. If the path is local, takes the group's lock and reads the
  * route again, because another thread may have changed it. Returns 0 or
  * duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
 {
-	struct duo_lock *lock = &ep->domain->lock;
-
 	*to = duo_route(ep, dest);
 	if (to->path == FI_DUO_LOCAL) {
-		if (!lock->on)
+		if (!ep->domain->group.lock.on)
 			return 0;
-		duo_lock(lock);
+		duo_group_lock(&ep->group);
 		if (duo_route_still(ep, dest, to))
 			return 0;
 		*to = duo_tx_route_again(ep, dest);
@@ -71,10 +69,10 @@ DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			local->tx_msgs++;
 			local->tx_bytes += len;
 		}
-		duo_unlock(&ep->domain->lock);
+		duo_unlock(&ep->group->lock);
 		return ret;
 	}
-	if (!ret && !ep->domain->lock.on) {
+	if (!ret && !ep->domain->group.lock.on) {
 		core->tx_msgs++;
 		core->tx_bytes += len;
 	} else if (!ret) {

@@ -3,7 +3,7 @@
 
 /*
  * Sends. The choice of the path takes one load (route.h). Lock: none over the
- * core, the domain's over the local path. Cost: 20 instructions more than the
+ * core, the group's over the local path. Cost: 20 instructions more than the
  * path's own send.
  */
 #ifndef DUO_SEND_H
@@ -90,17 +90,20 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const bool locked)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_lock *lock = &ep->domain->lock;
+	struct duo_lock *lock;
 	struct near_peer *peer;
 
 	if (call.msg.len > NEAR_INLINE ||
 	    (call.variant == DUO_SEND_INJECT && call.msg.len > ep->inject_size))
 		return NULL;
-	if (locked && near_unlikely(!duo_send_route(ep, call.dest) ||
-				    !duo_lock_try(lock)))
+	if (!locked)
+		return duo_send_put(ep, call);
+	lock = &duo_group_of(&ep->group)->lock;
+	if (near_unlikely(!duo_send_route(ep, call.dest) ||
+			  !duo_lock_try(lock)))
 		return NULL;	/* no lock for the core */
 	peer = duo_send_put(ep, call);
-	if (locked && near_unlikely(!peer) && duo_lock_release(lock))
+	if (near_unlikely(!peer) && duo_lock_release(lock))
 		duo_lock_wake(lock, 0);
 	return peer;
 }
@@ -109,7 +112,7 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const bool locked)
 {
-	struct duo_lock *lock = &duo_ep_of(ep_fid)->domain->lock;
+	struct duo_lock *lock = &duo_ep_of(ep_fid)->group->lock;
 
 	if (!locked)
 		return near_send_end(peer);

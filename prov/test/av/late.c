@@ -129,7 +129,7 @@ UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 	let_open(true);
 	unit_pass(50000);
 	expect_recv(&slot[0], "late", peer);
-	ck_assert_uint_eq(duo_domain_of(fx.domain)->held, 0);
+	ck_assert_uint_eq(fixture_ep()->group->held, 0);
 }
 
 /*

@@ -43,9 +43,9 @@ UNIT_TEST(receive_is_posted_before_sleep)
 {
 	post_recv(&slot[0], remote, TAG);
 	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
-	duo_lock(&fixture_ep()->domain->lock);
+	duo_lock(&fixture_ep()->group->lock);
 	duo_cq_before_sleep(fixture_ep()->rx_cq);
-	duo_unlock(&fixture_ep()->domain->lock);
+	duo_unlock(&fixture_ep()->group->lock);
 	expect_in_order();
 }
 

@@ -61,7 +61,7 @@ static void warm_up(void)
 static void warm_up_locked(void)
 {
 	near_setup();
-	ck_assert(fixture_ep()->domain->lock.on);
+	ck_assert(fixture_ep()->group->lock.on);
 	duo_params.core_poll_interval = 64;	/* allow fast path reads */
 	first_message();
 }

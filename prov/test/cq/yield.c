@@ -37,10 +37,12 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 
 int sched_yield(void)
 {
-	if (fake.lock && fake.lock->on) {
-		ck_assert_msg(duo_lock_try(fake.lock),
+	struct duo_lock *lock = fx.cq ? &duo_cq_of(fx.cq)->group->lock : NULL;
+
+	if (lock && lock->on) {
+		ck_assert_msg(duo_lock_try(lock),
 			      "the lock is held during the yield");
-		duo_lock_release(fake.lock);
+		duo_lock_release(lock);
 	}
 	yields++;
 	return 0;

@@ -327,7 +327,7 @@ UNIT_TEST(auto_progress_starts_thread)
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
 	ck_assert(is_ours(domain));
 	ck_assert(duo_domain_of(domain)->progress.pid);
-	ck_assert(duo_domain_of(domain)->lock.on);
+	ck_assert(duo_domain_of(domain)->group.lock.on);
 }
 
 static void open_auto(void)

@@ -192,7 +192,7 @@ UNIT_TEST(enable_waits_without_the_lock)
 				     DUO_REGISTRY_EXCLUSIVE);
 	ck_assert_int_ge(registry, 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, enable, fx.ep), 0);
-	lock = &duo_domain_of(fx.domain)->lock;
+	lock = &duo_domain_of(fx.domain)->group.lock;
 	for (i = 0; i < 20; i++) {
 		usleep(5000);
 		ck_assert(duo_lock_try(lock));

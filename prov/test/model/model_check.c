@@ -260,9 +260,9 @@ static void model_check_empty(int index)
 	ck_assert_uint_eq(ep->multi.open, 0);
 	ck_assert_uint_eq(ep->lazy.count, 0);
 	ck_assert_uint_eq(ep->lazy.due, 0);
-	ck_assert_uint_eq(ep->domain->lazy, 0);
-	ck_assert_uint_eq(ep->domain->waits, 0);
-	ck_assert_uint_eq(ep->domain->held, 0);
+	ck_assert_uint_eq(ep->group->lazy, 0);
+	ck_assert_uint_eq(ep->group->waits, 0);
+	ck_assert_uint_eq(ep->group->held, 0);
 	ck_assert(TAILQ_EMPTY(&ep->lazy.list));
 	ck_assert(TAILQ_EMPTY(&ep->rx.held));
 	ck_assert(TAILQ_EMPTY(&ep->rx.claimed));

@@ -104,7 +104,8 @@ static struct duo_ranges ranges;
 
 static void setup(void)
 {
-	duo_rx_pool_init(&pool, NULL, &ranges);
+	duo_rx_pool_init(&pool, NULL);
+	pool.known = &ranges;
 	duo_match_init(&match, DUO_TAGGED);
 }
 

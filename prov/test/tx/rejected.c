@@ -30,26 +30,6 @@ static void *sender_run(void *arg)
 	return NULL;
 }
 
-/*
- * True if the sending thread sleeps. Reads its state: the third word of
- * /proc/.../stat, behind the name in parentheses.
- */
-static bool sender_sleeps(void)
-{
-	char path[64], text[512] = "";
-	FILE *file;
-	size_t len;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
-		 atomic_load(&sender_tid));
-	file = fopen(path, "r");
-	ck_assert_ptr_nonnull(file);
-	len = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	ck_assert_uint_gt(len, 0);
-	return !strncmp(strrchr(text, ')'), ") S", 3);
-}
-
 UNIT_CASE("rejected", fixture_setup, fixture_close);
 
 /*
@@ -58,14 +38,14 @@ UNIT_CASE("rejected", fixture_setup, fixture_close);
  */
 UNIT_TEST(waiting_sender_uses_changed_path)
 {
-	struct duo_lock *lock = &fixture_ep()->domain->lock;
+	struct duo_lock *lock = &fixture_ep()->group->lock;
 	pthread_t sender;
 
 	peer_publish(1);
 	addr = peer_insert(1);
 	duo_lock(lock);
 	ck_assert_int_eq(pthread_create(&sender, NULL, sender_run, NULL), 0);
-	while (!atomic_load(&sender_tid) || !sender_sleeps())
+	while (!unit_sleeps(atomic_load(&sender_tid)))
 		sched_yield();
 	duo_map_use_core(fixture_ep(), 0);
 	duo_unlock(lock);

@@ -176,7 +176,7 @@ UNIT_CASE("locked", setup_locked, port_teardown);
 /* Operations on remote peers do not wait for the domain's lock. */
 UNIT_TEST(remote_operations_need_no_lock)
 {
-	struct duo_lock *lock = &fixture_ep()->domain->lock;
+	struct duo_lock *lock = &fixture_ep()->group->lock;
 
 	remote = peer_insert(2);
 	/* a first write chooses the path */

@@ -6,7 +6,7 @@
  * sends, sink.c receives, failure.c handles failures, and onesided.h has RMA
  * and atomics. near's code for a message is inlined here. See
  * docs/near/design.md. Cost: 36 KiB per endpoint, and near's memory. Lock: the
- * domain's.
+ * group's.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H

@@ -53,7 +53,7 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 	if (domain->peer != &duo_transport_near ||
 	    (!onesided && !domain->device))
 		return 0;
-	duo_lock(&domain->lock);
+	duo_domain_lock(domain);
 	if (!domain->table)
 		ret = near_table_open(&table, domain->device);
 	if (!ret && table) {
@@ -63,7 +63,7 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 	}
 	if (domain->table)
 		domain->onesided |= onesided;
-	duo_unlock(&domain->lock);
+	duo_domain_unlock(domain);
 	if (!ret)
 		return 0;
 	DUO_WARN(DOMAIN, "near: cannot open the region table: %s; %s. %s\n",
@@ -88,10 +88,10 @@ void duo_near_regions_unmap(struct duo_domain *domain)
 	if (!domain->device)
 		return;
 	do {
-		duo_lock(&domain->lock);
+		duo_lock(&domain->group.lock);
 		mapping = domain->table ? near_table_unmapped(domain->table) :
 					  NULL;
-		duo_unlock(&domain->lock);
+		duo_unlock(&domain->group.lock);
 		if (mapping)
 			duo_device_unmap(mapping);
 	} while (mapping);
@@ -150,7 +150,7 @@ int duo_near_region_list(struct duo_mr *mr)
 	struct near_table *table;
 	int ret = 0;
 
-	duo_lock(&domain->lock);
+	duo_domain_lock(domain);
 	entry = duo_near_region_entry(mr);
 	table = entry.access ? domain->table : NULL;
 	mr->region.start = entry.start;
@@ -161,7 +161,7 @@ int duo_near_region_list(struct duo_mr *mr)
 	/* after a failure, peers' operations on the region are staged */
 	if (mr->listed && mr->export.id)
 		near_table_export(table, mr->region.key, &mr->export);
-	duo_unlock(&domain->lock);
+	duo_domain_unlock(domain);
 	if (ret)
 		DUO_INFO(MR, "near: cannot list the region with key 0x%" PRIx64
 			 ", local peers access it over the core: %s\n",
@@ -188,9 +188,9 @@ void duo_near_region_unlist(struct duo_mr *mr)
 {
 	if (!mr->listed)
 		return;
-	duo_lock(&mr->domain->lock);
+	duo_domain_lock(mr->domain);
 	near_table_remove(mr->domain->table, mr->region.key);
-	duo_unlock(&mr->domain->lock);
+	duo_domain_unlock(mr->domain);
 	mr->listed = false;
 }
 
@@ -202,11 +202,11 @@ bool duo_near_region_used(const struct duo_mr *mr)
 
 	if (!mr->device)
 		return false;
-	duo_lock(&mr->domain->lock);
+	duo_lock(&mr->domain->group.lock);
 	LIST_FOREACH(av, &mr->domain->avs, link)
 		LIST_FOREACH(ep, &av->eps, av_link)
 			used = used || (ep->near &&
 					near_rma_uses(ep->near->port, mr));
-	duo_unlock(&mr->domain->lock);
+	duo_unlock(&mr->domain->group.lock);
 	return used;
 }

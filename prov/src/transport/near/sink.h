@@ -4,7 +4,7 @@
 /*
  * The fast path of received messages, inlined into polls. If a message fits
  * into the only buffer of the first posted receive, copies it from the ring
- * into this buffer and writes the completion for the reader. Needs the domain's
+ * into this buffer and writes the completion for the reader. Needs the group's
  * lock. Cost: 100 instructions for 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * A group: the objects that one lock protects. A CQ has its own group, with all
+ * its endpoints, until duo_cq_join() moves them to the group of the domain.
+ * Each domain has one group for all other objects. Data that groups share, such
+ * as AVs, may be read under the lock of any group; a change needs the locks of
+ * all groups. See docs/architecture.md. Cost: as base/lock.h.
+ */
+#ifndef DUO_OBJ_GROUP_H
+#define DUO_OBJ_GROUP_H
+
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "queue/ranges.h"
+
+struct duo_cq;
+struct duo_domain;
+struct duo_ep;
+
+struct duo_group {
+	struct duo_lock lock;
+	/* number of unresolved messages, ready remainders, planned scans */
+	uint32_t held;
+	uint32_t lazy;	/* number of deferred receives */
+	uint32_t waits;	/* number of deferred receives that are not due */
+	struct duo_ranges rx_ranges;	/* address ranges of receive entries */
+};
+
+/*
+ * Returns the group of an object, *at. Without the lock it may be an earlier
+ * group of the object, whose lock is never free again.
+ */
+DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+/* group.c: waits for the lock of *at, also if *at changes, and takes it. */
+void duo_group_wait(struct duo_group *const *at);
+
+/* Locks an object's group. Afterwards *at is constant until the release. */
+static inline void duo_group_lock(struct duo_group *const *at)
+{
+	struct duo_lock *lock = &duo_group_of(at)->lock;
+
+	if (lock->on && !duo_lock_try(lock))
+		duo_group_wait(at);
+}
+
+/*
+ * Take and release the locks of all groups of a domain: first the domain's,
+ * then those of CQs. The caller must hold none of them.
+ */
+void duo_domain_lock(struct duo_domain *domain);
+void duo_domain_unlock(struct duo_domain *domain);
+
+/*
+ * Puts an endpoint into a group, which must have the ranges of its pool. Needs
+ * all locks.
+ */
+void duo_ep_join(struct duo_ep *ep, struct duo_group *group);
+/*
+ * Opens the CQ's own group, or puts the CQ into the domain's group. The latter,
+ * if all CQs of the domain must have one lock: the local transport is
+ * libfabric's shm, or device memory is staged in the domain's buffer, or the
+ * thread of FI_PROGRESS_AUTO polls.
+ */
+void duo_cq_group(struct duo_cq *cq);
+/* Closes the CQ's own group. Needs all locks. */
+void duo_cq_ungroup(struct duo_cq *cq);
+/*
+ * Moves the CQ and its endpoints to the domain's group, if they are not in it.
+ * Needs all locks. Returns 0; -FI_ENOMEM: nothing has changed.
+ */
+int duo_cq_join(struct duo_cq *cq);
+
+#endif /* DUO_OBJ_GROUP_H */
