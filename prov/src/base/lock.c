@@ -3,6 +3,8 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,6 +69,26 @@ void duo_lock_retire(struct duo_lock *lock)
 			      memory_order_release);
 	syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL,
 		NULL, 0);
+}
+
+bool duo_lock_prepare(void)
+{
+	return !syscall(SYS_membarrier,
+			MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+}
+
+/* A forked child is not registered yet. */
+void duo_lock_barrier(void)
+{
+	while (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+		duo_lock_prepare();
+}
+
+/* The thread inside may have no CPU. */
+void duo_lock_empty(const struct duo_lock *lock)
+{
+	while (atomic_load_explicit(&lock->inside, memory_order_acquire))
+		sched_yield();
 }
 
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret)

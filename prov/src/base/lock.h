@@ -7,10 +7,20 @@
  * instructions per call. Not recursive. A thread that must wait spins for a
  * microsecond, then sleeps. Cost: an atomic operation to lock, and another to
  * unlock.
+ *
+ * A *single* lock is for data that one thread at a time uses, because the
+ * application serializes its calls (FI_THREAD_COMPLETION), and that other
+ * threads seldom change. The user enters and leaves by plain stores to
+ * `inside`. A thread that changes the data holds the lock as any other, executes
+ * a barrier in all threads of the process (membarrier), and waits until the user
+ * has left. Memory order: the user stores `inside` and then loads `state`; the
+ * barrier between the other thread's store of `state` and its load of `inside`
+ * makes sure that one of the two threads sees the other's store.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,15 +35,32 @@ enum {
 	DUO_LOCK_RETIRED,	/* never free again: duo_lock_retire() */
 };
 
+/* How the functions of a table of calls take the lock, a constant. */
+enum duo_lock_mode {
+	DUO_LOCK_OFF,
+	DUO_LOCK_SHARED,
+	DUO_LOCK_SINGLE,
+};
+
 struct duo_lock {
 	atomic_uint state;
 	bool on;
+	bool single;
+	atomic_bool inside;	/* single: a thread is in the lock's section */
 };
 
 static inline void duo_lock_init(struct duo_lock *lock, bool on)
 {
 	atomic_init(&lock->state, DUO_LOCK_FREE);
+	atomic_init(&lock->inside, false);
 	lock->on = on;
+	lock->single = false;
+}
+
+static inline enum duo_lock_mode duo_lock_mode(const struct duo_lock *lock)
+{
+	return !lock->on ? DUO_LOCK_OFF :
+	       lock->single ? DUO_LOCK_SINGLE : DUO_LOCK_SHARED;
 }
 
 /*
@@ -46,6 +73,12 @@ bool duo_lock_wait(struct duo_lock *lock);
  * threads that wait for it.
  */
 void duo_lock_retire(struct duo_lock *lock);
+/* Prepares this process for single locks. False: they are not possible. */
+bool duo_lock_prepare(void);
+/* Executes a full barrier in all threads of the process. */
+void duo_lock_barrier(void);
+/* After duo_lock_barrier(): waits until no thread is inside. */
+void duo_lock_empty(const struct duo_lock *lock);
 /* Wakes a thread after duo_lock_release(). Returns ret, for tail calls. */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
@@ -81,22 +114,65 @@ DUO_INLINE ssize_t duo_lock_release_last(struct duo_lock *lock, ssize_t ret)
 	       duo_lock_wake(lock, ret) : ret;
 }
 
+/* Memory order: release; pairs with the acquire in duo_lock_empty(). */
+DUO_INLINE void duo_lock_leave(struct duo_lock *lock)
+{
+	atomic_store_explicit(&lock->inside, false, memory_order_release);
+}
+
+/*
+ * Enters a single lock. False: another thread changes the data. Memory order:
+ * see above. The acquire pairs with the release in duo_lock_release().
+ */
+DUO_INLINE bool duo_lock_enter(struct duo_lock *lock)
+{
+	assert(lock->single);
+	atomic_store_explicit(&lock->inside, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(atomic_load_explicit(&lock->state,
+						  memory_order_acquire) ==
+			     DUO_LOCK_FREE, true))
+		return true;
+	duo_lock_leave(lock);
+	return false;
+}
+
+/* Takes the lock in this mode if it is free. */
+DUO_INLINE bool duo_lock_take(struct duo_lock *lock,
+			      const enum duo_lock_mode mode)
+{
+	return mode == DUO_LOCK_SINGLE ? duo_lock_enter(lock) :
+	       mode == DUO_LOCK_OFF || duo_lock_try(lock);
+}
+
+/* Ends duo_lock_take(), and returns ret, for a tail call. */
+DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
+				const enum duo_lock_mode mode, ssize_t ret)
+{
+	if (mode == DUO_LOCK_SHARED)
+		return duo_lock_release_last(lock, ret);
+	if (mode == DUO_LOCK_SINGLE)
+		duo_lock_leave(lock);
+	return ret;
+}
+
+/* Not for single locks: duo_group_lock(), duo_domain_lock(). */
 static inline void duo_lock(struct duo_lock *lock)
 {
+	assert(!lock->single);
 	if (lock->on && !duo_lock_try(lock))
 		duo_lock_wait(lock);
 }
 
-static inline void duo_unlock(struct duo_lock *lock)
-{
-	if (lock->on && duo_lock_release(lock))
-		duo_lock_wake(lock, 0);
-}
-
-/* duo_unlock() as the tail call of a function. Returns ret. */
+/* Releases a lock in any mode, and returns ret, for a tail call. */
 DUO_INLINE ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret)
 {
-	return lock->on ? duo_lock_release_last(lock, ret) : ret;
+	return duo_lock_end(lock, duo_lock_mode(lock), ret);
+}
+
+static inline void duo_unlock(struct duo_lock *lock)
+{
+	duo_unlock_last(lock, 0);
 }
 
 #endif /* DUO_LOCK_H */

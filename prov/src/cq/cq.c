@@ -278,8 +278,6 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	cq->cq_fid.fid.fclass = FI_CLASS_CQ;
 	cq->cq_fid.fid.context = context;
 	cq->cq_fid.fid.ops = &duo_cq_fi_ops;
-	cq->cq_fid.ops = cq->domain->group.lock.on ? &duo_cq_ops_locked :
-						&duo_cq_ops;
 	duo_cq_attend(cq);
 	duo_cq_group(cq);
 	atomic_fetch_add(&cq->domain->refs, 1);

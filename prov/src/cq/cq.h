@@ -39,8 +39,23 @@ ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len);
 
-/* read.c, read_locked.c */
-extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked;
+/* read.c, read_locked.c, read_single.c */
+extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
+
+/*
+ * group.c: opens the CQ's own group, or puts the CQ into the domain's group.
+ * The latter, if all CQs of the domain must have one lock: the local transport
+ * is libfabric's shm, or device memory is staged in the domain's buffer, or the
+ * thread of FI_PROGRESS_AUTO polls.
+ */
+void duo_cq_group(struct duo_cq *cq);
+/* Closes the CQ's own group. Needs all locks. */
+void duo_cq_ungroup(struct duo_cq *cq);
+/*
+ * Moves the CQ and its endpoints to the domain's group, if they are not in it.
+ * Needs all locks. Returns 0; -FI_ENOMEM: nothing has changed.
+ */
+int duo_cq_join(struct duo_cq *cq);
 
 /* progress.c: true if the CQ has a core poll budget. */
 DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)

@@ -17,7 +17,7 @@
 #include "transport/near/sink.h"
 
 #ifndef DUO_LOCKED
-#define DUO_LOCKED false
+#define DUO_LOCKED DUO_LOCK_OFF
 #define DUO_NAME(name) name
 #endif
 
@@ -31,7 +31,7 @@ duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 
 DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 {
-	return DUO_LOCKED ? duo_lock_release_last(&cq->group->lock, ret) : ret;
+	return duo_lock_end(&cq->group->lock, DUO_LOCKED, ret);
 }
 
 /* Polls a port's active rings from "at" on. Returns the number of events. */
@@ -114,7 +114,9 @@ DUO_INLINE ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,
 	struct near_port *port;
 	struct duo_ep *ep;
 
-	if (DUO_LOCKED && near_unlikely(!duo_lock_try(&duo_group_of(&cq->group)->lock)))
+	if (DUO_LOCKED &&
+	    near_unlikely(!duo_lock_take(&duo_group_of(&cq->group)->lock,
+					 DUO_LOCKED)))
 		return duo_cq_read_later(cq, buf, count, src);
 	if (near_unlikely(cq->attention || !cq->left || duo_cq_core_busy(cq)))
 		return duo_cq_read_all(cq, buf, count, src);

@@ -3,7 +3,7 @@
 
 /* The fast path of reads (read.c) for domains whose lock is on. */
 
-#define DUO_LOCKED true
+#define DUO_LOCKED DUO_LOCK_SHARED
 #define DUO_NAME(name) name##_locked
 
 #include "cq/read.c"

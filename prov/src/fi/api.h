@@ -58,15 +58,15 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int duo_ep_enable(struct duo_ep *ep);
 
-/* calls.c; the tables *_locked are for domains with a lock */
-extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked;
-extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked;
+/* calls.c; calls_locked.c, calls_single.c: for these modes of the lock */
+extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single;
+extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked,
+	duo_tagged_ops_single;
 
 /* calls_prefix.c: replaces the tables of duo_ep_calls() for FI_MSG_PREFIX. */
 void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
 /* ops.c */
-void duo_ep_calls(struct duo_ep *ep);
 extern const struct duo_up duo_up;
 
 /* cm.c */

@@ -12,7 +12,7 @@
 #include "tx/send.h"
 
 #ifndef DUO_LOCKED
-#define DUO_LOCKED false
+#define DUO_LOCKED DUO_LOCK_OFF
 #define DUO_NAME(name) name
 #endif
 

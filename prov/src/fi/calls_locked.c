@@ -3,7 +3,7 @@
 
 /* The calls for messages (calls.c) for domains whose lock is on. */
 
-#define DUO_LOCKED true
+#define DUO_LOCKED DUO_LOCK_SHARED
 #define DUO_NAME(name) name##_locked
 
 #include "fi/calls.c"

@@ -229,6 +229,8 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	duo_lock_init(&domain->group.lock,
 		      info->domain_attr->threading != FI_THREAD_DOMAIN ||
 		      duo_auto_needed(info));
+	domain->single = info->domain_attr->threading ==
+				 FI_THREAD_COMPLETION && duo_lock_prepare();
 	ret = duo_domain_open_core(domain, info, context);
 	if (ret)
 		goto free_name;

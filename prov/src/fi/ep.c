@@ -212,7 +212,6 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->tx.order = info->tx_attr ? info->tx_attr->msg_order : 0;
 	ep->opts.mixed_order = ep->opts.messages && duo_info_mixed(info);
 	duo_ep_init_opts(ep, info);
-	ep->up = &duo_up;
 	duo_ep_attend(ep);
 }
 
@@ -256,6 +255,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	if (!core_info)
 		goto free_ep;
 	duo_rx_pool_init(&ep->pool, ep);
+	ep->up = &duo_up;
 	duo_ep_join(ep, &ep->domain->group);
 	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], core_info,
 			  &ep->path_ep[FI_DUO_CORE], context);
@@ -276,7 +276,6 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	ep->ep_fid.fid.ops = &duo_ep_fi_ops;
 	ep->ep_fid.ops = &duo_ep_ops;
 	ep->ep_fid.cm = &duo_cm_ops;
-	duo_ep_calls(ep);
 	duo_ep_calls_prefix(ep, info);
 	ep->ep_fid.rma = &duo_rma_ops;
 	ep->ep_fid.atomic = &duo_atomic_ops;

@@ -11,13 +11,24 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Sets the endpoint's tables of calls, with or without a lock. */
-void duo_ep_calls(struct duo_ep *ep)
+/* Sets the tables of calls for the mode of the lock: duo_up.calls(). */
+static void duo_ep_calls(struct duo_ep *ep)
 {
-	bool locked = ep->domain->group.lock.on;
+	static struct fi_ops_msg *const msg[] = {
+		[DUO_LOCK_OFF] = &duo_msg_ops,
+		[DUO_LOCK_SHARED] = &duo_msg_ops_locked,
+		[DUO_LOCK_SINGLE] = &duo_msg_ops_single,
+	};
+	static struct fi_ops_tagged *const tagged[] = {
+		[DUO_LOCK_OFF] = &duo_tagged_ops,
+		[DUO_LOCK_SHARED] = &duo_tagged_ops_locked,
+		[DUO_LOCK_SINGLE] = &duo_tagged_ops_single,
+	};
+	enum duo_lock_mode mode = duo_lock_mode(&ep->group->lock);
 
-	ep->ep_fid.msg = locked ? &duo_msg_ops_locked : &duo_msg_ops;
-	ep->ep_fid.tagged = locked ? &duo_tagged_ops_locked : &duo_tagged_ops;
+	*(ep->prefix.size ? &ep->prefix.msg : &ep->ep_fid.msg) = msg[mode];
+	*(ep->prefix.size ? &ep->prefix.tagged : &ep->ep_fid.tagged) =
+		tagged[mode];
 }
 
 const struct duo_up duo_up = {
@@ -28,6 +39,7 @@ const struct duo_up duo_up = {
 	.failed = duo_multi_core_failed,
 	.rejected = duo_multi_abort,
 	.progress = duo_cq_progress,
+	.calls = duo_ep_calls,
 };
 
 const struct duo_transport *const duo_transports[DUO_TRANSPORT_KINDS] = {

@@ -51,6 +51,7 @@ struct duo_domain {
 	LIST_HEAD(, duo_av) avs;
 	bool any_thread; /* any thread may call the core, one at a time */
 	struct duo_group group;
+	bool single;	/* locks of CQs are single locks: base/lock.h */
 	LIST_HEAD(, duo_cq) cqs;	/* CQs with their own group */
 	struct duo_auto {
 		pthread_t thread;

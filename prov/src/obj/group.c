@@ -2,12 +2,28 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include "obj/ep.h"
-#include "transport/transport.h"
+#include "obj/up.h"
+
+/* Waits for a single lock, enters it, and passes it on to other threads. */
+static bool duo_lock_wait_inside(struct duo_lock *lock)
+{
+	if (!duo_lock_wait(lock))
+		return false;
+	atomic_store_explicit(&lock->inside, true, memory_order_relaxed);
+	duo_lock_release_last(lock, 0);
+	return true;
+}
 
 void duo_group_wait(struct duo_group *const *at)
 {
-	while (!duo_lock_wait(&duo_group_of(at)->lock))
-		;
+	struct duo_lock *lock;
+	bool taken;
+
+	do {
+		lock = &duo_group_of(at)->lock;
+		taken = lock->single ? duo_lock_wait_inside(lock) :
+				       duo_lock_wait(lock);
+	} while (!taken);
 }
 
 void duo_domain_lock(struct duo_domain *domain)
@@ -16,7 +32,14 @@ void duo_domain_lock(struct duo_domain *domain)
 
 	duo_lock(&domain->group.lock);
 	LIST_FOREACH(cq, &domain->cqs, link)
-		duo_lock(&cq->own.lock);
+		if (!duo_lock_try(&cq->own.lock))
+			duo_lock_wait(&cq->own.lock);
+	cq = LIST_FIRST(&domain->cqs);
+	if (!cq || !cq->own.lock.single)
+		return;
+	duo_lock_barrier();
+	LIST_FOREACH(cq, &domain->cqs, link)
+		duo_lock_empty(&cq->own.lock);
 }
 
 void duo_domain_unlock(struct duo_domain *domain)
@@ -24,7 +47,7 @@ void duo_domain_unlock(struct duo_domain *domain)
 	struct duo_cq *cq;
 
 	LIST_FOREACH(cq, &domain->cqs, link)
-		duo_unlock(&cq->own.lock);
+		duo_lock_release_last(&cq->own.lock, 0);
 	duo_unlock(&domain->group.lock);
 }
 
@@ -32,56 +55,5 @@ void duo_ep_join(struct duo_ep *ep, struct duo_group *group)
 {
 	__atomic_store_n(&ep->group, group, __ATOMIC_RELAXED);
 	ep->pool.known = &group->rx_ranges;
-}
-
-/* True if CQs of the domain may have their own locks. */
-static bool duo_domain_splits(const struct duo_domain *domain)
-{
-	return domain->group.lock.on && !domain->device &&
-	       !domain->progress.pid &&
-	       !(domain->peer && domain->peer->cq_open);
-}
-
-void duo_cq_group(struct duo_cq *cq)
-{
-	struct duo_domain *domain = cq->domain;
-
-	cq->group = &domain->group;
-	if (!duo_domain_splits(domain))
-		return;
-	cq->group = &cq->own;
-	duo_lock_init(&cq->own.lock, true);
-	duo_lock(&domain->group.lock);
-	LIST_INSERT_HEAD(&domain->cqs, cq, link);
-	duo_unlock(&domain->group.lock);
-}
-
-void duo_cq_ungroup(struct duo_cq *cq)
-{
-	if (cq->group != &cq->own)
-		return;
-	LIST_REMOVE(cq, link);
-	duo_ranges_fini(&cq->own.rx_ranges);
-}
-
-int duo_cq_join(struct duo_cq *cq)
-{
-	struct duo_group *own = &cq->own, *to = &cq->domain->group;
-	struct duo_ep *ep;
-	int ret;
-
-	if (cq->group == to)
-		return 0;
-	ret = duo_ranges_merge(&to->rx_ranges, &own->rx_ranges);
-	if (ret)
-		return ret;
-	to->held += own->held;
-	to->lazy += own->lazy;
-	to->waits += own->waits;
-	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
-		duo_ep_join(ep, to);
-	__atomic_store_n(&cq->group, to, __ATOMIC_RELAXED);
-	LIST_REMOVE(cq, link);
-	duo_lock_retire(&own->lock);
-	return 0;
+	ep->up->calls(ep);
 }

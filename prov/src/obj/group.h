@@ -3,10 +3,10 @@
 
 /*
  * A group: the objects that one lock protects. A CQ has its own group, with all
- * its endpoints, until duo_cq_join() moves them to the group of the domain.
- * Each domain has one group for all other objects. Data that groups share, such
- * as AVs, may be read under the lock of any group; a change needs the locks of
- * all groups. See docs/architecture.md. Cost: as base/lock.h.
+ * its endpoints, until duo_cq_join() (cq/cq.h) moves them to the group of the
+ * domain, which has all other objects. Data that groups share, such as AVs, may
+ * be read under the lock of any group; a change needs the locks of all groups.
+ * See docs/architecture.md. Cost: as base/lock.h.
  */
 #ifndef DUO_OBJ_GROUP_H
 #define DUO_OBJ_GROUP_H
@@ -46,7 +46,7 @@ static inline void duo_group_lock(struct duo_group *const *at)
 {
 	struct duo_lock *lock = &duo_group_of(at)->lock;
 
-	if (lock->on && !duo_lock_try(lock))
+	if (!duo_lock_take(lock, duo_lock_mode(lock)))
 		duo_group_wait(at);
 }
 
@@ -62,19 +62,5 @@ void duo_domain_unlock(struct duo_domain *domain);
  * all locks.
  */
 void duo_ep_join(struct duo_ep *ep, struct duo_group *group);
-/*
- * Opens the CQ's own group, or puts the CQ into the domain's group. The latter,
- * if all CQs of the domain must have one lock: the local transport is
- * libfabric's shm, or device memory is staged in the domain's buffer, or the
- * thread of FI_PROGRESS_AUTO polls.
- */
-void duo_cq_group(struct duo_cq *cq);
-/* Closes the CQ's own group. Needs all locks. */
-void duo_cq_ungroup(struct duo_cq *cq);
-/*
- * Moves the CQ and its endpoints to the domain's group, if they are not in it.
- * Needs all locks. Returns 0; -FI_ENOMEM: nothing has changed.
- */
-int duo_cq_join(struct duo_cq *cq);
 
 #endif /* DUO_OBJ_GROUP_H */

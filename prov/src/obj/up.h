@@ -40,6 +40,8 @@ struct duo_up {
 	void (*rejected)(struct duo_rx *rx);
 	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
+	/* obj/: the endpoint has another group. */
+	void (*calls)(struct duo_ep *ep);
 };
 
 #endif /* DUO_UP_H */

@@ -86,27 +86,26 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
 			       struct duo_want want, void *context,
-			       const bool locked)
+			       const enum duo_lock_mode mode)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_lock *lock = locked ? &duo_group_of(&ep->group)->lock : NULL;
+	struct duo_lock *lock = mode ? &duo_group_of(&ep->group)->lock : NULL;
 
-	if (locked && __builtin_expect(!duo_lock_try(lock), false))
+	if (__builtin_expect(!duo_lock_take(lock, mode), false))
 		return false;
 	if (__builtin_expect(duo_recv_simple(ep, kind, &want), true)) {
 		duo_recv_queue(ep, kind, buf, len, desc, &want, context);
 		return true;
 	}
-	if (locked && duo_lock_release(lock))
-		duo_lock_wake(lock, 0);
+	duo_lock_end(lock, mode, 0);
 	return false;
 }
 
 /* Releases the lock after duo_recv_local(). Returns 0. */
-DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid, const bool locked)
+DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
+				const enum duo_lock_mode mode)
 {
-	return locked ? duo_lock_release_last(&duo_ep_of(ep_fid)->group->lock,
-					      0) : 0;
+	return duo_lock_end(&duo_ep_of(ep_fid)->group->lock, mode, 0);
 }
 
 /*

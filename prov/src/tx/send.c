@@ -86,7 +86,7 @@ DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 ssize_t duo_send_notify(struct duo_lock *lock, struct near_peer *peer)
 {
 	near_notify(peer);
-	return duo_lock_release_last(lock, 0);
+	return duo_unlock_last(lock, 0);
 }
 
 static ssize_t duo_send_untagged(struct fid_ep *ep, const struct duo_send *send,

@@ -87,7 +87,7 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
-					    const bool locked)
+					    const enum duo_lock_mode mode)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
 	struct duo_lock *lock;
@@ -96,29 +96,29 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 	if (call.msg.len > NEAR_INLINE ||
 	    (call.variant == DUO_SEND_INJECT && call.msg.len > ep->inject_size))
 		return NULL;
-	if (!locked)
+	if (!mode)
 		return duo_send_put(ep, call);
 	lock = &duo_group_of(&ep->group)->lock;
 	if (near_unlikely(!duo_send_route(ep, call.dest) ||
-			  !duo_lock_try(lock)))
+			  !duo_lock_take(lock, mode)))
 		return NULL;	/* no lock for the core */
 	peer = duo_send_put(ep, call);
-	if (near_unlikely(!peer) && duo_lock_release(lock))
-		duo_lock_wake(lock, 0);
+	if (near_unlikely(!peer))
+		duo_lock_end(lock, mode, 0);
 	return peer;
 }
 
 /* Ends the fast path, by tail calls that save no registers. Returns 0. */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
-				const bool locked)
+				const enum duo_lock_mode mode)
 {
 	struct duo_lock *lock = &duo_ep_of(ep_fid)->group->lock;
 
-	if (!locked)
+	if (!mode)
 		return near_send_end(peer);
 	if (near_unlikely(!near_tx_polled(&peer->tx)))
 		return duo_send_notify(lock, peer);
-	return duo_lock_release_last(lock, 0);
+	return duo_lock_end(lock, mode, 0);
 }
 
 #endif /* DUO_SEND_H */

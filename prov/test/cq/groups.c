@@ -35,6 +35,8 @@ static void expect_shared(void)
 }
 
 FIXTURE_SETUP(setup_pair, wait_open, .near = true);
+FIXTURE_SETUP(setup_single, wait_open, .near = true,
+	      .threading = FI_THREAD_COMPLETION);
 FIXTURE_SETUP(setup_two_cqs, fixture_start, .near = true, .two_cqs = true);
 FIXTURE_SETUP(setup_device, fixture_start, .near = true, .device = true);
 FIXTURE_SETUP(setup_counter, fixture_start, .near = true,
@@ -77,24 +79,32 @@ static void *reader_run(void *arg)
 	struct fi_cq_err_entry entry = { 0 };
 
 	atomic_store(&reader_tid, syscall(SYS_gettid));
-	return (void *) (intptr_t) fi_cq_readerr(fx.cq, &entry, 0);
+	ck_assert_int_eq(fi_cq_readerr(fx.cq, &entry, 0), -FI_EAGAIN);
+	return NULL;
+}
+
+/* Starts a thread that waits for the lock, which the caller holds. */
+static pthread_t reader_waits(void)
+{
+	pthread_t reader;
+
+	atomic_store(&reader_tid, 0);
+	ck_assert_int_eq(pthread_create(&reader, NULL, reader_run, NULL), 0);
+	while (!unit_sleeps(atomic_load(&reader_tid)))
+		sched_yield();
+	return reader;
 }
 
 /* A thread that waits for the CQ's own lock gets the lock of the domain. */
 UNIT_TEST(waiting_thread_follows_cq)
 {
 	pthread_t reader;
-	void *ret;
 
-	atomic_store(&reader_tid, 0);
 	duo_domain_lock(domain_now());
-	ck_assert_int_eq(pthread_create(&reader, NULL, reader_run, NULL), 0);
-	while (!unit_sleeps(atomic_load(&reader_tid)))
-		sched_yield();
+	reader = reader_waits();
 	ck_assert_int_eq(duo_cq_join(cq_now()), 0);
 	duo_domain_unlock(domain_now());
-	ck_assert_int_eq(pthread_join(reader, &ret), 0);
-	ck_assert_int_eq((int) (intptr_t) ret, -FI_EAGAIN);
+	ck_assert_int_eq(pthread_join(reader, NULL), 0);
 	expect_shared();
 	ck_assert(duo_lock_try(&domain_now()->group.lock));
 	duo_unlock(&domain_now()->group.lock);
@@ -105,6 +115,59 @@ UNIT_TEST(counter_joins_groups)
 	expect_own();
 	bind_counter();
 	expect_shared();
+	exchange();
+}
+
+UNIT_CASE("single lock", setup_single, wait_close);
+
+static void *inserter_run(void *arg)
+{
+	*(fi_addr_t *) arg = peer_insert(5);
+	return NULL;
+}
+
+/* An insert waits until the user of the CQ has left. */
+UNIT_TEST(insert_waits_for_user)
+{
+	fi_addr_t addr = FI_ADDR_NOTAVAIL;
+	struct duo_lock *lock = &cq_now()->own.lock;
+	fi_addr_t high = fixture_ep()->av->high;
+	pthread_t inserter;
+
+	expect_own();
+	ck_assert(lock->single);
+	duo_group_lock(&cq_now()->group);
+	ck_assert_int_eq(pthread_create(&inserter, NULL, inserter_run, &addr),
+			 0);
+	while (atomic_load(&lock->state) == DUO_LOCK_FREE)
+		sched_yield();
+	ck_assert_uint_eq(fixture_ep()->av->high, high);
+	duo_unlock(lock);
+	ck_assert_int_eq(pthread_join(inserter, NULL), 0);
+	ck_assert_uint_eq(fixture_ep()->av->high, high + 1);
+	exchange();
+}
+
+/* The user waits during an insert. */
+UNIT_TEST(user_waits_for_insert)
+{
+	pthread_t reader;
+
+	duo_domain_lock(domain_now());
+	reader = reader_waits();
+	duo_domain_unlock(domain_now());
+	ck_assert_int_eq(pthread_join(reader, NULL), 0);
+	exchange();
+	expect_own();
+}
+
+/* With the lock of the domain the calls take the lock of any thread. */
+UNIT_TEST(counter_ends_single_lock)
+{
+	bind_counter();
+	expect_shared();
+	ck_assert(!domain_now()->group.lock.single);
+	ck_assert_ptr_eq(fx.cq->ops, &duo_cq_ops_locked);
 	exchange();
 }
 
