@@ -102,7 +102,7 @@ static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
 static void near_stage_copy_host(const struct near_stage *stage, void *to,
 				 const void *from, size_t len)
 {
-	size_t offset = (size_t)((const uint8_t *)from - stage->memory);
+	size_t offset = (uintptr_t)from - (uintptr_t)stage->memory;
 
 	if (len == NEAR_STAGE_CHUNK && offset < NEAR_STAGE)
 		near_stage_stream(to, from, len);
