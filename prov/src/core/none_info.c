@@ -130,8 +130,8 @@ static int duo_none_mr_mode(int requested)
 }
 
 /*
- * Sets the mr_mode of the hints, or of the domain in the hints. False: this
- * domain requires modes that the hints lack.
+ * Sets the info's mr_mode: that of the domain in the hints, or else that for
+ * the hints. False: this domain requires modes that the hints lack.
  */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)

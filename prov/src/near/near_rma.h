@@ -195,7 +195,7 @@ struct near_map {
 
 /*
  * The embedder's functions for copies of device memory. device: the handle of
- * this memory from near_rma_bufs or near_region_entry.
+ * this memory, from near_rma_bufs or near_region_entry.
  */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */

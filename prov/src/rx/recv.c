@@ -143,10 +143,13 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 }
 
 /*
- * Defers rx, and monitors the process of its source. Any process may have sent
- * a message for a receive from any source. The source of other receives is
- * probably local: until the core is used, DUO_UNUSED_US begins with the first
- * one.
+ * Defers rx, and monitors the process of its source. final: the core never gets
+ * rx.
+ *
+ * If no core has been used so far (duo_cq_core_unused()): a receive from any
+ * source begins the use of the core, because any process may have sent its
+ * message. The source of other receives is probably local. With the first of
+ * these, the time DUO_UNUSED_US begins.
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)

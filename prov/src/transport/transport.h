@@ -82,8 +82,8 @@ struct duo_transport {
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
 	 * True if this process and the endpoint's peers oversubscribe the CPUs
-	 * of this thread. endpoints: number of records on this host, some
-	 * perhaps not of peers.
+	 * of this thread. endpoints: number of records on this host, of peers
+	 * and of other processes.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*

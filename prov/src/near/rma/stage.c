@@ -74,8 +74,8 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Copies a chunk to host memory by stores that bypass the caches: the memory of
- * a long operation is not in them, and other stores would load it first.
+ * Copies a chunk to host memory by stores that bypass the caches. The memory of
+ * a long operation is not in the caches, and other stores would first load it.
  */
 #ifdef __SSE2__
 static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
