@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between the headers of libfabric 1.17 to 2.7. One needs no code:
- * since 2.3, fi_peer_rx_entry has no list links; ofi_duo has its own. Versions
- * also differ in behavior, so fi/entry_core.c permits libfabric's shm only in
- * the version of the build.
+ * Differences between the headers of libfabric 1.17 to 2.7. One difference
+ * needs no code: since 2.3, fi_peer_rx_entry has no list links; ofi_duo uses
+ * its own links. Versions also differ in behavior, so fi/entry_core.c permits
+ * libfabric's shm only in the version of the build.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H

@@ -69,8 +69,9 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Logs the reason for a missing shm provider. libfabric turns all errors into
- * -FI_ENODATA. Often /dev/shm lacks space: shm requires it for each CPU.
+ * Logs the probable reason for a missing shm provider. libfabric turns all
+ * errors into -FI_ENODATA. The most frequent reason: /dev/shm lacks space, of
+ * which shm requires 16 MiB for each CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {
