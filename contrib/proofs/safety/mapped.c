@@ -12,7 +12,7 @@
  * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
  * C: near/rma/mapping.c near_mapping_at near_mapping_drop near_mapping_dropped
  * C: near/rma/mapping.c near_mapping_valid near_mapping_expired
- * C: near/rma/mapping.c near_mapping_map near_mapping_request near_mapping_refuse
+ * C: near/rma/mapping.c near_mapping_map near_mapping_request near_mapping_give_up
  * C: near/rma/mapping.c near_mapped_search near_table_unmapped
  * C: near/rma/mapping.c near_mappings_evict near_mapped_shared
  * C: near/rma/mapping.c near_mapping_waiting
@@ -47,7 +47,7 @@
  * MUTANT ended-twice near/rma/mapped.c: s/\t\tmapped->ended\+\+;\n\t\tat->due--;\n\t\tended/\t\tended/
  * MUTANT mapped-too-many near/rma/mapping.c: s/if \(mapped->count == NEAR_MAPPINGS\)\n\t\treturn NULL;//
  * MUTANT unmapped-too-many near/rma/mapping.c: s/mapped->table->unmapped_count < NEAR_UNMAPPED\)/1)/
- * MUTANT failed-is-mapped near/rma/mapping.c: s/if \(found->refused\)\n\t\treturn NEAR_DEVICE_REFUSED;//
+ * MUTANT failed-is-mapped near/rma/mapping.c: s/if \(found->failed\)\n\t\treturn NEAR_DEVICE_FAILED;//
  * MUTANT freed-in-list near/rma/mapping.c: s/near_list_remove\(&mapping->link\);\n\tmapped->count--;/mapped->count--;/
  * MUTANT used-is-evicted near/rma/mapping.c: s/if \(mapping->map.mapping && !mapping->ops &&/if (mapping->map.mapping \&\&/
  * MUTANT descriptor-is-lost near/rma/mapping.c: s/if \(fd >= 0\)\n\t\tclose\(fd\);\n\}/}/
@@ -361,7 +361,7 @@ static void gets(void)
 	mapping = near_mapping_get(&port, &at, &op_new.args, &entry, memory);
 	check(mapped->count <= NEAR_MAPPINGS);
 	if (mapping) {
-		check(!mapping->refused && mapping->id == entry.export_id);
+		check(!mapping->failed && mapping->id == entry.export_id);
 		check(len <= area_len &&
 		      memory - mapping->base <= area_len - len);
 	}

@@ -116,7 +116,7 @@ static const char *duo_device_path_str(enum near_device_path path)
 		[NEAR_DEVICE_NO_EXPORT] =
 			"host memory: CUDA cannot share the peer's memory, or "
 			"GPU_IPC is off there",
-		[NEAR_DEVICE_REFUSED] =
+		[NEAR_DEVICE_FAILED] =
 			"host memory: CUDA cannot map the peer's memory",
 		[NEAR_DEVICE_WAITS] =
 			"host memory: until the peer sends a descriptor",

@@ -303,7 +303,7 @@ enum near_device_path {
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
 	NEAR_DEVICE_QUEUES,	/* buffers of different queues */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
-	NEAR_DEVICE_REFUSED,	/* near_device.map() or a copy has failed */
+	NEAR_DEVICE_FAILED,	/* near_device.map() or a copy has failed */
 	NEAR_DEVICE_WAITS,	/* waits for a descriptor to map */
 	NEAR_DEVICE_MEMORY,	/* map() has returned -ENOMEM */
 	NEAR_DEVICE_LIMIT,	/* too many mappings, or no memory */

@@ -116,7 +116,7 @@ UNIT_TEST(failed_copy_of_host_memory_is_staged)
 	gpu.fail_at = 1;
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
 	side_until(1, true);
-	gpu_last_path(NEAR_DEVICE_REFUSED);
+	gpu_last_path(NEAR_DEVICE_FAILED);
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
 	side_until(2, false);
 	ck_assert_mem_eq(local, gpu_at_b(AT_B), 8);
@@ -295,7 +295,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 	}
 	ck_assert_int_eq(gpu.map_calls, 1);
 	gpu_paths(3, 0);
-	gpu_last_path(NEAR_DEVICE_REFUSED);
+	gpu_last_path(NEAR_DEVICE_FAILED);
 	/* a new allocation is tried anew */
 	gpu.map_err = 0;
 	near_table_remove(b.table, GPU_KEY);

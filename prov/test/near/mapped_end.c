@@ -122,7 +122,7 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 	ck_assert_uint_eq(b.events, call == 2 || verb == NEAR_READ ?
 			  verb == NEAR_READ && call != 2 : 1);
 	gpu_paths(1, call > 1);
-	gpu_last_path(call > 1 ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_REFUSED);
+	gpu_last_path(call > 1 ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_FAILED);
 	gpu.fail_at = 0;
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
 	side_until(2, true);

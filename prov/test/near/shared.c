@@ -61,9 +61,9 @@ static void until_reply(void)
 {
 	int i;
 
-	for (i = 0; i < 5000 && first()->fd < 0 && !first()->refused; i++)
+	for (i = 0; i < 5000 && first()->fd < 0 && !first()->failed; i++)
 		poll_ms();
-	ck_assert(first()->fd >= 0 || first()->refused);
+	ck_assert(first()->fd >= 0 || first()->failed);
 }
 
 /* Operations are staged until the descriptor has come, and mapped then. */
@@ -143,7 +143,7 @@ UNIT_ROUNDS(missing_descriptor_is_staged, 0, 3)
 		until_reply();
 		side_until(2 + i, true);
 	}
-	gpu_last_path(NEAR_DEVICE_REFUSED);
+	gpu_last_path(NEAR_DEVICE_FAILED);
 	ck_assert_int_eq(gpu.share_calls, !_i);
 	ck_assert_int_eq(gpu.map_calls, 0);
 	gpu_paths(4, 0);
@@ -157,7 +157,7 @@ UNIT_TEST(descriptor_of_failed_mapping_is_closed)
 	until_reply();
 	write_one();
 	write_one();
-	gpu_last_path(NEAR_DEVICE_REFUSED);
+	gpu_last_path(NEAR_DEVICE_FAILED);
 	ck_assert_int_eq(gpu.map_calls, 1);
 	ck_assert_uint_eq(rig_files(), files);
 }

@@ -79,8 +79,8 @@ static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 	int ret = near_stage_open(port, op->to);
 
 	port->rma->device_ops[near_mapping_path(op->mapping)]--;
-	port->rma->device_ops[NEAR_DEVICE_REFUSED]++;
-	op->to->device_path = NEAR_DEVICE_REFUSED;
+	port->rma->device_ops[NEAR_DEVICE_FAILED]++;
+	op->to->device_path = NEAR_DEVICE_FAILED;
 	op->mapping->ops--;
 	op->mapping = NULL;
 	if (!ret)
@@ -109,7 +109,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	ret = near_stage_look(at, &op->args, &entry, &address);
 	if (ret == -EAGAIN)
 		return ret;
-	if (!ret && entry.export_id == mapping->id && !mapping->refused)
+	if (!ret && entry.export_id == mapping->id && !mapping->failed)
 		memory = near_mapping_at(mapping, address, op->args.len);
 	if (!ret && !memory)
 		return near_mapped_to_stage(port, op);
@@ -118,7 +118,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
 		/* not because of host memory, of which a part is not pinned */
-		mapping->refused = op->args.local.device && ret != -ENOENT;
+		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}
 	op->err = -ret;

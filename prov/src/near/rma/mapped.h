@@ -47,9 +47,9 @@ struct near_mapping {
 	/* time of the last request for the descriptor; 0: none */
 	uint64_t asked_ms;
 	/* near_table.released + 1 at the last -ENOMEM of map(); 0: none */
-	uint64_t starved;
+	uint64_t enomem_at;
 	/* mapping or a copy has failed: operations are staged */
-	bool refused;
+	bool failed;
 	bool again;	/* the allocation was mapped and dropped before */
 	/* time when near found the region removed, ms; 0: not removed */
 	uint64_t gone_ms;

@@ -214,16 +214,16 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 }
 
 /* Remembers that an allocation cannot be mapped. */
-static enum near_device_path near_mapping_refuse(struct near_port *port,
-						 struct near_mapping *mapping,
-						 const struct near_peer *peer,
-						 const char *why)
+static enum near_device_path near_mapping_give_up(struct near_port *port,
+						  struct near_mapping *mapping,
+						  const struct near_peer *peer,
+						  const char *why)
 {
-	mapping->refused = true;
+	mapping->failed = true;
 	near_log(port, 1, "peer %d: device memory of region 0x%llx: copied "
 		 "through the stage, because %s", peer->addr.pid,
 		 (unsigned long long)mapping->key, why);
-	return NEAR_DEVICE_REFUSED;
+	return NEAR_DEVICE_FAILED;
 }
 
 /* Requests the descriptor of an allocation, again after NEAR_MAPPING_ASK_MS. */
@@ -239,8 +239,8 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 	mapping->asked_ms = now;
 	ret = near_fdx_gpu_request(port, peer, mapping->key, mapping->id);
 	return !ret || ret == -EAGAIN ? NEAR_DEVICE_WAITS :
-	       near_mapping_refuse(port, mapping, peer,
-				   "the peer's socket is not reachable");
+	       near_mapping_give_up(port, mapping, peer,
+				    "the peer's socket is not reachable");
 }
 
 /*
@@ -256,7 +256,7 @@ near_mapping_map(struct near_port *port, struct near_mapped *mapped,
 	struct near_export export;
 	int ret;
 
-	if (mapping->starved == mapped->table->released + 1)
+	if (mapping->enomem_at == mapped->table->released + 1)
 		return NEAR_DEVICE_MEMORY;
 	if (mapping->asked_ms && mapping->fd < 0)
 		return near_mapping_request(port, mapping, peer);
@@ -267,7 +267,7 @@ near_mapping_map(struct near_port *port, struct near_mapped *mapped,
 	ret = mapped->device->map(device, &export, mapping->fd, &mapping->map);
 	if (ret == -ENOMEM) {
 		mapping->map = (struct near_map) { NULL };
-		mapping->starved = mapped->table->released + 1;
+		mapping->enomem_at = mapped->table->released + 1;
 		near_mappings_evict(mapped->table);
 		return NEAR_DEVICE_MEMORY;
 	}
@@ -278,7 +278,7 @@ near_mapping_map(struct near_port *port, struct near_mapped *mapped,
 	if (!ret)
 		return NEAR_DEVICE_MAPPED;
 	mapping->map = (struct near_map) { NULL };
-	return near_mapping_refuse(port, mapping, peer, "mapping has failed");
+	return near_mapping_give_up(port, mapping, peer, "mapping has failed");
 }
 
 int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
@@ -293,7 +293,7 @@ int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
 	return device->share((void *)(uintptr_t)entry->device);
 }
 
-/* Returns the mapping that waits for the descriptor of an allocation; or NULL. */
+/* Returns the mapping that waits for an allocation's descriptor; or NULL. */
 static struct near_mapping *
 near_mapping_waiting(const struct near_mapped *mapped, uint64_t id)
 {
@@ -304,7 +304,7 @@ near_mapping_waiting(const struct near_mapped *mapped, uint64_t id)
 	     link = link->next) {
 		mapping = near_container(link, struct near_mapping, link);
 		if (mapping->id == id && mapping->asked_ms && mapping->fd < 0 &&
-		    !mapping->refused && !mapping->map.mapping)
+		    !mapping->failed && !mapping->map.mapping)
 			return mapping;
 	}
 	return NULL;
@@ -320,7 +320,7 @@ void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 	if (mapping) {
 		mapping->fd = fd;
 		if (fd < 0)
-			near_mapping_refuse(port, mapping, peer,
+			near_mapping_give_up(port, mapping, peer,
 					    "the peer has sent no descriptor");
 		return;
 	}
@@ -388,14 +388,14 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		return NEAR_DEVICE_LIMIT;
 	found->key = entry->key;
 	found->gone_ms = 0;
-	if (found->refused)
-		return NEAR_DEVICE_REFUSED;
+	if (found->failed)
+		return NEAR_DEVICE_FAILED;
 	if (near_unlikely(!found->map.mapping))
 		path = near_mapping_map(port, mapped, found, entry, handle);
 	if (path != NEAR_DEVICE_MAPPED)
 		return path;
 	if (!near_mapping_at(found, memory, args->len))
-		return NEAR_DEVICE_REFUSED;
+		return NEAR_DEVICE_FAILED;
 	*mapping = found;
 	return NEAR_DEVICE_MAPPED;
 }
