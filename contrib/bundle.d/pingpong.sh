@@ -24,14 +24,12 @@ pingpong()
 	while listening "$port"; do
 		port=$((port + 1))
 	done
-	timeout 60 "$@" -B "$port" >"$dir/server" 2>&1 &
+	timeout 600 "$@" -B "$port" >"$dir/server" 2>&1 &
 	server=$!
-	tries=300
-	until listening "$port" || ! kill -0 "$server" 2>/dev/null ||
-	      [ $((tries -= 1)) -eq 0 ]; do
+	until listening "$port" || ! kill -0 "$server" 2>/dev/null; do
 		sleep 0.1
 	done
-	timeout 60 "$@" -P "$port" 127.0.0.1 >"$dir/client" 2>&1 &&
+	timeout 600 "$@" -P "$port" 127.0.0.1 >"$dir/client" 2>&1 &&
 		wait "$server"
 }
 

@@ -9,6 +9,11 @@ duo_src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 duo_build=${OFI_DUO_BUILD:-$duo_src/build}
 [[ $duo_build == /* ]] || duo_build=$PWD/$duo_build
 
+# Limit of a test's duration, s, so that only a test that hangs reaches it. A test
+# that takes 2 s of CPU time took 4 minutes when 20 processes shared each CPU.
+# shellcheck disable=SC2034 # other scripts read it
+hang_s=1800
+
 # say TEXT: prints a line of progress on stderr, because stdout is for the
 # command's output
 say()

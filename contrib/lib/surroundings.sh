@@ -77,7 +77,7 @@ surround()
 	shift 2
 	log=$(mktemp)
 	FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo FI_OFI_DUO_STATS=1 \
-		timeout -k 5 60 "$@" >"$log" 2>&1 </dev/null || status=$?
+		timeout -k 5 "$hang_s" "$@" >"$log" 2>&1 </dev/null || status=$?
 	surround_row "$where" "$expected" "$log" "$status"
 	rm -f "$log"
 }
@@ -89,7 +89,7 @@ surround_here()
 	local where=$1 expected=$2
 	shift 2
 	surround "$where" "$expected" "$@" "$OFI_DUO_BUILD/fabtests/$surround_program" \
-		-q -S 65537 -x "$seed" -T 50 -p "tcp;ofi_duo"
+		-q -S 65537 -x "$seed" -T "$((hang_s - 5))" -p "tcp;ofi_duo"
 }
 
 # surround_room SIZE FULL COMMAND...: runs COMMAND with a /dev/shm of SIZE.

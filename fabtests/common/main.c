@@ -14,7 +14,7 @@
 
 #include "ft.h"
 
-#define FT_TIMEOUT_S 55
+#define FT_TIMEOUT_S 1800
 
 struct ft_state ft = {
 	.opts = {

@@ -21,7 +21,7 @@ prints()
 {
 	local name=info:\ $1 want=$2 pattern=$3 status=0
 	shift 3
-	timeout 120 "$@" >"$dir/out" 2>&1 </dev/null || status=$?
+	timeout "$hang_s" "$@" >"$dir/out" 2>&1 </dev/null || status=$?
 	if [[ $want == - || $status -eq $want ]] &&
 	   grep -qE -- "$pattern" "$dir/out"; then
 		echo "PASS: $name"
