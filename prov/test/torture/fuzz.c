@@ -13,7 +13,7 @@
 #include "fuzz.h"
 #include "suite.h"
 
-#define FUZZ_HANG_S 60
+#define FUZZ_HANG_S 600
 
 static uint64_t state;
 
