@@ -11,7 +11,7 @@
 
 #include "fixture.h"
 
-#define LONG_MS 20000
+#define LONG_MS 60000
 #define SILENCE_MS 100	/* 200 times the interval of the timer */
 
 extern struct fid_ep *peer;

@@ -242,12 +242,12 @@ START_TEST(message_to_silent_peer_times_out)
 	struct rig_to to;
 
 	rig_wire(RIG_UDP);
-	rig_env("SOFTEFA_TIMEOUT_MS", "300");
 	peer_start(&peer);
 	rig_open(&a, NULL);
 	to = rig_to(&a, &peer.gid, peer.qpn);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
 	kill(peer.pid, SIGSTOP);
+	se_cfg.timeout_ms = 300;
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_UNRESP_REMOTE);
 	peer_kill(&peer);
 	rig_close(&a);
@@ -337,7 +337,7 @@ Suite *suite_peers(void)
 	Suite *suite = suite_create("peers");
 	TCase *tc = tcase_create("peers");
 
-	tcase_set_timeout(tc, 30);
+	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, message_reaches_other_process, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, message_to_killed_peer_fails, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, message_to_zombie_fails, 0, RIG_WIRES);

@@ -22,7 +22,7 @@
 #define RIG_BUF (4 << 20)
 #define RIG_QKEY 0x11223344u
 #define RIG_DEPTH 256
-#define RIG_WAIT_MS 20000
+#define RIG_WAIT_MS 60000
 
 struct rig_wc {
 	uint64_t wr_id;

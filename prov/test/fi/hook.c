@@ -440,7 +440,7 @@ UNIT_TEST(forked_child_opens_and_closes)
 		pid = fork();
 		ck_assert_int_ge(pid, 0);
 		if (!pid) {
-			alarm(10);
+			alarm(200);
 			_exit(fi_domain(fabric, info, &opened, NULL) ||
 			      fi_close(&opened->fid) ||
 			      fi_close(&domain->fid));

@@ -109,7 +109,7 @@ static void gate_open(void)
 
 static void until_ready(void)
 {
-	uint64_t end = duo_now_ms() + 20000;
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 
 	while (!near_barrier_ready()) {
 		sched_yield();

@@ -97,7 +97,7 @@ UNIT_TEST(next_sender_wakes_after_kill)
 	ck_assert(!rung(0));
 	/* the next sender wakes us */
 	ck_assert_int_eq(rig_send(other, to_us, 3, "", 0), 0);
-	ck_assert(rung(10000));
+	ck_assert(rung(RIG_TIMEOUT_MS));
 	ck_assert(near_woken(us->port));
 	rig_until(us, NULL, 4);	/* three messages and RIG_GONE */
 }
@@ -117,7 +117,7 @@ UNIT_TEST(each_sleep_has_own_armed_value)
 		ck_assert_uint_ne(armed(), before);
 		before = armed();
 		ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
-		ck_assert(rung(10000));
+		ck_assert(rung(RIG_TIMEOUT_MS));
 		ck_assert_uint_eq(armed(), 0);
 	}
 }
@@ -161,7 +161,7 @@ UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 	us->port->segment->closed = 0;
 	to_us->addr.start = start;
 	near_doorbell_ring(to_us);
-	ck_assert(rung(10000));
+	ck_assert(rung(RIG_TIMEOUT_MS));
 }
 
 /* A sleeping port gets one byte, and a port that is not armed gets none. */

@@ -159,6 +159,7 @@ UNIT_TEST(missing_reply_fails_send)
 	us->port->timeout_ms = ENOUGH_MS;
 	ck_assert_int_eq(rig_send_when(us, peer, 7, NULL), -EHOSTUNREACH);
 	ck_assert_int_eq(us->warnings, 1);
+	us->port->timeout_ms = TIMEOUT_MS;
 	rig_poll_ms(them, ENOUGH_MS / 10);
 	rig_poll_ms(us, ENOUGH_MS / 2);
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);

@@ -163,7 +163,7 @@ UNIT_TEST(claim_with_invalid_address_is_freed)
 
 static void until_free(const struct near_claim *claim)
 {
-	uint64_t end = duo_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 
 	while (__atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
 	       NEAR_CLAIM_FREE && duo_now_ms() < end)

@@ -102,7 +102,7 @@ UNIT_TEST(messages_wait_for_sink_after_failure)
 /* Sends to a failed peer that has undelivered messages return -ECONNRESET. */
 UNIT_TEST(send_to_failed_peer_fails)
 {
-	uint64_t end = duo_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 	struct near_peer *peer;
 	int ret;
 
@@ -247,7 +247,7 @@ UNIT_TEST(clock_reads_become_rarer)
 UNIT_TEST(failure_before_doorbell_frees_ring)
 {
 	struct near_claim *claim = &us->port->segment->claim[5];
-	uint64_t end = duo_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 	struct near_peer *peer;
 
 	start(NULL, false);

@@ -56,7 +56,7 @@ static int fd_port(struct rig *other)
 /* Poll until the second check has opened a descriptor of the peer. */
 static void until_kept(const struct near_peer *peer)
 {
-	uint64_t end = duo_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 
 	while (peer->fd[NEAR_FD_SEGMENT] < 0) {
 		ck_assert_msg(duo_now_ms() < end, "no descriptor is kept");

@@ -12,7 +12,6 @@
 #include "base/proc.h"
 #include "unit.h"
 
-#define RIG_TIMEOUT_MS 60000
 
 static bool rig_space(void *ctx)
 {
@@ -227,9 +226,9 @@ void rig_poll(struct rig *rig, int times)
 
 void rig_poll_ms(struct rig *rig, unsigned int ms)
 {
-	uint64_t end = duo_now_ms() + ms;
+	uint64_t end = duo_now_ms() + ms, cpu_end = unit_cpu_ms() + ms;
 
-	while (duo_now_ms() < end)
+	while (duo_now_ms() < end || unit_cpu_ms() < cpu_end)
 		rig_poll(rig, NEAR_TICK_POLLS);
 }
 

@@ -80,7 +80,10 @@ size_t rig_taken(const struct rig *rig);
 uint32_t rig_pages(const struct rig *rig);
 /* Overfill the ring until the sender requests a resize; return the next tag. */
 uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag);
-/* Poll for ms milliseconds. */
+/*
+ * Poll for ms milliseconds of both real and CPU time: on a busy host, too, as
+ * often as on a quiet one.
+ */
 void rig_poll_ms(struct rig *rig, unsigned int ms);
 /* Return "other" as a peer of rig, with a reference. */
 struct near_peer *rig_peer(struct rig *rig, const struct rig *other);
@@ -99,6 +102,7 @@ struct near_rx_ring *rig_rx_ring(struct rig *rig, const struct rig *other);
 /* Return the number of rx rings of rig. */
 unsigned int rig_rx_rings(const struct rig *rig);
 
+#define RIG_TIMEOUT_MS 60000 /* limit of a wait: only a hang reaches it */
 #define RIG_GONE_MS 1000 /* limit of the time until a peer failure is found */
 /*
  * Poll until event number "events", which must be RIG_GONE, within 1 s of CPU

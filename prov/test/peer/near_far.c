@@ -40,7 +40,7 @@ static void connect_far(bool listens)
 /* Sends until the message is accepted; "polls": the peer polls between. */
 static void send_when(bool polls)
 {
-	uint64_t end = duo_now_ms() + 10000;
+	uint64_t end = duo_now_ms() + 60000;
 	ssize_t ret;
 
 	while ((ret = fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot)) ==
