@@ -7,7 +7,11 @@
 #include "obj/ep.h"
 #include "transport/transport.h"
 
-/* Sets the table of calls for the mode of the group's lock. */
+/*
+ * Sets the table of calls for the mode of the group's lock. Stores the table
+ * only if it changes, because other threads may read it. With single locks,
+ * whose table changes, the application serializes its calls.
+ */
 static void duo_cq_calls(struct duo_cq *cq)
 {
 	static struct fi_ops_cq *const ops[] = {
@@ -16,7 +20,8 @@ static void duo_cq_calls(struct duo_cq *cq)
 		[DUO_LOCK_SINGLE] = &duo_cq_ops_single,
 	};
 
-	cq->cq_fid.ops = ops[duo_lock_mode(&cq->group->lock)];
+	if (cq->cq_fid.ops != ops[duo_lock_mode(&cq->group->lock)])
+		cq->cq_fid.ops = ops[duo_lock_mode(&cq->group->lock)];
 }
 
 /* True if CQs of the domain may have their own locks. */

@@ -11,7 +11,10 @@
 #include "rx/arrive.h"
 #include "rx/multi.h"
 
-/* Sets the tables of calls for the mode of the lock: duo_up.calls(). */
+/*
+ * duo_up.calls(): sets the tables of calls for the mode of the lock. Stores them
+ * only if they change: see duo_cq_calls().
+ */
 static void duo_ep_calls(struct duo_ep *ep)
 {
 	static struct fi_ops_msg *const msg[] = {
@@ -25,10 +28,16 @@ static void duo_ep_calls(struct duo_ep *ep)
 		[DUO_LOCK_SINGLE] = &duo_tagged_ops_single,
 	};
 	enum duo_lock_mode mode = duo_lock_mode(&ep->group->lock);
+	struct fi_ops_msg **msg_at = ep->prefix.size ? &ep->prefix.msg :
+						       &ep->ep_fid.msg;
+	struct fi_ops_tagged **tagged_at = ep->prefix.size ?
+					   &ep->prefix.tagged :
+					   &ep->ep_fid.tagged;
 
-	*(ep->prefix.size ? &ep->prefix.msg : &ep->ep_fid.msg) = msg[mode];
-	*(ep->prefix.size ? &ep->prefix.tagged : &ep->ep_fid.tagged) =
-		tagged[mode];
+	if (*msg_at == msg[mode])
+		return;
+	*msg_at = msg[mode];
+	*tagged_at = tagged[mode];
 }
 
 const struct duo_up duo_up = {
