@@ -383,7 +383,7 @@ static void duo_map_plan(struct duo_ep *ep)
 	ep->group->held += map->failed - map->retry;
 	map->retry = map->failed;
 	if (map->retry)
-		duo_ep_chore(ep);
+		duo_ep_set_deferred(ep);
 	if (!map->failed || !map->retry_after)
 		map->retry_after = DUO_MAP_RETRY_MS;
 	else if (map->retry_after < DUO_MAP_RETRY_MAX_MS)

@@ -85,7 +85,7 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 		ep->lazy.due++;
 	else
 		ep->group->waits++;
-	duo_ep_chore(ep);
+	duo_ep_set_deferred(ep);
 	/* the sleeping thread must poll to post rx */
 	duo_cq_wake_sleeper(ep->rx_cq);
 }

@@ -34,7 +34,7 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 }
 
 /* After a poll: matches unresolved messages, posts due receives. */
-DUO_NOINLINE void duo_cq_chores(struct duo_cq *cq)
+DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 {
 	if (cq->group->held)
 		duo_cq_resolve(cq);
@@ -139,9 +139,9 @@ void duo_cq_progress(struct duo_cq *cq)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
 	if (duo_cq_has_deferred(cq))
-		duo_cq_chores(cq);
+		duo_cq_do_deferred(cq);
 	if (!duo_cq_has_deferred(cq))
-		cq->attention &= ~(uint32_t) DUO_CQ_CHORES;
+		cq->attention &= ~(uint32_t) DUO_CQ_DEFERRED;
 	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
 		duo_cq_core_active(cq);
 	if (!cq->left && !(cq->attention & DUO_CQ_OTHERS) &&

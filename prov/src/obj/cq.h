@@ -32,7 +32,7 @@ struct duo_rx;
 /* Bits of duo_cq.attention: why a read must do more than poll near's rings. */
 enum {
 	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or errors are queued */
-	DUO_CQ_CHORES = 2, /* an endpoint has deferred work: duo_ep_chore() */
+	DUO_CQ_DEFERRED = 2,	/* see duo_ep_set_deferred() */
 	/* the local transport is not near, or an endpoint closes */
 	DUO_CQ_OTHERS = 4,
 };

@@ -224,12 +224,12 @@ void duo_cq_attend(struct duo_cq *cq);
 void duo_ep_use_core(struct duo_ep *ep);
 
 /* Makes the next poll resolve messages and post deferred receives. */
-static inline void duo_ep_chore(const struct duo_ep *ep)
+static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)
-		ep->rx_cq->attention |= DUO_CQ_CHORES;
+		ep->rx_cq->attention |= DUO_CQ_DEFERRED;
 	if (ep->tx_cq)
-		ep->tx_cq->attention |= DUO_CQ_CHORES;
+		ep->tx_cq->attention |= DUO_CQ_DEFERRED;
 }
 
 /* True if a poll has enough entries even if no message finds a receive. */

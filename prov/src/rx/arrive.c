@@ -21,7 +21,7 @@ static void duo_arrival_hold(struct duo_rx *rx)
 	duo_rx_become(rx, DUO_RX_UNRESOLVED);
 	TAILQ_INSERT_TAIL(&rx->ep->rx.held, rx, link);
 	rx->ep->group->held++;
-	duo_ep_chore(rx->ep);
+	duo_ep_set_deferred(rx->ep);
 }
 
 struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
@@ -103,7 +103,7 @@ void duo_arrival_identify(struct duo_ep *ep)
 		}
 	}
 	if (!TAILQ_EMPTY(&found))
-		duo_ep_chore(ep);
+		duo_ep_set_deferred(ep);
 	TAILQ_CONCAT(&found, &ep->rx.held, link);
 	TAILQ_CONCAT(&ep->rx.held, &found, link);
 }

@@ -242,7 +242,7 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 	if (rx->state == DUO_RX_CORE && duo_multi_awaited(rest)) {
 		TAILQ_INSERT_TAIL(&ep->multi.ready, rest, link);
 		ep->group->held++;
-		duo_ep_chore(ep);
+		duo_ep_set_deferred(ep);
 	} else if (ep->closing || rx->state == DUO_RX_CANCELING) {
 		duo_match_repost(&ep->match[DUO_MSG], rest);
 		duo_lazy_insert(rest);

@@ -349,9 +349,9 @@ UNIT_TEST(deferred_receive_forces_slow_path)
 	both_entry(&slot);
 	ck_assert_uint_eq(cq_now()->attention, 0);
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
-	ck_assert_uint_eq(cq_now()->attention, DUO_CQ_CHORES);
+	ck_assert_uint_eq(cq_now()->attention, DUO_CQ_DEFERRED);
 	ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
-	ck_assert_uint_eq(cq_now()->attention, DUO_CQ_CHORES);
+	ck_assert_uint_eq(cq_now()->attention, DUO_CQ_DEFERRED);
 	rig_send("for it");
 	both_entry(&slot);
 	ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
