@@ -9,7 +9,6 @@
 
 #include "common/ft.h"
 
-#define FT_LIMIT_MS 30000
 #define FT_BUF ((size_t)200000)
 
 static struct ft_ep e;
@@ -52,7 +51,7 @@ static void ft_send(int round, int r)
 
 static void ft_reached(struct fid_cntr *cntr, uint64_t count, const char *what)
 {
-	int ret = fi_cntr_wait(cntr, count, FT_LIMIT_MS);
+	int ret = fi_cntr_wait(cntr, count, -1);
 
 	FT_CHECK(!ret, "%s: fi_cntr_wait: %d (%s), at %lu of %lu", what, ret,
 		 fi_strerror(-ret), (unsigned long)fi_cntr_read(cntr),
