@@ -5,7 +5,8 @@
  * Single copies of RMA at the initiator, with any entry in the target's table:
  * each copy is between the operation's next bytes and those of the range that a
  * look-up has permitted, of a process that was found alive. The operation never passes its
- * end, makes progress or ends, and notifies the target after the last byte.
+ * end, makes progress, ends or begins anew at the target, and notifies the target after the
+ * last byte.
  *
  * C: near/rma/direct.c near_rma_direct_at near_rma_direct_can
  * C: near/rma/direct.c near_rma_look_up near_rma_copy near_rma_step
@@ -24,7 +25,7 @@
  * MUTANT whole-again near/rma/direct.c: s/size_t len = op->args.len - op->sent/size_t len = op->args.len/
  * MUTANT pid-reused near/rma/direct.c: s/if \(!near_peer_alive\(port, peer\)\)/if (0)/
  * MUTANT no-progress near/rma/direct.c: s/near_likely\(n > 0\)/near_likely(n >= 0)/
- * MUTANT begun-again near/rma/direct.c: s/return op->sent \? -EIO : -EPERM/return -EPERM/
+ * MUTANT begun-again near/rma/direct.c: s/op->sent = 0;\n\t\treturn -EPERM/return -EPERM/
  * MUTANT not-notified near/rma/direct.c: s/if \(!slot\)\n\t\t\treturn -EAGAIN;//
  * MUTANT notified-early near/rma/direct.c: s/if \(!ret && slot && op->sent == args->len\)/if (!ret \&\& slot)/
  * MUTANT view-unchecked near/rma/direct.c: s/return hostile\(at->peer->segment->table_fd\) < 0 \? -EOPNOTSUPP : -ENOENT/;/
@@ -160,7 +161,8 @@ static void copies(void)
 	ret = near_rma_direct_at(&port, &op, target);
 	notified = peer.tx.tail != tail;
 	wanted = op.args.flags & NEAR_RMA_DATA && !op.delegated;
-	check(op.sent >= before && op.sent <= op.args.len);
+	check(ret == -EPERM || op.sent >= before);
+	check(op.sent <= op.args.len);
 	check(ret || op.sent > before || !op.args.len);
 	check(ret <= 0 && (ret != -EPERM || !op.sent));
 	check(!notified || (!ret && !op.delegated && op.sent == op.args.len));

@@ -193,6 +193,7 @@ static void regions(void)
 	entry.len = len;
 	entry.memory = (uintptr_t)region;
 	port.rma = &rma;
+	port.read_left = any(size_t);
 }
 
 int main(void)

@@ -18,7 +18,7 @@
  * EDIT near/rma/table.h: s/NEAR_STAGE_CHUNK \(256u/NEAR_STAGE_CHUNK (1024u/
  * EDIT near/rma/stage.c: s/near_rma_end\(port, /ended(/
  * EDIT near/rma/stage.c: s/free\(staging\);//
- * EDIT near/rma/stage.c: s/memcpy\(to, from, len\)/copies(to, from, len)/
+ * EDIT near/rma/stage.c: s/near_stage_copy_host\(stage, to, from, len\);/copies(to, from, len);/
  * EDIT near/rma/stage.c: s/(staging->)?device->(done|start|pin|unpin)\(/device_\2(/g
  * MUTANT chunk-taken-twice near/rma/stage.c: s/staging->filled - staging->freed == NEAR_STAGE_CHUNKS/0/
  * MUTANT chunk-unlimited near/rma/stage.c: s/if \(chunk->len > NEAR_STAGE_CHUNK\)\n\t\t\tchunk->len = NEAR_STAGE_CHUNK;//
@@ -320,6 +320,7 @@ int main(void)
 	at.unanswered = any(uint32_t);
 	at.staged = any(uint32_t);
 	port.rma = &rma;
+	port.read_left = any(size_t);
 	staging_any(cases[CASE].first, cases[CASE].count, cases[CASE].state);
 	at.due = check_chunks();
 	switch (cases[CASE].action) {
