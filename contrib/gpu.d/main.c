@@ -251,7 +251,7 @@ int main(int argc, char **argv)
 	if (getenv("DUOGPU_DISJOINT"))
 		setenv("CUDA_VISIBLE_DEVICES", gpu.rank ? "1" : "0", 1);
 	/* end this rank if the other one has failed */
-	alarm(getenv("STANDIN_FAIL") ? 30 : 280);
+	alarm(600);
 	gpu_command(argv[2], argc > 3 ? (unsigned int) atoi(argv[3]) : 1000,
 		    child);
 	if (!child)
