@@ -23,7 +23,7 @@
  * C: link/peer.c near_peer_ahead near_connect_failed near_connect_open near_connect_wait
  * C: link/peer.c near_connect
  * C: link/alive.c near_monitor_pid near_monitor near_peer_monitor near_unmonitor near_peer_fail
- * C: link/alive.c near_peer_end near_port_events near_unconnected_closed near_peer_missed
+ * C: link/alive.c near_peer_end near_port_events near_peer_missed
  * C: link/alive.c near_port_find_failed
  * C: link/rx_ring.c near_rx_ring_peer near_rx_ring_open near_rx_ring_release
  * C: link/port.c near_close
@@ -498,14 +498,6 @@ inline look(r)
 #ifndef NO_MARK
 		:: state[r] != OPEN && segment[r] && closed[o] -> ret = ESRCH
 #endif
-		:: state[r] != OPEN && !segment[r] && !ask[r] && !ring[r] &&
-		   pidfd[r] ->
-			if
-			:: !bound[o] -> ret = ESRCH
-			:: bound[o] && MODE(p) == DIRECT ->
-				open_fd(SEGMENT, o, segment[r])
-			:: else
-			fi
 		:: else
 		fi;
 		if

@@ -184,22 +184,6 @@ int duo_proc_open_own(int fd, int flags)
 	return duo_proc_open_path(path, flags);
 }
 
-ssize_t duo_proc_link(pid_t pid, int fd, char *target, size_t size)
-{
-	char path[64];
-	ssize_t len;
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	len = readlink(path, target, size);
-	err = errno;
-	if (len < 0 && duo_proc_thread_fd(path, sizeof(path), pid, fd)) {
-		len = readlink(path, target, size);
-		err = errno;
-	}
-	return len < 0 ? -err : len;
-}
-
 int duo_proc_host(uint64_t *host)
 {
 	static const char boot_id[] = "/proc/sys/kernel/random/boot_id";

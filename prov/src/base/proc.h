@@ -17,15 +17,13 @@
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
- * Open the file of descriptor fd of a process, or read its link as readlink(2).
- * If the main thread has ended, both use another thread, because /proc shows no
- * descriptors of an ended main thread. Return a descriptor or a length, or
- * -errno.
+ * Opens the file of descriptor fd of a process. If the main thread has ended,
+ * uses another thread, because /proc shows no descriptors of an ended main
+ * thread. Returns a descriptor or -errno.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
 /* Opens a descriptor of this process again. Returns a descriptor or -errno. */
 int duo_proc_open_own(int fd, int flags);
-ssize_t duo_proc_link(pid_t pid, int fd, char *target, size_t size);
 /*
  * Returns 0 if the process with this pid and start time exists, and -ESRCH if
  * it has ended. start 0: unknown. Returns another -errno if the check fails,

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,6 +188,30 @@ static void pause_ms(unsigned int ms)
 {
 	us->port->ticked_ms -= ms;
 	us->port->checked_ms -= ms;
+}
+
+/*
+ * No file descriptor is free when the monitoring begins, so a later check opens
+ * the pidfd.
+ */
+UNIT_TEST(late_monitoring_finds_failure)
+{
+	struct rlimit limit, none;
+	struct near_peer *peer;
+
+	start(NULL, false);
+	near_peer_get(us->port, &theirs, &peer);
+	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = 0;
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &none));
+	near_peer_monitor(us->port, peer);
+	ck_assert(!near_peer_exists(peer));
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+	while (!near_peer_exists(peer))
+		rig_poll(us, NEAR_TICK_POLLS);
+	kill_child();
+	rig_until_gone(us, 1);
 }
 
 /*

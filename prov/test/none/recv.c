@@ -6,8 +6,6 @@
  * release of multi-receive buffers.
  */
 
-#include <sys/resource.h>
-
 #include "base/proc.h"
 #include "side.h"
 
@@ -85,23 +83,6 @@ UNIT_TEST(messages_of_failed_peer_match)
 	ck_assert(!fi_trecv(ep[0], any, 64, NULL, FI_ADDR_UNSPEC, 1, 0, any));
 	ck_assert_int_eq(recv_end(any), 0);
 	ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
-	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
-}
-
-/*
- * The peer closes its endpoint before it exchanged a message, and its process
- * continues: the receive that names the peer fails. _i is 1: the endpoint is
- * closed before the receive is posted.
- */
-UNIT_LOOP(receive_from_closed_unconnected_peer_fails, 0, 2)
-{
-	char bytes[64];
-
-	if (_i != 1)
-		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
-	recv_close(1);
-	if (_i == 1)
-		ck_assert(!fi_trecv(ep[0], bytes, 64, NULL, peer, 1, 0, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
@@ -352,24 +333,6 @@ UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, to, 1, 0, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 	recv_close(1);
-}
-
-/*
- * No file descriptor is free when the receive is posted, so near cannot monitor
- * the peer yet. It does later: the receive of the ended peer fails.
- */
-UNIT_TEST(late_monitoring_finds_failure)
-{
-	struct rlimit limit, none = { 0 };
-	char bytes[8] = "";
-
-	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
-	none.rlim_max = limit.rlim_max;
-	ck_assert(!setrlimit(RLIMIT_NOFILE, &none));
-	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, peer, 1, 0, bytes));
-	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
-	recv_close(1);
-	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
 /*

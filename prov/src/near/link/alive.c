@@ -259,64 +259,12 @@ bool near_peer_there(const struct near_peer *peer)
 }
 
 /*
- * False if the peer's process has no segment at the descriptor number in the
- * peer's address: then the peer's port is closed.
- */
-static bool near_segment_named(const struct near_peer *peer)
-{
-	static const char name[] = "/memfd:near";
-	char target[sizeof(name)];
-	ssize_t len = duo_proc_link(peer->addr.pid, peer->addr.fd, target,
-				    sizeof(target));
-
-	/* a process that has exited has no descriptors, either */
-	if (len < 0)
-		return len != -ENOENT ||
-		       duo_proc_check(peer->addr.pid, peer->addr.start);
-	return len >= (ssize_t)sizeof(name) - 1 &&
-	       !memcmp(target, name, sizeof(name) - 1);
-}
-
-/*
- * True if a peer to which this port has no ring has closed its port. An open
- * port has its segment at the descriptor number in its address, and no two
- * ports have the same address. So if another file is at this number, the port
- * is closed.
- *
- * Keeps a descriptor of the peer's segment, to read near_segment.closed. When
- * the peer attaches to a ring of this port, its claim shows whether the peer
- * has closed, and the descriptor is not needed any more.
- */
-static bool near_unconnected_closed(struct near_peer *peer)
-{
-	uint64_t nonce = 0;
-	bool closed;
-	int fd;
-
-	if (peer->fd[NEAR_FD_SEGMENT] >= 0 || peer->needs_fdx || peer->ring ||
-	    !near_monitored(peer))
-		return near_fd_closed(peer);
-	if (!near_segment_named(peer))
-		return true;
-	fd = near_peer_open(peer, NEAR_FD_SEGMENT, peer->addr.fd, O_RDONLY);
-	if (fd < 0)
-		return false;
-	peer->fd[NEAR_FD_SEGMENT] = fd;
-	closed = pread(fd, &nonce, sizeof(nonce),
-		       offsetof(struct near_segment, nonce)) != sizeof(nonce) ||
-		 nonce != peer->addr.nonce || near_fd_closed(peer);
-	if (closed || duo_proc_scarce(fd))
-		near_fd_drop(peer, NEAR_FD_SEGMENT);
-	return closed;
-}
-
-/*
  * True if the peer has failed. Makes the checks that need system calls, for
  * failures that neither the pidfd nor mapped memory shows.
  */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
-	if (!peer->segment && near_unconnected_closed(peer))
+	if (!peer->segment && near_fd_closed(peer))
 		return true;
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)

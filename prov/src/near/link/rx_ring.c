@@ -138,12 +138,6 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	ring->index = index;
 	ring->tier = (uint8_t)place.tier;
 	ring->peer->ring = ring;
-	/*
-	 * This descriptor of the sender is not needed any more: when the sender
-	 * closes, it closes this claim.
-	 */
-	if (!ring->peer->needs_fdx && !ring->peer->expected)
-		near_fd_drop(ring->peer, NEAR_FD_SEGMENT);
 	ring->active_at = NEAR_NOT_ACTIVE;
 	port->ring[index] = ring;
 	if (port->ring_count <= index)
