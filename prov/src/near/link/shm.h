@@ -89,8 +89,6 @@ struct near_slot {
 			uint64_t len;		/* bytes to copy */
 			uint64_t addr;	/* address of the receiver's buffer */
 			uint32_t round;	/* number of the copy, see msg/coop.h */
-			/* unused, because each end calls near_coop_step() */
-			uint32_t step;
 		} coop;
 		struct {
 			/* length that did not fit; 1: the ring was full */
