@@ -187,7 +187,8 @@ static void op_any(struct near_rma_op *made)
 	assume(made->args.len && made->args.len <= first + second);
 	assume(made->answered < made->args.len);
 	made->sent = made->answered;
-	made->args.local = (struct near_rma_bufs){ made->local, 2, handles };
+	made->args.local = (struct near_rma_bufs){ made->local, 2,
+						   any(bool) ? handles : NULL };
 	made->local[0] = (struct iovec){ malloc(first), first };
 	made->local[1] = (struct iovec){ malloc(second), second };
 	made->err = any(bool) ? 0 : EIO;
