@@ -49,7 +49,6 @@ static int numbered_run(struct rig_node *a, struct rig_node *b)
 	static uint8_t seen[MSGS];
 	struct rig_to to = rig_to_node(a, b);
 	uint32_t next = 0, sent = 0, got = 0, slot[RIG_DEPTH], slots, i;
-	uint64_t end = rig_now_ms() + 30000;
 	struct rig_wc wc;
 	bool polled;
 	int late = 0;
@@ -59,7 +58,6 @@ static int numbered_run(struct rig_node *a, struct rig_node *b)
 		ck_assert_int_eq(rig_recv(b, slots, slots * SLOT, SLOT), 0);
 	}
 	while (sent < MSGS || got < MSGS) {
-		ck_assert_uint_lt(rig_now_ms(), end);
 		if (next < MSGS && slots) {
 			i = slot[--slots];
 			memcpy(a->buf + i * SLOT, &next, sizeof(next));
