@@ -103,8 +103,8 @@ static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 	int i;
 
 	/*
-	 * Each rank computes a random time, so that ranks arrive at different
-	 * times.
+	 * Each rank computes for a random time, so that the ranks arrive at
+	 * different times.
 	 */
 	mb_compute(MB_OTHER / 4 + rand_r(seed) % (MB_OTHER / 4));
 	start = bn_now();

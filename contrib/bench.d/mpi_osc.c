@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA of rank 0 on the window of rank 1, under MPI_Win_lock_all: one operation
- * until MPI_Win_flush has returned, as osu_put_latency and similar programs do;
- * and 64 puts before each flush. The target waits in a barrier. A window that
- * MPI allocates (-w) is shared by the ranks of a host, which copy to it with
- * any transport. A window in the program's own memory is not shared.
+ * RMA of rank 0 on the window of rank 1, under MPI_Win_lock_all. Measures the
+ * time of one operation until MPI_Win_flush has returned, as osu_put_latency
+ * and similar programs do; and the time per put with 64 puts before each flush.
+ * The target waits in a barrier. A window that MPI allocates (-w) is shared by
+ * the ranks of a host: they copy to the window directly, whichever transport is
+ * selected. A window in the program's own memory is not shared.
  */
 
 #include "mpibench.h"

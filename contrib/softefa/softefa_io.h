@@ -163,7 +163,7 @@ struct se_flow {
 	void *wire_flow;
 };
 
-/* quiet_since: the peer's socket is closed */
+/* value of quiet_since: the peer's socket is closed */
 #define SE_FLOW_REFUSED UINT64_MAX
 
 struct se_wire {

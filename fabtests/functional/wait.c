@@ -18,8 +18,8 @@
 #define FT_TAG 77
 #define FT_SILENCE_NS 300000000ull
 /*
- * Largest number of wakeups of a rank without messages. A timer would cause
- * 600.
+ * Largest permitted number of wakeups of a rank without messages. A timer would
+ * cause 600.
  */
 #define FT_WAKES 30
 #define FT_LAPS_MAX 400

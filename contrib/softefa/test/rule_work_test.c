@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * States, work requests and completions that rdma-core's provider and the
- * kernel reject: see the table of rejected requests in docs/softefa.md.
+ * Changes of state and work requests that rdma-core's provider or the kernel
+ * rejects, and the contents of completions: see the table of rejected requests
+ * in docs/softefa.md.
  */
 #include <errno.h>
 

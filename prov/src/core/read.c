@@ -177,7 +177,8 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 
 /*
  * Handles entries of the core that cannot be changed in place: entries that are
- * not in the application's array, and entries that become none or several.
+ * not in the application's array, and entries for which the application gets no
+ * entry or several.
  */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,

@@ -89,9 +89,10 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Counts the fast-path reads since the last full poll as polls, of the CQ and
- * of the ports. duo_near_passed() counts fewer if a port would miss its next
- * tick, because another CQ may have polled the port in the meantime.
+ * Counts the fast-path reads since the last full poll as polls of the CQ and of
+ * its ports. Another CQ may have polled a port in the meantime.
+ * duo_near_passed() therefore counts fewer polls if otherwise the port would
+ * miss its next tick.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {

@@ -15,8 +15,8 @@ struct near_peer;
 
 /*
  * Memory regions, found by their keys: see rma/table.h. The embedder owns the
- * table, and must serialize calls for the table with calls for its ports. It
- * must close these ports before the table.
+ * table, and must serialize calls for the table with calls for the ports that
+ * use the table. The embedder must close these ports before the table.
  */
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u

@@ -25,8 +25,9 @@ struct duo_up {
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
-	 * av/: must be called when the address belongs to a new process or to
-	 * none: from now on the core may deliver messages from it.
+	 * av/: must be called when the process of an address has been replaced,
+	 * has exited or cannot be reached. From then on the core may deliver
+	 * messages from this address.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/* core/: true if a multi-receive buffer must keep rx off the core. */

@@ -146,10 +146,11 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
  * Defers rx, and monitors the process of its source. final: the core never gets
  * rx.
  *
- * If no core has been used so far (duo_cq_core_unused()): a receive from any
- * source begins the use of the core, because any process may have sent its
- * message. The source of other receives is probably local. With the first of
- * these, the time DUO_UNUSED_US begins.
+ * While the core is unused (duo_cq_core_unused()): a wildcard makes the core
+ * used at once, because its message may come from any process. Other receives
+ * name a source that is probably local. When such a receive joins the empty
+ * deferred list, the time DUO_UNUSED_US starts; after this time the core
+ * becomes used (duo_ep_age()).
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)

@@ -88,9 +88,10 @@ struct duo_transport {
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
 	 * Sleeping, see cq/wait.c. After arm() has returned 0, an arrival makes
-	 * the waiter readable; -FI_EAGAIN: the caller must poll instead.
-	 * woken() ends a sleep. If it returns true, the caller must wake the
-	 * other threads, which must arm again. NULL: the transport cannot wake
+	 * the CQ's wait object readable; -FI_EAGAIN: the caller must poll
+	 * instead. woken() ends a sleep. True: the transport has signaled an
+	 * event, and is not armed any more. The caller must then wake the other
+	 * threads, which must arm again. NULL: the transport cannot wake
 	 * threads.
 	 */
 	int (*arm)(struct duo_ep *ep);

@@ -14,7 +14,10 @@
 #include "obj/ep.h"
 #include "tx/send.h"
 
-/* Chooses the path again, under the lock. Keeps the lock if it is local. */
+/*
+ * Chooses the path again. The caller holds the lock. If the new path is local,
+ * keeps the lock, else releases it.
+ */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
 {

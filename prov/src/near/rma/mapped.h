@@ -88,7 +88,10 @@ near_mapping_path(const struct near_mapping *mapping)
 	return mapping->asked_ms ? NEAR_DEVICE_SHARED : NEAR_DEVICE_MAPPED;
 }
 
-/* Returns the handle for copies of a local buffer; NULL: not possible. */
+/*
+ * Returns the handle by which the device copies from or to a local buffer.
+ * NULL: the device cannot access the buffer.
+ */
 static inline void *near_mapped_handle(const struct near_port *port,
 				       const struct near_rma_bufs *bufs,
 				       size_t i)

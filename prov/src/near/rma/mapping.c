@@ -244,8 +244,9 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 }
 
 /*
- * Maps an allocation. After -ENOMEM, removes unused mappings, and retries when
- * the embedder has released one. After another error, does not retry.
+ * Maps an allocation. After -ENOMEM, removes unused mappings; a later call
+ * retries when the embedder has released one of them. After another error, no
+ * call retries.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
