@@ -16,14 +16,19 @@ static bool duo_lock_wait_inside(struct duo_lock *lock)
 
 void duo_group_wait(struct duo_group *const *at)
 {
+	struct duo_group *group;
 	struct duo_lock *lock;
-	bool taken;
 
-	do {
-		lock = &duo_group_of(at)->lock;
-		taken = lock->single ? duo_lock_wait_inside(lock) :
-				       duo_lock_wait(lock);
-	} while (!taken);
+	for (;;) {
+		group = duo_group_of(at);
+		lock = &group->lock;
+		if (!(lock->single ? duo_lock_wait_inside(lock) :
+				     duo_lock_wait(lock)))
+			continue;
+		if (group == duo_group_of(at))
+			return;
+		duo_unlock(lock);
+	}
 }
 
 void duo_domain_lock(struct duo_domain *domain)

@@ -31,11 +31,30 @@ struct duo_group {
 
 /*
  * Returns the group of an object, *at. Without the lock it may be an earlier
- * group of the object, whose lock is never free again.
+ * group of the object. The lock of a CQ's earlier group is never free again. An
+ * endpoint's earlier group may also be the domain's, until it gets its first
+ * CQ.
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {
 	return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+/*
+ * Takes the lock of the group in this mode if it is free, and if the group is
+ * still *at. With a single lock no other thread changes *at.
+ */
+DUO_INLINE bool duo_group_take(struct duo_group *const *at,
+			       struct duo_group *group,
+			       const enum duo_lock_mode mode)
+{
+	if (!duo_lock_take(&group->lock, mode))
+		return false;
+	if (mode != DUO_LOCK_SHARED ||
+	    __builtin_expect(group == duo_group_of(at), true))
+		return true;
+	duo_lock_end(&group->lock, mode, 0);
+	return false;
 }
 
 /* group.c: waits for the lock of *at, also if *at changes, and takes it. */
@@ -44,9 +63,9 @@ void duo_group_wait(struct duo_group *const *at);
 /* Locks an object's group. Afterwards *at is constant until the release. */
 static inline void duo_group_lock(struct duo_group *const *at)
 {
-	struct duo_lock *lock = &duo_group_of(at)->lock;
+	struct duo_group *group = duo_group_of(at);
 
-	if (!duo_lock_take(lock, duo_lock_mode(lock)))
+	if (!duo_group_take(at, group, duo_lock_mode(&group->lock)))
 		duo_group_wait(at);
 }
 

@@ -89,15 +89,17 @@ DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       const enum duo_lock_mode mode)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_lock *lock = mode ? &duo_group_of(&ep->group)->lock : NULL;
+	struct duo_group *group = mode ? duo_group_of(&ep->group) : NULL;
 
-	if (__builtin_expect(!duo_lock_take(lock, mode), false))
+	if (mode && __builtin_expect(!duo_group_take(&ep->group, group, mode),
+				     false))
 		return false;
 	if (__builtin_expect(duo_recv_simple(ep, kind, &want), true)) {
 		duo_recv_queue(ep, kind, buf, len, desc, &want, context);
 		return true;
 	}
-	duo_lock_end(lock, mode, 0);
+	if (mode)
+		duo_lock_end(&group->lock, mode, 0);
 	return false;
 }
 

@@ -90,7 +90,7 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const enum duo_lock_mode mode)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
-	struct duo_lock *lock;
+	struct duo_group *group;
 	struct near_peer *peer;
 
 	if (call.msg.len > NEAR_INLINE ||
@@ -98,13 +98,13 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 		return NULL;
 	if (!mode)
 		return duo_send_put(ep, call);
-	lock = &duo_group_of(&ep->group)->lock;
+	group = duo_group_of(&ep->group);
 	if (near_unlikely(!duo_send_route(ep, call.dest) ||
-			  !duo_lock_take(lock, mode)))
+			  !duo_group_take(&ep->group, group, mode)))
 		return NULL;	/* no lock for the core */
 	peer = duo_send_put(ep, call);
 	if (near_unlikely(!peer))
-		duo_lock_end(lock, mode, 0);
+		duo_lock_end(&group->lock, mode, 0);
 	return peer;
 }
 

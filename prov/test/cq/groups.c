@@ -72,27 +72,27 @@ UNIT_TEST(cq_and_endpoint_have_own_lock)
 	expect_own();
 }
 
-static atomic_int reader_tid;
+static atomic_int caller_tid;
 
 static void *reader_run(void *arg)
 {
 	struct fi_cq_err_entry entry = { 0 };
 
-	atomic_store(&reader_tid, syscall(SYS_gettid));
+	atomic_store(&caller_tid, syscall(SYS_gettid));
 	ck_assert_int_eq(fi_cq_readerr(fx.cq, &entry, 0), -FI_EAGAIN);
 	return NULL;
 }
 
 /* Starts a thread that waits for the lock, which the caller holds. */
-static pthread_t reader_waits(void)
+static pthread_t thread_waits(void *(*run)(void *))
 {
-	pthread_t reader;
+	pthread_t thread;
 
-	atomic_store(&reader_tid, 0);
-	ck_assert_int_eq(pthread_create(&reader, NULL, reader_run, NULL), 0);
-	while (!unit_sleeps(atomic_load(&reader_tid)))
+	atomic_store(&caller_tid, 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, run, NULL), 0);
+	while (!unit_sleeps(atomic_load(&caller_tid)))
 		sched_yield();
-	return reader;
+	return thread;
 }
 
 /* A thread that waits for the CQ's own lock gets the lock of the domain. */
@@ -101,11 +101,40 @@ UNIT_TEST(waiting_thread_follows_cq)
 	pthread_t reader;
 
 	duo_domain_lock(domain_now());
-	reader = reader_waits();
+	reader = thread_waits(reader_run);
 	ck_assert_int_eq(duo_cq_join(cq_now()), 0);
 	duo_domain_unlock(domain_now());
 	ck_assert_int_eq(pthread_join(reader, NULL), 0);
 	expect_shared();
+	ck_assert(duo_lock_try(&domain_now()->group.lock));
+	duo_unlock(&domain_now()->group.lock);
+}
+
+static void *setter_run(void *arg)
+{
+	size_t min = 64;
+
+	atomic_store(&caller_tid, syscall(SYS_gettid));
+	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
+				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
+			 0);
+	return NULL;
+}
+
+/*
+ * An endpoint is in the group of the domain until it gets its first CQ. A
+ * thread that waits meanwhile gets the lock of the CQ.
+ */
+UNIT_TEST(waiting_thread_follows_endpoint)
+{
+	pthread_t setter;
+
+	duo_domain_lock(domain_now());
+	duo_ep_join(fixture_ep(), &domain_now()->group);
+	setter = thread_waits(setter_run);
+	duo_ep_join(fixture_ep(), &cq_now()->own);
+	duo_domain_unlock(domain_now());
+	ck_assert_int_eq(pthread_join(setter, NULL), 0);
 	ck_assert(duo_lock_try(&domain_now()->group.lock));
 	duo_unlock(&domain_now()->group.lock);
 }
@@ -154,7 +183,7 @@ UNIT_TEST(user_waits_for_insert)
 	pthread_t reader;
 
 	duo_domain_lock(domain_now());
-	reader = reader_waits();
+	reader = thread_waits(reader_run);
 	duo_domain_unlock(domain_now());
 	ck_assert_int_eq(pthread_join(reader, NULL), 0);
 	exchange();
