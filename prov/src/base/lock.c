@@ -4,13 +4,15 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/lock.h"
 
 #define DUO_LOCK_SPINS 100	/* about a microsecond of spinning */
+#define DUO_LOCK_PAUSE_NS 1000
+#define DUO_LOCK_BARRIER_NS 10000000	/* 10 ms */
 
 static void duo_lock_pause(void)
 {
@@ -77,18 +79,36 @@ bool duo_lock_prepare(void)
 			MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }
 
-/* A forked child is not registered yet. */
+/*
+ * A forked child is not registered yet. A filter of system calls that was
+ * installed after duo_lock_prepare() may forbid membarrier. Then sleeps, because
+ * a CPU makes its stores visible within microseconds.
+ */
 void duo_lock_barrier(void)
 {
+	struct timespec left = { .tv_nsec = DUO_LOCK_BARRIER_NS };
+
 	while (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
-		duo_lock_prepare();
+		if (!duo_lock_prepare() && !nanosleep(&left, &left))
+			break;
 }
 
-/* The thread inside may have no CPU. */
+/*
+ * Sleeps after some microseconds: the thread inside may have no CPU, and a
+ * lower priority than this one.
+ */
 void duo_lock_empty(const struct duo_lock *lock)
 {
-	while (atomic_load_explicit(&lock->inside, memory_order_acquire))
-		sched_yield();
+	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };
+	unsigned int i;
+
+	for (i = 0; atomic_load_explicit(&lock->inside, memory_order_acquire);
+	     i++) {
+		if (i < DUO_LOCK_SPINS)
+			duo_lock_pause();
+		else
+			nanosleep(&pause, NULL);
+	}
 }
 
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret)

@@ -190,6 +190,18 @@ UNIT_TEST(user_waits_for_insert)
 	expect_own();
 }
 
+/* A filter of system calls that is installed later forbids membarrier. */
+UNIT_TEST(insert_without_membarrier)
+{
+	fi_addr_t high = fixture_ep()->av->high;
+
+	expect_own();
+	unit_reject(SYS_membarrier, SECCOMP_RET_ERRNO | EPERM);
+	peer_insert(5);
+	ck_assert_uint_eq(fixture_ep()->av->high, high + 1);
+	exchange();
+}
+
 /* With the lock of the domain the calls take the lock of any thread. */
 UNIT_TEST(counter_ends_single_lock)
 {
