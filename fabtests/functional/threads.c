@@ -130,13 +130,14 @@ static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 }
 
 /*
- * Opens and closes an endpoint beside the one in use, and inserts its address
- * into the AV of the one in use.
+ * Opens and closes an endpoint and a region beside those in use, and inserts
+ * the endpoint's address into the AV in use.
  */
 static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 {
 	struct ft_cfg cfg = w->e->cfg;
 	static struct ft_ep e;
+	struct ft_buf region;
 	fi_addr_t addr;
 
 	cfg.share = w->e;
@@ -147,7 +148,9 @@ static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 	ft_insert(&e, ft.opts.rank);
 	FT_CHECK(fi_av_insert(w->e->av, e.self.name, 1, &addr, 0, NULL) == 1,
 		 "fi_av_insert of a further endpoint");
+	ft_buf_alloc(&e, &region, FT_LEN);
 	ft_talk(w, &e);
+	ft_buf_free(&region);
 	ft_check_tx(&e);
 	/* if the AV is shared, this may be the same fi_addr */
 	FT_OK(fi_av_remove(w->e->av, &addr, 1, 0));
@@ -264,18 +267,21 @@ static void ft_close_each(bool share_cq)
 	}
 }
 
+/* run: function of the last thread. */
 static void ft_each(enum fi_threading threading, bool share, bool share_cq,
-		    bool tagged)
+		    bool tagged, void *(*run)(void *))
 {
 	struct ft_cfg cfg = { .threading = threading };
 	int t;
 
 	for (t = 0; t < FT_THREADS; t++) {
 		cfg.share = t && share ? &eps[0] : NULL;
+		cfg.share_av = t && run == ft_come_and_go && ft_shares_av();
 		cfg.share_cq = t && share_cq;
 		ft_open(&eps[t], &cfg);
 		ft_exchange(&eps[t]);
-		ft_start(t, &eps[t], ft_work, tagged);
+		ft_start(t, &eps[t], t < FT_THREADS - 1 ? ft_work : run,
+			 tagged);
 	}
 	ft_go();
 	ft_close_each(share_cq);
@@ -308,27 +314,32 @@ static void ft_case_safe_threads_exchange_by_two_cqs_beside_opens(void)
 
 static void ft_case_safe_threads_exchange_by_one_cq(void)
 {
-	ft_each(FI_THREAD_SAFE, true, true, true);
+	ft_each(FI_THREAD_SAFE, true, true, true, ft_work);
 }
 
 static void ft_case_completion_threads_exchange_tagged(void)
 {
-	ft_each(FI_THREAD_COMPLETION, true, false, true);
+	ft_each(FI_THREAD_COMPLETION, true, false, true, ft_work);
 }
 
 static void ft_case_completion_threads_exchange_untagged(void)
 {
-	ft_each(FI_THREAD_COMPLETION, true, false, false);
+	ft_each(FI_THREAD_COMPLETION, true, false, false, ft_work);
+}
+
+static void ft_case_completion_threads_exchange_beside_opens(void)
+{
+	ft_each(FI_THREAD_COMPLETION, true, false, true, ft_come_and_go);
 }
 
 static void ft_case_domain_threads_exchange_tagged(void)
 {
-	ft_each(FI_THREAD_DOMAIN, false, false, true);
+	ft_each(FI_THREAD_DOMAIN, false, false, true, ft_work);
 }
 
 static void ft_case_domain_threads_exchange_untagged(void)
 {
-	ft_each(FI_THREAD_DOMAIN, false, false, false);
+	ft_each(FI_THREAD_DOMAIN, false, false, false, ft_work);
 }
 
 static void ft_run(void)
@@ -350,6 +361,8 @@ static void ft_run(void)
 		  ft_case_completion_threads_exchange_tagged },
 		{ "FI_THREAD_COMPLETION threads exchange untagged",
 		  ft_case_completion_threads_exchange_untagged },
+		{ "FI_THREAD_COMPLETION threads exchange beside opens",
+		  ft_case_completion_threads_exchange_beside_opens },
 		{ "FI_THREAD_DOMAIN threads exchange tagged",
 		  ft_case_domain_threads_exchange_tagged },
 		{ "FI_THREAD_DOMAIN threads exchange untagged",
