@@ -49,8 +49,9 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Never waits for the domain's lock: its holder
- * might have called exit(), and the destructor below waits for this thread.
+ * Polls until the domain stops. Never waits for the domain's lock: the thread
+ * that holds the lock might have called exit(), and the destructor below, which
+ * exit() calls, waits for this thread.
  */
 static void *duo_auto_run(void *arg)
 {

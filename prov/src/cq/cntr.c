@@ -15,8 +15,8 @@
 
 /*
  * Returns the number of operations that the endpoint itself has counted, or
- * with err the number of failed ones. It counts receives on both paths, and
- * sends if the local transport has no counter.
+ * with err the number of failed ones. The endpoint counts receives on both
+ * paths, and sends if the local transport has no counter.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -277,8 +277,9 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 
 /*
  * Binds the counter on both paths. The bindings to the core's counter, and to
- * that of a local transport, cannot be undone, so they come last. The core's
- * comes first of the two, because it is more likely to fail.
+ * that of a local transport, cannot be undone, so they come last. Of the two,
+ * the binding to the core's counter comes first, because it is more likely to
+ * fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {

@@ -4,8 +4,8 @@
 /*
  * Counters. A read computes a sum of three parts. The core's counter has sends,
  * RMA, atomics and remote accesses over the core. The endpoints' statistics
- * have receives, and sends over near. own[] has ofi_duo's part. So counters
- * cost nothing on the data path. libfabric's shm adds to a counter itself.
+ * have receives, and sends over near. own[] has ofi_duo's part, to which
+ * libfabric's shm adds, too. So counters cost nothing on the data path.
  * Lock: the domain's.
  */
 #ifndef DUO_CQ_CNTR_H
@@ -21,7 +21,8 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
 /*
  * Both need the lock. duo_cntr_progress() polls the endpoints, and the core if
- * it is due. duo_cntr_value() returns the numbers of successes and errors.
+ * a poll of the core is due. duo_cntr_value() returns the numbers of successes
+ * and errors.
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);

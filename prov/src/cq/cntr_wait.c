@@ -140,7 +140,7 @@ static void duo_cntr_woken(const struct duo_cntr *cntr)
  * Prepares the sleep of a thread that has seen the values good and bad; needs
  * the lock. Returns 0 if any new message or completion wakes the thread;
  * -FI_EAGAIN: the values have changed, or there are events; -FI_ENOSYS: a
- * source cannot wake it.
+ * source cannot wake the thread.
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr, uint64_t good,
 				uint64_t bad)
@@ -187,7 +187,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	}
 }
 
-/* fi_trywait(). -FI_EAGAIN: changed since the previous call. */
+/* fi_trywait(). -FI_EAGAIN: the value has changed since the previous call. */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	int ret;

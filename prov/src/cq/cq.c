@@ -22,10 +22,10 @@
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls although the ring has entries for the read. A program that sends before
- * each read finds an entry in each read, and would otherwise never poll. The
- * number of reads per poll doubles up to DUO_RING_READS. It becomes 1 if
- * DUO_RING_SLOW has passed between two polls.
+ * Polls although the ring has entries for the read. If a program sends before
+ * each read, each read finds an entry, and would otherwise never poll. The
+ * number of reads per poll doubles up to DUO_RING_READS. The number becomes 1
+ * if DUO_RING_SLOW has passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {

@@ -116,9 +116,9 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls both paths. If cq->left is not 0, this poll is early, due to deferred
- * work or a port's work, and counts as a fast-path read. If each read must do
- * more than poll near's rings, cq->left stays 0.
+ * Polls both paths. If cq->left is not 0, this poll is early: deferred work or
+ * a port's work has caused it. Then it counts as a fast-path read. If each read
+ * must do more than poll near's rings, cq->left stays 0.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -176,7 +176,7 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* True if CPUs were oversubscribed at the last check; repeats it if due. */
+/* Repeats the check if due. True if the last check found oversubscription. */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -187,11 +187,11 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Releases the lock, and yields the CPU if CPUs are oversubscribed, because the
+ * If CPUs are oversubscribed, releases the lock during a yield of the CPU: the
  * next sender may need the CPU. In other cases a yield would only help
- * unrelated processes. An endpoint without a local side does not yield,
- * because the core does not. Returns -FI_EAGAIN. The caller must hold no other
- * lock.
+ * unrelated processes. An endpoint without a local side does not yield, because
+ * the core does not yield either. Returns -FI_EAGAIN. The caller must hold no
+ * other lock.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

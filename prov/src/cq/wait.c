@@ -32,9 +32,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC only blocking reads use it, and it
- * has a descriptor only if the local transport can wake threads. Without a
- * descriptor, blocking reads poll between short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC only blocking reads use the wait
+ * object, and it has a descriptor only if the local transport can wake threads.
+ * Without a descriptor, blocking reads poll between short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -71,7 +71,7 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/* Ends a blocking read. Any thread may call it, without the lock. */
+/* Ends a blocking read. Any thread may call this, without the lock. */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
@@ -170,8 +170,8 @@ static bool duo_cq_due(struct duo_cq *cq)
 /*
  * Prepares the sleep of threads. Returns 0 if new events will wake all threads
  * that sleep on the CQ. Returns -FI_EAGAIN if there are entries. The descriptor
- * then stays ready, because this thread may read only some entries while other
- * threads sleep.
+ * then stays ready: this thread may read only some of the entries, and other
+ * threads that sleep must wake for the others.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {

@@ -20,9 +20,9 @@ struct duo_ep;
 #define DUO_SLEEP_MS 1000
 
 /*
- * A blocking call polls for DUO_SPIN_NS. Then it sleeps until a source of
- * events wakes it. If some source cannot wake a thread, it polls between short
- * sleeps.
+ * A blocking call polls for DUO_SPIN_NS. Then the call sleeps until a source of
+ * events wakes it. If some source cannot wake a thread, the call polls between
+ * short sleeps instead.
  */
 #define DUO_SPIN_NS 50000	/* ns */
 #define DUO_SHORT_SLEEP_NS 50000	/* ns */
@@ -54,7 +54,7 @@ static inline bool duo_blocking_sleeps(const struct duo_blocking *call)
 	return call->waited >= DUO_SPIN_NS;
 }
 
-/* Returns the time left, ms, rounded up so that its last part is slept, too. */
+/* Returns the time left, ms, rounded up: the last part is slept, too. */
 static inline int duo_blocking_left_ms(const struct duo_blocking *call)
 {
 	return call->timeout - (int) (call->waited / 1000000);
@@ -83,7 +83,7 @@ void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
  * Sleeps according to ret, the result of arming:
- * - 0: sleeps until the waiter is signaled, at most for the time left and
+ * - 0: sleeps until the wait object is signaled, at most for the time left and
  *   max_ms;
  * - the first -FI_EAGAIN in a row: returns at once;
  * - otherwise: a short sleep; with FI_WAIT_YIELD, yields the CPU instead.

@@ -32,8 +32,8 @@ struct duo_ep;
  *
  * The state changes from UNDECIDED to CORE or LOCAL. It changes from LOCAL to
  * CORE only before the first message, so that all messages to a peer stay in
- * order. It is reset when the address is removed, when its process fails, or
- * when it is inserted again for another process.
+ * order. The state is reset when the address is removed, when the process of
+ * the address fails, or when the address is inserted again for another process.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */

@@ -217,9 +217,9 @@ void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
 /*
- * Makes the core a used one, which polls poll and which gets receives. Must be
- * called as soon as the core may have a message that matches a receive of the
- * endpoint: docs/matching.md, "An unused core".
+ * Makes the core used: from then on ofi_duo polls the core and posts receives
+ * to it. Must be called as soon as the core may have a message that matches a
+ * receive of the endpoint: docs/matching.md, "An unused core".
  */
 void duo_ep_use_core(struct duo_ep *ep);
 

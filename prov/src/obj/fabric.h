@@ -20,8 +20,9 @@
 
 /*
  * Context that ofi_duo passes when it opens the core's fabric, so that the hook
- * recognizes this fabric and does not wrap it. It is the address of a function
- * of libfabric: the same in both modules, and no application passes it.
+ * recognizes this fabric and does not wrap it. The context is the address of a
+ * function of libfabric: both modules have the same address, and no application
+ * passes it as a context.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 

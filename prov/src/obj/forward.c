@@ -56,8 +56,8 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Rejects FI_ALIAS and FI_QUEUE_WORK: with them the core would use its
- * endpoints without ofi_duo. Passes other commands to the core.
+ * Rejects FI_ALIAS and FI_QUEUE_WORK: with these commands the core's endpoints
+ * would be used without ofi_duo. Passes other commands to the core.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

@@ -30,10 +30,10 @@ struct duo_group {
 };
 
 /*
- * Returns the group of an object, *at. Without the lock it may be an earlier
- * group of the object. The lock of a CQ's earlier group is never free again. An
- * endpoint's earlier group may also be the domain's, until it gets its first
- * CQ.
+ * Returns the group of an object, *at. If the caller does not hold the group's
+ * lock, the result may be an earlier group of the object. The lock of a CQ's
+ * earlier group is never free again. An endpoint's earlier group may also be
+ * the domain's, until the endpoint gets its first CQ.
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /*
- * The interval between two checks. It is DUO_OVERSUB_SOON after a change of the
- * result, and doubles with each equal result up to DUO_OVERSUB_LATE. Times are
- * in ms of any clock. Initially, all fields are 0.
+ * The interval between two checks. After a change of the result the interval is
+ * DUO_OVERSUB_SOON; each equal result doubles it up to DUO_OVERSUB_LATE. Times
+ * are in ms of any clock. Initially, all fields are 0.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check */

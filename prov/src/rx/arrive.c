@@ -78,10 +78,11 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Makes unexpected messages unresolved again, because their source is now
- * known: they may match receives that name the source, even receives that were
- * posted after the messages arrived. Moves them to the head of ep->rx.held,
- * because the other messages in this list arrived later.
+ * Makes unexpected messages unresolved again, because their source has an
+ * fi_addr now: these messages may match receives that name the source, even
+ * receives that were posted after the messages arrived. Moves the messages to
+ * the head of ep->rx.held, because the other messages in this list arrived
+ * later.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -110,8 +111,8 @@ void duo_arrival_identify(struct duo_ep *ep)
 
 /*
  * Starts to receive the unresolved msg into the buffers of rx, which must be in
- * no queue. Then frees rx; the transport refers to msg only. False: no memory.
- * Then rx has ended with an error, and msg is still unresolved.
+ * no queue. Then frees rx; the transport refers to msg only. False: there was
+ * no memory; rx has ended with an error, and msg is still unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {

@@ -3,9 +3,9 @@
 
 /*
  * Local messages, and the receives that match them. For each message, a local
- * transport calls duo_arrival_match(). If there is a receive, the transport
- * fills it and reports the completion. Otherwise it queues the message as
- * unexpected. Lock: the group's.
+ * transport calls duo_arrival_match(). If a receive matches, the transport
+ * fills the receive and reports its completion. Otherwise the transport queues
+ * the message as unexpected. Lock: the group's.
  *
  * Cost: the comparison with the oldest receive is inline. A recall from the
  * core takes an fi_cancel() and reads of the core's CQ.
@@ -69,8 +69,8 @@ void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 
 /*
  * Completes a receive over the local transport. src: ofi_duo's fi_addr of the
- * sender. The arguments are in registers: loads from a struct would wait for
- * the stores that have just filled it.
+ * sender. The arguments are passed in registers: loads from a struct would wait
+ * for the stores that have just filled the struct.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -177,8 +177,8 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 }
 
 /*
- * True if messages over the core may fill the buffer. Then later receives must
- * not be on the core.
+ * True if messages over the core may fill the buffer. Later receives must then
+ * not be on the core, because they would match before the next remainder.
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
@@ -225,8 +225,8 @@ void duo_multi_to_core(struct duo_rx *rx)
 /*
  * True if an unexpected message matches the remainder rx. The message has
  * arrived while the core had the buffer, and must be received before later
- * ones. The caller cannot receive it at once: it may be a callback of the local
- * transport, in which no receive may start.
+ * messages. The caller cannot receive the message at once: the caller may be a
+ * callback of the local transport, in which no receive may start.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {

@@ -11,7 +11,7 @@
  *
  * The size of a local message is known at its match, so the next remainder is
  * posted before the message is received. The core reports the size only at the
- * end of a receive; no other message can match until then.
+ * end of a receive; until then no other message can match the buffer.
  *
  * The last sub-receive that ends releases the buffer. Lock: the group's. Order
  * of buffers and receives: docs/matching.md. Cost: two entries for a buffer,
@@ -68,8 +68,8 @@ void duo_multi_close(struct duo_rx *owner);
 /* Reports and frees a closed or canceled buffer without sub-receives. */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts the remainder rx to the core, which has all earlier receives already,
- * because it had the previous remainder. If the core rejects rx, ends the
+ * Posts the remainder rx to the core. The core had the previous remainder, and
+ * so it has all earlier receives already. If the core rejects rx, ends the
  * buffer.
  */
 void duo_multi_to_core(struct duo_rx *rx);

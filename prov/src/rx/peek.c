@@ -25,8 +25,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Completes a peek that has found the message rx. With FI_DISCARD the message
- * has no completion, only the peek. Returns 0 or an error.
+ * Completes a peek that has found the message rx. With FI_DISCARD the peek has
+ * a completion, but the message has none. Returns 0 or an error.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -57,7 +57,8 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Passes a peek or a claim to the core, which replies in its CQ. Sets source
- * and tag for a claim, too, because tcp compares them with the message's.
+ * and tag for a claim, too, because tcp compares them with the source and tag
+ * of the message.
  * Returns 0 or the core's error.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
@@ -106,9 +107,10 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * Reports a matching unexpected message at once; no earlier receive can match
- * it (I2 in docs/matching.md). If there is none, posts overlapping deferred
- * receives to the core, and then passes the peek to the core.
+ * Reports a matching unexpected message at once, because no posted receive
+ * matches it (I2 in docs/matching.md). If there is no such message, posts
+ * overlapping deferred receives to the core, and then passes the peek to the
+ * core.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

@@ -3,7 +3,8 @@
 
 /*
  * Receives. Each receive is in ofi_duo's queue, where local messages match it.
- * This file, when.h and lazy.c decide whether and when the core gets it, too.
+ * This file, when.h and lazy.c decide whether and when the core gets the
+ * receive, too.
  */
 
 #include <string.h>

@@ -80,8 +80,8 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * The fast path: posts a receive that only local messages can match. True: the
- * caller must call duo_recv_end(), which releases the lock. False: nothing was
- * done, and the caller must call duo_recv() or duo_trecv().
+ * caller must call duo_recv_end(), which releases the lock. False: nothing has
+ * changed, and the caller must call duo_recv() or duo_trecv() instead.
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,

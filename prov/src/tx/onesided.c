@@ -36,9 +36,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Lets the core execute all RMA and atomics from now on. An operation with
- * several remote buffers goes to the core, and later operations of near would
- * not wait for its end.
+ * Lets the core execute all RMA and atomics from now on. Reason: an operation
+ * with several remote buffers goes to the core, and later operations of near
+ * would not wait for its end.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -52,8 +52,9 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
- * True if near can execute the operation. For an atomic, the core must execute
- * atomics by CPU instructions, too, so that both are atomic to each other.
+ * True if near can execute the operation. Condition for an atomic: the core
+ * executes atomics by CPU instructions, too, so that atomics of near and of the
+ * core are atomic to each other.
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
@@ -138,7 +139,7 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 
 /*
  * Checks an operation if the core carries nothing. Returns 0 if near supports
- * it, or an error.
+ * the operation, or an error.
  */
 static int duo_onesided_check(const struct duo_ep *ep,
 			      const struct near_rma_args *op, bool quiet)

@@ -3,10 +3,10 @@
 
 /*
  * RMA and atomics. Each call becomes a struct near_rma_args. duo_onesided_any()
- * passes it to near or returns DUO_TO_CORE. Keys, addresses and descriptors are
- * the core's; near needs only descriptors of device memory, which
- * duo_onesided_any() translates. Calls of the core take no lock, because the
- * application observes the core's threading level.
+ * passes this struct to near or returns DUO_TO_CORE. Keys, addresses and
+ * descriptors are the core's. near needs only descriptors of device memory;
+ * duo_onesided_any() translates these. Calls of the core take no lock, because
+ * the application observes the core's threading level.
  *
  * Cost: 280 instructions inline for a small write, read or fetch-and-add; one
  * or two more calls for others.
@@ -42,7 +42,7 @@ int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 
 /*
  * The fast path, for small operations without further flags or order. Injected
- * operations (NEAR_RMA_COPY) have no completion. False: nothing was done.
+ * operations (NEAR_RMA_COPY) have no completion. False: nothing has changed.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,
@@ -71,7 +71,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/* Must follow the core's call. Counts it by its result ret; returns ret. */
+/* Must follow a call of the core with result ret: counts it. Returns ret. */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {
@@ -86,8 +86,8 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 
 /*
  * Returns the endpoint's default flags, for a call without a flags argument
- * that becomes a call of the core with one. Omits FI_INJECT above the inject
- * size, because the core would return an error.
+ * that becomes a call of the core with one. Omits FI_INJECT for operations
+ * above the inject size: with the flag the core would return an error.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

@@ -53,7 +53,7 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 	return duo_route_state(word) == DUO_ROUTE_LOCAL ? word : 0;
 }
 
-/* Writes a message to the ring and its completion to the CQ. NULL: no space. */
+/* Writes a message to the ring, a completion to the CQ. NULL: no space. */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
 {
@@ -82,8 +82,8 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 
 /*
  * The fast path: writes a small message to a near peer's ring. Returns the
- * peer; the caller must then call duo_send_end(). NULL: nothing was done, and
- * the caller must call duo_send_one().
+ * peer; the caller must then call duo_send_end(). NULL: nothing has changed,
+ * and the caller must call duo_send_one() instead.
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,

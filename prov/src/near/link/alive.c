@@ -167,7 +167,8 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 /*
  * Ends each draining peer whose messages are all delivered. Handles the
- * doorbell first: a peer may have rung it for a new or idle ring, then exited.
+ * doorbell first: a peer may have rung the doorbell for a new or idle ring, and
+ * then exited, so that this ring still has messages.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -304,7 +305,7 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 /*
  * Checks for failed peers every NEAR_CHECK_MS. Does not check rings:
  * near_peer_alive() also calls this function, perhaps while its caller fills or
- * reads a slot. The next tick checks them.
+ * reads a slot. The next tick checks the rings.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {

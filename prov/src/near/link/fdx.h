@@ -3,10 +3,10 @@
 
 /*
  * The fd exchange. If a port cannot open /proc/PID/fd/N of a peer, the two
- * ports pass descriptors over UNIX datagram sockets. /proc fails if the peer is
- * in another pid namespace, or if permission is missing. Each datagram carries
- * all descriptors of the sending port and a pidfd of its process, so one
- * request and one reply suffice.
+ * ports pass descriptors over UNIX datagram sockets. The open fails if the peer
+ * is in another pid namespace, or if permission is missing. Each datagram
+ * carries all descriptors of the sending port and a pidfd of its process, so
+ * one request and one reply suffice.
  *
  * Two further kinds of datagrams pass a descriptor of device memory, in any
  * namespace: such a descriptor cannot be opened by /proc.

@@ -23,8 +23,9 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 }
 
 /*
- * True if the process may run only on these CPUs. Also true if its CPUs cannot
- * be read, because it is on the same host. False if the process does not exist.
+ * True if the process may run only on these CPUs. Also true if the CPUs of the
+ * process cannot be read: the process is on the same host, so it may need these
+ * CPUs. False if the process does not exist.
  */
 static bool near_oversub_needs(const struct near_cpus *cpus, pid_t pid)
 {

@@ -104,9 +104,9 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Drops a reference. A peer without references is freed, but a connected one
- * only when it is gone: if its address is inserted again, messages must use the
- * same ring, to stay in order.
+ * Drops a reference. A peer without references is freed, but a connected peer
+ * only when it is gone: if the peer's address is inserted again, messages must
+ * use the same ring, to stay in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -193,13 +193,14 @@ static bool near_wake(struct near_peer *peer)
 /*
  * Memory ordering: store buffering. This function sets doorbell bits, then
  * loads `armed`; near_arm() stores `armed`, then loads the doorbell. Both have
- * a full barrier between. So near_arm() finds the bits and prevents the sleep,
- * or this function finds `armed` and wakes the receiver.
+ * a full barrier between store and load. So near_arm() finds the bits and
+ * prevents the sleep, or this function finds `armed` and wakes the receiver.
  *
  * `armed` is the number of a sleep. The sender clears `armed` only after it has
- * written the byte: if it is killed before, the next sender writes a byte. The
- * compare-and-swap fails if the number has changed, so a sender that was
- * stopped after its write cannot clear the number of a later sleep.
+ * written the byte: if the sender is killed before, `armed` stays set, and the
+ * next sender writes a byte. The compare-and-swap fails if the number has
+ * changed, so a sender that was stopped after its write cannot clear the number
+ * of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {

@@ -177,7 +177,7 @@ static near_inline uint32_t near_lines(size_t len)
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
  * Stores in *end the dtail that the caller must set. Data that does not fit
- * before the ring's end goes to its start, as near_rx_data() assumes.
+ * before the data ring's end goes to the start, as near_rx_data() assumes.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -314,8 +314,8 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 
 /*
  * After n messages in a row, prefetches the slot n slots ahead: more messages
- * are likely. If none follows, the prefetch takes a cache line from the sender,
- * so a single message causes none.
+ * are likely. If no message follows, the prefetch takes a cache line from the
+ * sender, so a single message causes no prefetch.
  */
 static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
 {

@@ -64,8 +64,8 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 /*
  * Advertises a ring size for new senders. A port detects a new sender only
  * after the sender has allocated its ring. Until then further senders may use
- * the same advertised size, so it must leave memory for all senders that are
- * expected next.
+ * the same advertised size, so rings of this size must leave memory for all
+ * senders that are expected next.
  */
 void near_budget_advertise(struct near_port *port)
 {

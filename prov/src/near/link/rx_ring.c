@@ -370,8 +370,8 @@ void near_port_sweep(struct near_port *port)
  *
  * - A sender stores a slot, then loads the flag. The membarrier orders both
  *   ends.
- * - near_doorbell_ring() stores doorbell bits, then loads `armed`, with a full
- *   barrier between.
+ * - near_doorbell_ring() stores doorbell bits, executes a full barrier, then
+ *   loads `armed`.
  *
  * If this function fails, the flags and `armed` stay set: a sender then rings
  * the doorbell or writes a byte needlessly.

@@ -29,8 +29,8 @@ int near_segment_file(const char *name, size_t size, size_t first);
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory of the file. Without it, an access to the page might kill
- * the process. Returns 0 or -errno; -ENOMEM: the system or a control group
+ * Allocates memory of the file. Without this, the first access to a page might
+ * kill the process. Returns 0 or -errno; -ENOMEM: the system or a control group
  * (link/group.h) has no memory left.
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);

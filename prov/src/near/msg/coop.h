@@ -8,8 +8,8 @@
  * more steps to the other end.
  *
  * near_ctl.steps counts the steps that each end has taken. A ring has one
- * cooperative copy at a time; its number is called the round. Rounds count from
- * 1; 0: no copy.
+ * cooperative copy at a time. The number of a cooperative copy is called its
+ * round. Rounds count from 1; 0: no copy.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H

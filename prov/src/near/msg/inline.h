@@ -165,8 +165,8 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 }
 
 /*
- * Delivers an inline message. False: the slot remains in the ring, because the
- * sink has not accepted the message or the length is invalid.
+ * Delivers an inline message. False: the sink has not accepted the message, or
+ * the length is invalid; the slot remains in the ring.
  */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,

@@ -168,8 +168,8 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 
 /*
  * Waits until the sender writes no more to the buffer, because the application
- * may reuse the buffer after the port has closed. Waits at most a second: a
- * sender that a signal has stopped may still write later.
+ * may reuse the buffer after the port has closed. Waits at most a second, so a
+ * sender that a signal has stopped for longer may still write afterwards.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

@@ -12,8 +12,8 @@
 /*
  * True if a cooperative copy should be faster than a single copy by the
  * receiver. False for short messages, because the sender would join too late.
- * False while this port sends large messages: then the peer, too, probably
- * receives a message, and is busy with its copy.
+ * False while this port sends large messages: the peer then probably receives a
+ * large message, too, and is busy with the copy of that message.
  */
 static bool near_rx_coop_wanted(const struct near_port *port,
 				const struct near_peer *peer, size_t iov_count,
@@ -116,8 +116,9 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 /*
  * Copies only if no other receive is being copied. The message may complete
  * before earlier messages that arrive in fragments. So if receives share a
- * buffer, the embedder must keep their order. A slot for the ACK was found at
- * first; it stays free, because nothing is sent before the ACK.
+ * buffer, the embedder must keep the order of these receives. The function
+ * finds a slot for the ACK before the copy. The slot stays free, because
+ * nothing is sent before the ACK.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
