@@ -200,6 +200,8 @@ static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		return ret;
 	obj->domain.ops = parent->path == FI_DUO_LOCAL ? &fake_shm_domain_ops :
 						       &fake_core_domain_ops;
+	if (parent->path == FI_DUO_CORE)
+		fake.core_threading = info->domain_attr->threading;
 	obj->domain.mr = obj->path == FI_DUO_CORE ? &fake_core_mr_ops : NULL;
 	*domain = &obj->domain;
 	return 0;

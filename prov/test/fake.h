@@ -210,6 +210,7 @@ struct fake_device {
 };
 
 extern struct fake {
+	enum fi_threading core_threading; /* level of the core's last domain */
 	struct fake_path path[FI_DUO_PATH_COUNT];
 	struct fake_tx tx[FI_DUO_PATH_COUNT];
 	struct fake_core core;

@@ -31,7 +31,8 @@ static const struct duo_traits_row {
 } duo_traits_table[] = {
 	{ DUO_EFA, true, { .polled_match = true, .cannot_cancel = true,
 			   .peek_no_source = true, .cpu_atomics = true,
-			   .prefix_optional = true } },
+			   .prefix_optional = true,
+			   .shares_lists = true } },
 	{ "ofi_rxm", false, { .polled_match = true, .cannot_cancel = true,
 			      .peek_no_source = true,
 			      .cpu_atomics = true } },

@@ -136,8 +136,10 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 	if (!core)
 		return -FI_ENOMEM;
-	if (duo_auto_needed(info))	/* the thread of cq/auto.c calls the
-					 * core */
+	/* The thread of cq/auto.c calls the core, too. */
+	if (duo_auto_needed(info) ||
+	    (domain->fabric->traits.shares_lists &&
+	     core->domain_attr->threading != FI_THREAD_DOMAIN))
 		core->domain_attr->threading = FI_THREAD_SAFE;
 	ret = fi_domain(domain->fabric->path_fabric[FI_DUO_CORE], core,
 			&domain->path_domain[FI_DUO_CORE], context);

@@ -62,6 +62,12 @@ struct duo_traits {
 	 * and fi/calls_prefix.c skips the prefix.
 	 */
 	bool prefix_optional;
+	/*
+	 * Polls of all CQs of a domain change the same lists (of packets to
+	 * send again, for example), and only with FI_THREAD_SAFE the core locks
+	 * them. See efa_threads in docs/upstream.md.
+	 */
+	bool shares_lists;
 };
 
 #endif /* DUO_OBJ_TRAITS_H */

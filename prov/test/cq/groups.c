@@ -37,6 +37,10 @@ static void expect_shared(void)
 FIXTURE_SETUP(setup_pair, wait_open, .near = true);
 FIXTURE_SETUP(setup_single, wait_open, .near = true,
 	      .threading = FI_THREAD_COMPLETION);
+FIXTURE_SETUP(setup_tcp, fixture_start, .core = "tcp",
+	      .threading = FI_THREAD_COMPLETION);
+FIXTURE_SETUP(setup_efa, fixture_start, .core = "efa",
+	      .threading = FI_THREAD_COMPLETION);
 FIXTURE_SETUP(setup_two_cqs, fixture_start, .near = true, .two_cqs = true);
 FIXTURE_SETUP(setup_device, fixture_start, .near = true, .device = true);
 FIXTURE_SETUP(setup_counter, fixture_start, .near = true,
@@ -248,4 +252,19 @@ UNIT_TEST(receive_survives_join)
 	far("text");
 	expect_recv(&slot[0], "text", remote);
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
+}
+
+UNIT_CASE("core without shared lists", setup_tcp, fixture_close);
+
+UNIT_TEST(core_has_level_of_application)
+{
+	ck_assert_int_eq(fake.core_threading, FI_THREAD_COMPLETION);
+}
+
+UNIT_CASE("core with shared lists", setup_efa, fixture_close);
+
+/* efa locks lists that polls of all CQs change only with this level. */
+UNIT_TEST(efa_has_locks)
+{
+	ck_assert_int_eq(fake.core_threading, FI_THREAD_SAFE);
 }
