@@ -122,6 +122,17 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
+/* Takes len bytes from those that this poll may still read. False: too many. */
+static inline bool near_read_take(struct near_port *port, size_t len)
+{
+	size_t *left = near_read_left(port);
+
+	if (len > *left)
+		return false;
+	*left -= len;
+	return true;
+}
+
 /* The slow path of near_control_slot(). */
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);

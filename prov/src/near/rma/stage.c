@@ -251,7 +251,6 @@ static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 	bool by_cpu = op->args.verb == NEAR_WRITE && !op->args.local.device;
 	struct near_rma_peer *at = op->to;
 	struct near_staging *staging = at->staging;
-	size_t *left = near_read_left(port);
 	struct near_chunk *chunk;
 	int ret;
 
@@ -262,9 +261,8 @@ static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 		near_stage_begin(op);
 	while (op->sent < op->args.len) {
 		if (staging->filled - staging->freed == NEAR_STAGE_CHUNKS ||
-		    (by_cpu && *left < NEAR_STAGE_CHUNK))
+		    (by_cpu && !near_read_take(port, NEAR_STAGE_CHUNK)))
 			return -EAGAIN;
-		*left -= by_cpu ? NEAR_STAGE_CHUNK : 0;
 		chunk = &staging->chunk[staging->filled++ % NEAR_STAGE_CHUNKS];
 		chunk->op = op;
 		chunk->state = NEAR_CHUNK_FILLS;

@@ -54,17 +54,6 @@ static int near_stage_where(struct near_port *port,
 	return 0;
 }
 
-/* False: this poll has copied enough host memory. */
-static bool near_stage_may_copy(struct near_port *port, size_t len)
-{
-	size_t *left = near_read_left(port);
-
-	if (len > *left)
-		return false;
-	*left -= len;
-	return true;
-}
-
 /*
  * Copies a part of a message in host memory into a chunk. Returns 0, EAGAIN:
  * retry in the next poll, or EKEYREJECTED: the peer has no such message, or it
@@ -78,7 +67,7 @@ static int near_stage_message(struct near_port *port, struct near_peer *peer,
 
 	if (!op || op->peer != peer || op->device || req->total > op->len)
 		return EKEYREJECTED;
-	if (!near_stage_may_copy(port, req->len))
+	if (!near_read_take(port, req->len))
 		return EAGAIN;
 	near_iov_out(chunk, op->iov, req->offset, req->len);
 	return 0;
@@ -110,7 +99,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 		return near_stage_message(port, at->peer, req, reply->addr,
 					  chunk);
 	ret = near_stage_where(port, req, reply->addr, &memory, &device);
-	if (!ret && !device && !near_stage_may_copy(port, req->len))
+	if (!ret && !device && !near_read_take(port, req->len))
 		ret = EAGAIN;
 	if (ret)
 		return ret;
