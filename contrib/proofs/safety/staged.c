@@ -2,10 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Staged reads and writes at the initiator, with any reply: each copy is between
- * the operation's buffers and its chunk, a reply ends only the request that it
- * answers, each operation ends once, when none of its copies is pending, and no
- * failure is a success. A stage that the peer may use is not passed on.
+ * Staged reads and writes at the initiator, with any reply. Asserted:
+ * - each copy is between the buffers and the chunk of one operation;
+ * - a reply ends only the request that it answers;
+ * - an operation ends once, after all copies for it have ended;
+ * - no operation ends with success if a part has failed;
+ * - a stage that the peer may use is not given to another peer.
  *
  * C: near/rma/stage.c near_stage_go near_stage_issue near_chunk_copy near_stage_copy
  * C: near/rma/stage.c near_stage_step near_chunk_post near_chunk_copied
@@ -82,7 +84,7 @@ static void ended(struct near_rma_op *which, int err)
 	op[i] = NULL;
 }
 
-/* Checks a copy; returns the index of its operation. */
+/* Checks a copy. Returns the index of the operation that the copy is for. */
 static int copies(void *to, const void *from, size_t len)
 {
 	bool out = __CPROVER_same_object(to, stage);
