@@ -268,8 +268,9 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 /*
  * Removes the peer index of an address, because its process has failed or
  * cannot be reached. The path of the address becomes undecided, because the
- * core may later give the address to another process. A name of the local
- * transport never passes to another process; then the path becomes the core's.
+ * core may later give the address to another process. If addresses are names of
+ * the local transport, the path becomes the core's: such a name never passes to
+ * another process.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -350,8 +351,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 
 /*
  * Returns the index of the address with which to begin a lookup of all.
- * Processes that start together insert the same addresses; each begins with
- * another one, so that they do not all connect to the same peer at once.
+ * Processes that start together insert the same addresses. They begin with
+ * different ones, so that they do not all connect to the same peer at once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -392,8 +393,8 @@ static void duo_map_plan(struct duo_ep *ep)
 }
 
 /*
- * True if the process to which the address is mapped still exists. The core
- * gives the address to no other process before.
+ * True if the process to which the address is mapped still exists. As long as
+ * it exists, the core gives the address to no other process.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {

@@ -5,10 +5,9 @@
  * The map of an endpoint: its local addresses. The local transport assigns an
  * index to each peer that it can reach (duo_transport.connect()). The map has
  * the fi_addr of each index; the route words have the index of each fi_addr.
- * For other addresses the map has the reason why they are not local. Each
- * endpoint has another map, because two endpoints connect only if both local
- * sides have space for a peer. Lock: the group's. Senders read the route words
- * without it.
+ * For other addresses the map has the reason why they are not local. Endpoints
+ * do not share a map: two endpoints connect only if both local sides have space
+ * for a peer. Lock: the group's. Senders read the route words without it.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -70,8 +69,8 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
  */
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
- * Makes the core carry all messages to the peer with this index. Nothing must
- * have been sent to it over the local path. The peer may still send over it.
+ * Makes the core carry all messages to the peer with this index. None must have
+ * been sent over the local path. The peer itself may still use that path.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Choice of the path, at this place only: finds the endpoint that must send to
- * a fi_addr, the core's or the local transport's, and the address for it. Cost:
- * one load; the first send to an address also looks it up in the registry.
+ * Chooses the path of a send; no other code does. Finds the endpoint to send
+ * with, the core's or the local transport's, and the address there. Cost: one
+ * load; the first send to an address also looks it up in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H

@@ -80,9 +80,9 @@ bool duo_lock_prepare(void)
 }
 
 /*
- * A forked child is not registered yet. A filter of system calls that was
- * installed after duo_lock_prepare() may forbid membarrier. Then sleeps, because
- * a CPU makes its stores visible within microseconds.
+ * Registers a forked child, which is not registered yet. If a filter of system
+ * calls that was installed later forbids membarrier, sleeps instead, because a
+ * CPU makes its stores visible within microseconds.
  */
 void duo_lock_barrier(void)
 {
@@ -94,8 +94,7 @@ void duo_lock_barrier(void)
 }
 
 /*
- * Sleeps after some microseconds: the thread inside may have no CPU, and a
- * lower priority than this one.
+ * Spins, then sleeps: the thread inside may have to wait for this thread's CPU.
  */
 void duo_lock_empty(const struct duo_lock *lock)
 {

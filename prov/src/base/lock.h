@@ -8,14 +8,15 @@
  * microsecond, then sleeps. Cost: an atomic operation to lock, and another to
  * unlock.
  *
- * A *single* lock is for data that one thread at a time uses, because the
+ * A *single* lock protects data that one thread at a time uses, because the
  * application serializes its calls (FI_THREAD_COMPLETION), and that other
  * threads seldom change. The user enters and leaves by plain stores to
- * `inside`. A thread that changes the data holds the lock as any other, executes
- * a barrier in all threads of the process (membarrier), and waits until the user
- * has left. Memory order: the user stores `inside` and then loads `state`; the
- * barrier between the other thread's store of `state` and its load of `inside`
- * makes sure that one of the two threads sees the other's store.
+ * `inside`. A thread that changes the data takes the lock as any other,
+ * executes a barrier in all threads of the process (membarrier), and waits
+ * until the user has left. Memory order: the user stores `inside` and then
+ * loads `state`; the barrier between the other thread's store of `state` and
+ * its load of `inside` makes sure that one of the two threads sees the other's
+ * store.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -122,7 +123,8 @@ DUO_INLINE void duo_lock_leave(struct duo_lock *lock)
 
 /*
  * Enters a single lock. False: another thread changes the data. Memory order:
- * see above. The acquire pairs with the release in duo_lock_release().
+ * see the file's head; the acquire pairs with the release in
+ * duo_lock_release().
  */
 DUO_INLINE bool duo_lock_enter(struct duo_lock *lock)
 {
@@ -156,7 +158,7 @@ DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 	return ret;
 }
 
-/* Not for single locks: duo_group_lock(), duo_domain_lock(). */
+/* Takes the lock. Single locks need duo_group_lock() or duo_domain_lock(). */
 static inline void duo_lock(struct duo_lock *lock)
 {
 	assert(!lock->single);

@@ -35,7 +35,7 @@ struct duo_params {
 	int gpu_ipc;	/* 1: map device memory of local peers for RMA */
 	/* 1: peers may read this process's memory although Yama forbids it */
 	int ptracer;
-	/* a yield follows each 2^n idle polls: 2^n - 1; all bits: no yields */
+	/* 2^n - 1: a yield follows each 2^n idle polls; all bits: no yields */
 	uint32_t yield_mask;
 	bool yield_always;	/* yield even if CPUs are not oversubscribed */
 };

@@ -19,7 +19,7 @@
 
 #define DUO_LAZY_MAX 64 /* bound of lazy.limit, in units of defer_polls */
 
-/* duo_lazy_post() without the renewal of the core poll budget (obj/cq.h). */
+/* Posts rx as duo_lazy_post(), but does not renew the core poll budget. */
 DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -125,7 +125,7 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/* Completes rx with an error, because its call has already returned 0. */
+/* Completes rx with an error: the call that posted rx has returned 0. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	struct duo_ep *ep = rx->ep;
@@ -250,7 +250,7 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
 }
 
-/* After a recall, doubles lazy.limit: local messages match these receives. */
+/* Doubles lazy.limit after a recall: local messages match the receives. */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
@@ -259,7 +259,7 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 		ep->lazy.aged_us = ep->rx_cq->clock_us;
 }
 
-/* False: the core has matched rx; its completion has freed rx, or will. */
+/* Recalls rx. False: the core has matched rx, and its completion frees rx. */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -300,9 +300,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls receives that were posted after `seq`, from the last to the first,
- * and defers them. In the opposite order, a message that matches two of them
- * could match the later one.
+ * Recalls receives that were posted after `seq`, and defers them. Recalls the
+ * last one first: otherwise a message that matches two of them could match the
+ * later one.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

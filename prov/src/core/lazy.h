@@ -16,21 +16,21 @@
 #include "base/params.h"
 #include "obj/ep.h"
 
-/* lazy.c: posts rx to the core. -FI_EAGAIN: no receive is accepted now. */
+/* Posts rx to the core. -FI_EAGAIN: the core accepts no receive now. */
 int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
 /* Inserts rx into the list of deferred receives, in posting order. */
 void duo_lazy_insert(struct duo_rx *rx);
-/* Inserts rx before `lazy` into the list that has `lazy`, if any. */
+/* Inserts rx before `lazy`, if `lazy` is in a list of deferred receives. */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx blocked until a multi-receive buffer is used up. */
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
- * Must be called if addr may belong to another process from now on. Posted
- * receives that name addr were not on the core, because only local messages
- * could match them. Makes them deferred, because now a message over the core
- * may match them.
+ * Defers the posted receives that name addr. Must be called if addr may belong
+ * to another process from now on. So far only local messages could match these
+ * receives, so they were not deferred; now a message over the core may match
+ * them.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
@@ -50,17 +50,17 @@ bool duo_lazy_recall(struct duo_rx *rx);
 
 /*
  * lazy_when.c: both post deferred receives. duo_cq_progress() calls
- * duo_cq_age() for aging, before it polls the local transport, and only when
- * the clock must be read. It calls duo_cq_flush_lazy() in each poll, after the
- * local transport.
+ * duo_cq_age() before it polls the local transport, and only when the clock
+ * must be read. In each poll it calls duo_cq_flush_lazy() after the local
+ * transport.
  */
 void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
- * Must be called when the core has delivered a message: it may have another
- * one. Makes the next poll post the oldest deferred receive, or all of them if
- * the local transport is idle.
+ * Makes the next poll post the oldest deferred receive, or all of them if the
+ * local transport is idle. Must be called when the core has delivered a
+ * message, because the core may have a further one.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)

@@ -13,8 +13,8 @@
 #include "core/read.h"
 
 #define DUO_CLOCK_MIN 4	/* fewest polls between two reads of the clock */
-#define DUO_CLOCK_SLOW 4000	/* us between two reads of the clock; more:
-				 * polls are slow */
+#define DUO_CLOCK_SLOW 4000	/* us; a longer time between two reads of the
+				 * clock means slow polls */
 #define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
 #define DUO_UNUSED_US 1000000 /* us in which receives wait for local messages;
 			       * then the core is used */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo() of the core that carries nothing, with near's features. */
+/* Implements fi_getinfo() for the core that carries nothing. */
 
 #include <string.h>
 #include <rdma/fi_errno.h>

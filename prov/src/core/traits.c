@@ -111,7 +111,7 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/* Replaces gda[] functions: efa's would treat ofi_duo's fid as efa's. */
+/* Rejects a call of gda[]: efa's function would take fid for efa's. */
 static int duo_efa_reject(struct fid *fid)
 {
 	duo_efa_no_gda(fid);

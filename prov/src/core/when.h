@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides whether and when the core gets a receive, by the receive's source: is
- * it local, and confirmed? Table: docs/matching.md. Pure. Lock: the group's.
- * Cost: two loads.
+ * Decides whether and when the core gets a receive. The decision depends on the
+ * receive's source: whether it is local, and whether it is confirmed. Table:
+ * docs/matching.md. Pure. Lock: the group's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -20,7 +20,7 @@ enum duo_recv_when {
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/* Decides for receives without a local source: any source, or not in the AV. */
+/* Decides for a receive from any source, or from an address not in the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {

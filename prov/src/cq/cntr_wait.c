@@ -187,7 +187,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	}
 }
 
-/* fi_trywait(). -FI_EAGAIN: the value has changed since the previous call. */
+/* fi_trywait(3). -FI_EAGAIN: the value has changed since the previous call. */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	int ret;

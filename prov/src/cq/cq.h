@@ -43,9 +43,9 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /*
- * group.c: opens the CQ's own group, or puts the CQ into the domain's group.
- * The latter, if all CQs of the domain must have one lock: the local transport
- * is libfabric's shm, or device memory is staged in the domain's buffer, or the
+ * group.c: opens the CQ's own group, or puts the CQ into the domain's group if
+ * all CQs of the domain must have one lock: if the local transport is
+ * libfabric's shm, if device memory is staged in the domain's buffer, or if the
  * thread of FI_PROGRESS_AUTO polls.
  */
 void duo_cq_group(struct duo_cq *cq);

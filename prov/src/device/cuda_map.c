@@ -228,7 +228,7 @@ int duo_cuda_map(void *state, const struct near_export *export, int fd,
 	return 0;
 }
 
-/* A context that the application has destroyed is unmapped already. */
+/* Unmaps, unless the application has destroyed the whole context. */
 void duo_cuda_unmap(struct duo_device_held *held)
 {
 	struct duo_cuda_mapping *mapping =

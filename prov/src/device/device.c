@@ -95,7 +95,7 @@ void duo_device_unlist(struct duo_mr *mr)
 	duo_unlock(&mr->domain->group.lock);
 }
 
-/* Takes all endpoints off the fast path. Needs the lock. */
+/* Takes all endpoints off the fast path. Needs the domain's lock. */
 static void duo_device_attend(struct duo_domain *domain)
 {
 	struct duo_av *av;
@@ -283,7 +283,7 @@ static const void *duo_device_queue(void *device)
 	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
 }
 
-/* Uses any region of the domain, for its queue. Needs the domain's lock. */
+/* near_device.host(): uses any region's queue. Needs the domain's lock. */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
 	const struct duo_domain *domain = ((const struct duo_ep *) ctx)->domain;

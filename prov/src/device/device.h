@@ -5,19 +5,20 @@
  * Device memory (FI_HMEM): copies between a device and host memory. near
  * accesses only host memory, and uses these copies to carry messages and RMA of
  * device memory. The application passes the core's descriptors. The descriptor
- * shows whether a buffer is in device memory: a buffer in host memory has none,
- * or that of another region.
+ * shows whether a buffer is in device memory: a buffer in host memory has no
+ * descriptor, or that of a region of host memory.
  *
  * A table has a row of functions for each interface, such as CUDA.
  * fi_mr_regattr() prepares a region for copies. A copy does not wait for the
- * application's work on the device. So it may run under a lock that the
+ * application's work on the device, so it may run under a lock that the
  * application's callbacks need. Copies for RMA and for large messages are
  * asynchronous; copies for messages of up to 8 KiB end before the call returns.
  *
  * Cost: without device memory, a branch for each message. With it, a search in
- * a tree for each buffer with a descriptor, and a copy of at least 6 us for each
- * small message of device memory. Lock: the domain's. duo_device_register(),
- * _forget(), _unlist() and _list() take it; functions below them need it.
+ * a tree for each buffer with a descriptor, and a copy of at least 6 us for
+ * each small message of device memory. Lock: the domain's.
+ * duo_device_register(), _forget(), _unlist() and _list() take it; the caller
+ * must hold it for the functions below these.
  */
 #ifndef DUO_DEVICE_H
 #define DUO_DEVICE_H
@@ -61,8 +62,8 @@ struct duo_device_iface {
 	void (*unpin)(struct duo_device_held *pin);
 	/*
 	 * True if copies can access this host memory, by pin() or because the
-	 * application has pinned it. pin() then also accepts NULL for the
-	 * state, which means that of any region. NULL: not supported.
+	 * application has pinned it. pin() then also accepts NULL in place of a
+	 * region's state. NULL: not supported.
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*

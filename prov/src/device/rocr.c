@@ -188,7 +188,7 @@ static int duo_rocr_done(struct duo_stream_copy *base)
 	return value ? -FI_EIO : 0;
 }
 
-/* hsa_signal_wait_scacquire() may return before the condition is true. */
+/* Loops, because hsa_signal_wait_scacquire() may return too early. */
 static void duo_rocr_wait(struct duo_stream_copy *base)
 {
 	const struct duo_rocr_copy *copy =

@@ -53,7 +53,7 @@ struct duo_stream_driver {
 struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
-	uint64_t device;	/* the library's handle */
+	uint64_t device;	/* device; the library's handle */
 	void *context;		/* the driver's own */
 	unsigned int refs;	/* number of open regions and pending copies */
 	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */

@@ -236,7 +236,7 @@ static int duo_ze_done(struct duo_stream_copy *base)
 	return ret == DUO_ZE_SUCCESS ? 0 : -FI_EIO;
 }
 
-/* Returns at once if the device is lost. */
+/* Waits for the end of a copy. Returns at once if the device is lost. */
 static void duo_ze_wait(struct duo_stream_copy *base)
 {
 	duo_ze.wait(duo_container_of(base, struct duo_ze_copy, copy)->event,

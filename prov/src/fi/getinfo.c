@@ -187,9 +187,9 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * Returns the names of the requested stacks of providers, separated by commas.
- * The caller must free the text; NULL: no memory. They come from the first of
- * these that has any: the hints, FI_PROVIDER, the fabric in the hints, the
- * parameter "cores". *named: they come from the hints or FI_PROVIDER.
+ * The caller must free the text; NULL: no memory. The first of these that has
+ * names decides: the hints, FI_PROVIDER, the fabric in the hints, the parameter
+ * "cores". *named: it was one of the first two.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {

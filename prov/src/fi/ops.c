@@ -12,8 +12,8 @@
 #include "rx/multi.h"
 
 /*
- * duo_up.calls(): sets the tables of calls for the mode of the lock. Stores them
- * only if they change: see duo_cq_calls().
+ * duo_up.calls(): sets the tables of calls for the mode of the lock. Stores a
+ * table only if it changes: see duo_cq_calls().
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

@@ -122,8 +122,8 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * FI_OPT_CUDA_API_PERMITTED: the core must accept it, too. Of ofi_duo, only
- * near's copies of device memory call CUDA.
+ * Sets FI_OPT_CUDA_API_PERMITTED, which the core must accept, too. In ofi_duo
+ * only near's copies of device memory call CUDA.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
@@ -148,7 +148,7 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 }
 
 /*
- * FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES. near may copy in any order, so the
+ * Sets FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES. near may copy in any order, so the
  * endpoint will have no local side.
  */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,

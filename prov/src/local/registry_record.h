@@ -14,7 +14,8 @@
 
 /*
  * Locks a directory with LOCK_SH or LOCK_EX. Waits 60 s at most, and 3 s after
- * a name in the directory was last added or removed. Returns 0, -FI_ETIMEDOUT or -errno.
+ * a name in the directory was last added or removed. Returns 0, -FI_ETIMEDOUT
+ * or -errno.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it was opened. */

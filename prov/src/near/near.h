@@ -155,7 +155,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 /* Returns the peer with this address, without a reference; NULL: none. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* Monitors the peer from now on. Without this call, the first message does. */
+/* Monitors the peer from now on. Otherwise the first message starts this. */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* Starts the fd exchange early if the peer requires one. */
@@ -252,9 +252,9 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
 }
 
 /*
- * near_oversub() for this process and the port's peers. endpoints: number of
- * endpoints on this host; 0: unknown. Each endpoint beyond those of the peers
- * counts as one process.
+ * Calls near_oversub() for this process and the port's peers. endpoints: number
+ * of endpoints on this host; 0: unknown. Each endpoint beyond those of the
+ * peers counts as one process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 

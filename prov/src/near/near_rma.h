@@ -291,14 +291,14 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * How device memory is copied. Values after NEAR_DEVICE_SHARED mean a staged
- * operation, and are the reason for it; except NEAR_DEVICE_PEERS.
+ * How device memory is copied. Values after NEAR_DEVICE_SHARED are the reason
+ * why the operation was staged, or with NEAR_DEVICE_PEERS, why it was rejected.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,
 	NEAR_DEVICE_SHARED,	/* mapped by a descriptor from the peer */
-	/* host memory at the target; or local and not for near_device.host() */
+	/* host memory: at the target, or not for near_device.host() */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
 	NEAR_DEVICE_QUEUES,	/* buffers of different queues */

@@ -4,9 +4,9 @@
 /*
  * An address vector of ofi_duo. Each fi_addr is the one that the core's AV
  * assigns. av/ maintains AVs, all layers look up addresses here. Lock: any
- * group's, for changes all of the domain; senders read the route words without
- * a lock. Cost of each fi_addr: 16 bytes, its address, and 8 bytes for each
- * endpoint.
+ * group's to read, all of the domain's to change an AV; senders read the route
+ * words without a lock. Cost of each fi_addr: 16 bytes, its address, and 8
+ * bytes for each endpoint.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H

@@ -183,7 +183,7 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
  * The core of a CQ is unused as long as a message of the core for an endpoint
  * of the CQ is unlikely (docs/matching.md). Polls of the CQ do not poll an
  * unused core, because a core may allocate memory in its first poll: efa 30 MB.
- * duo_ep_use_core() ends this for good.
+ * After duo_ep_use_core() the core is used until the CQ closes.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

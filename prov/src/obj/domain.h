@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A domain: the group of objects that have no other, the local transport. */
+/* A domain: the local transport, and the group of objects without another. */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 

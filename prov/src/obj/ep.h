@@ -107,7 +107,7 @@ struct duo_ep_opts {
 	bool in_order;
 	/* messages and RMA have one order: by near, or on a single path */
 	bool mixed_order;
-	bool counted;		/* with a counter that has a wait object */
+	bool counted;		/* a counter with a wait object is bound */
 	atomic_bool early_logged; /* a call before fi_enable() was logged */
 };
 

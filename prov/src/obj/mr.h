@@ -4,8 +4,9 @@
 /*
  * A memory region of the core. near's region table has it under the core's key.
  * Regions of device memory are found by descriptor, and by
- * near_region_entry.device (device/device.h). Lock of domain->mrs and of
- * domain->device_mrs: the domain's. Near's table: any group's, for changes all.
+ * near_region_entry.device (device/device.h). Lock of domain->mrs and
+ * domain->device_mrs: the domain's; of near's table: any group's to read, all
+ * to change.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H

@@ -157,7 +157,7 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 /* Returns the first posted receive that matches; NULL: none. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/* duo_match_posted() with an inline test of the oldest posted receive. */
+/* Returns as duo_match_posted(); tests the oldest posted receive inline. */
 static inline struct duo_rx *duo_match_first(struct duo_match *match,
 					     fi_addr_t addr, uint64_t tag)
 {

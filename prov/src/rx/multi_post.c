@@ -14,8 +14,8 @@
  * Starts to receive an unexpected message into the remainder rx, which must be
  * in no queue. Returns
  * - 0: rx is the next remainder
- * - 1: no space is left. The caller must free rx, but not drop a reference to
- *   the buffer: the message has it now
+ * - 1: no space is left. The caller must free rx, but keep its reference to the
+ *   buffer, which now belongs to the message
  * - -FI_ENOMEM or -FI_EAGAIN: nothing has changed
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
@@ -54,7 +54,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	return last;
 }
 
-/* duo_multi_start() for all messages that match. Returns the last result. */
+/* Calls duo_multi_start() for each matching message. Returns the last value. */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
 	struct duo_match *match = &rx->ep->match[DUO_MSG];

@@ -302,8 +302,8 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 /*
  * True if the call is valid, no unexpected message exists, and the core need
  * not get the receive in this call. A core that matches only in polls gets the
- * receive in the next poll. Exceptions: a multi-receive buffer is open,
- * deferred receives are not due, or a process has failed.
+ * receive in the next poll, unless a multi-receive buffer is open, deferred
+ * receives are not due, or a process has failed.
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)

@@ -32,7 +32,7 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
  * There are three possible reasons:
  * - FI_PROVIDER excludes shm
  * - hooks do not forward contexts of peer objects
- * - this libfabric has other structures of fi_peer(3) than the build
+ * - the structures of fi_peer(3) differ between this libfabric and the build's
  */
 static const char *duo_shm_excluded(void)
 {
@@ -111,7 +111,7 @@ static struct fi_info *duo_shm_getinfo(void)
 		/* with this and FI_THREAD_DOMAIN shm takes no lock at all */
 		info->domain_attr->control_progress =
 			FI_PROGRESS_CONTROL_UNIFIED;
-		/* the limit of queues that fit in a region of DUO_SHM_REGION */
+		/* larger queues do not fit in DUO_SHM_REGION */
 		if (info->tx_attr->size > DUO_SHM_QUEUE)
 			info->tx_attr->size = DUO_SHM_QUEUE;
 		if (info->rx_attr->size > DUO_SHM_QUEUE)

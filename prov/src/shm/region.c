@@ -245,9 +245,9 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Inserts a peer into shm's AV. Rejects endpoints of this process: when shm's
- * AV closes, it reads all regions, and shm 2.5 and newer would read an invalid
- * address for such an endpoint if it has closed.
+ * Inserts a peer into shm's AV. Rejects endpoints of this process. When shm's
+ * AV closes, shm reads the regions of all its peers; if a peer of this process
+ * has closed, shm 2.5 and newer would read an invalid address.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

@@ -60,8 +60,8 @@ int duo_shm_check_space(void);
  * caller must only close the endpoint.
  *
  * No other endpoint of this user has taken space since duo_shm_check_space(),
- * because duo_transport.exclusive_start is set. Another user may have: then
- * SIGBUS ends the process.
+ * because duo_transport.exclusive_start is set. If another user has taken the
+ * space, SIGBUS ends the process.
  */
 int duo_shm_allocate(const char *name);
 /* Fills in shm's part of the record, with a new random name. */

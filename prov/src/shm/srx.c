@@ -143,7 +143,7 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 		duo_arrival_confirm(ep, attr->addr);
 	/*
 	 * Messages after an unresolved one become unresolved, too. So do all
-	 * messages during fi_close(), because it may fail.
+	 * messages during fi_close(), because fi_close() may fail.
 	 */
 	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
@@ -186,7 +186,7 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/* After fi_av_insert(): updates sources of messages from unknown senders. */
+/* Updates the sources of unknown senders' messages, after fi_av_insert(). */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
 					   struct fi_peer_rx_entry *))
@@ -224,9 +224,9 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * duo_transport.start(). shm must not truncate, so a message that is too large
- * goes to a bounce buffer. This buffer is allocated first, because later steps
- * cannot fail.
+ * Implements duo_transport.start(). shm must not truncate, so a message that is
+ * too large goes to a bounce buffer. This buffer is allocated first, because
+ * later steps cannot fail.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {

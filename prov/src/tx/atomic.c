@@ -57,7 +57,7 @@ static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 	return (struct near_rma_bufs) { iov, from.count, from.desc };
 }
 
-/* duo_onesided_any() for an atomic. */
+/* Passes an atomic to near, as duo_onesided_any(). */
 static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 			   const struct fi_msg_atomic *msg,
 			   struct duo_iocs compare, struct duo_iocs result,

@@ -36,9 +36,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Lets the core execute all RMA and atomics from now on. Reason: an operation
- * with several remote buffers goes to the core, and later operations of near
- * would not wait for its end.
+ * Lets the core execute all RMA and atomics from now on. An operation with
+ * several remote buffers goes to the core, and later operations of near would
+ * not wait for its end.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -87,7 +87,7 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/* Returns near's flags for an operation. The ring orders atomics. */
+/* Returns near's flags. Among themselves, atomics have the ring's order. */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {
@@ -203,7 +203,7 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 	       near_rma(ep->near->port, peer, op);
 }
 
-/* duo_onesided_any() for a local peer. The caller must hold the lock. */
+/* Passes an operation on a local peer to near, under the caller's lock. */
 static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 			     struct near_rma_args *op, uint64_t flags,
 			     bool quiet)

@@ -21,7 +21,7 @@ duo_rma_small(enum near_verb verb, const struct iovec *iov, uint64_t raddr,
 	};
 }
 
-/* duo_onesided_any() for RMA. */
+/* Passes RMA to near, as duo_onesided_any(). */
 static int duo_rma_near(struct duo_ep *ep, enum near_verb verb,
 			const struct fi_msg_rma *msg, uint64_t flags,
 			bool quiet)

@@ -67,7 +67,7 @@ int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd);
 /* Receives a datagram; near_fdx_msg_drop() frees it. False: none. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
-/* True if msg came from the port with this nonce, by its socket's name. */
+/* True if msg has come from the socket of the port with this nonce. */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce);
 

@@ -47,7 +47,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->needs_fdx = addr->pid_ns != port->addr.pid_ns;
-		/* a pid of another namespace names no process here */
+		/* no single copy: this pid names no process in our namespace */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;

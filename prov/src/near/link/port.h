@@ -137,7 +137,7 @@ struct near_onesided {
 	 * -errno. The caller must close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
-	/* Handles the reply to near_fdx_gpu_request(). fd: -1 after an error. */
+	/* Handles the reply to near_fdx_gpu_request(). fd: -1 after errors. */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
 	void (*close)(struct near_port *port);
@@ -266,7 +266,7 @@ static near_inline void near_peer_hold(struct near_peer *peer)
 	peer->refs++;
 }
 
-/* near_peer_put(), inline for the common case that references remain. */
+/* Drops a reference; inline for the common case that references remain. */
 static near_inline void near_peer_unhold(struct near_port *port,
 					 struct near_peer *peer)
 {

@@ -207,7 +207,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* before the store, which may alias *tx for the compiler */
+	/* computed first: for the compiler, the store may change *tx */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 

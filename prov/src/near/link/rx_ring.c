@@ -88,7 +88,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/* its peer has opened it, then exited: deliver the messages */
+		/* the sender has attached, then exited: deliver its messages */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}
@@ -247,13 +247,15 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/* no memory, no descriptors, or a pending reply */
+			/*
+			 * retry: no memory, no descriptor, or a pending reply
+			 */
 			near_ring_again(port, index);
 			return;
 		}
 	}
 	near_rx_ring_activate(port, port->ring[index]);
-	/* the peer was killed before it closed its claim */
+	/* the second case: the peer was killed before it closed its claim */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
 	     near_peer_left(port->ring[index]->peer)))

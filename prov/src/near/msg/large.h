@@ -3,7 +3,7 @@
 
 /*
  * Rendezvous: the sender announces a large message by an RTS. When the receive
- * is posted, the receiver chooses one of four ways to get the message:
+ * is posted, the receiver chooses one of four schemes:
  *
  * - Single copy: the receiver reads the sender's memory.
  * - Cooperative copy, for long messages: the receiver sends COOP. See

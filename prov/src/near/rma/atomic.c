@@ -110,7 +110,7 @@ static ctype near_next_##name(unsigned int op, ctype old,		\
 	}								\
 }
 
-/* near_atomic_apply() for elements of ctype. bits: integer of the same size. */
+/* Defines near_apply_<name>() for ctype. bits: integer of the same size. */
 #define NEAR_DEFINE_APPLY(name, ctype, bits)				\
 static void near_apply_##name(unsigned int op, void *target,		\
 			      const uint8_t *from, const uint8_t *with,	\

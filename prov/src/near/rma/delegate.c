@@ -22,9 +22,9 @@
 #include "near/rma/ops.h"
 
 #define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
-/* ns until a revocation: the time of two single copies */
+/* time before a revocation, ns; equals that of two single copies */
 #define NEAR_DELEG_BACKOFF 3000
-/* further ns after a revocation that executed nothing */
+/* delay after an attempt to revoke that executed nothing, ns */
 #define NEAR_DELEG_PAUSE 100000
 /* number of operations that are not delegated after a revocation */
 #define NEAR_DELEG_SKIP 16
@@ -38,8 +38,8 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * near_ctl.done counts all finished operations. The count completes a write;
- * other operations get replies. From the first rejected operation on
+ * Writes need no reply, because near_ctl.done counts all finished operations;
+ * other operations get replies. After the first rejected operation
  * (near_ctl.rejected), writes get replies, too.
  */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
@@ -127,7 +127,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* ring full: no reply is due that would show when space is free */
+	/* ring full: no pending reply would show when a slot is free */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;

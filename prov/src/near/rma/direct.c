@@ -84,8 +84,8 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
 		/*
-		 * no single copy from now on: the target executes operations,
-		 * this one from its start, too
+		 * from now on the target executes all operations, and this one
+		 * from its start
 		 */
 		peer->reads = false;
 		op->sent = 0;
@@ -121,7 +121,7 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 	near_sent(port, op->to->peer);
 }
 
-/* Takes the slot for the target first: nothing may fail after the copy. */
+/* Gets the target's slot first, because nothing may fail after the copy. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -256,7 +256,7 @@ static bool near_rma_accept(struct near_rma_op *op,
 	return true;
 }
 
-/* near_rma_accept() on the fast path. False: call near_rma_accept(). */
+/* Accepts a reply on the fast path. False: call near_rma_accept() instead. */
 static near_inline bool near_rma_accept_small(struct near_rma_op *op,
 					const struct near_rma_answer *answer)
 {

@@ -66,7 +66,7 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 	struct near_rma_peer *at = op->to;
 
 	near_stage_begin(op);
-	op->mark = 0;	/* the end of op shows no progress of the consumer */
+	op->mark = 0;	/* its end does not show which slots are consumed */
 	op->sent = op->args.len;
 	at->due++;
 	mapped->op[mapped->begun++ % NEAR_MAPPED_OPS] = op;
@@ -117,7 +117,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		/* not because of host memory, of which a part is not pinned */
+		/* host memory that is not pinned does not count as a failure */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

@@ -40,7 +40,7 @@ struct near_mapping {
 	struct near_link link;
 	uint64_t id;		/* near_export.id */
 	uint64_t base;		/* near_export.base */
-	uint64_t key;		/* key of the region in it that was used last */
+	uint64_t key;		/* key of the allocation's last used region */
 	const void *queue;	/* queue of the device that has mapped it */
 	struct near_map map;	/* map.mapping is NULL if it is not mapped */
 	int fd;			/* descriptor for near_device.map(); -1: none */

@@ -114,7 +114,7 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
  * - another error, which ends the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* near_rma_direct() for the address that near_rma_look_up() has stored. */
+/* Copies to or from `memory`, as near_rma_direct(). See near_rma_look_up(). */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
 /* True if nothing known so far prevents a single copy for this operation. */

@@ -19,7 +19,7 @@ bool near_rma_behind(struct near_rma_peer *at,
 	       !near_tx_consumed(&at->peer->tx);
 }
 
-/* Operations behind a fetch may have NEAR_RMA_FENCE. */
+/* Also passes operations with NEAR_RMA_FENCE, which must not delay a fetch. */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 {
 	struct near_link *next = &at->queue;

@@ -75,7 +75,7 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 
 /*
  * Copies a chunk to host memory by stores that bypass the caches. The memory of
- * a long operation is not in the caches, and other stores would first load it.
+ * a long operation is not in the caches, and cached stores would first load it.
  */
 #ifdef __SSE2__
 static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
@@ -173,7 +173,7 @@ bool near_copies_ended(const struct near_device *device, void **copy, int *err)
 	return true;
 }
 
-/* near_copies_ended() for a chunk. An error is stored in the chunk's op. */
+/* True if a chunk's copies have ended. Stores an error in the chunk's op. */
 static bool near_chunk_copied(const struct near_staging *staging,
 			      struct near_chunk *chunk)
 {

@@ -55,9 +55,9 @@ static int near_stage_where(struct near_port *port,
 }
 
 /*
- * Copies a part of a message in host memory into a chunk. Returns 0, EAGAIN:
- * retry in the next poll, or EKEYREJECTED: the peer has no such message, or it
- * is in device memory.
+ * Copies a part of a message in host memory into a chunk. Returns 0, EAGAIN
+ * (retry in the next poll), or EKEYREJECTED: this port sends no such message to
+ * the peer, or the message is in device memory.
  */
 static int near_stage_message(struct near_port *port, struct near_peer *peer,
 			      const struct near_rma_slot *req, uint64_t id,

@@ -63,7 +63,7 @@ struct near_rma_peer {
 	uint32_t delegs;
 	/* seq of the last delegated operation */
 	uint64_t delegated_last;
-	uint64_t counted;		/* near_ctl.done when last loaded */
+	uint64_t counted;		/* last loaded value of near_ctl.done */
 	/* start of the first operation's wait, ns; 0: not set */
 	uint64_t delegated_ns;
 	/* number of following operations that must not be delegated */

@@ -27,7 +27,7 @@ static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 #define NEAR_STAGE (2u << 20)
 #define NEAR_STAGE_CHUNK (256u << 10)
 
-/* Exports between the table and the stages in the file. */
+/* Number of exports; they lie between the table and the stages in the file. */
 #define NEAR_EXPORTS 4096
 static_assert(NEAR_EXPORTS * sizeof(struct near_export) +
 	      2 * sizeof(struct near_region_entry) <= NEAR_STAGE, "they fit");
@@ -70,7 +70,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
 }
 
-/* The search of near_table_find() after the first probe. */
+/* Continues the search of near_table_find() after the first probe. */
 const struct near_region_entry *
 near_table_find_on(const struct near_table *table, uint64_t key);
 /* Returns the entry, valid until the table changes; NULL: none. */

@@ -142,7 +142,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* after a failure, peers in other pid namespaces cannot connect */
+	/* if this fails, peers in other pid namespaces cannot connect */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -229,8 +229,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). Starts the fd exchange early. The segment is opened
- * by the first send; duo_near_send_failed() handles its errors.
+ * Implements duo_transport.connect(). Starts the fd exchange early. The segment
+ * is opened by the first send; duo_near_send_failed() handles its errors.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -279,7 +279,7 @@ static void duo_near_monitor(struct duo_ep *ep, fi_addr_t index)
 	if (!peer)
 		return;
 	near_peer_monitor(ep->near->port, peer);
-	/* all its messages come over near, so it is a confirmed source */
+	/* all messages of the peer come over near: a confirmed source */
 	if (ep->core.carries_nothing)
 		ep->confirmed[index / 64] |= 1ULL << index % 64;
 }

@@ -88,8 +88,8 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
 		/*
-		 * must come before the peer's routes are removed: they give the
-		 * source
+		 * comes first: the source is found by the peer's routes, which
+		 * are then removed
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

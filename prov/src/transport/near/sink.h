@@ -144,7 +144,7 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* duo_near_match_first() for one kind of message. */
+/* Tries to receive a message of one kind, as duo_near_match_first(). */
 static near_inline void *
 duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
