@@ -65,17 +65,17 @@ static bool duo_cq_knows_no_peer(const struct duo_cq *cq)
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
-	uint32_t credit = atomic_load_explicit(&cq->core_poll_budget,
+	uint32_t budget = atomic_load_explicit(&cq->core_poll_budget,
 					       memory_order_relaxed);
 
-	if (credit)
-		atomic_store_explicit(&cq->core_poll_budget, credit - 1,
+	if (budget)
+		atomic_store_explicit(&cq->core_poll_budget, budget - 1,
 				      memory_order_relaxed);
 	else if (cq->local_idle <= cq->local_busy &&
 		 cq->core_skip < duo_params.core_poll_interval)
 		return false;
 	cq->core_skip = 0;
-	return credit || !duo_cq_core_unused(cq) || duo_cq_knows_no_peer(cq);
+	return budget || !duo_cq_core_unused(cq) || duo_cq_knows_no_peer(cq);
 }
 
 /*
