@@ -27,7 +27,7 @@
 /* near_msg.flags, which near passes to the receiver */
 #define NEAR_TAGGED 1u		/* a tagged message: near_msg.tag is valid */
 #define NEAR_DATA 2u		/* near_msg.data is valid */
-/* a large message in device memory of the sender: see near_recv_hold() */
+/* a large message in device memory of the sender: see near_recv_begin() */
 #define NEAR_DEVICE 4u
 #define NEAR_FLAGS 7u
 
@@ -214,9 +214,9 @@ int near_recv(struct near_port *port, struct near_peer *peer,
  * fragments. received() reports the end in both cases. NULL: no memory; poll
  * and retry.
  */
-struct near_rx_op *near_recv_hold(struct near_port *port,
-				  struct near_peer *peer,
-				  const struct near_rndv *rndv, void *cookie);
+struct near_rx_op *near_recv_begin(struct near_port *port,
+				   struct near_peer *peer,
+				   const struct near_rndv *rndv, void *cookie);
 /* Ends a receive; the sender gets an ACK. err: passed to received(). */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
 /* Requests the first len bytes in fragments, into one buffer. */

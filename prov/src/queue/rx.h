@@ -122,7 +122,7 @@ struct duo_rx {
 		uint64_t ignore;
 		void *bounce;	/* if bounced is set: buffer for the message of
 				 * a receive that is not posted any more */
-		struct near_rx_op *held; /* while near fetches the message */
+		struct near_rx_op *fetch; /* while near fetches the message */
 	};
 	union {
 		struct {

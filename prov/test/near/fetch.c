@@ -179,15 +179,15 @@ UNIT_TEST(fetch_overtakes_fenced_write)
 UNIT_ROUNDS(failure_ends_fetch, 0, 12)
 {
 	struct near_rndv rndv = { .id = 1 };
-	struct near_rx_op *held;
+	struct near_rx_op *op;
 	uint8_t *there = gpu.shadow + GPU_LEN;
 	int i;
 
 	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
 			 0);
 	side_poll(1);
-	held = near_recv_hold(a.rig->port, to_b, &rndv, local);
-	ck_assert_ptr_nonnull(held);
+	op = near_recv_begin(a.rig->port, to_b, &rndv, local);
+	ck_assert_ptr_nonnull(op);
 	ck_assert_int_eq(fetch(GPU_LEN), 0);
 	side_poll(_i);
 	near_close(b.rig->port);
@@ -197,7 +197,7 @@ UNIT_ROUNDS(failure_ends_fetch, 0, 12)
 	ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert_int_eq(gpu.under_way, 0);
 	memset(there, 77, GPU_LEN);
-	near_recv_end(a.rig->port, held, a.err);
+	near_recv_end(a.rig->port, op, a.err);
 	rig_ended(a.rig, a.rig->count - 1, RIG_RECEIVED, ECONNRESET);
 	rig_poll(a.rig, 100);
 	ck_assert_uint_eq(there[0], 77);
@@ -233,13 +233,13 @@ UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 {
 	const size_t len = _i ? GPU_LEN : 20000;
 	const struct near_rndv *rndv = send_host(local, GPU_LEN);
-	struct near_rx_op *held = near_recv_hold(a.rig->port, to_b, rndv, &a);
+	struct near_rx_op *op = near_recv_begin(a.rig->port, to_b, rndv, &a);
 
 	ck_assert_int_eq(fetch_by_id(rndv->id, len), 0);
 	gpu_last_path(NEAR_DEVICE_HOST);
 	side_until(1, true);
 	ck_assert_mem_eq(gpu.shadow + GPU_LEN, local, len);
-	near_recv_end(a.rig->port, held, 0);
+	near_recv_end(a.rig->port, op, 0);
 	rig_until(b.rig, a.rig, 1);
 	rig_ended(b.rig, 0, RIG_SENT, 0);
 	rig_ended(a.rig, 1, RIG_RECEIVED, 0);

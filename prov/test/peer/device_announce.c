@@ -14,7 +14,7 @@
 static bool frags;		/* the peer requests fragments */
 static int fetch_err;		/* result of the peer's read */
 static struct near_rndv rndv;
-static struct near_rx_op *held;
+static struct near_rx_op *receiving;
 static struct near_peer *sender;
 
 /* The peer's read has ended. */
@@ -22,9 +22,9 @@ static void fetched(void *cookie, int err)
 {
 	fetch_err = err;
 	if (err)
-		near_recv_frags(rig.port, held, got, LEN);
+		near_recv_frags(rig.port, receiving, got, LEN);
 	else
-		near_recv_end(rig.port, held, 0);
+		near_recv_end(rig.port, receiving, 0);
 }
 
 static void fetch_now(void)
@@ -37,7 +37,7 @@ static void fetch_now(void)
 	};
 
 	if (frags)
-		near_recv_frags(rig.port, held, got, LEN);
+		near_recv_frags(rig.port, receiving, got, LEN);
 	else if (near_rma(rig.port, sender, &args))
 		fetched(NULL, FI_EIO);
 }
@@ -46,8 +46,8 @@ static int fetch(struct near_peer *from, const struct near_msg *msg)
 {
 	sender = from;
 	rndv = msg->rndv;
-	held = near_recv_hold(rig.port, sender, &rndv, &rig);
-	return held ? 0 : -FI_EAGAIN;
+	receiving = near_recv_begin(rig.port, sender, &rndv, &rig);
+	return receiving ? 0 : -FI_EAGAIN;
 }
 
 static void setup_as(bool onesided)
@@ -67,7 +67,7 @@ static void setup_as(bool onesided)
 	fake.device.polls = 2;
 	frags = false;
 	fetch_err = 0;
-	held = NULL;
+	receiving = NULL;
 	rig.fetch = fetch;
 	port_ended = fetched;
 }
@@ -116,7 +116,7 @@ UNIT_LOOP(message_is_announced, 0, 2)
 	send_device();
 	ck_assert_int_eq(fake.device.copies, 0);
 	until_announced();
-	ck_assert_ptr_nonnull(held);
+	ck_assert_ptr_nonnull(receiving);
 	poll_cq(10);
 	ck_assert_int_eq(fake.device.copies, 0);
 	fetch_now();
@@ -177,7 +177,7 @@ UNIT_LOOP(message_is_copied, 0, 4)
 					  desc[0], peer, TAG, &context), 0);
 	ck_assert_int_gt(fake.device.copies, 0);
 	both_entry(&context);
-	ck_assert_ptr_null(held);
+	ck_assert_ptr_null(receiving);
 	ck_assert_int_eq(rig.arrived, 1);
 	ck_assert_uint_eq(stats_now().device_tx_msgs, 1);
 }

@@ -36,9 +36,9 @@ static enum near_rx_state near_rx_first_state(const struct near_port *port,
 		       : NEAR_RX_READ;
 }
 
-struct near_rx_op *near_recv_hold(struct near_port *port,
-				  struct near_peer *peer,
-				  const struct near_rndv *rndv, void *cookie)
+struct near_rx_op *near_recv_begin(struct near_port *port,
+				   struct near_peer *peer,
+				   const struct near_rndv *rndv, void *cookie)
 {
 	struct near_rx_op *op = near_pool_get(&port->rx_ops);
 
@@ -58,7 +58,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
 	      size_t count, size_t len, void *cookie)
 {
-	struct near_rx_op *op = near_recv_hold(port, peer, rndv, cookie);
+	struct near_rx_op *op = near_recv_begin(port, peer, rndv, cookie);
 	size_t space = near_iov_len(iov, count);
 
 	if (!op)

@@ -21,7 +21,7 @@ static size_t duo_near_fetch_len(const struct duo_rx *rx)
 	return duo_min(rx->peer.msg_size, duo_rx_size(rx));
 }
 
-void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held)
+void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op)
 {
 	const struct duo_near *near = rx->ep->near;
 	void *device[NEAR_IOV_MAX];
@@ -39,7 +39,7 @@ void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held)
 	};
 	int ret = -FI_EOPNOTSUPP;
 
-	rx->held = held;
+	rx->fetch = op;
 	if (duo_device_handles(rx->ep->domain, duo_rx_desc(rx), rx->count,
 			       device))
 		args.local.device = device;
@@ -53,7 +53,7 @@ void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held)
 void duo_near_fetched(struct duo_rx *rx, int err)
 {
 	struct near_port *port = rx->ep->near->port;
-	struct near_rx_op *held = rx->held;
+	struct near_rx_op *op = rx->fetch;
 	void *bounce = NULL;
 
 	if (err && err != FI_ECONNRESET) {
@@ -62,10 +62,10 @@ void duo_near_fetched(struct duo_rx *rx, int err)
 	}
 	if (bounce) {
 		duo_rx_set_bounce(rx, bounce);
-		near_recv_frags(port, held, bounce, duo_near_fetch_len(rx));
+		near_recv_frags(port, op, bounce, duo_near_fetch_len(rx));
 		return;
 	}
 	if (!err && duo_device_any(rx->ep->domain, duo_rx_desc(rx), rx->count))
 		rx->ep->stats.device_rx_msgs++;
-	near_recv_end(port, held, err);
+	near_recv_end(port, op, err);
 }

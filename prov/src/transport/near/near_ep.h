@@ -108,7 +108,7 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len);
 
 /* fetch.c: fetches a NEAR_DEVICE message that has matched rx. */
-void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *held);
+void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op);
 /* Ends the fetch. err: 0 or a positive errno value. */
 void duo_near_fetched(struct duo_rx *rx, int err);
 

@@ -113,25 +113,25 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 /*
  * Starts to receive a rendezvous message. Returns 0 or -FI_EAGAIN. After 0, the
  * caller must mark rx as begun; duo_near_received() will report the end. If
- * *held is not NULL, the caller must then call duo_near_fetch().
+ * *fetch is not NULL, the caller must then call duo_near_fetch().
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
 			    const struct duo_recv *recv, size_t len,
-			    struct near_rx_op **held)
+			    struct near_rx_op **fetch)
 {
 	const struct duo_domain *domain = rx->ep->domain;
 	struct near_port *port = rx->ep->near->port;
 
-	*held = NULL;
+	*fetch = NULL;
 	if (near_likely(!len || !near_iov_len(recv->iov, recv->count) ||
 			!(from->device || (domain->device &&
 					   duo_device_any(domain, recv->desc,
 							  recv->count)))))
 		return near_recv(port, from->peer, &from->rndv, recv->iov,
 				 recv->count, len, rx);
-	*held = near_recv_hold(port, from->peer, &from->rndv, rx);
-	return *held ? 0 : -FI_EAGAIN;
+	*fetch = near_recv_begin(port, from->peer, &from->rndv, rx);
+	return *fetch ? 0 : -FI_EAGAIN;
 }
 
 /*
@@ -184,7 +184,7 @@ static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 		.iov = duo_rx_iov(rx), .desc = duo_rx_desc(rx),
 		.count = rx->count,
 	};
-	struct near_rx_op *held;
+	struct near_rx_op *fetch;
 
 	duo_near_describe(rx, msg, tag, peer, addr);
 	duo_near_begin(rx);
@@ -192,9 +192,9 @@ static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 		duo_near_end(rx, duo_near_fill(rx, msg->payload, msg->len));
 		return 0;
 	}
-	if (!duo_near_receive(rx, &rx->arrival, &recv, msg->len, &held)) {
-		if (held)
-			duo_near_fetch(rx, held);
+	if (!duo_near_receive(rx, &rx->arrival, &recv, msg->len, &fetch)) {
+		if (fetch)
+			duo_near_fetch(rx, fetch);
 		return 0;
 	}
 	/* near delivers the message again, perhaps to another receive */
@@ -249,7 +249,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;
 	struct duo_near_msg *from = &rx->arrival;
-	struct near_rx_op *held = NULL;
+	struct near_rx_op *fetch = NULL;
 	void *payload = from->payload;
 	size_t len = rx->peer.msg_size;
 	bool here = payload;
@@ -260,7 +260,7 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 		here = near_recv_now(near->port, from->peer, &from->rndv,
 				     recv->iov->iov_base, len);
 	if (!here) {
-		ret = duo_near_receive(rx, from, recv, len, &held);
+		ret = duo_near_receive(rx, from, recv, len, &fetch);
 		if (ret)
 			return ret;
 	}
@@ -273,8 +273,8 @@ int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 	}
 	if (here)
 		duo_near_end(rx, err);
-	else if (held)
-		duo_near_fetch(rx, held);
+	else if (fetch)
+		duo_near_fetch(rx, fetch);
 	return 0;
 }
 
