@@ -10,7 +10,7 @@
  * C: near/rma/delegate.c near_rma_delegate near_deleg_post near_deleg_wanted
  * C: near/rma/delegate.c near_delegs_step near_delegs_count near_deleg_counted
  * C: near/rma/delegate.c near_delegs_due near_delegs_revoke near_deleg_do
- * C: near/rma/delegate.c near_delegs_hold near_delegs_change near_delegs_drained
+ * C: near/rma/delegate.c near_delegs_mark near_delegs_change near_delegs_drained
  * C: near/rma/delegate.c near_delegs_advanced near_deleg_counts
  * C: near/rma/delegate.h near_deleg_made near_deleg_ended
  * C: near/rma/inline.h near_rma_end
@@ -27,7 +27,7 @@
  * MUTANT ended-in-list near/rma/inline.h: s/if \(op->delegated\)\n\t\tnear_deleg_ended\(at, op\);\n//
  * MUTANT ended-is-counted near/rma/delegate.h: s/at->delegs--;\n//
  * MUTANT drained-then-read near/rma/delegate.c: s/at->delegated; link = next\)/at->delegated; link = link->next)/
- * MUTANT none-is-revoked near/rma/delegate.c: s/held && at->delegs &&/held \&\&/
+ * MUTANT none-is-revoked near/rma/delegate.c: s/marked && at->delegs &&/marked \&\&/
  * MUTANT none-is-counted near/rma/delegate.c: s/while \(at->delegs && /while (/
  * MUTANT short-is-success near/rma/delegate.c: s/if \(!ret && op->sent < op->args.len\)/if (0)/
  * MUTANT failure-is-success near/rma/delegate.c: s/near_rma_end\(port, op, -ret\)/near_rma_end(port, op, 0)/

@@ -183,7 +183,7 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
  * operation, but may still execute the one that near_deleg_at() returns. False:
  * the membarrier failed, and the caller must reopen all operations.
  */
-static bool near_delegs_hold(struct near_port *port, struct near_rma_peer *at)
+static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 {
 	near_delegs_change(at, NEAR_DELEG_OPEN, NEAR_DELEG_REVOKED);
 	return near_port_barrier(port);
@@ -229,13 +229,13 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
 	uint64_t first = near_deleg_of(at->delegated.next)->seq;
 	uint32_t next_skip = at->next_skip;
-	bool held;
+	bool marked;
 	int n = 0;
 
 	if (near_deleg_at(at) >= first)
 		return 0;
-	held = near_delegs_hold(port, at);
-	while (held && at->delegs && port->sink->has_space(port->ctx) &&
+	marked = near_delegs_mark(port, at);
+	while (marked && at->delegs && port->sink->has_space(port->ctx) &&
 	       near_deleg_at(at) < first &&
 	       near_deleg_do(port, at, near_deleg_of(at->delegated.next)))
 		n++;

@@ -102,7 +102,7 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
  * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute the
  *   operation
  *
- * Memory ordering: store buffering with near_delegs_hold() and near_deleg_at().
+ * Memory ordering: store buffering with near_delegs_mark() and near_deleg_at().
  * The membarrier there orders both ends, so a compiler barrier suffices here.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
