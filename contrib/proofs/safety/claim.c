@@ -8,8 +8,8 @@
  * the tables of rings stay consistent.
  *
  * C: near/link/rx_ring.c near_port_doorbells near_ring_rang near_rx_ring_open
- * C: near/link/rx_ring.c near_rx_ring_peer near_ring_foreign near_ring_free
- * C: near/link/rx_ring.c near_ring_reject near_ring_again near_rx_ring_closed
+ * C: near/link/rx_ring.c near_rx_ring_peer near_claim_reject near_ring_free
+ * C: near/link/rx_ring.c near_ring_reject near_ring_retry near_rx_ring_closed
  * C: near/link/rx_ring.c near_rx_ring_release near_rx_ring_free
  * C: near/link/rx_ring.c near_rx_ring_activate near_rx_ring_deactivate
  * C: near/link/rx_ring.c near_rx_ring_broken near_rings_check near_claim_abandoned

@@ -172,7 +172,7 @@ static void near_ring_free(struct near_port *port, uint32_t index,
  * claim as rejected, and the sender keeps the ring until it closes the claim.
  * Otherwise frees the ring.
  */
-static void near_ring_foreign(struct near_port *port, uint32_t index, int err)
+static void near_claim_reject(struct near_port *port, uint32_t index, int err)
 {
 	if (err == -EHOSTUNREACH && near_ring_reject(port, index)) {
 		near_log(port, 0, "ring %u: connection rejected, the sender "
@@ -209,7 +209,7 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 }
 
 /* Sets a ring's doorbell bits again, so that the next poll retries. */
-static void near_ring_again(struct near_port *port, uint32_t index)
+static void near_ring_retry(struct near_port *port, uint32_t index)
 {
 	__atomic_fetch_or(&port->segment->doorbell[index / 64],
 			  1ull << index % 64, __ATOMIC_SEQ_CST);
@@ -243,14 +243,14 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		ret = near_rx_ring_open(port, index);
 		if (ret == -EINVAL || ret == -EHOSTUNREACH) {
-			near_ring_foreign(port, index, ret);
+			near_claim_reject(port, index, ret);
 			return;
 		}
 		if (ret) {
 			/*
 			 * retry: no memory, no descriptor, or a pending reply
 			 */
-			near_ring_again(port, index);
+			near_ring_retry(port, index);
 			return;
 		}
 	}
