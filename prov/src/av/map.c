@@ -63,7 +63,7 @@ void duo_map_close(struct duo_ep *ep)
 {
 	if (!ep->map)
 		return;
-	ep->group->held -= ep->map->retry;
+	ep->group->pending -= ep->map->retry;
 	duo_map_free(ep->map);
 	ep->map = NULL;
 }
@@ -381,7 +381,7 @@ static void duo_map_plan(struct duo_ep *ep)
 {
 	struct duo_map *map = ep->map;
 
-	ep->group->held += map->failed - map->retry;
+	ep->group->pending += map->failed - map->retry;
 	map->retry = map->failed;
 	if (map->retry)
 		duo_ep_set_deferred(ep);

@@ -34,7 +34,7 @@ struct duo_map {
 	uint64_t scanned;	/* state of the registry at the last scan */
 	bool no_order;	/* the warning of duo_map_no_order() was logged */
 	bool failed; /* the current scan could not read a record */
-	bool retry;	/* a further scan is planned; counted in group->held */
+	bool retry;	/* a scan is planned; counted in group->pending */
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
 	uint32_t retry_after;	/* delay before the planned scan, ms; doubles */
 };

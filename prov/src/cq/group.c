@@ -66,7 +66,7 @@ int duo_cq_join(struct duo_cq *cq)
 	ret = duo_ranges_merge(&to->rx_ranges, &own->rx_ranges);
 	if (ret)
 		return ret;
-	to->held += own->held;
+	to->pending += own->pending;
 	to->lazy += own->lazy;
 	to->waits += own->waits;
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))

@@ -36,7 +36,7 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 /* After a poll: matches unresolved messages, posts due receives. */
 DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 {
-	if (cq->group->held)
+	if (cq->group->pending)
 		duo_cq_resolve(cq);
 	if (cq->group->lazy)
 		duo_cq_flush_lazy(cq);
@@ -45,7 +45,7 @@ DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 /* True if the domain has unresolved messages or deferred receives. */
 DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 {
-	return cq->group->held | cq->group->lazy;
+	return cq->group->pending | cq->group->lazy;
 }
 
 /* True if an endpoint has no addresses: its senders are not in the AV yet. */
@@ -136,7 +136,7 @@ void duo_cq_progress(struct duo_cq *cq)
 	if (group->waits && !cq->clock_in--)
 		duo_cq_age(cq);	/* before local messages match the
 					 * deferred receives */
-	if (group->held)
+	if (group->pending)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
 	if (duo_cq_has_deferred(cq))

@@ -180,7 +180,7 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_match_init(&ep->match[kind], kind);
 	TAILQ_INIT(&ep->lazy.list);
-	TAILQ_INIT(&ep->rx.held);
+	TAILQ_INIT(&ep->rx.unresolved);
 	TAILQ_INIT(&ep->rx.claimed);
 	TAILQ_INIT(&ep->lazy.blocked);
 	TAILQ_INIT(&ep->multi.buffers);

@@ -256,13 +256,14 @@ void duo_ep_close_local(struct duo_ep *ep)
 	ep->domain->peer->close(ep);
 	duo_registry_withdraw(&ep->publication);
 	duo_map_close(ep);
-	while (!TAILQ_EMPTY(&ep->rx.held)) {
-		TAILQ_REMOVE(&ep->rx.held, TAILQ_FIRST(&ep->rx.held), link);
-		ep->group->held--;
+	while (!TAILQ_EMPTY(&ep->rx.unresolved)) {
+		TAILQ_REMOVE(&ep->rx.unresolved,
+			     TAILQ_FIRST(&ep->rx.unresolved), link);
+		ep->group->pending--;
 	}
 	while (!TAILQ_EMPTY(&ep->multi.ready)) {
 		TAILQ_REMOVE(&ep->multi.ready,
 			     TAILQ_FIRST(&ep->multi.ready), link);
-		ep->group->held--;
+		ep->group->pending--;
 	}
 }

@@ -78,7 +78,7 @@ struct duo_ep_multi {
 /* State of receives: rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
-	struct duo_rx_list held;	/* unresolved messages */
+	struct duo_rx_list unresolved;	/* messages, oldest first */
 	bool ready;		/* the endpoint is enabled and can receive */
 	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
 	bool peer_exited;	/* some peer has exited: duo_map_exited() */

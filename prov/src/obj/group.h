@@ -22,8 +22,8 @@ struct duo_ep;
 
 struct duo_group {
 	struct duo_lock lock;
-	/* number of unresolved messages, ready remainders, planned scans */
-	uint32_t held;
+	/* number of unresolved messages, ready remainders and planned scans */
+	uint32_t pending;
 	uint32_t lazy;	/* number of deferred receives */
 	uint32_t waits;	/* number of deferred receives that are not due */
 	struct duo_ranges rx_ranges;	/* address ranges of receive entries */

@@ -131,8 +131,8 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/* becomes unresolved on arrival, not unexpected */
-			bool hold : 1;
+			/* local message: becomes unresolved on arrival */
+			bool unresolved : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: in rx->more */
 			uint8_t count;

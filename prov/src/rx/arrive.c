@@ -19,8 +19,8 @@ void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index)
 static void duo_arrival_hold(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_UNRESOLVED);
-	TAILQ_INSERT_TAIL(&rx->ep->rx.held, rx, link);
-	rx->ep->group->held++;
+	TAILQ_INSERT_TAIL(&rx->ep->rx.unresolved, rx, link);
+	rx->ep->group->pending++;
 	duo_ep_set_deferred(rx->ep);
 }
 
@@ -49,7 +49,7 @@ int duo_arrival_queue(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
 
-	if (rx->hold)
+	if (rx->unresolved)
 		duo_arrival_hold(rx);
 	else
 		duo_match_queue(&rx->ep->match[rx->kind], rx);
@@ -65,8 +65,8 @@ void duo_arrival_unlink(struct duo_rx *rx)
 		duo_match_unqueue(&ep->match[rx->kind], rx);
 		break;
 	case DUO_RX_UNRESOLVED:
-		TAILQ_REMOVE(&ep->rx.held, rx, link);
-		ep->group->held--;
+		TAILQ_REMOVE(&ep->rx.unresolved, rx, link);
+		ep->group->pending--;
 		break;
 	case DUO_RX_CLAIMED:
 		TAILQ_REMOVE(&ep->rx.claimed, rx, link);
@@ -81,7 +81,7 @@ void duo_arrival_unlink(struct duo_rx *rx)
  * Makes unexpected messages unresolved again, because their source has an
  * fi_addr now: these messages may match receives that name the source, even
  * receives that were posted after the messages arrived. Moves the messages to
- * the head of ep->rx.held, because the other messages in this list arrived
+ * the head of ep->rx.unresolved, because the other messages there arrived
  * later.
  */
 void duo_arrival_identify(struct duo_ep *ep)
@@ -100,13 +100,13 @@ void duo_arrival_identify(struct duo_ep *ep)
 			duo_match_unqueue(&ep->match[kind], rx);
 			duo_rx_become(rx, DUO_RX_UNRESOLVED);
 			TAILQ_INSERT_TAIL(&found, rx, link);
-			ep->group->held++;
+			ep->group->pending++;
 		}
 	}
 	if (!TAILQ_EMPTY(&found))
 		duo_ep_set_deferred(ep);
-	TAILQ_CONCAT(&found, &ep->rx.held, link);
-	TAILQ_CONCAT(&ep->rx.held, &found, link);
+	TAILQ_CONCAT(&found, &ep->rx.unresolved, link);
+	TAILQ_CONCAT(&ep->rx.unresolved, &found, link);
 }
 
 /*
@@ -137,7 +137,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 }
 
 /* Starts to receive msg into the first matching receive. False: none. */
-static bool duo_arrival_match_held(struct duo_rx *msg)
+static bool duo_arrival_receive(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
 
@@ -156,13 +156,13 @@ void duo_arrival_resolve(struct duo_ep *ep)
 	if (ep->closing)
 		return;
 	duo_multi_resume(ep);
-	if (TAILQ_EMPTY(&ep->rx.held) && !(ep->map && ep->map->retry &&
+	if (TAILQ_EMPTY(&ep->rx.unresolved) && !(ep->map && ep->map->retry &&
 					duo_map_retry_due(ep->map)))
 		return;
 	duo_map_scan(ep);
-	while ((msg = TAILQ_FIRST(&ep->rx.held))) {
+	while ((msg = TAILQ_FIRST(&ep->rx.unresolved))) {
 		msg->addr = duo_map_peer(ep->map, msg->src_index);
-		if (duo_arrival_match_held(msg))
+		if (duo_arrival_receive(msg))
 			continue;
 		duo_arrival_unlink(msg);
 		duo_match_queue(&ep->match[msg->kind], msg);

@@ -50,7 +50,7 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 		duo_arrival_confirm_new(ep, index);
 }
 
-/* Queues a new message: unresolved if rx->hold, else unexpected. Returns 0. */
+/* Queues a new message, unresolved or else unexpected. Returns 0. */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the list of its state. */
 void duo_arrival_unlink(struct duo_rx *rx);

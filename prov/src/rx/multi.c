@@ -241,7 +241,7 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 
 	if (rx->state == DUO_RX_CORE && duo_multi_awaited(rest)) {
 		TAILQ_INSERT_TAIL(&ep->multi.ready, rest, link);
-		ep->group->held++;
+		ep->group->pending++;
 		duo_ep_set_deferred(ep);
 	} else if (ep->closing || rx->state == DUO_RX_CANCELING) {
 		duo_match_repost(&ep->match[DUO_MSG], rest);

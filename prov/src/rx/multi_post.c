@@ -78,7 +78,7 @@ void duo_multi_resume(struct duo_ep *ep)
 
 	while ((rx = TAILQ_FIRST(&ep->multi.ready))) {
 		TAILQ_REMOVE(&ep->multi.ready, rx, link);
-		ep->group->held--;
+		ep->group->pending--;
 		ret = duo_multi_start_all(rx, &started);
 		if (!ret) {
 			duo_multi_to_core(rx);
@@ -199,7 +199,7 @@ static void duo_multi_cancel_ready(struct duo_rx *rx)
 	struct duo_ep *ep = rx->ep;
 
 	TAILQ_REMOVE(&ep->multi.ready, rx, link);
-	ep->group->held--;
+	ep->group->pending--;
 	duo_multi_cancel_owner(rx->owner);
 	duo_multi_end(rx);
 	duo_rx_release(&ep->pool, rx);

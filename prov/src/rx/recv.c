@@ -218,7 +218,7 @@ static ssize_t duo_recv_search(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
 
-	if (!TAILQ_EMPTY(&ep->rx.held))
+	if (!TAILQ_EMPTY(&ep->rx.unresolved))
 		duo_arrival_resolve(ep);
 	if (!TAILQ_EMPTY(&ep->multi.ready))
 		duo_multi_resume(ep);
@@ -309,7 +309,7 @@ DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)
 {
 	if (!ep->rx.ready || when == DUO_RECV_NO_SOURCE ||
-	    !TAILQ_EMPTY(&ep->rx.held) || ep->match[kind].unexp_count)
+	    !TAILQ_EMPTY(&ep->rx.unresolved) || ep->match[kind].unexp_count)
 		return false;
 	if (kind == DUO_MSG && ep->rx.op_flags[DUO_MSG] & FI_MULTI_RECV)
 		return false;

@@ -56,7 +56,7 @@ DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 	const struct duo_match *match = &ep->match[kind];
 
 	return !(ep->attention & 1U << kind) &&
-	       duo_recv_never(ep, want) && TAILQ_EMPTY(&ep->rx.held) &&
+	       duo_recv_never(ep, want) && TAILQ_EMPTY(&ep->rx.unresolved) &&
 	       !match->unexp_count && duo_match_plain(match, want->ignore) &&
 	       !SLIST_EMPTY(&ep->pool.free);
 }

@@ -101,12 +101,12 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 }
 
 /*
- * Stores a message as unresolved if `hold`, else as unexpected. Returns
- * -FI_ENOENT, which makes shm queue the message, or -FI_ENOMEM.
+ * Queues a message, unresolved or else unexpected. Returns -FI_ENOENT, which
+ * makes shm queue the message, too, or -FI_ENOMEM.
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
-				    fi_addr_t addr, bool hold,
+				    fi_addr_t addr, bool unresolved,
 				    struct fi_peer_rx_entry **entry)
 {
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
@@ -120,7 +120,7 @@ DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	ep->stats.unexpected++;
 	rx->kind = kind;
 	duo_rx_become(rx, DUO_RX_ARRIVING);
-	rx->hold = hold;
+	rx->unresolved = unresolved;
 	rx->src_index = attr->addr;
 	rx->addr = addr;
 	rx->peer.flags = duo_rx_cq_flags(rx);
@@ -145,7 +145,7 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	 * Messages after an unresolved one become unresolved, too. So do all
 	 * messages during fi_close(), because fi_close() may fail.
 	 */
-	if (!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
+	if (!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
 
@@ -201,7 +201,7 @@ static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				rx->src_index = get_addr(&rx->peer);
 		}
 	}
-	TAILQ_FOREACH(rx, &ep->rx.held, link)
+	TAILQ_FOREACH(rx, &ep->rx.unresolved, link)
 		rx->src_index = get_addr(&rx->peer);
 }
 

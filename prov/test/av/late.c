@@ -129,7 +129,7 @@ UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 	let_open(true);
 	unit_pass(50000);
 	expect_recv(&slot[0], "late", peer);
-	ck_assert_uint_eq(fixture_ep()->group->held, 0);
+	ck_assert_uint_eq(fixture_ep()->group->pending, 0);
 }
 
 /*
@@ -153,10 +153,10 @@ UNIT_TEST(record_unreadable_at_insert_is_read_later)
 }
 
 /*
- * The peer is removed and inserted while its message is held: the peer keeps
- * its index in shm, and the message is delivered.
+ * The peer is removed and inserted while its message is unresolved: the peer
+ * keeps its index in shm, and the message is delivered.
  */
-UNIT_TEST(reinserted_peer_keeps_held_message)
+UNIT_TEST(reinserted_peer_keeps_unresolved_message)
 {
 	fi_addr_t again;
 

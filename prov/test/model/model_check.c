@@ -262,9 +262,9 @@ static void model_check_empty(int index)
 	ck_assert_uint_eq(ep->lazy.due, 0);
 	ck_assert_uint_eq(ep->group->lazy, 0);
 	ck_assert_uint_eq(ep->group->waits, 0);
-	ck_assert_uint_eq(ep->group->held, 0);
+	ck_assert_uint_eq(ep->group->pending, 0);
 	ck_assert(TAILQ_EMPTY(&ep->lazy.list));
-	ck_assert(TAILQ_EMPTY(&ep->rx.held));
+	ck_assert(TAILQ_EMPTY(&ep->rx.unresolved));
 	ck_assert(TAILQ_EMPTY(&ep->rx.claimed));
 	ck_assert(TAILQ_EMPTY(&ep->lazy.blocked));
 	ck_assert(TAILQ_EMPTY(&ep->multi.buffers));

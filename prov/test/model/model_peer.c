@@ -128,7 +128,7 @@ static bool model_holds(void)
 	int i;
 
 	for (i = 0; i < model.eps; i++) {
-		if (!TAILQ_EMPTY(&duo_ep_of(model.ep[i].ep)->rx.held))
+		if (!TAILQ_EMPTY(&duo_ep_of(model.ep[i].ep)->rx.unresolved))
 			return true;
 	}
 	return false;
@@ -140,7 +140,7 @@ static void model_look_up_all(void)
 	int i;
 
 	for (i = 0; !TAILQ_EMPTY(&fake.shm.incoming) || model_holds(); i++) {
-		model_assert(i < 1000, "messages stay held");
+		model_assert(i < 1000, "messages stay unresolved");
 		model_read();
 	}
 }

@@ -129,7 +129,7 @@ UNIT_TEST(cancel_before_start_cancels_buffer)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &multi[0]), 0);
 	multi_expect_canceled(&multi[0]);
 	expect_nothing();
-	ck_assert_uint_eq(fixture_ep()->group->held, 0);
+	ck_assert_uint_eq(fixture_ep()->group->pending, 0);
 	multi_post_single(&slot[0]);
 	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 1);
 	multi_expect_idle();

@@ -47,7 +47,7 @@ UNIT_TEST(second_truncation_report_is_dropped)
 /*
  * A message does not fit in its receive, and there is no memory for a buffer of
  * the message's size: the receive fails. The next receive is long enough and
- * gets the message. _i: the message was held because its source was unresolved.
+ * gets the message. _i: 1: the message was unresolved before.
  */
 UNIT_LOOP(failed_truncation_keeps_message, 0, 2)
 {

@@ -86,7 +86,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	struct duo_ep *ep = ctx;
 	int kind;
 
-	if (ep->map && !TAILQ_EMPTY(&ep->rx.held))
+	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
 		/*
 		 * comes first: the source is found by the peer's routes, which
 		 * are then removed
@@ -94,7 +94,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);
-	duo_near_lose(&ep->rx.held, peer);
+	duo_near_lose(&ep->rx.unresolved, peer);
 	if (index == FI_ADDR_NOTAVAIL || !ep->map)
 		return;
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

@@ -135,13 +135,13 @@ static int duo_near_receive(struct duo_rx *rx,
 }
 
 /*
- * Queues a message with a copy of its payload: as unresolved if `hold`, else as
- * unexpected. Without memory for the copy, the message stays in the ring. When
- * the ring is full, the peer's sends return -FI_EAGAIN.
+ * Queues a message, unresolved or else unexpected, with a copy of its payload.
+ * Without memory for the copy, the message stays in the ring. When the ring is
+ * full, the peer's sends return -FI_EAGAIN.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
-			       bool hold)
+			       bool unresolved)
 {
 	unsigned int tagged = msg->flags & NEAR_TAGGED;
 	struct duo_rx *rx;
@@ -163,7 +163,7 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 	ep->stats.unexpected++;
 	rx->kind = tagged ? DUO_TAGGED : DUO_MSG;
 	duo_rx_become(rx, DUO_RX_ARRIVING);
-	rx->hold = hold;
+	rx->unresolved = unresolved;
 	rx->src_index = duo_near_index(peer);
 	duo_near_describe(rx, msg, tagged ? msg->tag : 0, peer, addr);
 	rx->arrival.payload = payload;
@@ -220,7 +220,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	 * source may be in the AV. While fi_close runs, no message is matched,
 	 * because fi_close may fail.
 	 */
-	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.held) || ep->closing ||
+	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
 		return duo_near_unexpected(ep, peer, msg, addr, true);
 	rx = duo_arrival_match(ep, kind, addr, tag, msg->len);
@@ -295,7 +295,7 @@ void duo_near_drop_all(struct duo_near *near)
 
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_drop_list(near, &ep->match[kind].unexp);
-	duo_near_drop_list(near, &ep->rx.held);
+	duo_near_drop_list(near, &ep->rx.unresolved);
 	duo_near_drop_list(near, &ep->rx.claimed);
 }
 

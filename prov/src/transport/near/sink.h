@@ -124,7 +124,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	struct duo_rx *rx = NULL;
 
 	/* unresolved messages come first; fi_close forbids all matches */
-	if (near_likely(TAILQ_EMPTY(&ep->rx.held) && !ep->closing))
+	if (near_likely(TAILQ_EMPTY(&ep->rx.unresolved) && !ep->closing))
 		rx = duo_near_first(ep, kind, index, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
 		return duo_near_arrived_any(ep, peer, msg);
