@@ -53,7 +53,7 @@ static bool fake_device_fails(void)
  * A copy. The bytes are copied in the poll that reports its end, not earlier.
  */
 struct fake_copy {
-	struct duo_device_held held;
+	struct duo_device_handle handle;
 	char *to;
 	const char *from;
 	size_t len;
@@ -61,7 +61,7 @@ struct fake_copy {
 };
 
 static int fake_device_start(void *state, void *to, const void *from,
-			     size_t len, struct duo_device_held **held)
+			     size_t len, struct duo_device_handle **handle)
 {
 	char *in = fake_device_shadow(to), *out = fake_device_shadow(from);
 	struct fake_copy *copy;
@@ -80,13 +80,13 @@ static int fake_device_start(void *state, void *to, const void *from,
 	};
 	fake.device.copies++;
 	fake.device.under_way++;
-	*held = &copy->held;
+	*handle = &copy->handle;
 	return 0;
 }
 
-static int fake_device_done(struct duo_device_held *held)
+static int fake_device_done(struct duo_device_handle *handle)
 {
-	struct fake_copy *copy = (struct fake_copy *) held;
+	struct fake_copy *copy = (struct fake_copy *) handle;
 	bool fails;
 
 	if (copy->polls-- > 0)
@@ -99,8 +99,8 @@ static int fake_device_done(struct duo_device_held *held)
 	return fails ? -FI_EIO : 0;
 }
 
-static struct duo_device_held *fake_device_pin(void *state, void *memory,
-					       size_t len)
+static struct duo_device_handle *fake_device_pin(void *state, void *memory,
+						 size_t len)
 {
 	ck_assert(state == &fake.device.open || !state);
 	if (!fake.device.open)
@@ -108,7 +108,7 @@ static struct duo_device_held *fake_device_pin(void *state, void *memory,
 	if (!state)
 		fake.device.host = (struct iovec) { memory, len };
 	fake.device.pinned++;
-	return calloc(1, sizeof(struct duo_device_held));
+	return calloc(1, sizeof(struct duo_device_handle));
 }
 
 static bool fake_device_pinned(void *state, const void *memory, size_t len)
@@ -121,7 +121,7 @@ static bool fake_device_pinned(void *state, const void *memory, size_t len)
 	       len <= host->iov_len - at;
 }
 
-static void fake_device_unpin(struct duo_device_held *pin)
+static void fake_device_unpin(struct duo_device_handle *pin)
 {
 	fake.device.pinned--;
 	free(pin);
@@ -147,7 +147,7 @@ static int fake_device_map(void *state, const struct near_export *export,
 	if (strcmp((const char *) export->handle, "fake"))
 		return -FI_EIO;
 	*map = (struct near_map) {
-		.mapping = calloc(1, sizeof(struct duo_device_held)),
+		.mapping = calloc(1, sizeof(struct duo_device_handle)),
 		.at = (uint8_t *) fake.device.base + fake.device.len / 2,
 		.len = fake.device.len / 2,
 	};
@@ -155,7 +155,7 @@ static int fake_device_map(void *state, const struct near_export *export,
 	return 0;
 }
 
-static void fake_device_unmap(struct duo_device_held *mapping)
+static void fake_device_unmap(struct duo_device_handle *mapping)
 {
 	if (fake.lock && fake.lock->on) {
 		ck_assert_msg(duo_lock_try(fake.lock),

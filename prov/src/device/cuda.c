@@ -15,14 +15,14 @@
 
 /* A copy. After it has ended, the stream keeps the struct for a later copy. */
 struct duo_cuda_copy {
-	struct duo_device_held held;
+	struct duo_device_handle handle;
 	struct duo_cuda_stream *stream;
 	struct duo_cuda_copy *next;
 	void *event;
 };
 
 struct duo_cuda_pin {
-	struct duo_device_held held;
+	struct duo_device_handle handle;
 	struct duo_cuda_stream *stream;
 	void *memory;
 };
@@ -245,7 +245,7 @@ static void duo_cuda_copy_count(struct duo_cuda_copy *copy, int step)
 }
 
 int duo_cuda_start(void *state, void *to, const void *from, size_t len,
-		   struct duo_device_held **held)
+		   struct duo_device_handle **handle)
 {
 	struct duo_cuda_stream *stream = state;
 	struct duo_cuda_copy *copy;
@@ -269,14 +269,14 @@ int duo_cuda_start(void *state, void *to, const void *from, size_t len,
 	duo_cuda.pop(&context);
 	if (ret != DUO_CUDA_SUCCESS)
 		return -FI_EIO;
-	*held = &copy->held;
+	*handle = &copy->handle;
 	return 0;
 }
 
-int duo_cuda_done(struct duo_device_held *held)
+int duo_cuda_done(struct duo_device_handle *handle)
 {
 	struct duo_cuda_copy *copy =
-		duo_container_of(held, struct duo_cuda_copy, held);
+		duo_container_of(handle, struct duo_cuda_copy, handle);
 	int ret = duo_cuda.push(copy->stream->context);
 	void *context;
 
@@ -328,7 +328,7 @@ static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
  * Pins host memory. NULL: failed. Copies are then slower, because they go
  * through memory of the driver. state NULL: any stream.
  */
-struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
+struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len)
 {
 	struct duo_cuda_stream *stream = state;
 	struct duo_cuda_pin *pin;
@@ -346,13 +346,13 @@ struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len)
 		return NULL;
 	}
 	*pin = (struct duo_cuda_pin) { .stream = stream, .memory = memory };
-	return &pin->held;
+	return &pin->handle;
 }
 
-void duo_cuda_unpin(struct duo_device_held *held)
+void duo_cuda_unpin(struct duo_device_handle *handle)
 {
 	struct duo_cuda_pin *pin =
-		duo_container_of(held, struct duo_cuda_pin, held);
+		duo_container_of(handle, struct duo_cuda_pin, handle);
 	void *context;
 
 	if (duo_cuda.push(pin->stream->context) == DUO_CUDA_SUCCESS) {

@@ -27,10 +27,10 @@ int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
 		  void **state);
 void duo_cuda_close(void *state);
 int duo_cuda_start(void *state, void *to, const void *from, size_t len,
-		   struct duo_device_held **copy);
-int duo_cuda_done(struct duo_device_held *copy);
-struct duo_device_held *duo_cuda_pin(void *state, void *memory, size_t len);
-void duo_cuda_unpin(struct duo_device_held *pin);
+		   struct duo_device_handle **copy);
+int duo_cuda_done(struct duo_device_handle *copy);
+struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len);
+void duo_cuda_unpin(struct duo_device_handle *pin);
 bool duo_cuda_pinned(void *state, const void *memory, size_t len);
 
 /*
@@ -42,6 +42,6 @@ int duo_cuda_export(const void *state, const void *addr, size_t len,
 int duo_cuda_share(const void *state, const void *addr);
 int duo_cuda_map(void *state, const struct near_export *export, int fd,
 		 struct near_map *map);
-void duo_cuda_unmap(struct duo_device_held *mapping);
+void duo_cuda_unmap(struct duo_device_handle *mapping);
 
 #endif /* DUO_DEVICE_CUDA_H */

@@ -18,7 +18,7 @@
 #include "device/cuda_driver.h"
 
 struct duo_cuda_mapping {
-	struct duo_device_held held;
+	struct duo_device_handle handle;
 	struct duo_cuda_stream *stream;
 	uint64_t addr;
 	size_t len;		/* of physical memory; 0: CUDA's IPC */
@@ -223,16 +223,16 @@ int duo_cuda_map(void *state, const struct near_export *export, int fd,
 		.stream = stream, .addr = (uintptr_t) map->at,
 		.len = export->needs_fd ? map->len : 0,
 	};
-	map->mapping = &mapping->held;
+	map->mapping = &mapping->handle;
 	duo_cuda_hold(stream);
 	return 0;
 }
 
 /* Unmaps, unless the application has destroyed the whole context. */
-void duo_cuda_unmap(struct duo_device_held *held)
+void duo_cuda_unmap(struct duo_device_handle *handle)
 {
 	struct duo_cuda_mapping *mapping =
-		duo_container_of(held, struct duo_cuda_mapping, held);
+		duo_container_of(handle, struct duo_cuda_mapping, handle);
 	struct duo_cuda_stream *stream = mapping->stream;
 	void *context;
 

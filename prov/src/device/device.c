@@ -184,9 +184,9 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr)
 
 static void duo_device_unpin(void *pin)
 {
-	struct duo_device_held *held = pin;
+	struct duo_device_handle *handle = pin;
 
-	held->iface->unpin(held);
+	handle->iface->unpin(handle);
 }
 
 void duo_device_forget(struct duo_mr *mr)
@@ -239,32 +239,32 @@ static int duo_device_start(void *device, void *to, const void *from,
 			    size_t len, void **copy)
 {
 	const struct duo_mr *mr = device;
-	struct duo_device_held *held;
-	int ret = mr->device->start(mr->device_state, to, from, len, &held);
+	struct duo_device_handle *handle;
+	int ret = mr->device->start(mr->device_state, to, from, len, &handle);
 
 	if (ret)
 		return ret;
-	held->iface = mr->device;
-	*copy = held;
+	handle->iface = mr->device;
+	*copy = handle;
 	return 0;
 }
 
 static int duo_device_done(void *copy)
 {
-	struct duo_device_held *held = copy;
+	struct duo_device_handle *handle = copy;
 
-	return held->iface->done(held);
+	return handle->iface->done(handle);
 }
 
 static void *duo_device_pin(void *device, void *memory, size_t len)
 {
 	const struct duo_mr *mr = device;
-	struct duo_device_held *held = mr->device->pin(mr->device_state, memory,
-						       len);
+	struct duo_device_handle *pin =
+		mr->device->pin(mr->device_state, memory, len);
 
-	if (held)
-		held->iface = mr->device;
-	return held;
+	if (pin)
+		pin->iface = mr->device;
+	return pin;
 }
 
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
@@ -307,21 +307,21 @@ static int duo_device_map(void *device, const struct near_export *export,
 			  int fd, struct near_map *map)
 {
 	const struct duo_mr *mr = device;
-	struct duo_device_held *held;
+	struct duo_device_handle *handle;
 	int ret = mr->device->map(mr->device_state, export, fd, map);
 
 	if (ret)
 		return ret;
-	held = map->mapping;
-	held->iface = mr->device;
+	handle = map->mapping;
+	handle->iface = mr->device;
 	return 0;
 }
 
 void duo_device_unmap(void *mapping)
 {
-	struct duo_device_held *held = mapping;
+	struct duo_device_handle *handle = mapping;
 
-	held->iface->unmap(held);
+	handle->iface->unmap(handle);
 }
 
 const struct near_device duo_device_near = {

@@ -35,8 +35,8 @@ struct duo_mr;
 
 struct duo_device_iface;
 
-/* A pending copy, or pinned host memory. Interfaces append fields. */
-struct duo_device_held {
+/* A pending copy, pinned memory or a mapping. Interfaces append fields. */
+struct duo_device_handle {
 	const struct duo_device_iface *iface;
 };
 
@@ -55,11 +55,11 @@ struct duo_device_iface {
 	void (*close)(void *state);
 	/* As in struct near_device. Either `to` or `from` is device memory. */
 	int (*start)(void *state, void *to, const void *from, size_t len,
-		     struct duo_device_held **copy);
-	int (*done)(struct duo_device_held *copy);
-	struct duo_device_held *(*pin)(void *state, void *memory, size_t len);
+		     struct duo_device_handle **copy);
+	int (*done)(struct duo_device_handle *copy);
+	struct duo_device_handle *(*pin)(void *state, void *memory, size_t len);
 	/* NULL if pin() always returns NULL. */
-	void (*unpin)(struct duo_device_held *pin);
+	void (*unpin)(struct duo_device_handle *pin);
 	/*
 	 * True if copies can access this host memory, by pin() or because the
 	 * application has pinned it. pin() then also accepts NULL in place of a
@@ -73,7 +73,7 @@ struct duo_device_iface {
 	 * - export() describes memory to other processes. It returns an error
 	 *   if the memory cannot be mapped.
 	 * - share() and map() are as in struct near_device. map->mapping is a
-	 *   struct duo_device_held.
+	 *   struct duo_device_handle.
 	 * - unmap() may wait for the application's work on the device.
 	 */
 	int (*export)(const void *state, const void *addr, size_t len,
@@ -81,7 +81,7 @@ struct duo_device_iface {
 	int (*share)(const void *state, const void *addr);
 	int (*map)(void *state, const struct near_export *export, int fd,
 		   struct near_map *map);
-	void (*unmap)(struct duo_device_held *mapping);
+	void (*unmap)(struct duo_device_handle *mapping);
 };
 
 /*

@@ -40,7 +40,7 @@ struct duo_rocr_copy {
 };
 
 struct duo_rocr_pin {
-	struct duo_device_held held;
+	struct duo_device_handle handle;
 	void *memory;
 };
 
@@ -236,7 +236,7 @@ int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 }
 
 /* Pins host memory for all GPUs. NULL: failed; then each copy pins its part. */
-struct duo_device_held *duo_rocr_pin(void *state, void *memory, size_t len)
+struct duo_device_handle *duo_rocr_pin(void *state, void *memory, size_t len)
 {
 	struct duo_rocr_pin *pin = malloc(sizeof(*pin));
 	void *addr;
@@ -252,13 +252,13 @@ struct duo_device_held *duo_rocr_pin(void *state, void *memory, size_t len)
 		return NULL;
 	}
 	*pin = (struct duo_rocr_pin) { .memory = memory };
-	return &pin->held;
+	return &pin->handle;
 }
 
-void duo_rocr_unpin(struct duo_device_held *held)
+void duo_rocr_unpin(struct duo_device_handle *handle)
 {
 	struct duo_rocr_pin *pin =
-		duo_container_of(held, struct duo_rocr_pin, held);
+		duo_container_of(handle, struct duo_rocr_pin, handle);
 
 	duo_rocr.unpin(pin->memory);
 	free(pin);

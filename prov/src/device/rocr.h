@@ -22,7 +22,7 @@ extern const char *duo_rocr_library;
 
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
 		  void **state);
-struct duo_device_held *duo_rocr_pin(void *state, void *memory, size_t len);
-void duo_rocr_unpin(struct duo_device_held *pin);
+struct duo_device_handle *duo_rocr_pin(void *state, void *memory, size_t len);
+void duo_rocr_unpin(struct duo_device_handle *pin);
 
 #endif /* DUO_DEVICE_ROCR_H */

@@ -106,7 +106,7 @@ static int duo_stream_add_copy(struct duo_stream *stream)
 }
 
 int duo_stream_start(void *state, void *to, const void *from, size_t len,
-		     struct duo_device_held **held)
+		     struct duo_device_handle **handle)
 {
 	struct duo_stream *stream = state;
 	struct duo_stream_copy *copy;
@@ -122,16 +122,16 @@ int duo_stream_start(void *state, void *to, const void *from, size_t len,
 		LIST_REMOVE(copy, link);
 		LIST_INSERT_HEAD(&stream->copies, copy, link);
 		stream->refs++;
-		*held = &copy->held;
+		*handle = &copy->handle;
 	}
 	pthread_mutex_unlock(&duo_stream_lock);
 	return ret;
 }
 
-int duo_stream_done(struct duo_device_held *held)
+int duo_stream_done(struct duo_device_handle *handle)
 {
 	struct duo_stream_copy *copy =
-		duo_container_of(held, struct duo_stream_copy, held);
+		duo_container_of(handle, struct duo_stream_copy, handle);
 	struct duo_stream *stream = copy->stream;
 	int ret = stream->driver->done(copy);
 

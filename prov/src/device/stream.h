@@ -25,7 +25,7 @@ struct duo_stream;
 
 /* The first member of an interface's struct of a copy. */
 struct duo_stream_copy {
-	struct duo_device_held held;
+	struct duo_device_handle handle;
 	struct duo_stream *stream;
 	LIST_ENTRY(duo_stream_copy) link;	/* in the stream's copies or
 						 * spare */
@@ -70,7 +70,7 @@ int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 /* Functions for struct duo_device_iface. */
 void duo_stream_close(void *state);
 int duo_stream_start(void *state, void *to, const void *from, size_t len,
-		     struct duo_device_held **held);
-int duo_stream_done(struct duo_device_held *held);
+		     struct duo_device_handle **handle);
+int duo_stream_done(struct duo_device_handle *handle);
 
 #endif /* DUO_DEVICE_STREAM_H */

@@ -272,7 +272,7 @@ int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 			       state);
 }
 
-struct duo_device_held *duo_ze_pin(void *state, void *memory, size_t len)
+struct duo_device_handle *duo_ze_pin(void *state, void *memory, size_t len)
 {
 	return NULL;
 }

@@ -28,6 +28,6 @@ int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state);
  * Returns NULL: Level Zero cannot pin memory that it has not allocated. The
  * driver itself pins host memory for each copy.
  */
-struct duo_device_held *duo_ze_pin(void *state, void *memory, size_t len);
+struct duo_device_handle *duo_ze_pin(void *state, void *memory, size_t len);
 
 #endif /* DUO_DEVICE_ZE_H */

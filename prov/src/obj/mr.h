@@ -17,7 +17,7 @@
 #include "base/compat.h"
 #include "near/near.h"
 
-struct duo_device_held;
+struct duo_device_handle;
 struct duo_device_iface;
 struct duo_domain;
 
@@ -29,7 +29,7 @@ struct duo_mr {
 	const struct duo_device_iface *device;
 	void *device_state;	/* private to "device" */
 	/* host memory: result of duo_device_iface.pin(); or NULL */
-	struct duo_device_held *pin;
+	struct duo_device_handle *pin;
 	struct near_region_entry region; /* entry in near's region table */
 	struct near_export export; /* id 0: peers cannot map the region */
 	bool listed;		/* the region is in near's region table */

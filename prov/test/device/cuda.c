@@ -275,7 +275,7 @@ void cuda_teardown(void)
 
 UNIT_CASE("cuda", cuda_setup, cuda_teardown);
 
-static int until_done(struct duo_device_held *copy)
+static int until_done(struct duo_device_handle *copy)
 {
 	int ret, polls = 0;
 
@@ -290,7 +290,7 @@ static int until_done(struct duo_device_held *copy)
 UNIT_TEST(copies_use_context_and_stream)
 {
 	void *state = open_region();
-	struct duo_device_held *copy, *second;
+	struct duo_device_handle *copy, *second;
 	char to[8] = "", too[8] = "";
 
 	ck_assert_uint_eq(in_sync, (uintptr_t) context);
@@ -311,7 +311,7 @@ UNIT_TEST(copies_use_context_and_stream)
 UNIT_TEST(failed_copy_returns_error)
 {
 	void *state = open_region();
-	struct duo_device_held *copy, *lost;
+	struct duo_device_handle *copy, *lost;
 	char to[8];
 
 	fails = true;
@@ -332,7 +332,7 @@ UNIT_TEST(failed_copy_returns_error)
 UNIT_TEST(region_closed_during_copy_is_released)
 {
 	void *state = open_region();
-	struct duo_device_held *copy, *pin;
+	struct duo_device_handle *copy, *pin;
 	char to[8], memory[64];
 
 	pin = duo_cuda_pin(state, memory, sizeof(memory));
@@ -355,7 +355,7 @@ UNIT_TEST(host_memory_is_pinned)
 {
 	char memory[64];
 	void *state;
-	struct duo_device_held *pin;
+	struct duo_device_handle *pin;
 
 	ck_assert_ptr_null(duo_cuda_pin(NULL, memory, sizeof(memory)));
 	state = open_region();

@@ -257,7 +257,7 @@ UNIT_LOOP(host_region_is_copied_by_cpu, 0, 2)
 {
 	const struct fi_mr_attr attr = { .iface = FI_HMEM_ROCR };
 	const struct duo_device_iface *iface = duo_device_ifaces;
-	struct duo_device_held *copy, *pin = NULL;
+	struct duo_device_handle *copy, *pin = NULL;
 	char own[8] = "", *region = _i ? own : allocated, to[8];
 	void *state;
 

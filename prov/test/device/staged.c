@@ -112,7 +112,7 @@ static void *open_region(const void *addr)
 	return state;
 }
 
-static int until_done(struct duo_device_held *copy)
+static int until_done(struct duo_device_handle *copy)
 {
 	int ret, polls = 0;
 
@@ -122,7 +122,7 @@ static int until_done(struct duo_device_held *copy)
 	return ret;
 }
 
-static void unpin(struct duo_device_held *pin)
+static void unpin(struct duo_device_handle *pin)
 {
 	if (pin)
 		iface->unpin(pin);
@@ -134,7 +134,7 @@ static void unpin(struct duo_device_held *pin)
  */
 UNIT_LOOP(copies_are_asynchronous, 0, 2)
 {
-	struct duo_device_held *copy, *second, *pin;
+	struct duo_device_handle *copy, *second, *pin;
 	void *state;
 	int live;
 
@@ -167,7 +167,7 @@ UNIT_LOOP(copies_are_asynchronous, 0, 2)
 /* Host memory that this interface has not pinned is copied as well. */
 UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 {
-	struct duo_device_held *copy;
+	struct duo_device_handle *copy;
 	void *state;
 	bool out = _i / 2;
 
@@ -187,7 +187,7 @@ UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 /* A copy that fails after its start returns an error; the next one works. */
 UNIT_LOOP(failed_copy_returns_error, 0, 2)
 {
-	struct duo_device_held *copy;
+	struct duo_device_handle *copy;
 	void *state;
 
 	choose(_i);
@@ -211,7 +211,7 @@ UNIT_LOOP(failed_copy_returns_error, 0, 2)
  */
 UNIT_LOOP(region_closed_during_copy_is_released, 0, 2)
 {
-	struct duo_device_held *copy;
+	struct duo_device_handle *copy;
 	void *state;
 
 	choose(_i);
@@ -268,7 +268,7 @@ UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 /* Returns a call's error; 0 if it has copied. */
 static int copy_one(void *state, void *to, const void *from)
 {
-	struct duo_device_held *copy = NULL;
+	struct duo_device_handle *copy = NULL;
 	int ret = iface->start(state, to, from, 8, &copy);
 
 	if (ret) {
@@ -284,7 +284,7 @@ static int copy_one(void *state, void *to, const void *from)
  */
 UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 {
-	struct duo_device_held *pin = NULL;
+	struct duo_device_handle *pin = NULL;
 	void *state = NULL;
 	int ret;
 
