@@ -232,10 +232,10 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local, gives it a peer index, makes it
- * the source of earlier messages, and gives it a local route unless its path
- * was decided. Returns FI_DUO_OK, or the reason for which the address is not
- * local.
+ * Looks up an address. If its process is local, gives the address a peer index,
+ * makes it the source of the peer's earlier messages, and sets a local route
+ * unless the path was decided. Returns FI_DUO_OK, or the reason why the address
+ * is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,

@@ -4,7 +4,7 @@
 /*
  * Sizes of structures in an application that was built with older headers.
  * Newer API versions append fields. The version that the application passed to
- * fi_getinfo() shows its sizes. ofi_duo accesses no field beyond the end. Cost:
+ * fi_getinfo() shows the sizes. ofi_duo accesses no field beyond them. Cost:
  * comparisons with constants, only for errors and registrations.
  */
 #ifndef DUO_CALLER_H

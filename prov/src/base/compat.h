@@ -34,7 +34,7 @@
 #define DUO_MR_SCALABLE 2
 /*
  * All MR modes since API version 1.5, except FI_MR_LOCAL: if the hints have
- * FI_MR_LOCAL, efa returns it, although efa does not need it.
+ * FI_MR_LOCAL, efa returns this mode, although efa does not need it.
  */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \

@@ -93,9 +93,7 @@ void duo_lock_barrier(void)
 			break;
 }
 
-/*
- * Spins, then sleeps: the thread inside may have to wait for this thread's CPU.
- */
+/* Spins, then sleeps: the thread inside may need this thread's CPU. */
 void duo_lock_empty(const struct duo_lock *lock)
 {
 	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };

@@ -70,8 +70,8 @@ static inline enum duo_lock_mode duo_lock_mode(const struct duo_lock *lock)
  */
 bool duo_lock_wait(struct duo_lock *lock);
 /*
- * Retires a lock that the caller holds: another lock replaces it. Wakes all
- * threads that wait for it.
+ * Retires a lock that the caller holds, because another lock replaces it. Wakes
+ * all threads that wait for the retired lock.
  */
 void duo_lock_retire(struct duo_lock *lock);
 /* Prepares this process for single locks. False: they are not possible. */

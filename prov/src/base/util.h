@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Helpers for all layers; base/ depends on no other layer. It has the
+ * Helpers for all layers. base/ depends on no other layer. It has the
  * differences of libfabric's versions (compat.h), parameters, log, lock and
  * clock. This file has compiler attributes, and memory in whole cache lines.
  * Cost on the data path: the lock, if it is on, and few reads of the clock.
@@ -19,8 +19,8 @@
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
  * Attribute of functions that are called by tail calls with the caller's
- * arguments. The compiler must not remove unused arguments: then the others
- * would need other registers.
+ * arguments. The compiler must not remove unused arguments: otherwise the
+ * remaining ones would need other registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 

@@ -60,7 +60,7 @@ void duo_cq_flush_lazy(struct duo_cq *cq);
 /*
  * Makes the next poll post the oldest deferred receive, or all of them if the
  * local transport is idle. Must be called when the core has delivered a
- * message, because the core may have a further one.
+ * message, because another message may follow.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)

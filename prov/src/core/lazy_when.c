@@ -52,8 +52,8 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
  * Aging: posts the oldest receive every defer_us, and the whole list after
  * defer_us times its length. Otherwise receives might never be posted: if local
  * messages match receives as fast as the application posts them, the local
- * transport is never idle, so lazy.limit is not reached. Then polls the core at
- * once, before local messages can cause recalls.
+ * transport is never idle, so lazy.limit is not reached. After a post, polls
+ * the core at once, before local messages can cause recalls.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
@@ -116,9 +116,9 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives of all endpoints of the CQ, also of those that only
- * send with it. Their sends may wait for a peer's message that a deferred
- * receive must match.
+ * Posts deferred receives of all endpoints of the CQ, also of endpoints that
+ * only send with the CQ: their sends may wait for a peer's message that a
+ * deferred receive must match.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

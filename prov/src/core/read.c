@@ -139,9 +139,9 @@ int duo_cq_core_err(struct duo_cq *cq)
 }
 
 /*
- * Returns the receive of a successful entry; NULL: none. An entry of a remote
- * write has no context, but without RDMA write in the device, efa stores the
- * context of an earlier receive in it.
+ * Returns the receive of a successful entry; NULL: none. The entry of a remote
+ * write has no context of a receive, although efa without RDMA write in the
+ * device stores the context of an earlier receive in it.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)

@@ -21,8 +21,8 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * The traits of a provider. whole: the row is for the stack `name` only.
- * Otherwise it is for each stack that contains the provider `name`.
+ * The traits of a provider. whole: the row is for the stack `name` only; false:
+ * for each stack that contains the provider `name`.
  */
 static const struct duo_traits_row {
 	const char *name;

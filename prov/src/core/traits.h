@@ -28,8 +28,8 @@ void duo_traits_add_bits(struct fi_info *core);
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);
 /*
- * Replaces *ops of the core's domain if its functions would get ofi_duo's
- * objects. Returns 0; -FI_EOPNOTSUPP: no replacement.
+ * Replaces the table *ops of the core's domain if the table's functions would
+ * get ofi_duo's objects. Returns 0; -FI_EOPNOTSUPP: no replacement.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

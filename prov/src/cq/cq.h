@@ -52,7 +52,7 @@ void duo_cq_group(struct duo_cq *cq);
 /* Closes the CQ's own group. Needs all locks. */
 void duo_cq_ungroup(struct duo_cq *cq);
 /*
- * Moves the CQ and its endpoints to the domain's group, if they are not in it.
+ * Moves the CQ and its endpoints to the domain's group, unless they are there.
  * Needs all locks. Returns 0; -FI_ENOMEM: nothing has changed.
  */
 int duo_cq_join(struct duo_cq *cq);

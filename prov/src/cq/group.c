@@ -9,8 +9,8 @@
 
 /*
  * Sets the table of calls for the mode of the group's lock. Stores the table
- * only if it changes, because other threads may read it. With single locks,
- * whose table changes, the application serializes its calls.
+ * only if it changes, because other threads may read it. It changes only for
+ * single locks, with which the application serializes its calls.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

@@ -116,9 +116,9 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls both paths. If cq->left is not 0, this poll is early: deferred work or
- * a port's work has caused it. Then it counts as a fast-path read. If each read
- * must do more than poll near's rings, cq->left stays 0.
+ * Polls both paths. While cq->left is not 0, a poll is early, because deferred
+ * work or a port's work has caused it, and counts as a fast-path read. cq->left
+ * stays 0 while every read must do more than poll near's rings.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {

@@ -82,7 +82,7 @@ static void duo_rocr_load_once(void)
 		duo_library_warn(DUO_ROCR_LIBRARY, missing, "ROCr");
 }
 
-/* Describes memory; its type is DUO_ROCR_UNKNOWN if it is not ROCr's. */
+/* Describes memory. Type DUO_ROCR_UNKNOWN: the memory is not ROCr's. */
 static int duo_rocr_look(const void *addr, struct duo_rocr_info *info)
 {
 	*info = (struct duo_rocr_info) { .size = sizeof(*info) };
@@ -107,9 +107,9 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 
 /*
  * Finds the agent of one side of a copy, and replaces *addr by the address for
- * GPUs. If host memory is not pinned, pins it for this copy: an earlier attempt
- * may have failed, or another interface may have pinned it. Returns 0 or
- * -FI_EIO.
+ * GPUs. If ROCr has not pinned host memory, pins it for this copy: an earlier
+ * attempt may have failed, or another interface may have pinned the region.
+ * Returns 0 or -FI_EIO.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)
@@ -210,9 +210,9 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * Prepares copies of the memory. It may be host memory that the application has
- * allocated with ROCr or has pinned. The CPU copies such memory; its stream is
- * that of duo_rocr_cpu.
+ * Prepares copies of the memory. If it is host memory, which the application
+ * has allocated with ROCr or has pinned, the CPU copies it, in the stream of
+ * duo_rocr_cpu.
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {

@@ -9,8 +9,8 @@
  * object.
  *
  * Cost: a mutex operation at the start and at the end of a copy. Lock: one
- * mutex for all streams. It is held in calls of struct duo_stream_driver,
- * except done().
+ * mutex for all streams. Callers of struct duo_stream_driver, except done(),
+ * hold this mutex.
  */
 #ifndef DUO_DEVICE_STREAM_H
 #define DUO_DEVICE_STREAM_H
@@ -61,8 +61,8 @@ struct duo_stream {
 };
 
 /*
- * Stores the stream of a device, which the first call opens. It is the state of
- * the device's regions.
+ * Opens the stream of a device, or adds a reference if it is open. Stores it in
+ * *state, the state of all regions of the device.
  */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		    void *context, void **state);

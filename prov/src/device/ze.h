@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to memory of Intel GPUs, by Level Zero. Its library is loaded
- * when the first region is registered. ofi_duo has a context for each driver
- * and a command list for each device. Its lists do not wait for the
- * application's. If the device has a queue for copies only, the list uses it:
- * then a kernel that waits for a message cannot block the copy of this message.
- * See device.h and stream.h. This code has not run on a GPU: the tests use a
- * stand-in for the library.
+ * Copies from and to memory of Intel GPUs, by Level Zero, whose library is
+ * loaded when the first region is registered. ofi_duo has a context for each
+ * driver and a command list for each device. This list does not wait for the
+ * application's lists. If the device has a queue for copies only, the list uses
+ * it: then a kernel that waits for a message cannot block the copy of this
+ * message. See device.h and stream.h. This code has not run on a GPU: the tests
+ * use a stand-in for the library.
  */
 #ifndef DUO_DEVICE_ZE_H
 #define DUO_DEVICE_ZE_H

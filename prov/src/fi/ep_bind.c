@@ -155,9 +155,9 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Opens a hidden CQ for sends or receives if the application has bound none: it
- * may use only counters, or only one direction, but both paths need CQs for
- * both directions.
+ * Opens a hidden CQ for sends or receives if the application has bound none. An
+ * application may use only counters, or only one direction, but both paths need
+ * CQs for both directions.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -227,8 +227,8 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if the core may have a message for the endpoint before the application
- * has called it: one that needs no receive, or one that wakes a thread.
+ * True if the core may have a message before the application's first call for
+ * the endpoint: one that needs no receive, or one that wakes a thread.
  */
 static bool duo_ep_needs_core(const struct duo_ep *ep)
 {

@@ -219,7 +219,7 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/* Appends a core's infos: those that ofi_duo wraps; if it has none, others. */
+/* Appends the infos of a core that ofi_duo wraps, or if none, its others. */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)

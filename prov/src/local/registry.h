@@ -88,7 +88,7 @@ void duo_registry_leave(int dir, const char *file);
 DIR *duo_registry_list(int dir);
 /* Returns the number of records, also of endpoints that have failed. */
 size_t duo_registry_count(int dir);
-/* Returns a number that changes with the files; 0: they have just changed. */
+/* Returns a number that changes with the files; 0: a very recent change. */
 uint64_t duo_registry_state(int dir);
 
 /*

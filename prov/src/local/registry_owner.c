@@ -158,8 +158,8 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 
 /*
  * Finishes this process's directory, or removes it if another one of the user
- * exists. fd: the descriptor that holds its lock. -FI_EPERM: the directory is
- * not private, because the file system has no owners or modes.
+ * exists. fd: the descriptor that holds the directory's lock. -FI_EPERM: the
+ * directory is not private, because the file system has no owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)

@@ -97,7 +97,7 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* Sets whether a thread may sleep; then new entries take the slow path. */
+/* Sets whether a thread may sleep, so that new entries take the slow path. */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;

@@ -23,7 +23,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-#define DUO_LOCAL_BUSY 256 /* polls without a local event; then each poll polls
+#define DUO_LOCAL_BUSY 256 /* polls without a local event before each poll polls
 			    * the core */
 
 static void duo_cq_use_core(struct duo_cq *cq)

@@ -4,7 +4,7 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-/* Waits for a single lock, enters it, and passes it on to other threads. */
+/* Waits for a single lock, then enters it: sets `inside`, frees `state`. */
 static bool duo_lock_wait_inside(struct duo_lock *lock)
 {
 	if (!duo_lock_wait(lock))

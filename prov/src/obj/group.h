@@ -77,8 +77,8 @@ void duo_domain_lock(struct duo_domain *domain);
 void duo_domain_unlock(struct duo_domain *domain);
 
 /*
- * Puts an endpoint into a group, which must have the ranges of its pool. Needs
- * all locks.
+ * Puts an endpoint into a group, which must have the ranges of the endpoint's
+ * pool. Needs all locks.
  */
 void duo_ep_join(struct duo_ep *ep, struct duo_group *group);
 

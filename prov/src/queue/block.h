@@ -6,7 +6,7 @@
  * two. The number of blocks is not limited: with a limit, programs that MPI
  * permits could hang. duo_block_put() keeps a block for the next message. If
  * more than `keep` bytes are in use, it frees the block instead. Lock: the
- * domain's.
+ * group's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H

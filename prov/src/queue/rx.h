@@ -5,7 +5,7 @@
  * A receive entry: a posted receive, or a local message that has arrived before
  * its receive. If a receive has several buffers, a second entry has them.
  *
- * Entries never move. They are in ranges, which the domain lists (ranges.h), so
+ * Entries never move. They are in ranges, which the group lists (ranges.h), so
  * that contexts of the core can be recognized. The number of entries is not
  * limited: with a limit, programs that MPI permits could hang.
  *
@@ -77,9 +77,9 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * While the core has the receive, it may write to core_ctx, which must
-	 * be the first member. The other members of the union are valid only
-	 * while the core does not have the receive.
+	 * While the core has the receive, the core may write to core_ctx, which
+	 * must be the first member. The other members of the union are valid
+	 * only while the core does not have the receive.
 	 */
 	union {
 		struct fi_context2 core_ctx;

@@ -4,10 +4,10 @@
 /*
  * FI_MULTI_RECV. A buffer has an owner entry, which is in no queue, and a
  * sub-receive for each message. One sub-receive is posted: the remainder, which
- * has all unused space. A message that matches the remainder cuts it to the
- * message's size, and the space behind becomes the next remainder, at the same
- * place of the queue. So all rules for receives hold, and the core never gets
- * FI_MULTI_RECV.
+ * has all unused space. When a message matches the remainder, the remainder is
+ * cut to the message's size, and the space behind becomes the next remainder,
+ * at the same place of the queue. So all rules for receives hold, and the core
+ * never gets FI_MULTI_RECV.
  *
  * The size of a local message is known at its match, so the next remainder is
  * posted before the message is received. The core reports the size only at the

@@ -14,8 +14,8 @@
  * Starts to receive an unexpected message into the remainder rx, which must be
  * in no queue. Returns
  * - 0: rx is the next remainder
- * - 1: no space is left. The caller must free rx, but keep its reference to the
- *   buffer, which now belongs to the message
+ * - 1: no space is left. The caller must free rx without dropping rx's
+ *   reference to the buffer, because the message has it now
  * - -FI_ENOMEM or -FI_EAGAIN: nothing has changed
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)

@@ -188,9 +188,9 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Maps a peer's region to check that this is possible. shm 2.0 to 2.6 maps at
- * the first send. After a failure it returns -FI_EAGAIN forever, or uses the
- * address MAP_FAILED. Returns 0 or -errno.
+ * Maps a peer's region, as a test: shm 2.0 to 2.6 maps the region at the first
+ * send, and after a failure returns -FI_EAGAIN forever, or uses the address
+ * MAP_FAILED. Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {

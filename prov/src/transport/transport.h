@@ -113,7 +113,7 @@ struct duo_transport {
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/* True if the peer's process is known to exist. */
 	bool (*exists)(const struct duo_ep *ep, fi_addr_t index);
-	/* Monitors a peer: its failure ends receives from it. Or NULL. */
+	/* Monitors a peer; if the peer fails, receives from it end. Or NULL. */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*
 	 * Remove files that failed processes have left; NULL: there are none.

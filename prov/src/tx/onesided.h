@@ -71,7 +71,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/* Must follow a call of the core with result ret: counts it. Returns ret. */
+/* Counts a call of the core, whose result is ret. Returns ret. */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {

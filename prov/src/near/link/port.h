@@ -344,7 +344,7 @@ void near_port_sweep(struct near_port *port);
  * the claim is not open.
  */
 bool near_ring_reject(struct near_port *port, uint32_t index);
-/* Frees the rx ring, and its ring for another sender. */
+/* Frees the rx ring, and makes the ring free for another sender. */
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
 /* Frees the rx ring and its mapping, but not the ring in the segment. */
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);

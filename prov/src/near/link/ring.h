@@ -81,9 +81,8 @@ struct near_rx {
 
 /*
  * Returns the limit of a message's length: 3/8 of the data ring. When all
- * earlier data is consumed, such a message always finds space:
- * - it may need twice its length, because it does not wrap around the ring's
- *   end
+ * earlier data is consumed, such a message finds space, although
+ * - up to 3/8 before the ring's end may be unusable, because data does not wrap
  * - a consumed quarter may appear full, because the consumer publishes its head
  *   only each quarter
  */

@@ -32,7 +32,7 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
 /* Computes the advertised size. Call it after each change of the budget. */
 void near_budget_advertise(struct near_port *port);
-/* Counts an rx ring of its present size. more: 1: opened; -1: closed. */
+/* Counts an open (more: 1) or closed (-1) rx ring of its present size. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 

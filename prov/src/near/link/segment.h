@@ -43,7 +43,7 @@ int near_segment_reserve(int fd, size_t offset, size_t size);
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
-/* Stores the file's size. -ENOENT: too small, or it can shrink. */
+/* Stores the file's size. -ENOENT: the file is too small or can shrink. */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 

@@ -49,7 +49,7 @@ enum near_kind {
 #define NEAR_WORD_LEN 24
 #define NEAR_WORD_DATA 32
 
-/* Flag of NEAR_KIND_FRAG: the sender cannot read its memory; the last slot. */
+/* Flag of the last NEAR_KIND_FRAG: the sender cannot read the message. */
 #define NEAR_FRAG_FAILED 1u
 
 /* Bytes of operands or of a result that fit into an RMA slot. */

@@ -121,7 +121,7 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 	return n;
 }
 
-/* Each list begins with the oldest operation, so later ones do not delay it. */
+/* Begins each list with the oldest operation, which no later one delays. */
 int near_work(struct near_port *port)
 {
 	size_t sending = NEAR_STEP;

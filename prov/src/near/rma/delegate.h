@@ -97,7 +97,7 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 
 /*
  * Starts the delegated operation in a slot, at the target. Returns
- * - 0: the caller must execute the operation and must not fail before
+ * - 0: the caller must execute the operation; no step before may fail
  * - -EAGAIN: the slot must stay in the ring
  * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute the
  *   operation

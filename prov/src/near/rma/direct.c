@@ -3,7 +3,7 @@
 
 /*
  * Single copies by process_vm_readv() and process_vm_writev(). The target takes
- * no part. If it requires an event, a slot notifies it after the copy.
+ * no part. If the target requires an event, a slot notifies it after the copy.
  */
 
 #include <errno.h>

@@ -176,7 +176,7 @@ static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 
 /*
  * Posts the next requests. Returns 0 if all are posted and op has left the
- * queue. A read with NEAR_RMA_HOLD stays in the queue until it ends: -EAGAIN.
+ * queue, else -EAGAIN. A read with NEAR_RMA_HOLD stays queued until it ends.
  */
 static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 {

@@ -40,8 +40,8 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
 /*
- * direct.c. True if the target must be notified of a single copy, because it
- * requires events of this kind of operation or the operation has CQ data.
+ * direct.c. True if the target must be notified of a single copy: if the target
+ * requires events of this kind of operation, or the operation has CQ data.
  */
 bool near_rma_notifies(const struct near_rma_op *op);
 /* Notifies the target of a copy that has ended. */

@@ -39,8 +39,8 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 }
 
 /*
- * No operation starts while a read in parts is pending, because it might change
- * the memory that is read.
+ * No operation starts while a read in parts is pending: the operation might
+ * change the memory that is read.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

@@ -69,9 +69,9 @@ struct near_staging *near_staging(struct near_port *port,
 /* Maps the stage with this index in a table's file. Returns 0 or -errno. */
 int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
- * Copies between a stage and local memory. If device is NULL, this is host
- * memory. Otherwise only starts the copy, and stores its handle for
- * near_device.done() in *copy.
+ * Copies between a stage and local memory. If device is NULL, local memory is
+ * host memory, and the copy ends before the return. Otherwise starts the copy,
+ * and stores its handle for near_device.done() in *copy.
  */
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,

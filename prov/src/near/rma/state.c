@@ -71,8 +71,8 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 
 /*
  * Makes near_ctl.done of this peer the poll word of the port, if delegated
- * operations wait for it. False if the poll word is that of another peer: then
- * each poll must continue these operations.
+ * operations wait for this word. False if the poll word is that of another
+ * peer: then each poll must continue these operations.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)

@@ -83,7 +83,7 @@ static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* Counts CQ reads as polls of the port: they have found its rings empty. */
+/* Counts CQ reads that have found the port's rings empty as polls of it. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)
