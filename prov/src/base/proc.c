@@ -40,8 +40,7 @@ static ssize_t duo_proc_read(const char *path, char *text, size_t size)
 
 struct duo_stat {
 	char state;		/* state of the main thread */
-	unsigned long threads;	/* number of threads, including the main
-				 * thread */
+	unsigned long threads;	/* number of threads, including the main one */
 	uint64_t start;
 };
 

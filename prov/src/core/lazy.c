@@ -155,7 +155,7 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
-	if (!duo_recv_core_may(ep, &want)) {	/* its source is confirmed by
+	if (!duo_recv_core_may(ep, &want)) {	/* its source is confirmed
 						 * now */
 		duo_lazy_unlist(ep, rx);
 		return 0;

@@ -16,8 +16,8 @@
 #define DUO_CLOCK_SLOW 4000	/* us; a longer time between two reads of the
 				 * clock means slow polls */
 #define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
-#define DUO_UNUSED_US 1000000 /* us in which receives wait for local messages;
-			       * then the core is used */
+#define DUO_UNUSED_US 1000000 /* us; wait for local messages before the core is
+			       * used */
 
 /*
  * Reads the clock and sets the number of polls until the next read. Counts in

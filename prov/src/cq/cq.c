@@ -249,8 +249,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* FI_PEER: another provider would read the
-				    * CQ */
+		return -FI_ENOSYS; /* another provider would read the CQ */
 	cq = duo_alloc(sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

@@ -54,7 +54,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 			     &cq->core_fd);
 
-	/* -1: the core carries nothing */
+	/* core_fd is -1 if the core carries nothing */
 	return ret || cq->core_fd < 0 ? ret :
 	       duo_waiter_add(&cq->waiter, cq->core_fd);
 }

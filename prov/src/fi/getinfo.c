@@ -219,7 +219,7 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/* Appends the infos of a core that ofi_duo wraps, or if none, its others. */
+/* Appends the core's infos that ofi_duo wraps, or if there are none, others. */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)

@@ -245,7 +245,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
-/* Returns the number of endpoints on this host without the known ones. */
+/* Returns the number of endpoints on this host beyond the known ones. */
 static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;

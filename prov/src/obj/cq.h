@@ -79,7 +79,7 @@ struct duo_cq {
 	uint64_t clock_us;	/* time of the last read of the clock, us */
 	uint32_t slow; /* number of late reads of the clock in a row */
 	atomic_bool signaled;
-	/* sources, if the read requests none */
+	/* sources of entries, for a read that requests none */
 	fi_addr_t core_src[DUO_CORE_BATCH];
 	struct duo_oversub_check oversub;	/* whether empty reads yield */
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */

@@ -138,7 +138,7 @@ struct duo_ep {
 		__attribute__((aligned(DUO_LINE)));
 	/* bitmap of confirmed sources, by peer index */
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
-	/* [FI_DUO_LOCAL]: from fi_enable() on */
+	/* [FI_DUO_LOCAL] is valid from fi_enable() on */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
 	bool core_bound;	/* CQs and counters are bound to the core's
 				 * endpoint */

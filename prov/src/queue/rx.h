@@ -103,8 +103,7 @@ struct duo_rx {
 		struct {	/* owner entry */
 			uint32_t refs;		/* number of sub-receives */
 			bool open; /* further messages can match the buffer */
-			bool canceled;	/* fi_cancel() was called for the
-					 * buffer */
+			bool canceled;	/* fi_cancel() was called for it */
 			bool local_only;	/* never posted to the core */
 		};
 	};

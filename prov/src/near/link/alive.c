@@ -384,8 +384,8 @@ int near_wait_fd(struct near_port *port)
 /*
  * True if the port was woken: a sender has cleared near_segment.armed, or this
  * call has read a byte from the wake pipe. The caller must then wake all
- * threads that sleep on the port. False: the port is still armed. Makes checks
- * that need system calls only every NEAR_CHECK_MS.
+ * threads that sleep on the port. False: the port is still armed. Also checks
+ * for failed peers; every NEAR_CHECK_MS this takes system calls.
  */
 bool near_woken(struct near_port *port)
 {

@@ -166,8 +166,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Closes a port. Connected peers find that this port has closed its claims.
- * Unconnected peers that monitor the port load near_segment.closed.
+ * Closes a port. Connected peers detect this by the port's closed claims, other
+ * peers that monitor the port by near_segment.closed.
  */
 void near_close(struct near_port *port)
 {

@@ -247,9 +247,7 @@ static void near_ring_rang(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/*
-			 * retry: no memory, no descriptor, or a pending reply
-			 */
+			/* retry: no memory, no descriptor, or no reply yet */
 			near_ring_retry(port, index);
 			return;
 		}

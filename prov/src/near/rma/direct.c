@@ -10,10 +10,6 @@
 
 #include "near/rma/ops.h"
 
-/*
- * True if single copy is possible. The caller must check for pending
- * operations.
- */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args)

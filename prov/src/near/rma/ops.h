@@ -117,7 +117,7 @@ int near_rma_direct(struct near_port *port, struct near_rma_op *op);
 /* Copies to or from `memory`, as near_rma_direct(). See near_rma_look_up(). */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
-/* True if nothing known so far prevents a single copy for this operation. */
+/* True if single copy is possible, unless pending operations prevent it. */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);

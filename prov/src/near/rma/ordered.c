@@ -19,7 +19,7 @@ bool near_rma_behind(struct near_rma_peer *at,
 	       !near_tx_consumed(&at->peer->tx);
 }
 
-/* Also passes operations with NEAR_RMA_FENCE, which must not delay a fetch. */
+/* A fetch also goes before operations with NEAR_RMA_FENCE. */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 {
 	struct near_link *next = &at->queue;

@@ -26,7 +26,7 @@
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
 enum near_chunk_state {
-	/* a write: being filled; or the request waits for a slot */
+	/* a write's chunk is being filled, or its request waits for a slot */
 	NEAR_CHUNK_FILLS,
 	NEAR_CHUNK_POSTED,	/* the request is posted; waits for the reply */
 	NEAR_CHUNK_DRAINS,	/* a read: being copied to the local buffers */

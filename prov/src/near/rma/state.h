@@ -103,7 +103,7 @@ struct near_rma_op {
 	bool gates;		/* counted in near_rma_peer.gates */
 	bool delegated;
 	bool small;	/* issued by the fast path of inline.h */
-	bool staged;	/* with device memory: stage.h, mapped.h */
+	bool staged;	/* uses device memory: stage.h, mapped.h */
 	int err;			/* staged: the first error, positive */
 	uint8_t *copy;	/* operands in memory from malloc(); or NULL */
 	struct near_rma_args args;

@@ -51,11 +51,11 @@ bool duo_near_serves(const struct fi_info *info);
 /*
  * Opens the domain's region table if it is not open, and if near can execute
  * RMA for this info (of a domain or endpoint) or the domain has device memory.
- * If near can execute RMA, regions registered from now on are listed for it;
- * the core executes operations on earlier ones.
+ * If near can execute RMA, regions registered from now on are listed for RMA;
+ * the core executes operations on earlier regions.
  *
- * If the core carries nothing, always opens the table and returns a failure.
- * Otherwise only logs a failure.
+ * If the core carries nothing, opens the table in any case, and returns an
+ * error if this fails. With other cores a failure is only logged.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
