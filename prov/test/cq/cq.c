@@ -120,3 +120,97 @@ UNIT_LOOP(open_returns_size_of_core_cq, 0, 2)
 	ck_assert_int_eq(fi_close(&cq->fid), 0);
 	fixture_close();
 }
+
+static void open_cq(enum fi_cq_format format, struct fid_cq **cq)
+{
+	struct fi_cq_attr attr = { .format = format };
+
+	fixture_setup();
+	ck_assert_int_eq(fi_cq_open(fx.domain, &attr, cq, NULL), 0);
+}
+
+static void close_cq(struct fid_cq *cq)
+{
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
+	fixture_close();
+}
+
+/* Asserts that no byte of out was written from byte `at` on. */
+static void expect_unwritten(const void *out, size_t at, size_t size)
+{
+	const uint8_t *byte = out;
+
+	for (; at < size; at++)
+		ck_assert_uint_eq(byte[at], 0x5a);
+}
+
+static const struct {
+	enum fi_cq_format format;
+	size_t size;
+} format_cases[] = {
+	{ FI_CQ_FORMAT_UNSPEC, sizeof(struct fi_cq_entry) },
+	{ FI_CQ_FORMAT_CONTEXT, sizeof(struct fi_cq_entry) },
+	{ FI_CQ_FORMAT_MSG, sizeof(struct fi_cq_msg_entry) },
+	{ FI_CQ_FORMAT_DATA, sizeof(struct fi_cq_data_entry) },
+	{ FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
+};
+
+/*
+ * A read writes no byte behind the entry of the CQ's format. Without a format
+ * applications expect a struct fi_cq_entry, as from libfabric's own providers.
+ */
+UNIT_LOOP(read_writes_one_entry, 0, ARRAY_SIZE(format_cases))
+{
+	const struct fi_cq_tagged_entry done = { .op_context = slot };
+	size_t size = format_cases[_i].size;
+	uint8_t out[2 * sizeof(done)];
+	struct fid_cq *cq;
+
+	open_cq(format_cases[_i].format, &cq);
+	memset(out, 0x5a, sizeof(out));
+	duo_cq_push(duo_cq_of(cq), &done, FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(fi_cq_read(cq, out, 1), 1);
+	ck_assert_mem_eq(out, &done, size);
+	expect_unwritten(out, size, sizeof(out));
+	close_cq(cq);
+}
+
+static const struct {
+	uint32_t version;
+	size_t size;	/* size of the application's struct fi_cq_err_entry */
+} error_cases[] = {
+	{ FI_VERSION(1, 4), offsetof(struct fi_cq_err_entry, err_data_size) },
+#if DUO_HEADERS(1, 20)
+	{ FI_VERSION(1, 19), offsetof(struct fi_cq_err_entry, src_addr) },
+#endif
+	{ DUO_FI_VERSION, sizeof(struct fi_cq_err_entry) },
+};
+
+/*
+ * An application that was built for an older API version has shorter error
+ * entries: no byte behind them is written.
+ */
+UNIT_LOOP(readerr_writes_entry_of_api_version, 0, ARRAY_SIZE(error_cases))
+{
+	size_t size = error_cases[_i].size;
+	struct {
+		struct fi_cq_err_entry entry;
+		uint8_t behind[sizeof(struct fi_cq_err_entry)];
+	} out;
+	struct fid_cq *cq;
+
+	open_cq(FI_CQ_FORMAT_TAGGED, &cq);
+	fx.fabric.fabric_fid.api_version = error_cases[_i].version;
+	memset(&out, 0x5a, sizeof(out));
+	out.entry.err_data_size = 0;
+	duo_cq_push_own_err(duo_cq_of(cq), slot, FI_RECV, TAG, local, FI_EIO);
+	if (size <= offsetof(struct fi_cq_err_entry, err_data_size))
+		memset(&out.entry.err_data_size, 0x5a,
+		       sizeof(out.entry.err_data_size));
+	/* fi_cq_readerr() of newer headers writes src_addr itself */
+	ck_assert_int_eq(cq->ops->readerr(cq, &out.entry, 0), 1);
+	ck_assert_ptr_eq(out.entry.op_context, slot);
+	ck_assert_int_eq(out.entry.err, FI_EIO);
+	expect_unwritten(&out, size, sizeof(out));
+	close_cq(cq);
+}

@@ -111,6 +111,27 @@ UNIT_TEST(region_operations_get_core_region)
 }
 
 /*
+ * An application that was built with libfabric 2.2 or newer calls four further
+ * functions of this table, without a check. They are there, and reject the call.
+ */
+UNIT_TEST(newer_domain_operations_are_rejected)
+{
+#ifdef FI_EFA_DOMAIN_OPS
+	const struct {
+		int (*query_mr)(struct fid_mr *mr, struct fi_efa_mr_attr *attr);
+		int (*newer[4])(struct fid *fid);
+	} *ops;
+	int i;
+
+	ck_assert_int_eq(fi_open_ops(&fx.domain->fid, FI_EFA_DOMAIN_OPS, 0,
+				     (void **) &ops, NULL), 0);
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(ops->newer[i](&fx.domain->fid),
+				 -FI_EOPNOTSUPP);
+#endif
+}
+
+/*
  * Operations with endpoints or queues as arguments are rejected, because the
  * core would get those of ofi_duo.
  */
