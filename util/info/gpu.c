@@ -52,24 +52,31 @@ static const struct {
 	{ "cuIpcGetMemHandle", &cuda.ipc },
 };
 
-/* Returns the number of GPUs, or the negated error of the CUDA driver API. */
-static int info_gpus(void *library)
+/*
+ * Returns the number of GPUs, or -1 after it has stored the name of a function,
+ * with the function's error, or with 0 if the library lacks the function.
+ */
+static int info_gpus(void *library, const char **failed, int *err)
 {
-	int gpus = 0, ret;
+	int gpus = 0;
 	size_t i;
 
 	for (i = 0; i < sizeof(info_cuda_symbols) / sizeof(*info_cuda_symbols);
 	     i++) {
 		void *call = dlsym(library, info_cuda_symbols[i].name);
 
+		*failed = info_cuda_symbols[i].name;
 		if (!call)
 			return -1;
 		*(void **) info_cuda_symbols[i].call = call;
 	}
-	ret = cuda.init(0);
-	if (!ret)
-		ret = cuda.count(&gpus);
-	return ret ? -ret : gpus;
+	*failed = "cuInit";
+	*err = cuda.init(0);
+	if (!*err) {
+		*failed = "cuDeviceGetCount";
+		*err = cuda.count(&gpus);
+	}
+	return *err ? -1 : gpus;
 }
 
 /*
@@ -172,7 +179,8 @@ void info_check_gpu(void)
 	bool device = !access("/dev/nvidiactl", F_OK);
 	bool uvm = !access("/dev/nvidia-uvm", F_OK);
 	void *library = dlopen(INFO_CUDA, RTLD_NOW);
-	int gpus = library ? info_gpus(library) : 0;
+	const char *failed = NULL;
+	int err = 0, gpus = library ? info_gpus(library, &failed, &err) : 0;
 
 	if (gpus > 0) {
 		info_found_gpus(gpus);
@@ -184,11 +192,16 @@ void info_check_gpu(void)
 		   "%s%s%s: near cannot copy CUDA memory", device ? "" :
 		   "there is no /dev/nvidiactl, ",
 		   uvm ? "" : "there is no /dev/nvidia-uvm, ",
-		   library ? "the driver's library finds no GPU" :
-			     INFO_CUDA " is not found");
-	if (gpus < 0)
-		info_remedy("cuInit failed with error %d. nvidia-smi may print "
-			    "the cause", -gpus);
+		   !library ? INFO_CUDA " is not found" :
+		   gpus < 0 && !err ? "the driver's library lacks a function" :
+				      "the driver's library finds no GPU");
+	if (err)
+		info_remedy("%s failed with error %d. nvidia-smi may print "
+			    "the cause", failed, err);
+	else if (gpus < 0)
+		info_remedy(INFO_CUDA " lacks %s: it is too old, or not "
+			    "NVIDIA's. Install the library of the driver that "
+			    "the kernel has loaded", failed);
 	else
 		info_remedy("In a container: start it with its GPUs "
 			    "(--gpus all, --nv). Otherwise check "
