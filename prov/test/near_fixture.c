@@ -11,11 +11,6 @@ struct rig rig;
 fi_addr_t peer;
 char large[LARGE], got[LARGE];
 
-static bool rig_space(void *ctx)
-{
-	return true;
-}
-
 static int rig_arrived(void *ctx, struct near_peer *source,
 		       struct near_msg *msg)
 {
@@ -56,7 +51,6 @@ static void rig_peer(void *ctx, struct near_peer *other)
 }
 
 const struct near_sink rig_sink = {
-	.has_space = rig_space,
 	.arrived = rig_arrived,
 	.received = rig_received,
 	.sent = rig_sent,

@@ -20,7 +20,6 @@
  * EDIT near/near.h: s/NEAR_IOV_MAX 4/NEAR_IOV_MAX 1/
  * EDIT near/rma/state.h: s/NEAR_RMA_KEPT 256/NEAR_RMA_KEPT 8/
  * EDIT near/rma/state.h: s/NEAR_RMA_PART 256/NEAR_RMA_PART 8/
- * EDIT near/rma/delegate.c: s/port->sink->has_space\(/has_space(/g
  * EDIT near/rma/delegate.c: s/near_pool_put\(&port->rma->ops, op\)/op_put(op)/
  * EDIT near/rma/inline.h: s/near_pool_put\(&port->rma->ops, op\)/op_put(op)/
  * EDIT near/rma/inline.h: s/port->rma->sink->done\(/done(/
@@ -28,7 +27,7 @@
  * MUTANT ended-is-counted near/rma/delegate.h: s/at->delegs--;\n//
  * MUTANT drained-then-read near/rma/delegate.c: s/at->delegated; link = next\)/at->delegated; link = link->next)/
  * MUTANT none-is-revoked near/rma/delegate.c: s/marked && at->delegs &&/marked \&\&/
- * MUTANT none-is-counted near/rma/delegate.c: s/while \(at->delegs && /while (/
+ * MUTANT none-is-counted near/rma/delegate.c: s/while \(at->delegs\)/while (true)/
  * MUTANT short-is-success near/rma/delegate.c: s/if \(!ret && op->sent < op->args.len\)/if (0)/
  * MUTANT failure-is-success near/rma/delegate.c: s/near_rma_end\(port, op, -ret\)/near_rma_end(port, op, 0)/
  * MUTANT copied-from-start near/rma/delegate.c: s/op->sent = op->args.len;\n//
@@ -49,11 +48,6 @@ static struct near_rma_op first_op, second_op;
 static bool used[2];		/* operations that have not ended */
 static bool direct;		/* the last end is that of a single copy */
 static bool whole;		/* of all bytes */
-
-static bool has_space(void *ctx)
-{
-	return any(bool);
-}
 
 /* An operation that has ended: its list pointers must not be used. */
 static void op_put(struct near_rma_op *op)

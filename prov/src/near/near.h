@@ -78,8 +78,6 @@ struct near_msg {
 };
 
 struct near_sink {
-	/* True if the sink has space for an event; else near retries later. */
-	bool (*has_space)(void *ctx);
 	/*
 	 * Delivers a message. The payload is valid only during the call. After
 	 * -EAGAIN, near keeps this message and all later ones of its sender,

@@ -308,26 +308,16 @@ UNIT_TEST(closed_target_is_not_waited_for)
 	side_reopen();
 }
 
-/*
- * The target executes an operation and closes: the operation succeeds. _i: the
- * initiator polls later.
- */
-UNIT_LOOP(executed_operation_of_closed_target_succeeds, 0, 2)
+/* The target executes an operation and closes: the operation succeeds. */
+UNIT_TEST(executed_operation_of_closed_target_succeeds)
 {
-	uint64_t end;
-
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
 	b.rig->reject = 1;
 	near_close(b.rig->port);
-	a.rig->no_space = _i;
 	near_woken(a.rig->port);
-	for (end = duo_now_ms() + 300; _i && duo_now_ms() < end;)
-		rig_poll(a.rig, NEAR_TICK_POLLS);
-	ck_assert_uint_eq(a.done, !_i);
-	a.rig->no_space = false;
 	rig_poll(a.rig, NEAR_TICK_POLLS);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(a.err, 0);

@@ -147,20 +147,19 @@ UNIT_TEST(revoked_slot_without_memory_resets_doing)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* The slot of the test, and the number of revocations of it. */
+/* The slot of the test, and its state when "doing" was stored. */
 static const struct near_slot *watched;
-static uint32_t held;
+static enum near_deleg found;
 
 /*
- * Store "doing" after a has revoked the operation, as if b had loaded the slot
- * earlier.
+ * Store "doing" of the second operation after a has revoked both and executed
+ * the first, as if b had loaded the second slot earlier.
  */
-static void store_doing_when_revoked(struct rig *rig)
+static void store_doing_when_revoked(void)
 {
-	if (state(watched) != NEAR_DELEG_REVOKED)
-		return;
-	held++;
-	side_ctl()->doing = 1;
+	a.on_done = NULL;
+	found = state(watched);
+	side_ctl()->doing = 2;
 }
 
 /*
@@ -170,17 +169,20 @@ static void store_doing_when_revoked(struct rig *rig)
 UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 {
 	side_put(0);
-	watched = first_deleg()->slot;
-	a.rig->on_space = store_doing_when_revoked;
+	side_put(8);
+	watched = near_container(to_b->rma->delegated.prev, struct near_rma_op,
+				 link)->slot;
+	a.on_done = store_doing_when_revoked;
 	a_polls();
-	a.rig->on_space = NULL;
-	ck_assert_uint_eq(held, 1);
-	ck_assert_uint_eq(a.done, 0);
+	ck_assert_int_eq(found, NEAR_DELEG_REVOKED);
+	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(state(watched), NEAR_DELEG_OPEN);
-	side_untouched();
-	side_ctl()->doing = 0;
-	side_until(1, false);
 	ck_assert_mem_eq(memory, local, 8);
+	memset(memory, 0, 8);
+	side_untouched();
+	rig_poll(b.rig, 1);
+	ck_assert_mem_eq(memory + 8, local, 8);
+	side_until(2, false);
 }
 
 /*
@@ -237,10 +239,6 @@ UNIT_TEST(count_does_not_complete_rejected_operation)
 	near_delegs_step(a.rig->port, to_b->rma);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(a.err, 0);
-	a.rig->no_space = true;
-	a_polls();
-	a.rig->no_space = false;
-	ck_assert_uint_eq(a.done, 1);
 	side_until(3, false);
 	ck_assert_mem_eq(memory + 8, local, 8);
 	/* the last operation has a reply, too, as all later ones */

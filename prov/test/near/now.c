@@ -238,9 +238,7 @@ UNIT_LOOP(unreachable_sender_loses_message, 0, 2)
 			 0);
 	if (_i) {
 		near_peer_fail(b->port, from_a);
-		b->no_space = true;
-		rig_poll(b, NEAR_TICK_POLLS);
-		b->no_space = false;
+		near_port_tick(b->port);
 	}
 	rig_until(b, NULL, events + 1);
 	rig_ended(b, events, RIG_RECEIVED, ECONNRESET);

@@ -85,18 +85,18 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 }
 
 /*
- * The sink has space for messages only after the sender has failed: no message
- * is lost.
+ * The sink accepts messages only after the sender has failed: no message is
+ * lost.
  */
 UNIT_TEST(messages_wait_for_sink_after_failure)
 {
 	start(act_send, false);
 	rig_poll(us, 0);
-	us->no_space = true;
+	us->reject = INT_MAX;
 	kill_child();
 	rig_poll_ms(us, 300);
 	ck_assert_uint_eq(us->count, 0);
-	us->no_space = false;
+	us->reject = 0;
 	rig_until_gone(us, 102);
 }
 

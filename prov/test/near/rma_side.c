@@ -22,6 +22,8 @@ static void side_done(void *ctx, struct near_peer *peer, void *cookie,
 	side->done++;
 	side->err = err;
 	side->cookie = cookie;
+	if (side->on_done)
+		side->on_done();
 }
 
 static void side_event(void *ctx, const struct near_rma_event *event)

@@ -19,6 +19,7 @@ struct side {
 	uint32_t done;
 	int err; /* error of the operation that completed last; 0: none */
 	void *cookie;
+	void (*on_done)(void);	/* called when an operation has completed */
 	uint32_t events;
 	uint32_t events_at;	/* rig->count at the last event */
 	struct near_rma_event event;

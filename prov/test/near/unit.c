@@ -12,16 +12,6 @@
 #include "base/proc.h"
 #include "unit.h"
 
-
-static bool rig_space(void *ctx)
-{
-	struct rig *rig = ctx;
-
-	if (rig->on_space)
-		rig->on_space(rig);
-	return !rig->no_space && rig->count < RIG_EVENTS;
-}
-
 static struct rig_event *rig_event(struct rig *rig, enum rig_kind kind)
 {
 	struct rig_event *event = &rig->event[rig->count++];
@@ -90,7 +80,6 @@ static void rig_forgotten(void *ctx, struct near_peer *peer)
 }
 
 static const struct near_sink rig_sink = {
-	.has_space = rig_space,
 	.arrived = rig_arrived,
 	.received = rig_received,
 	.sent = rig_sent,

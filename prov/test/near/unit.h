@@ -34,10 +34,7 @@ struct rig {
 	uint32_t count;
 	struct rig_event event[RIG_EVENTS];
 	int reject; /* number of messages that the sink rejects with -EAGAIN */
-	bool no_space;
 	size_t idle;		/* memory after near_open(), bytes */
-	/* called when near tests whether the sink has space */
-	void (*on_space)(struct rig *rig);
 	int warnings;
 	void (*on_forgotten)(struct rig *rig, struct near_peer *peer);
 	LIST_ENTRY(rig) open;

@@ -141,7 +141,9 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 		if (near_rx_slot(&ring->rx, &word) && !ring->broken)
 			return false;
 	}
-	return !peer->rma || port->onesided->drained(port, peer);
+	if (peer->rma)
+		port->onesided->drained(port, peer);
+	return true;
 }
 
 /* Ends a draining peer's operations, frees its rings, and makes it gone. */

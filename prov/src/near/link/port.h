@@ -126,8 +126,8 @@ struct near_onesided {
 	int (*work)(struct near_port *port, bool *waits);
 	/* In place of work(), while NEAR_WORK_WAITS: reads the poll word. */
 	int (*advanced)(struct near_port *port);
-	/* Completes a draining peer's executed operations. False: sink full. */
-	bool (*drained)(struct near_port *port, struct near_peer *peer);
+	/* Completes a draining peer's executed operations. */
+	void (*drained)(struct near_port *port, struct near_peer *peer);
 	/* Ends all operations with the peer, with err. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
 	/* Frees the state of a peer. */

@@ -101,8 +101,8 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Continues a list's operations in order, until *budget bytes are copied or the
- * sink has no space. Returns the number of operations that left the list.
+ * Continues a list's operations in order, until *budget bytes are copied.
+ * Returns the number of operations that left the list.
  */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,
@@ -114,8 +114,6 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 
 	for (link = list->next; link != list && *budget; link = next) {
 		next = link->next;
-		if (!port->sink->has_space(port->ctx))
-			break;
 		n += step(port, link, budget);
 	}
 	return n;

@@ -257,8 +257,8 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 }
 
 /*
- * Handles slots while the sink has space, at most NEAR_BURST. slot, word: the
- * first new slot and its word. Returns the number of slots released.
+ * Handles slots until the sink rejects a message, at most NEAR_BURST. slot,
+ * word: the first new slot and its word. Returns the number of slots released.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -267,8 +267,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 {
 	int n = 0;
 
-	while (near_likely(sink->has_space(port->ctx)) &&
-	       near_likely(near_rx_ring_one(port, ring, slot, word, sink))) {
+	while (near_likely(near_rx_ring_one(port, ring, slot, word, sink))) {
 		if (near_unlikely(++n == NEAR_BURST) ||
 		    !near_rx_ready(&ring->rx, &slot, &word))
 			break;
@@ -318,9 +317,8 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers messages while the sink has space, continues operations, and
- * executes a tick if it is due. Returns the number of slots consumed and
- * operations continued.
+ * Delivers messages, continues operations, and executes a tick if it is due.
+ * Returns the number of slots consumed and operations continued.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

@@ -235,8 +235,7 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 	if (near_deleg_at(at) >= first)
 		return 0;
 	marked = near_delegs_mark(port, at);
-	while (marked && at->delegs && port->sink->has_space(port->ctx) &&
-	       near_deleg_at(at) < first &&
+	while (marked && at->delegs && near_deleg_at(at) < first &&
 	       near_deleg_do(port, at, near_deleg_of(at->delegated.next)))
 		n++;
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
@@ -271,7 +270,7 @@ static near_inline int near_delegs_count(struct near_port *port,
 	struct near_rma_op *op;
 	int n = 0;
 
-	while (at->delegs && port->sink->has_space(port->ctx)) {
+	while (at->delegs) {
 		op = near_deleg_of(at->delegated.next);
 		if (!near_deleg_counted(op, done))
 			break;
@@ -281,7 +280,7 @@ static near_inline int near_delegs_count(struct near_port *port,
 	return n;
 }
 
-bool near_delegs_drained(struct near_port *port, struct near_peer *peer)
+void near_delegs_drained(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rma_peer *at = peer->rma;
 	struct near_link *link, *next;
@@ -290,13 +289,9 @@ bool near_delegs_drained(struct near_port *port, struct near_peer *peer)
 	for (link = at->delegated.next; link != &at->delegated; link = next) {
 		next = link->next;
 		op = near_deleg_of(link);
-		if (!near_deleg_counted(op, near_delegs_done(at)))
-			continue;
-		if (!port->sink->has_space(port->ctx))
-			return false;
-		near_rma_end(port, op, 0);
+		if (near_deleg_counted(op, near_delegs_done(at)))
+			near_rma_end(port, op, 0);
 	}
-	return true;
 }
 
 /* Revokes the operations if the first one has waited too long. */
@@ -338,7 +333,7 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
-	/* poll again: the sink is full, or the first operation is a read */
+	/* poll again: the first operation is a read */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

@@ -75,10 +75,10 @@ int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* Completes operations if the poll word has changed; returns their number. */
 int near_delegs_advanced(struct near_port *port);
 /*
- * Completes all writes that a failed target has executed. False: the sink has
- * no space, and the caller must retry.
+ * near_onesided.drained(): completes all writes that a failed target has
+ * executed.
  */
-bool near_delegs_drained(struct near_port *port, struct near_peer *peer);
+void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /* True if near_deleg_done() completes the operation, without a reply. */
 bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
 		       const struct near_rma_reply *reply);

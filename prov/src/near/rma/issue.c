@@ -218,12 +218,10 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 {
 	struct near_link *first;
 
-	while ((first = at->queue.next) != &at->queue) {
-		if (!port->sink->has_space(port->ctx) ||
-		    near_rma_go(port, near_container(first, struct near_rma_op,
+	while ((first = at->queue.next) != &at->queue)
+		if (near_rma_go(port, near_container(first, struct near_rma_op,
 						     link)))
 			return;
-	}
 }
 
 /* Values of a reply, loaded once because a faulty peer may change the slot. */

@@ -117,10 +117,6 @@ static int near_rma_work(struct near_port *port, bool *waits)
 	for (link = port->onesided_work.next; link != &port->onesided_work;
 	     link = next) {
 		next = link->next;
-		if (!port->sink->has_space(port->ctx)) {
-			*waits = false;
-			return n;
-		}
 		at = near_container(link, struct near_rma_peer, link);
 		/* near_rma_peer_step() may drop the other references */
 		peer = at->peer;

@@ -300,7 +300,6 @@ void duo_near_drop_all(struct duo_near *near)
 }
 
 const struct near_sink duo_near_sink = {
-	.has_space = duo_near_has_space,
 	.arrived = duo_near_arrived,
 	.received = duo_near_received,
 	.sent = duo_near_sent,

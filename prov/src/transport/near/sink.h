@@ -20,12 +20,6 @@
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
-/* Always true: if the completion ring is full, arrived() returns -EAGAIN. */
-static near_inline bool duo_near_has_space(void *ctx)
-{
-	return true;
-}
-
 static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 					   const struct near_msg *msg)
 {
@@ -196,9 +190,8 @@ duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
 					     at, src);
 }
 
-/* Sink for near_rx_ring_poll(), which calls only these two functions. */
+/* Sink for near_rx_ring_poll(), which calls only this function. */
 static const struct near_sink duo_near_rings = {
-	.has_space = duo_near_has_space,
 	.arrived = duo_near_arrived,
 };
 
