@@ -22,7 +22,7 @@
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
 
-static ssize_t duo_proc_read(const char *path, char *text, size_t size)
+ssize_t duo_proc_read(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t len;
@@ -278,6 +278,28 @@ bool duo_proc_ended(int pidfd)
 	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
 
 	return poll(&fd, 1, 0) > 0;
+}
+
+DIR *duo_dir_list(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!stream && fd >= 0)
+		close(fd);
+	return stream;
+}
+
+int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
 }
 
 /* The kernel allocates the lowest free descriptor, so a high one is scarce. */

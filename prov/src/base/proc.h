@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Processes by pid and /proc: their identity and existence. */
+/*
+ * Processes by pid and /proc: their identity and existence. Also reads of files
+ * and directories, threads, and the time.
+ */
 #ifndef DUO_PROC_H
 #define DUO_PROC_H
 
+#include <dirent.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -52,6 +57,18 @@ bool duo_proc_user_known(void);
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
+/* Reads a small file as text. Returns the length, at most size - 1; -errno. */
+ssize_t duo_proc_read(const char *path, char *text, size_t size);
+
+/* Opens a stream of a directory's names, to be closed. NULL: error. */
+DIR *duo_dir_list(int dir);
+
+/*
+ * Starts a thread with all signals blocked, so that it runs no signal handlers
+ * of the application. Returns 0 or a positive errno value.
+ */
+int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
+
 /* True if fd is close to RLIMIT_NOFILE, so that the caller must not keep it. */
 bool duo_proc_scarce(int fd);
 

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/params.h"
+#include "base/proc.h"
 #include "cq/auto.h"
 #include "cq/cq.h"
 #include "obj/domain.h"
@@ -76,26 +76,13 @@ bool duo_auto_needed(const struct fi_info *info)
 	       info->domain_attr->data_progress == FI_PROGRESS_AUTO;
 }
 
-static int duo_auto_create(struct duo_domain *domain)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);	/* no signal handlers of the application here */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&domain->progress.thread, NULL, duo_auto_run,
-			     domain);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return ret;
-}
-
 int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
 {
 	int ret;
 
 	if (!duo_auto_needed(info))
 		return 0;
-	ret = duo_auto_create(domain);
+	ret = duo_thread_start(&domain->progress.thread, duo_auto_run, domain);
 	if (ret) {
 		DUO_WARN(DOMAIN, "domain %p: no thread for FI_PROGRESS_AUTO: "
 			 "%s; the core %s carries all messages. Raise the "

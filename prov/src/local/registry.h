@@ -19,7 +19,6 @@
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,8 +83,6 @@ int duo_registry_count_ep(int dir, uint64_t compat_id);
 void duo_registry_reset_count(int dir, uint64_t compat_id);
 /* Removes the directory of `file`, unless it has a record or is locked. */
 void duo_registry_leave(int dir, const char *file);
-/* Opens a stream of the directory's names, to be closed. NULL: error. */
-DIR *duo_registry_list(int dir);
 /* Returns the number of records, also of endpoints that have failed. */
 size_t duo_registry_count(int dir);
 /* Returns a number that changes with the files; 0: a very recent change. */

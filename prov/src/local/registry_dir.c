@@ -122,7 +122,7 @@ void duo_registry_reset_count(int dir, uint64_t compat_id)
 /* Removes the files that count endpoints if the directory has no record. */
 static void duo_dir_clear(int dir)
 {
-	DIR *stream = duo_registry_list(dir);
+	DIR *stream = duo_dir_list(dir);
 	struct dirent *entry;
 	bool empty = true;
 
@@ -153,19 +153,9 @@ void duo_registry_leave(int dir, const char *file)
 	flock(dir, LOCK_UN);
 }
 
-DIR *duo_registry_list(int dir)
-{
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!stream && fd >= 0)
-		close(fd);
-	return stream;
-}
-
 size_t duo_registry_count(int dir)
 {
-	DIR *stream = duo_registry_list(dir);
+	DIR *stream = duo_dir_list(dir);
 	struct dirent *entry;
 	size_t count = 0;
 

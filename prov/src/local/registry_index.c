@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/proc.h"
 #include "local/registry.h"
 #include "local/registry_index.h"
 
@@ -61,7 +62,7 @@ void duo_registry_index_open(struct duo_registry_index *index, int dir,
 
 	*index = (struct duo_registry_index) { 0 };
 	if (dir >= 0 && lookups >= DUO_INDEX_LOOKUPS)
-		stream = duo_registry_list(dir);
+		stream = duo_dir_list(dir);
 	if (!stream)
 		return;
 	index->read = duo_index_read(index, stream);

@@ -95,7 +95,7 @@ static void duo_dirs_note(char *least, const char *name)
 static int duo_dirs_scan(const struct duo_base *base, const char *but,
 			 struct duo_dirs *dirs)
 {
-	DIR *stream = duo_registry_list(base->fd);
+	DIR *stream = duo_dir_list(base->fd);
 	struct dirent *entry;
 	struct stat st;
 	int err;

@@ -74,7 +74,7 @@ static bool duo_sweep_wants(const char *name)
 
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 {
-	DIR *stream = duo_registry_list(dir);
+	DIR *stream = duo_dir_list(dir);
 	uint64_t pid_ns;
 	struct dirent *entry;
 	size_t live = 0;

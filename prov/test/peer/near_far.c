@@ -55,7 +55,7 @@ static void send_when(bool polls)
 
 static int sockets(void)
 {
-	DIR *dir = duo_registry_list(fixture_ep()->publication.dir);
+	DIR *dir = duo_dir_list(fixture_ep()->publication.dir);
 	struct dirent *entry;
 	int n = 0;
 

@@ -3,10 +3,10 @@
 
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "near/link/barrier.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -35,19 +35,6 @@ static void *near_barrier_register(void *none)
 	return none;
 }
 
-/* Starts the registering thread, with all signals blocked. */
-static int near_barrier_start(void)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&thread, NULL, near_barrier_register, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return ret;
-}
-
 bool near_barrier_begin(void)
 {
 	long offered = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
@@ -59,7 +46,8 @@ bool near_barrier_begin(void)
 	if (begun != getpid()) {
 		begun = getpid();
 		__atomic_store_n(&ready, false, __ATOMIC_RELAXED);
-		if (NEAR_ALONE || near_barrier_start())
+		if (NEAR_ALONE ||
+		    duo_thread_start(&thread, near_barrier_register, NULL))
 			near_barrier_register(NULL);
 		else
 			threaded = begun;

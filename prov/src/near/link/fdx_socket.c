@@ -144,16 +144,13 @@ static void near_sweep_one(int dir, int fd, const char *entry)
 void near_sweep(int dir)
 {
 	int fd = near_fdx_socket();
-	int list = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = list < 0 ? NULL : fdopendir(list);
+	DIR *stream = duo_dir_list(dir);
 	struct dirent *entry;
 
 	while (fd >= 0 && stream && (entry = readdir(stream)))
 		near_sweep_one(dir, fd, entry->d_name);
 	if (stream)
 		closedir(stream);
-	else if (list >= 0)
-		close(list);
 	if (fd >= 0)
 		close(fd);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/proc.h"
 #include "near/link/group.h"
 
 #define NEAR_GROUPS 8	/* limit of groups: the process's and its ancestors */
@@ -40,17 +39,9 @@ static struct {
 static bool near_group_read(const char *dir, const char *name, char *text)
 {
 	char path[NEAR_GROUP_PATH + 32];
-	ssize_t len;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	len = read(fd, text, NEAR_GROUP_TEXT - 1);
-	close(fd);
-	text[len > 0 ? len : 0] = '\0';
-	return len > 0;
+	return duo_proc_read(path, text, NEAR_GROUP_TEXT) > 0;
 }
 
 /* Reads a number from a file. False: no such file, or no number ("max"). */
