@@ -128,13 +128,8 @@ void duo_lazy_unblock(struct duo_ep *ep)
 /* Completes rx with an error: the call that posted rx has returned 0. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
-	struct duo_ep *ep = rx->ep;
-
-	duo_cq_push_rx_err(ep->rx_cq, rx, err);
-	duo_match_unpost(&ep->match[rx->kind], rx);
-	if (rx->multi)
-		ep->up->rejected(rx);
-	duo_rx_release(&ep->pool, rx);
+	duo_match_unpost(&rx->ep->match[rx->kind], rx);
+	rx->ep->up->rejected(rx, err);
 }
 
 DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)

@@ -10,6 +10,7 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 #include "rx/multi.h"
+#include "rx/recv.h"
 
 /*
  * duo_up.calls(): sets the tables of calls for the mode of the lock. Stores a
@@ -46,7 +47,7 @@ const struct duo_up duo_up = {
 	.blocked = duo_multi_blocks,
 	.done = duo_multi_core_done,
 	.failed = duo_multi_core_failed,
-	.rejected = duo_multi_abort,
+	.rejected = duo_recv_fail,
 	.progress = duo_cq_progress,
 	.calls = duo_ep_calls,
 };

@@ -37,8 +37,8 @@ struct duo_up {
 		     fi_addr_t src);
 	/* core/: the core reports an error for the sub-receive rx. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/* core/: the core has rejected the remainder rx; the error is pushed */
-	void (*rejected)(struct duo_rx *rx);
+	/* core/: the core has rejected rx, which is not posted any more. */
+	void (*rejected)(struct duo_rx *rx, int err);
 	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
 	/* obj/: the endpoint has another group. */

@@ -84,11 +84,10 @@ void duo_multi_resume(struct duo_ep *ep)
 			duo_multi_to_core(rx);
 			continue;
 		}
-		if (ret < 0) {
-			duo_cq_push_rx_err(ep->rx_cq, rx, -ret);
-			duo_multi_abort(rx);
-		}
-		duo_rx_release(&ep->pool, rx);
+		if (ret < 0)
+			duo_recv_fail(rx, -ret);
+		else
+			duo_rx_release(&ep->pool, rx);
 	}
 }
 

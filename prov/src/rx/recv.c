@@ -96,6 +96,16 @@ static bool duo_recv_blocked(struct duo_rx *rx)
 	return true;
 }
 
+void duo_recv_fail(struct duo_rx *rx, int err)
+{
+	struct duo_ep *ep = rx->ep;
+
+	duo_cq_push_rx_err(ep->rx_cq, rx, err);
+	if (rx->multi)
+		duo_multi_abort(rx);
+	duo_rx_release(&ep->pool, rx);
+}
+
 /*
  * Ends rx with FI_ECONNRESET, because no path can deliver a message for it: its
  * source has exited (duo_map_exited()), or the core carries nothing and the
@@ -103,13 +113,8 @@ static bool duo_recv_blocked(struct duo_rx *rx)
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
-	struct duo_ep *ep = rx->ep;
-
-	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECONNRESET);
-	if (rx->multi)
-		duo_multi_abort(rx);
 	duo_rx_become(rx, DUO_RX_POSTED);
-	duo_rx_release(&ep->pool, rx);
+	duo_recv_fail(rx, FI_ECONNRESET);
 	return 0;
 }
 

@@ -118,6 +118,12 @@ int duo_recv_place(struct duo_rx *rx);
 /* Fills in rx except source and tag. Must follow duo_recv_reserve(). */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
+/*
+ * Ends rx, which must not be posted any more, with an error. The remainder of a
+ * multi-receive buffer also closes the buffer.
+ */
+void duo_recv_fail(struct duo_rx *rx, int err);
+
 /* Reserves entries for a receive and its buffers. False: no memory. */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {

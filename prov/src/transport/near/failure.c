@@ -15,16 +15,7 @@
 #include "core/lazy.h"
 #include "transport/near/near_ep.h"
 #include "rx/arrive.h"
-#include "rx/multi.h"
-
-/* Ends a receive with an error. The receive must not be posted any more. */
-static void duo_near_fail(struct duo_ep *ep, struct duo_rx *rx)
-{
-	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECONNRESET);
-	if (rx->multi)
-		duo_multi_abort(rx);
-	duo_rx_release(&ep->pool, rx);
-}
+#include "rx/recv.h"
 
 /* True if rx names the process with this peer index as its source. */
 static bool duo_near_names(const struct duo_rx *rx, fi_addr_t index)
@@ -52,8 +43,7 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 }
 
 /* Ends posted receives that name the peer, unless the core has matched them. */
-static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
-			      fi_addr_t index)
+static void duo_near_fail_all(struct duo_match *match, fi_addr_t index)
 {
 	struct duo_rx *rx;
 
@@ -61,7 +51,7 @@ static void duo_near_fail_all(struct duo_ep *ep, struct duo_match *match,
 		duo_match_unpost(match, rx);
 		duo_lazy_drop(rx);
 		if (!rx->on_core || duo_lazy_recall(rx))
-			duo_near_fail(ep, rx);
+			duo_recv_fail(rx, FI_ECONNRESET);
 	}
 }
 
@@ -98,7 +88,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	if (index == FI_ADDR_NOTAVAIL || !ep->map)
 		return;
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
-		duo_near_fail_all(ep, &ep->match[kind], index);
+		duo_near_fail_all(&ep->match[kind], index);
 	duo_map_peer_failed(ep, index, near_peer_exited(peer));
 	if (!ep->near->bound[index])
 		return;
