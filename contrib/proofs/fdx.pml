@@ -20,7 +20,7 @@
  * C: link/fdx_socket.c near_name near_fdx_close near_fdx_fds near_fdx_send near_fdx_next
  * C: link/fdx_socket.c near_fdx_msg_parse near_fdx_msg_drop
  * C: link/peer.c near_peer_find near_peer_get near_peer_expect near_peer_free near_peer_put
- * C: link/peer.c near_peer_ahead near_connect_failed near_connect_open near_connect_wait
+ * C: link/peer.c near_peer_prepare near_connect_failed near_connect_open near_connect_wait
  * C: link/peer.c near_connect
  * C: link/alive.c near_monitor_pid near_monitor near_peer_monitor near_unmonitor near_peer_fail
  * C: link/alive.c near_peer_end near_port_events near_peer_missed

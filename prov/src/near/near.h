@@ -157,7 +157,7 @@ struct near_peer *near_peer_find(struct near_port *port,
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* Starts the fd exchange early if the peer requires one. */
-void near_peer_ahead(struct near_port *port, struct near_peer *peer);
+void near_peer_prepare(struct near_port *port, struct near_peer *peer);
 /* True if this port can send to the peer and no failure was detected. */
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is known to exist: it is monitored and has not failed. */

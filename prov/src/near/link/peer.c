@@ -126,7 +126,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 	near_peer_free(port, peer);
 }
 
-void near_peer_ahead(struct near_port *port, struct near_peer *peer)
+void near_peer_prepare(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->needs_fdx)
 		near_peer_monitor(port, peer);

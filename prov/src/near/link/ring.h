@@ -309,16 +309,16 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 	__atomic_store_n(&rx->ctl->head, rx->head, __ATOMIC_RELEASE);
 }
 
-#define NEAR_RX_AHEAD 8		/* limit of the prefetch distance, slots */
+#define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
  * After n messages in a row, prefetches the slot n slots ahead: more messages
  * are likely. If no message follows, the prefetch takes a cache line from the
  * sender, so a single message causes no prefetch.
  */
-static near_inline void near_rx_ahead(const struct near_rx *rx, int n)
+static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {
-	int ahead = n < NEAR_RX_AHEAD ? n : NEAR_RX_AHEAD;
+	int ahead = n < NEAR_RX_PREFETCH ? n : NEAR_RX_PREFETCH;
 
 	if (n > 1)
 		__builtin_prefetch(&rx->slots[(rx->head + ahead) & rx->mask]);

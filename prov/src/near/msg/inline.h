@@ -39,8 +39,8 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
  * further messages are likely. After a single send, the prefetch would take the
  * cache line from the receiver that polls this slot.
  */
-static near_inline void near_slot_ahead(struct near_port *port,
-					const struct near_peer *peer)
+static near_inline void near_slot_prefetch(struct near_port *port,
+					   const struct near_peer *peer)
 {
 	const struct near_tx *tx = &peer->tx;
 
@@ -55,11 +55,11 @@ static near_inline void near_sent(struct near_port *port,
 {
 	if (near_unlikely(near_tx_need_doorbell(&peer->tx)))
 		near_doorbell_ring(peer);
-	near_slot_ahead(port, peer);
+	near_slot_prefetch(port, peer);
 }
 
 /* Prefetches up to 1 KiB of the data ring, for a message of this length. */
-static near_inline void near_data_ahead(const struct near_tx *tx, size_t len)
+static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
 
@@ -95,7 +95,7 @@ static near_inline bool near_send_short(struct near_port *port,
 			  tx->tail - tx->head > tx->mask))
 		return false;
 	near_send_inline(tx, &tx->slots[tx->tail & tx->mask], msg);
-	near_slot_ahead(port, peer);
+	near_slot_prefetch(port, peer);
 	return true;
 }
 
@@ -150,7 +150,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_EAGER, msg->flags, 0,
 					    msg->data));
 	near_sent(port, peer);
-	near_data_ahead(tx, msg->len);
+	near_data_prefetch(tx, msg->len);
 	return 0;
 }
 
@@ -271,7 +271,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 		if (near_unlikely(++n == NEAR_BURST) ||
 		    !near_rx_ready(&ring->rx, &slot, &word))
 			break;
-		near_rx_ahead(&ring->rx, n);
+		near_rx_prefetch(&ring->rx, n);
 	}
 	return n;
 }

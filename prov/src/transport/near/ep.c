@@ -247,7 +247,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	*reason = FI_DUO_NOT_MAPPED;
 	if (near_peer_get(near->port, &at, &peer))
 		return FI_ADDR_NOTAVAIL;
-	near_peer_ahead(near->port, peer);
+	near_peer_prepare(near->port, peer);
 	index = duo_near_index(peer);
 	if (index == FI_ADDR_NOTAVAIL)
 		*reason = FI_DUO_NO_PEER_SLOT;
