@@ -311,8 +311,8 @@ bool duo_info_device(const struct fi_info *info)
  * Removes FI_HMEM if the hints do not request it, because it disables the fast
  * path of one-sided operations.
  */
-static void duo_info_unask_device(struct fi_info *info,
-				  const struct fi_info *hints)
+static void duo_info_drop_device(struct fi_info *info,
+				 const struct fi_info *hints)
 {
 	if (!duo_info_device(info) || (hints && hints->caps & FI_HMEM))
 		return;
@@ -356,25 +356,25 @@ static bool duo_info_near_keeps(const struct fi_info *info)
  * or disable the local path. Keeps those that the hints request. If the hints
  * request no order at all, also keeps those that near provides.
  */
-static void duo_info_unask_order(struct fi_info *info,
-				 const struct fi_info *hints)
+static void duo_info_drop_order(struct fi_info *info,
+				const struct fi_info *hints)
 {
-	uint64_t order = duo_hints_order(hints), unasked = DUO_ORDER_MIXED;
+	uint64_t order = duo_hints_order(hints), drop = DUO_ORDER_MIXED;
 
 	if (!(info->caps & DUO_MESSAGES))
 		return;
 	if (duo_info_near_keeps(info)) {
 		if (!order)
 			return;
-		unasked &= ~order;	/* each remaining order costs time */
+		drop &= ~order;	/* each remaining order costs time */
 	} else if (hints && duo_info_mixed(hints)) {
 		return;
 	} else {
 		info->caps &= ~FI_FENCE;
 		info->tx_attr->caps &= ~FI_FENCE;
 	}
-	info->tx_attr->msg_order &= ~unasked;
-	info->rx_attr->msg_order &= ~unasked;
+	info->tx_attr->msg_order &= ~drop;
+	info->rx_attr->msg_order &= ~drop;
 }
 
 static const struct duo_hint duo_info_fields[] = {
@@ -399,8 +399,8 @@ static const struct duo_hint duo_info_fields[] = {
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
-	duo_info_unask_device(info, hints);
-	duo_info_unask_order(info, hints);
+	duo_info_drop_device(info, hints);
+	duo_info_drop_order(info, hints);
 	if (!hints)
 		return 0;
 	if (!DUO_HINTS_WITHIN(hints, info, duo_info_fields) ||

@@ -116,10 +116,10 @@ UNIT_TEST(lost_request_is_repeated)
 	ck_assert(near_fdx_next(b.rig->port, &msg));
 	ck_assert_int_eq(msg.fdx.kind, NEAR_FDX_GPU_REQUEST);
 	near_fdx_msg_drop(&msg);
-	first()->asked_ms = duo_now_ms();
+	first()->requested_ms = duo_now_ms();
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 	ck_assert(!near_fdx_next(b.rig->port, &msg));
-	first()->asked_ms -= NEAR_MAPPING_ASK_MS;
+	first()->requested_ms -= NEAR_MAPPING_REQUEST_MS;
 	write_one();
 	until_reply();
 	write_one();

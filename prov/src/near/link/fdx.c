@@ -176,13 +176,14 @@ static void near_fdx_msg_foreign(struct near_port *port,
 
 /* Replies with the requested descriptor, or without one after an error. */
 static void near_fdx_share(struct near_port *port,
-			   const struct near_fdx *ask)
+			   const struct near_fdx *request)
 {
 	struct near_fdx reply = {
-		.from = port->addr, .to = ask->from.nonce,
-		.kind = NEAR_FDX_GPU_REPLY, .key = ask->key, .id = ask->id,
+		.kind = NEAR_FDX_GPU_REPLY,
+		.from = port->addr, .to = request->from.nonce,
+		.key = request->key, .id = request->id,
 	};
-	int fd = port->onesided->share(port, ask->key, ask->id);
+	int fd = port->onesided->share(port, request->key, request->id);
 
 	reply.count = fd >= 0;
 	/* if the reply is lost, the peer repeats its request */
@@ -270,12 +271,12 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 int near_fdx_gpu_request(struct near_port *port, struct near_peer *peer,
 			 uint64_t key, uint64_t id)
 {
-	struct near_fdx ask = {
+	struct near_fdx request = {
 		.from = port->addr, .to = peer->addr.nonce,
 		.kind = NEAR_FDX_GPU_REQUEST, .key = key, .id = id,
 	};
 	int ret = port->fdx < 0 ? -EHOSTUNREACH :
-				  near_fdx_post(port, &ask, NULL);
+				  near_fdx_post(port, &request, NULL);
 
 	if (!ret)
 		port->requested_ms = duo_now_ms();

@@ -30,7 +30,7 @@
 /* time that a repeated mapping stays after its region was removed, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
 /* time after which a request for a descriptor is repeated, ms */
-#define NEAR_MAPPING_ASK_MS 100
+#define NEAR_MAPPING_REQUEST_MS 100
 /* limit of mapped operations to a peer whose copies are pending */
 #define NEAR_MAPPED_OPS 16
 
@@ -45,12 +45,12 @@ struct near_mapping {
 	struct near_map map;	/* map.mapping is NULL if it is not mapped */
 	int fd;			/* descriptor for near_device.map(); -1: none */
 	/* time of the last request for the descriptor; 0: none */
-	uint64_t asked_ms;
+	uint64_t requested_ms;
 	/* near_table.released + 1 at the last -ENOMEM of map(); 0: none */
 	uint64_t enomem_at;
 	/* mapping or a copy has failed: operations are staged */
 	bool failed;
-	bool again;	/* the allocation was mapped and dropped before */
+	bool repeated;	/* the allocation was mapped and dropped before */
 	/* time when near found the region removed, ms; 0: not removed */
 	uint64_t gone_ms;
 	uint32_t ops;		/* operations that use the mapping */
@@ -85,7 +85,7 @@ static inline uint32_t near_mapped_pending(const struct near_rma_peer *at)
 static inline enum near_device_path
 near_mapping_path(const struct near_mapping *mapping)
 {
-	return mapping->asked_ms ? NEAR_DEVICE_SHARED : NEAR_DEVICE_MAPPED;
+	return mapping->requested_ms ? NEAR_DEVICE_SHARED : NEAR_DEVICE_MAPPED;
 }
 
 /*

@@ -79,7 +79,7 @@ static bool near_mapping_expired(struct near_mapping *mapping)
 {
 	uint64_t now;
 
-	if (!mapping->again)
+	if (!mapping->repeated)
 		return true;
 	now = duo_now_ms();
 	if (!mapping->gone_ms)
@@ -206,7 +206,7 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 		return NULL;
 	mapping->id = id;
 	mapping->fd = -1;
-	mapping->again = near_mapping_dropped(mapped, id);
+	mapping->repeated = near_mapping_dropped(mapped, id);
 	mapping->queue = queue;
 	near_list_append(&mapped->mappings, &mapping->link);
 	mapped->count++;
@@ -226,7 +226,7 @@ static enum near_device_path near_mapping_give_up(struct near_port *port,
 	return NEAR_DEVICE_FAILED;
 }
 
-/* Requests the descriptor of an allocation, again after NEAR_MAPPING_ASK_MS. */
+/* Requests an allocation's descriptor, again after NEAR_MAPPING_REQUEST_MS. */
 static enum near_device_path near_mapping_request(struct near_port *port,
 						  struct near_mapping *mapping,
 						  struct near_peer *peer)
@@ -234,9 +234,10 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 	uint64_t now = duo_now_ms();
 	int ret;
 
-	if (mapping->asked_ms && now - mapping->asked_ms < NEAR_MAPPING_ASK_MS)
+	if (mapping->requested_ms &&
+	    now - mapping->requested_ms < NEAR_MAPPING_REQUEST_MS)
 		return NEAR_DEVICE_WAITS;
-	mapping->asked_ms = now;
+	mapping->requested_ms = now;
 	ret = near_fdx_gpu_request(port, peer, mapping->key, mapping->id);
 	return !ret || ret == -EAGAIN ? NEAR_DEVICE_WAITS :
 	       near_mapping_give_up(port, mapping, peer,
@@ -259,7 +260,7 @@ near_mapping_map(struct near_port *port, struct near_mapped *mapped,
 
 	if (mapping->enomem_at == mapped->table->released + 1)
 		return NEAR_DEVICE_MEMORY;
-	if (mapping->asked_ms && mapping->fd < 0)
+	if (mapping->requested_ms && mapping->fd < 0)
 		return near_mapping_request(port, mapping, peer);
 	if (near_table_view_export(mapped->at->view, entry, &export))
 		return NEAR_DEVICE_LIMIT;
@@ -304,8 +305,9 @@ near_mapping_waiting(const struct near_mapped *mapped, uint64_t id)
 	for (link = mapped->mappings.next; link != &mapped->mappings;
 	     link = link->next) {
 		mapping = near_container(link, struct near_mapping, link);
-		if (mapping->id == id && mapping->asked_ms && mapping->fd < 0 &&
-		    !mapping->failed && !mapping->map.mapping)
+		if (mapping->id == id && mapping->requested_ms &&
+		    mapping->fd < 0 && !mapping->failed &&
+		    !mapping->map.mapping)
 			return mapping;
 	}
 	return NULL;
