@@ -45,6 +45,8 @@ struct gpu_shared {
 	int lost; /* number of messages that did not reach rank 1 */
 	/* number of operations of each rank between mapped memory */
 	uint64_t mapped[2];
+	/* number of those that the other rank's GPU has copied */
+	uint64_t lent[2];
 	bool wrong;
 };
 
@@ -82,7 +84,7 @@ extern struct gpu {
  * endpoint.
  */
 void gpu_barrier(void);
-/* Sets gpu_shared.mapped of this rank. */
+/* Sets gpu_shared.mapped and lent of this rank. */
 void gpu_mapped(void);
 
 /*

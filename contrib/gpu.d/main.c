@@ -119,10 +119,17 @@ void gpu_mapped(void)
 {
 	struct fi_duo_stats stats;
 	struct fi_ops_duo *ops;
+	const char *way;
+	unsigned int i;
+	uint64_t count;
 
-	if (!fi_open_ops(&gpu.ep->fid, FI_DUO_OPS, 0, (void **) &ops, NULL) &&
-	    !ops->stats(gpu.ep, &stats, sizeof(stats)))
-		gpu.sh->mapped[gpu.rank] = stats.device_rma_mapped;
+	if (fi_open_ops(&gpu.ep->fid, FI_DUO_OPS, 0, (void **) &ops, NULL) ||
+	    ops->stats(gpu.ep, &stats, sizeof(stats)))
+		return;
+	gpu.sh->mapped[gpu.rank] = stats.device_rma_mapped;
+	for (i = 0; (way = ops->device_count(gpu.ep, i, &count)); i++)
+		if (strstr(way, "peer's GPU"))
+			gpu.sh->lent[gpu.rank] = count;
 }
 
 /* Prints the path of the operations. The core must not have executed RMA. */

@@ -422,12 +422,21 @@ static bool gpu_must_map(int rank)
 	return mapped && atoi(mapped) && !gpu.sh->mapped[rank];
 }
 
+/* True if a GPU is to copy for the other rank, and has not so far. */
+static bool gpu_must_lend(void)
+{
+	const char *mapped = getenv("DUOGPU_MAPPED");
+
+	return mapped && atoi(mapped) && !(gpu.sh->lent[0] && gpu.sh->lent[1]);
+}
+
 void gpu_verify(unsigned int count)
 {
 	unsigned int i;
 
 	srand(1);
-	for (i = 0; i < count || gpu_must_map(0) || gpu_must_map(1); i++)
+	for (i = 0; i < count || gpu_must_map(0) || gpu_must_map(1) ||
+	     gpu_must_lend(); i++)
 		gpu_verify_one(i);
 	gpu_next(GPU_END);
 	printf("%u transfers verified, %d failed\n", i - gpu.errors,

@@ -107,8 +107,9 @@ struct fi_duo_stats {
 	 */
 	uint64_t device_rma_ops;
 	/*
-	 * those among these that the device has copied directly, because this
-	 * process has mapped the peer's memory; others went through host memory
+	 * those among these that a device has copied directly, because one of
+	 * the two processes has mapped the other's memory; others went through
+	 * host memory
 	 */
 	uint64_t device_rma_mapped;
 };

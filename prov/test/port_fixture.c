@@ -70,8 +70,17 @@ static void *port_pin(void *device, void *memory, size_t len)
 	return NULL;
 }
 
+static bool port_lend(void *device, const void *memory, size_t len,
+		      uint64_t *key, uint64_t *addr)
+{
+	*key = DEVICE_KEY;
+	*addr = START + ((uintptr_t) memory - DEVICE_AT);
+	return true;
+}
+
 static const struct near_device port_near_device = {
 	.start = port_start, .done = port_copied, .pin = port_pin,
+	.lend = port_lend,
 };
 
 static void port_event(void *ctx, const struct near_rma_event *event)

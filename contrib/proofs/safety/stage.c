@@ -6,11 +6,12 @@
  * slot: each copy is between a chunk of the peer's stage and the region that the
  * request names, as the region permits; a message is read only. The file has
  * each stage that is mapped. A message in host memory is copied only for the
- * peer to which it was sent.
+ * peer to which it was sent. A loan is in a chunk, and for all bytes.
  *
  * C: near/rma/stage_serve.c near_stage_request near_stage_valid near_stage_serve
  * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
  * C: near/rma/stage_serve.c near_stage_reply near_stage_message
+ * C: near/rma/stage_serve.c near_stage_has_message near_stage_is_last
  * C: near/rma/stage.h near_stage_access
  * CBMC: --unwind 3 --object-bits 10
  * EDIT near/rma/stage_serve.c: s/near_table_find\(/found(/g
@@ -18,18 +19,18 @@
  * EDIT near/rma/stage_serve.c: s/at->staging->device->done\(/copied(/
  * EDIT near/rma/stage_serve.c: s/near_pool_find\(/message_find(/
  * EDIT near/rma/stage_serve.c: s/near_iov_out\(/message_out(/
- * MUTANT chunk-unchecked near/rma/stage_serve.c: s/req->op < NEAR_STAGE_CHUNKS && //
- * MUTANT length-unchecked near/rma/stage_serve.c: s/req->len <= NEAR_STAGE_CHUNK && //
+ * MUTANT chunk-unchecked near/rma/stage_serve.c: s/req->op >= NEAR_STAGE_CHUNKS\)/0)/
+ * MUTANT length-unchecked near/rma/stage_serve.c: s/req->len <= NEAR_STAGE_CHUNK &&/1 \&\&/
  * MUTANT offset-unchecked near/rma/stage_serve.c: s/req->offset <= req->total &&/1 \&\&/
  * MUTANT part-unchecked near/rma/stage_serve.c: s/req->len <= req->total - req->offset;/1;/
  * MUTANT checked-then-copied near/rma/stage_serve.c: s/near_stage_valid\(&req\)/near_stage_valid(\&slot->rma)/
  * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, req->total/near_region_check(entry, addr, req->len/
  * MUTANT device-as-host near/rma/stage.h: s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
  * MUTANT message-as-read near/rma/stage.h: s/message \? NEAR_MAY_MESSAGE :/message \&\& 0 ? 0 :/
- * MUTANT message-written near/rma/stage_serve.c: s/\(req->verb == NEAR_WRITE &&\n\t\t !\(req->flags & \(NEAR_RMA_FETCHES \| NEAR_RMA_FETCHES_ID\)\)\)/req->verb == NEAR_WRITE/
- * MUTANT message-of-another near/rma/stage_serve.c: s/op->peer != peer \|\| //
- * MUTANT message-of-device near/rma/stage_serve.c: s/op->device \|\| //
- * MUTANT message-length near/rma/stage_serve.c: s/ \|\| req->total > op->len//
+ * MUTANT message-written near/rma/stage_serve.c: s/req->flags & \(NEAR_RMA_FETCHES \| NEAR_RMA_FETCHES_ID\)/0/
+ * MUTANT message-of-another near/rma/stage_serve.c: s/op->peer == peer && //
+ * MUTANT message-of-device near/rma/stage_serve.c: s/!op->device && //
+ * MUTANT message-length near/rma/stage_serve.c: s/ && req->total <= op->len//
  * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
  * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->replies_queued >= NEAR_RMA_REPLIES_MAX/0/
  */
@@ -37,6 +38,7 @@
 #include <stdlib.h>
 
 #include "hostile.h"
+#include "near/rma/loan.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
@@ -136,6 +138,25 @@ int near_stage_copy(struct near_staging *of, struct near_stage *with,
 	if (device && any(bool))
 		*copy = stage;
 	return any(bool) ? 0 : -EIO;
+}
+
+int near_loan_serve(struct near_port *of, struct near_rma_peer *to,
+		    struct near_rma_reply *reply, struct near_loan *loan)
+{
+	const struct near_rma_slot *req = &reply->req;
+
+	check(reply == made && to == &at && req->flags & NEAR_RMA_LENT);
+	check(__CPROVER_same_object(loan, stage) &&
+	      readable(loan, sizeof(*loan)));
+	check(req->total && !req->len && !req->offset);
+	check(req->verb == NEAR_READ || (req->verb == NEAR_WRITE &&
+	      !(req->flags & (NEAR_RMA_FETCHES | NEAR_RMA_FETCHES_ID))));
+	return any(bool) ? 0 : any(bool) ? EACCES : NEAR_LOAN_REJECTED;
+}
+
+void near_loan_end(struct near_rma_reply *reply)
+{
+	check(reply == queued && !reply->copy);
 }
 
 void near_rma_queue_reply(struct near_port *of, struct near_rma_peer *to,

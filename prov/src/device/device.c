@@ -303,6 +303,12 @@ static int duo_device_share(void *device)
 				 (void *) (uintptr_t) mr->region.memory);
 }
 
+static bool duo_device_lend(void *device, const void *memory, size_t len,
+			    uint64_t *key, uint64_t *addr)
+{
+	return duo_mr_name(device, NEAR_MAY_LEND, memory, len, key, addr);
+}
+
 static int duo_device_map(void *device, const struct near_export *export,
 			  int fd, struct near_map *map)
 {
@@ -332,6 +338,7 @@ const struct near_device duo_device_near = {
 	.queue = duo_device_queue,
 	.host = duo_device_host,
 	.share = duo_device_share,
+	.lend = duo_device_lend,
 	.map = duo_device_map,
 };
 

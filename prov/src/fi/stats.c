@@ -33,7 +33,8 @@ static struct fi_duo_stats duo_stats_of(const struct duo_ep *ep)
 	for (path = 0; path < NEAR_DEVICE_PEERS; path++)
 		stats.device_rma_ops += duo_stats_device(ep, path);
 	stats.device_rma_mapped = duo_stats_device(ep, NEAR_DEVICE_MAPPED) +
-				  duo_stats_device(ep, NEAR_DEVICE_SHARED);
+				  duo_stats_device(ep, NEAR_DEVICE_SHARED) +
+				  duo_stats_device(ep, NEAR_DEVICE_LENT);
 	return stats;
 }
 
@@ -106,6 +107,7 @@ static const char *duo_device_path_str(enum near_device_path path)
 	static const char *const text[NEAR_DEVICE_PATHS] = {
 		[NEAR_DEVICE_MAPPED] = "mapped by CUDA IPC",
 		[NEAR_DEVICE_SHARED] = "mapped by a descriptor",
+		[NEAR_DEVICE_LENT] = "copied by the peer's GPU",
 		[NEAR_DEVICE_HOST] =
 			"host memory: one end is host memory, of the peer or "
 			"not pinned",

@@ -24,6 +24,8 @@ struct near_peer;
 #define NEAR_MAY_DEVICE 2	/* left shift of both flags for device memory */
 /* device memory that receivers of NEAR_DEVICE messages may read */
 #define NEAR_MAY_MESSAGE 16u
+/* device memory that targets of the owner's operations may copy: rma/loan.h */
+#define NEAR_MAY_LEND 32u
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
 /* How peers can map an allocation of device memory: near_device.map(). */
@@ -224,8 +226,9 @@ struct near_device {
 	 * Maps a peer's allocation for copies between it and this device
 	 * memory. fd: the peer's result of share(), which the caller closes;
 	 * -1 unless export->needs_fd. Returns 0 or -errno. After -ENOMEM, near
-	 * retries when other mappings were released. Only near_rma() calls
-	 * map(). near_table_unmapped() returns the mapping to the embedder.
+	 * retries when other mappings were released. near_rma() calls map(),
+	 * and polls do for lent memory. near_table_unmapped() returns the
+	 * mapping to the embedder.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
@@ -235,6 +238,13 @@ struct near_device {
 	 * each request of a peer. NULL if near_export.needs_fd is never set.
 	 */
 	int (*share)(void *device);
+	/*
+	 * Stores the key of the region of this device memory, and the memory's
+	 * address as in near_rma_args. False: the region does not grant
+	 * NEAR_MAY_LEND, or is not exported. This member may be NULL.
+	 */
+	bool (*lend)(void *device, const void *memory, size_t len,
+		     uint64_t *key, uint64_t *addr);
 };
 
 struct near_rma_sink {
@@ -291,13 +301,14 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * How device memory is copied. Values after NEAR_DEVICE_SHARED are the reason
+ * How device memory is copied. Values after NEAR_DEVICE_LENT are the reason
  * why the operation was staged, or with NEAR_DEVICE_PEERS, why it was rejected.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,
 	NEAR_DEVICE_SHARED,	/* mapped by a descriptor from the peer */
+	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
 	/* host memory: at the target, or not for near_device.host() */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */

@@ -36,4 +36,23 @@ struct duo_mr {
 	LIST_ENTRY(duo_mr) link;	/* in domain->mrs */
 };
 
+/*
+ * Stores key and address by which local peers name memory of the region. False:
+ * it has no such access.
+ */
+static inline bool duo_mr_name(const struct duo_mr *mr, uint32_t access,
+			       const void *memory, size_t len, uint64_t *key,
+			       uint64_t *addr)
+{
+	const struct near_region_entry *region = &mr->region;
+	uint64_t offset = (uintptr_t) memory - region->memory;
+
+	if (!mr->listed || !(region->access & access) ||
+	    offset > region->len || len > region->len - offset)
+		return false;
+	*key = region->key;
+	*addr = region->start + offset;
+	return true;
+}
+
 #endif /* DUO_MR_H */

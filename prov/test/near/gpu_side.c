@@ -95,10 +95,22 @@ static void gpu_unpin(void *pin)
 
 static void *gpu_host(void *ctx, const void *memory_, size_t len)
 {
-	ck_assert_ptr_eq(ctx, a.rig);
-	ck_assert_uint_le((size_t)((const uint8_t *)memory_ - local) + len,
-			  SIDE_LARGE);
+	const uint8_t *at = memory_;
+
+	ck_assert(ctx == a.rig || ctx == b.rig);
+	ck_assert((size_t)(at - local) + len <= SIDE_LARGE ||
+		  (size_t)(at - memory) + len <= SIDE_LARGE);
 	return gpu.host;
+}
+
+/* a lends its buffer. */
+static bool gpu_lend(void *device, const void *memory_, size_t len,
+		     uint64_t *key, uint64_t *addr)
+{
+	*key = LENT_KEY;
+	*addr = SIDE_START + ((uintptr_t)memory_ - (uintptr_t)gpu.base) -
+		GPU_LEN;
+	return gpu.lends;
 }
 
 static const void *gpu_queue(void *device)
@@ -165,7 +177,7 @@ static void gpu_open(void)
 	side_device = (struct near_device) {
 		.start = gpu_start, .done = gpu_done, .pin = gpu_pin,
 		.unpin = gpu_unpin, .queue = gpu_queue, .map = gpu_map,
-		.share = gpu_share, .host = gpu_host,
+		.share = gpu_share, .host = gpu_host, .lend = gpu_lend,
 	};
 }
 
@@ -183,24 +195,41 @@ void gpu_region(void)
 	rig_fill(local, SIDE_LARGE, 9);
 }
 
-static void gpu_export_as(uint64_t id, bool needs_fd)
+static void gpu_export_as(struct near_table *table, uint64_t key, uint64_t id,
+			  bool needs_fd)
 {
 	struct near_export export = {
 		.id = id, .base = (uintptr_t)gpu.base, .needs_fd = needs_fd,
 	};
 
 	memcpy(export.handle, handle, sizeof(handle));
-	ck_assert_int_eq(near_table_export(b.table, GPU_KEY, &export), 0);
+	ck_assert_int_eq(near_table_export(table, key, &export), 0);
 }
 
 void gpu_export(uint64_t id)
 {
-	gpu_export_as(id, false);
+	gpu_export_as(b.table, GPU_KEY, id, false);
 }
 
 void gpu_export_fd(uint64_t id)
 {
-	gpu_export_as(id, true);
+	gpu_export_as(b.table, GPU_KEY, id, true);
+}
+
+void gpu_lend_region(uint32_t access, bool needs_fd)
+{
+	const struct near_region_entry entry = {
+		.key = LENT_KEY, .start = SIDE_START,
+		.memory = (uintptr_t)gpu.base + GPU_LEN, .len = GPU_LEN,
+		.access = access, .device = (uintptr_t)&gpu,
+	};
+
+	near_table_remove(a.table, LENT_KEY);
+	ck_assert_int_eq(near_table_add(a.table, &entry), 0);
+	gpu_export_as(a.table, LENT_KEY, GPU_ID, needs_fd);
+	gpu.lends = true;
+	gpu.host = &gpu;
+	gpu.map_len = 2 * GPU_LEN;
 }
 
 void gpu_setup_direct(void)

@@ -14,7 +14,8 @@
 #include "rma_side.h"
 
 #define GPU_KEY 77u
-#define GPU_ID 5u		/* id of b's allocation */
+#define LENT_KEY 79u	/* region of a's buffer */
+#define GPU_ID 5u		/* id of the allocation */
 /* needs more chunks than a stage has */
 #define GPU_LEN (9 * NEAR_STAGE_CHUNK + 777)
 
@@ -36,6 +37,7 @@ extern struct gpu {
 	int share_calls;
 	char second;		/* a second queue of the same device */
 	void *host;	/* handle for copies of host memory; NULL: none */
+	bool lends;		/* result of lend() */
 } gpu;
 
 /* Handles of the device for three buffers, the second one in host memory. */
@@ -56,6 +58,9 @@ void gpu_region(void);
 /* Let a map b's region; by a descriptor. */
 void gpu_export(uint64_t id);
 void gpu_export_fd(uint64_t id);
+
+/* Let b map a's buffer, and copy from and to it. */
+void gpu_lend_region(uint32_t access, bool needs_fd);
 
 /* Flags: the ends that have device memory. */
 #define AT_B 1

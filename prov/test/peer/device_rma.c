@@ -12,6 +12,7 @@
 #include <rdma/fi_rma.h>
 
 #include "base/params.h"
+#include "device/device.h"
 #include "port_fixture.h"
 
 #define NEXT 32			/* offset of a second buffer in device memory */
@@ -239,6 +240,91 @@ UNIT_LOOP(region_is_exported, 0, 2)
 	ck_assert_uint_eq(entry->export_id, _i != 1);
 	ck_assert_int_eq(fi_close(&other->fid), 0);
 	duo_params.gpu_ipc = 1;
+}
+
+/*
+ * Regions of device memory that targets of this process's operations may copy.
+ * A region without remote access has a key of this module.
+ */
+UNIT_LOOP(region_is_lent, 0, 4)
+{
+	static const uint64_t access[] = {
+		FI_RECV, FI_READ, FI_WRITE | FI_REMOTE_READ, FI_REMOTE_WRITE,
+	};
+	const struct iovec iov = { fake.device.base, LARGE };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
+		.access = access[_i], .requested_key = 3,
+	};
+	const struct near_region_entry *entry;
+	uint64_t key = 0, addr = 0;
+	struct fid_mr *other;
+
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &other), 0);
+	ck_assert_uint_eq(duo_device_near.lend(other, fake.device.base + 8, 16,
+					       &key, &addr), _i != 3);
+	ck_assert_uint_eq(key == fi_mr_key(other), _i == 2);
+	entry = near_table_find(fixture_ep()->domain->table, key);
+	ck_assert_uint_eq(entry != NULL, _i != 3);
+	if (entry) {
+		ck_assert_uint_eq(addr, entry->start + 8);
+		ck_assert_uint_eq(entry->access & NEAR_MAY_LEND, NEAR_MAY_LEND);
+		ck_assert_uint_eq(entry->export_id, 1);
+	}
+	ck_assert(!duo_device_near.lend(other, fake.device.base + 8, LARGE - 7,
+					&key, &addr));
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	/* memory that is not exported */
+	duo_params.gpu_ipc = 0;
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &other), 0);
+	ck_assert(!duo_device_near.lend(other, fake.device.base, 16, &key,
+					&addr));
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	duo_params.gpu_ipc = 1;
+}
+
+/*
+ * RMA of the peer's device memory and of host memory of this process, which is
+ * pinned: the device of this process copies. Bits of _i: a write; not pinned.
+ */
+UNIT_LOOP(device_copies_for_peer, 0, 4)
+{
+	static char host[64 << 10];
+	static void *const device[] = { host };
+	const struct iovec iov = {
+		(void *) (uintptr_t) DEVICE_AT, sizeof(host),
+	};
+	struct near_rma_args args = {
+		.verb = _i & 1 ? NEAR_WRITE : NEAR_READ, .len = sizeof(host),
+		.local = { &iov, 1, device },
+	};
+	struct fid_mr *region;
+	int i;
+
+	port_add_messages("fake", NEAR_MAY_LEND);
+	memset(host, 7, sizeof(host));
+	ck_assert_int_eq(fi_mr_reg(fx.domain, host, sizeof(host),
+				   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0,
+				   &region, NULL), 0);
+	if (_i & 2)
+		fake.device.host.iov_len = 0;
+	args.key = fi_mr_key(region);
+	args.addr = fixture_ep()->domain->virt_addrs ? (uintptr_t) host : 0;
+	ck_assert_int_eq(near_rma(rig.port, rig.us, &args), 0);
+	for (i = 0; i < 1000 && near_rma_busy(rig.us); i++) {
+		poll_cq(1);
+		near_poll(rig.port, &rig_sink);
+	}
+	ck_assert(!near_rma_busy(rig.us));
+	ck_assert_mem_eq(port_device((void *) (uintptr_t) DEVICE_AT), host,
+			 sizeof(host));
+	ck_assert_int_eq(host[0], _i & 1 ? 5 : 7);
+	ck_assert_int_eq(fake.device.copies, !(_i & 2));
+	ck_assert_uint_eq(near_rma_device_ops(rig.port, NEAR_DEVICE_LENT),
+			  !(_i & 2));
+	/* the peer's operation is none of this endpoint */
+	device_path(NULL);
+	ck_assert_int_eq(fi_close(&region->fid), 0);
 }
 
 /* With the parameter gpu_ipc off, or if mapping fails, no memory is mapped. */

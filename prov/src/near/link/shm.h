@@ -13,7 +13,7 @@
 
 #include "near/near.h"
 
-#define NEAR_LAYOUT 15u		/* version of the layout */
+#define NEAR_LAYOUT 16u		/* version of the layout */
 #define NEAR_LINE 64
 /* unit of this layout, bytes; the system's page size is near_page_size() */
 #define NEAR_PAGE 4096

@@ -21,6 +21,9 @@
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
+/* limit of the time that a closing port waits for a peer's copy, ms */
+#define NEAR_STOP_MS 1000
+
 #define NEAR_STEP (512u << 10)	/* limit of bytes per poll and direction */
 #define NEAR_FRAG (16u << 10)	/* limit of a fragment, bytes */
 

@@ -9,8 +9,6 @@
 #include "base/proc.h"
 #include "near/msg/large.h"
 
-#define NEAR_STOP_MS 1000
-
 /* The sender. */
 
 bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,

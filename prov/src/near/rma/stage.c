@@ -11,6 +11,7 @@
 #endif
 
 #include "near/rma/inline.h"
+#include "near/rma/loan.h"
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
@@ -203,6 +204,7 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 {
 	struct near_mapping *mapping = NULL;
 	struct near_region_entry entry = { .device = 0 };
+	struct near_rma_args with = *args;
 	enum near_device_path path;
 	uint64_t memory = 0;
 	int ret = 0;
@@ -215,12 +217,16 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		mapping = near_mapping_get(port, at, args, &entry, memory);
 	if (!ret && !mapping)
 		ret = near_stage_open(port, at);
+	if (!ret && !mapping && near_loan_can(port, at, args, &entry)) {
+		with.flags |= NEAR_RMA_LENDS;
+		at->device_path = NEAR_DEVICE_LENT;
+	}
 	if (ret == -ENOSPC)
 		at->device_path = NEAR_DEVICE_PEERS;
-	/* near_mapped_to_stage() may change the path */
+	/* near_mapped_to_stage() and others may change the path */
 	path = at->device_path;
 	if (!ret)
-		ret = near_rma_queue(port, at, args, true, mapping);
+		ret = near_rma_queue(port, at, &with, true, mapping);
 	if (!ret || ret == -ENOSPC)
 		port->rma->device_ops[path]++;
 	return ret;
@@ -287,7 +293,8 @@ int near_stage_go(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	int ret = op->mapping ? near_mapped_issue(port, op) :
-				near_stage_issue(port, op);
+		  op->args.flags & NEAR_RMA_LENDS ? near_loan_issue(port, op) :
+						    near_stage_issue(port, op);
 
 	if (!ret)
 		near_rma_unqueue(op);
@@ -301,7 +308,8 @@ static uint8_t near_stage_flags(uint32_t flags)
 {
 	return (uint8_t)((flags & NEAR_RMA_DATA) | NEAR_RMA_STAGED |
 			 (flags & NEAR_RMA_MESSAGE ? NEAR_RMA_FETCHES : 0) |
-			 (flags & NEAR_RMA_BY_ID ? NEAR_RMA_FETCHES_ID : 0));
+			 (flags & NEAR_RMA_BY_ID ? NEAR_RMA_FETCHES_ID : 0) |
+			 (flags & NEAR_RMA_LENDS ? NEAR_RMA_LENT : 0));
 }
 
 /* Posts a chunk's request. False: a copy is pending, or no slot is free. */
@@ -333,7 +341,8 @@ static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 		.op = (uint8_t)(chunk - staging->chunk),
 		.type = (uint8_t)staging->ours.index,
 		.flags = near_stage_flags(args->flags),
-		.len = (uint32_t)chunk->len,
+		/* bytes in the chunk */
+		.len = args->flags & NEAR_RMA_LENDS ? 0 : (uint32_t)chunk->len,
 	};
 	near_control_send(port, at->peer, slot, NEAR_KIND_RMA, 0);
 	chunk->op->mark = near_rma_mark(at);
@@ -389,7 +398,9 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	}
 	if (i == staging->filled || chunk->op != op || chunk->offset != offset)
 		return false;
-	if (!err && op->args.verb == NEAR_READ)
+	if (op->args.flags & NEAR_RMA_LENDS)
+		err = near_loan_answered(port, chunk, err);
+	else if (!err && op->args.verb == NEAR_READ)
 		err = -near_chunk_copy(staging, chunk, false);
 	if (err && !op->err)
 		op->err = err;

@@ -128,6 +128,17 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives);
  */
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
+/*
+ * Looks up a request's region in this port's table. Stores the part's address,
+ * and the region's handle for near_device. Returns 0 or a positive errno value.
+ */
+int near_stage_where(const struct near_port *port,
+		     const struct near_rma_slot *req, uint64_t addr,
+		     uint8_t **memory, void **device);
+/* True if the peer may fetch op, a message in host memory, or NULL. */
+bool near_stage_has_message(const struct near_tx_op *op,
+			    const struct near_peer *peer,
+			    const struct near_rma_slot *req);
 /* Sends the reply to a request whose copy has ended. False: not sent yet. */
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply);

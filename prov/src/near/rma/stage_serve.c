@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "near/rma/loan.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
@@ -33,10 +34,9 @@ static int near_stage_open_theirs(struct near_port *port,
 	       near_stage_map(stage, view->fd, index) : -EPROTO;
 }
 
-/* Looks up a request's target address. Returns 0 or a positive errno value. */
-static int near_stage_where(struct near_port *port,
-			    const struct near_rma_slot *req, uint64_t addr,
-			    uint8_t **memory, void **device)
+int near_stage_where(const struct near_port *port,
+		     const struct near_rma_slot *req, uint64_t addr,
+		     uint8_t **memory, void **device)
 {
 	uint32_t access = near_rma_access(req->verb, req->op);
 	const struct near_region_entry *entry =
@@ -54,6 +54,13 @@ static int near_stage_where(struct near_port *port,
 	return 0;
 }
 
+bool near_stage_has_message(const struct near_tx_op *op,
+			    const struct near_peer *peer,
+			    const struct near_rma_slot *req)
+{
+	return op && op->peer == peer && !op->device && req->total <= op->len;
+}
+
 /*
  * Copies a part of a message in host memory into a chunk. Returns 0, EAGAIN
  * (retry in the next poll), or EKEYREJECTED: this port sends no such message to
@@ -65,7 +72,7 @@ static int near_stage_message(struct near_port *port, struct near_peer *peer,
 {
 	const struct near_tx_op *op = near_pool_find(&port->tx_ops, id);
 
-	if (!op || op->peer != peer || op->device || req->total > op->len)
+	if (!near_stage_has_message(op, peer, req))
 		return EKEYREJECTED;
 	if (!near_read_take(port, req->len))
 		return EAGAIN;
@@ -95,6 +102,8 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 		/* EAGAIN from mmap() is no reason to retry for ever */
 		return ret == EAGAIN ? ENOMEM : ret;
 	chunk = staging->theirs.memory + req->op * NEAR_STAGE_CHUNK;
+	if (req->flags & NEAR_RMA_LENT)
+		return near_loan_serve(port, at, reply, (void *)chunk);
 	if (req->flags & NEAR_RMA_FETCHES_ID)
 		return near_stage_message(port, at->peer, req, reply->addr,
 					  chunk);
@@ -112,11 +121,16 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 /* False for a request that only a faulty peer sends. */
 static bool near_stage_valid(const struct near_rma_slot *req)
 {
-	return (req->verb == NEAR_READ ||
-		(req->verb == NEAR_WRITE &&
-		 !(req->flags & (NEAR_RMA_FETCHES | NEAR_RMA_FETCHES_ID)))) &&
-	       req->op < NEAR_STAGE_CHUNKS && req->len &&
-	       req->len <= NEAR_STAGE_CHUNK && req->offset <= req->total &&
+	if ((req->verb != NEAR_READ &&
+	     (req->verb != NEAR_WRITE ||
+	      req->flags & (NEAR_RMA_FETCHES | NEAR_RMA_FETCHES_ID))) ||
+	    req->op >= NEAR_STAGE_CHUNKS)
+		return false;
+	/* a loan is for all bytes */
+	if (req->flags & NEAR_RMA_LENT)
+		return req->total && !req->offset && !req->len;
+	return req->len && req->len <= NEAR_STAGE_CHUNK &&
+	       req->offset <= req->total &&
 	       req->len <= req->total - req->offset;
 }
 
@@ -146,6 +160,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	reply->verb = req.verb;
 	reply->staged = true;
 	reply->copy = NULL;
+	reply->mapping = NULL;
 	reply->req = req;
 	reply->id = req.id;
 	reply->addr = slot->tag;
@@ -161,6 +176,12 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	return 0;
 }
 
+static bool near_stage_is_last(const struct near_rma_slot *req)
+{
+	return req->flags & NEAR_RMA_LENT ||
+	       req->offset + req->len == req->total;
+}
+
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply)
 {
@@ -172,15 +193,19 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 	if (ret == -EAGAIN)
 		return false;
 	reply->copy = NULL;
+	near_loan_end(reply);
 	if (ret)
 		reply->err = (uint32_t)-ret;
 	if (!near_rma_answer(port, at, reply, NULL, 0))
 		return false;
+	if (reply->err == NEAR_LOAN_REJECTED)
+		/* the initiator stages the operation */
+		return true;
 	if (reply->err)
 		at->failed = req->id;
 	else if (!req->offset)
 		at->failed = 0;
-	if (at->failed != req->id && req->offset + req->len == req->total &&
+	if (at->failed != req->id && near_stage_is_last(req) &&
 	    !(req->flags & NEAR_RMA_FETCHES))
 		near_rma_over(port, at->peer, req);
 	return true;

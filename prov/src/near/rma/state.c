@@ -9,6 +9,7 @@
 
 #include "base/proc.h"
 #include "near/rma/inline.h"
+#include "near/rma/loan.h"
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
@@ -139,6 +140,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 	struct near_rma_op *op;
 	uint32_t i = 0;
 
+	near_loans_close(at);
 	near_mapped_close(at);
 	near_stage_close(at, false);
 	while (!near_list_empty(&at->replies)) {
@@ -162,6 +164,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 static void near_rma_forget(struct near_peer *peer)
 {
 	near_rma_sleep(peer->rma);
+	near_loans_close(peer->rma);
 	near_mapped_close(peer->rma);
 	near_stage_close(peer->rma, true);
 	near_rma_view_drop(peer->rma);

@@ -18,6 +18,10 @@
 #define NEAR_RMA_FETCHES 0x20u
 /* near_rma_slot.flags: NEAR_RMA_BY_ID; the id is in near_slot.tag */
 #define NEAR_RMA_FETCHES_ID 0x10u
+/* near_rma_slot.flags: the chunk has a loan (loan.h) */
+#define NEAR_RMA_LENT 0x08u
+/* near_rma_args.flags: a lent operation; set by near */
+#define NEAR_RMA_LENDS 256u
 /* size of near_rma_op.kept, bytes */
 #define NEAR_RMA_KEPT 256
 #define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */
@@ -70,10 +74,12 @@ struct near_rma_peer {
 	uint32_t skip;
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
-	/* The next five fields are for operations on device memory. */
+	/* The next six fields are for operations on device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
 	enum near_device_path device_path;	/* of the last operation */
+	/* number of following operations that must not be lent */
+	uint32_t loan_skip;
 	/* operations on device memory begun, but not ended */
 	uint32_t staged;
 	uint32_t gates;	/* operations for which NEAR_GATE_QUEUE is closed */
@@ -128,10 +134,13 @@ struct near_rma_reply {
 	uint64_t len;	/* length of bytes[]; of a read in parts: all bytes */
 	uint64_t key;	/* key and target address of a read in parts */
 	uint64_t addr;
-	/* The next three fields are for staged operations. */
+	/* The next five fields are for staged operations. */
 	bool staged;
 	void *copy;	/* pending copy of the device; or NULL */
 	struct near_rma_slot req;			/* the request */
+	/* a loan that this port has taken, and its mapping; or NULL */
+	struct near_loan *loan;
+	struct near_mapping *mapping;
 	uint8_t bytes[NEAR_RMA_PART];
 };
 

@@ -16,8 +16,10 @@
 #include "transport/near/onesided.h"
 
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
-/* lowest key of regions that peers use for messages only */
+/* lowest key of regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
+/* access without a key of the application */
+#define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)
 {
@@ -120,6 +122,9 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 		mr->region.device = (uintptr_t) mr;
 		if (duo_device_export(mr, iov, &mr->export))
 			mr->export.id = 0;
+		if (mr->export.id &&
+		    access & (FI_SEND | FI_RECV | FI_READ | FI_WRITE))
+			mr->region.access |= NEAR_MAY_LEND;
 	}
 	return duo_near_region_list(mr);
 }
@@ -137,8 +142,8 @@ static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 	entry.start = domain->virt_addrs ? entry.memory : 0;
 	entry.key = mr->mr_fid.key;
 	if (!domain->onesided || entry.key == DUO_KEY_NONE)
-		entry.access &= NEAR_MAY_MESSAGE;
-	if (entry.access == NEAR_MAY_MESSAGE)
+		entry.access &= DUO_NEAR_INTERNAL;
+	if (!(entry.access & ~DUO_NEAR_INTERNAL))
 		entry.key = DUO_KEY_MESSAGES | domain->message_keys++;
 	return entry;
 }
@@ -167,21 +172,14 @@ int duo_near_region_list(struct duo_mr *mr)
 			 ", local peers access it over the core: %s\n",
 			 mr->region.key, strerror(-ret));
 	return domain->fabric->traits.carries_nothing &&
-	       entry.access != NEAR_MAY_MESSAGE ? ret : 0;
+	       entry.access & ~DUO_NEAR_INTERNAL ? ret : 0;
 }
 
 bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 			       size_t len, struct near_rndv *rndv)
 {
-	const struct near_region_entry *region = &mr->region;
-	uint64_t offset = (uintptr_t) buf - region->memory;
-
-	if (!mr->listed || !(region->access & NEAR_MAY_MESSAGE) ||
-	    offset > region->len || len > region->len - offset)
-		return false;
-	rndv->addr = region->start + offset;
-	rndv->key = region->key;
-	return true;
+	return duo_mr_name(mr, NEAR_MAY_MESSAGE, buf, len, &rndv->key,
+			   &rndv->addr);
 }
 
 void duo_near_region_unlist(struct duo_mr *mr)

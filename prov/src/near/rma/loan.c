@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Lent operations, at both ends: see loan.h. */
+
+#include <errno.h>
+#include <sched.h>
+
+#include "base/clock.h"
+#include "near/rma/inline.h"
+#include "near/rma/loan.h"
+#include "near/rma/mapped.h"
+#include "near/rma/ops.h"
+
+/* Stores key and address of the local buffer. False: it cannot be lent. */
+static bool near_loan_name(const struct near_port *port,
+			   const struct near_rma_args *args, uint64_t *key,
+			   uint64_t *addr)
+{
+	const struct near_device *device = port->rma->sink->device;
+	const struct near_rma_bufs *local = &args->local;
+
+	return device->lend && local->device && local->count == 1 &&
+	       local->device[0] &&
+	       device->lend(local->device[0], local->iov->iov_base, args->len,
+			    key, addr);
+}
+
+bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
+		   const struct near_rma_args *args,
+		   const struct near_region_entry *entry)
+{
+	size_t min = at->unanswered ? NEAR_STAGE_CHUNK : NEAR_LOAN_MIN;
+	uint64_t key, addr;
+
+	if (entry->device || args->len < min ||
+	    !near_loan_name(port, args, &key, &addr))
+		return false;
+	if (at->loan_skip) {
+		at->loan_skip--;
+		return false;
+	}
+	return true;
+}
+
+/* Makes a lent operation a staged one. */
+static void near_loan_to_stage(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_rma_peer *at = op->to;
+
+	op->args.flags &= ~NEAR_RMA_LENDS;
+	op->sent = 0;
+	at->loan_skip = NEAR_LOAN_SKIP;
+	port->rma->device_ops[NEAR_DEVICE_LENT]--;
+	port->rma->device_ops[NEAR_DEVICE_HOST]++;
+	at->device_path = NEAR_DEVICE_HOST;
+}
+
+int near_loan_issue(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_rma_peer *at = op->to;
+	struct near_staging *staging = at->staging;
+	struct near_loan *loan;
+	struct near_chunk *chunk;
+	uint64_t key, addr;
+	uint32_t index;
+
+	if (op->sent || at->unanswered != at->staged ||
+	    near_mapped_pending(at) ||
+	    staging->filled - staging->freed == NEAR_STAGE_CHUNKS)
+		return -EAGAIN;
+	if (!near_loan_name(port, &op->args, &key, &addr)) {
+		/* the application has unlisted the region since the call */
+		near_loan_to_stage(port, op);
+		return -EAGAIN;
+	}
+	near_stage_begin(op);
+	index = staging->filled++ % NEAR_STAGE_CHUNKS;
+	loan = (void *)(staging->ours.memory + index * NEAR_STAGE_CHUNK);
+	*loan = (struct near_loan) { NEAR_LOAN_OPEN, key, addr };
+	chunk = &staging->chunk[index];
+	chunk->op = op;
+	chunk->state = NEAR_CHUNK_FILLS;
+	chunk->offset = 0;
+	chunk->len = op->sent = op->args.len;
+	at->due++;
+	return -EAGAIN;
+}
+
+int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
+		       int err)
+{
+	if (err != NEAR_LOAN_REJECTED)
+		return err;
+	near_loan_to_stage(port, chunk->op);
+	chunk->len = 0;
+	return 0;
+}
+
+/*
+ * Stores the address of a message in host memory. Returns 0, EKEYREJECTED: the
+ * peer has no such message, or NEAR_LOAN_REJECTED: in several buffers.
+ */
+static int near_loan_message(const struct near_port *port,
+			     const struct near_peer *peer,
+			     const struct near_rma_reply *reply,
+			     struct iovec *local)
+{
+	const struct near_tx_op *op = near_pool_find(&port->tx_ops,
+						     reply->addr);
+
+	if (!near_stage_has_message(op, peer, &reply->req))
+		return EKEYREJECTED;
+	local->iov_base = op->iov[0].iov_base;
+	return local->iov_len <= op->iov[0].iov_len ? 0 : NEAR_LOAN_REJECTED;
+}
+
+/* Stores the address of a region. Returns 0 or an errno value > 0. */
+static int near_loan_region(const struct near_port *port,
+			    const struct near_rma_reply *reply,
+			    struct iovec *local)
+{
+	uint8_t *memory = NULL;
+	void *device = NULL;
+	int ret = near_stage_where(port, &reply->req, reply->addr, &memory,
+				   &device);
+
+	local->iov_base = memory;
+	return ret ? ret : device ? NEAR_LOAN_REJECTED : 0;
+}
+
+/*
+ * Maps the initiator's allocation. Returns the address in the mapping of the
+ * memory that is lent; NULL: not possible.
+ */
+static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
+			      const struct near_loan *loan,
+			      const struct iovec *local,
+			      struct near_mapping **mapping)
+{
+	const struct near_rma_args args = {
+		.local = { local, 1, NULL }, .len = local->iov_len,
+	};
+	enum near_device_path path = at->device_path;
+	struct near_region_entry entry;
+	uint64_t memory;
+
+	if (!near_rma_view(at) ||
+	    near_table_view_find(at->view, loan->key, &entry) ||
+	    near_region_check(&entry, loan->addr, args.len, NEAR_MAY_LEND,
+			      &memory))
+		return NULL;
+	*mapping = near_mapping_get(port, at, &args, &entry, memory);
+	at->device_path = path;	/* this is no operation of this port */
+	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
+}
+
+/* Starts the copy, unless the initiator has revoked the loan. 0 or -errno. */
+static int near_loan_copy(struct near_port *port, struct near_rma_reply *reply,
+			  struct near_loan *loan, const struct iovec *local,
+			  uint8_t *lent)
+{
+	const struct near_rma_bufs bufs = { local, 1, NULL };
+	void *device = near_mapped_handle(port, &bufs, 0);
+	bool read = reply->req.verb == NEAR_READ;
+	uint32_t open = NEAR_LOAN_OPEN;
+	int ret;
+
+	if (!device || !__atomic_compare_exchange_n(&loan->state, &open,
+						    NEAR_LOAN_TAKEN, false,
+						    __ATOMIC_ACQ_REL,
+						    __ATOMIC_RELAXED))
+		return -ENOENT;
+	ret = port->rma->sink->device->start(device,
+					     read ? lent : local->iov_base,
+					     read ? local->iov_base : lent,
+					     local->iov_len, &reply->copy);
+	if (ret)
+		__atomic_store_n(&loan->state, NEAR_LOAN_ENDED,
+				 __ATOMIC_RELEASE);
+	return ret;
+}
+
+int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
+		    struct near_rma_reply *reply, struct near_loan *loan)
+{
+	const struct near_loan named = {
+		.key = __atomic_load_n(&loan->key, __ATOMIC_RELAXED),
+		.addr = __atomic_load_n(&loan->addr, __ATOMIC_RELAXED),
+	};
+	struct iovec local = { .iov_len = reply->req.total };
+	struct near_mapping *mapping = NULL;
+	uint8_t *lent;
+	int ret = reply->req.flags & NEAR_RMA_FETCHES_ID ?
+			  near_loan_message(port, at->peer, reply, &local) :
+			  near_loan_region(port, reply, &local);
+
+	if (ret)
+		return ret;
+	lent = near_loan_map(port, at, &named, &local, &mapping);
+	if (!lent || near_loan_copy(port, reply, loan, &local, lent))
+		return NEAR_LOAN_REJECTED;
+	mapping->ops++;
+	reply->mapping = mapping;
+	reply->loan = loan;
+	return 0;
+}
+
+void near_loan_end(struct near_rma_reply *reply)
+{
+	if (!reply->mapping)
+		return;
+	__atomic_store_n(&reply->loan->state, NEAR_LOAN_ENDED,
+			 __ATOMIC_RELEASE);
+	reply->mapping->ops--;
+	reply->mapping = NULL;
+}
+
+/*
+ * Revokes a loan, or waits until the target's copy has ended. Waits at most
+ * NEAR_STOP_MS: the target ends the loan in a poll.
+ */
+static void near_loan_revoke(const struct near_peer *peer,
+			     struct near_loan *loan)
+{
+	uint64_t end_ms = duo_now_ms() + NEAR_STOP_MS;
+	uint32_t state = NEAR_LOAN_OPEN;
+
+	if (__atomic_compare_exchange_n(&loan->state, &state,
+					NEAR_LOAN_REVOKED, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return;
+	while (__atomic_load_n(&loan->state, __ATOMIC_ACQUIRE) ==
+	       NEAR_LOAN_TAKEN && !near_peer_left(peer) &&
+	       duo_now_ms() < end_ms)
+		sched_yield();
+}
+
+static void near_loan_wait(const struct near_device *device,
+			   struct near_rma_reply *reply)
+{
+	if (!reply->staged || !reply->mapping)
+		return;
+	while (reply->copy && device->done(reply->copy) == -EAGAIN)
+		;
+	reply->copy = NULL;
+	near_loan_end(reply);
+}
+
+void near_loans_close(struct near_rma_peer *at)
+{
+	struct near_staging *staging = at->staging;
+	struct near_link *link;
+	uint32_t i, index;
+
+	if (!staging)
+		return;
+	for (link = at->replies.next; link != &at->replies; link = link->next)
+		near_loan_wait(staging->device,
+			       near_container(link, struct near_rma_reply,
+					      link));
+	for (i = staging->freed; i != staging->filled; i++) {
+		index = i % NEAR_STAGE_CHUNKS;
+		if (staging->chunk[index].op->args.flags & NEAR_RMA_LENDS &&
+		    staging->chunk[index].state == NEAR_CHUNK_POSTED)
+			near_loan_revoke(at->peer,
+					 (void *)(staging->ours.memory +
+						  index * NEAR_STAGE_CHUNK));
+	}
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/*
+ * Lent operations: staged operations (stage.h) between device memory of the
+ * initiator and host memory of the target. A CPU would copy between the host
+ * memory and the stage. If the host memory is pinned, a device of the target
+ * copies instead: the initiator lends its memory to the target.
+ *
+ * The chunk of such an operation has no data, but a loan, which names a region
+ * of the initiator. The target maps the region's allocation (mapped.h), takes
+ * the loan, starts a copy of all bytes, and replies when the copy has ended. If
+ * the target cannot map or copy, it rejects the loan, and the initiator stages
+ * the operation. Until the reply the operation stays in the queue, so no later
+ * one overtakes it.
+ *
+ * An initiator that closes revokes the loan, or waits until the copy has ended:
+ * afterwards the application may reuse the memory. See docs/near/rma.md.
+ */
+#ifndef NEAR_RMA_LOAN_H
+#define NEAR_RMA_LOAN_H
+
+#include "near/rma/stage.h"
+
+/*
+ * Minimum length of a lent operation. While other operations are pending, it is
+ * a chunk's length: lent operations wait for each other, staged ones do not.
+ */
+#define NEAR_LOAN_MIN (64u << 10)
+/* number of operations after a rejected loan that are not lent */
+#define NEAR_LOAN_SKIP 4
+/* error in the reply to a loan that the target has rejected */
+#define NEAR_LOAN_REJECTED EXDEV
+
+enum near_loan_state {
+	NEAR_LOAN_OPEN,
+	NEAR_LOAN_TAKEN,	/* the target is copying */
+	NEAR_LOAN_ENDED,	/* the target's copy has ended */
+	NEAR_LOAN_REVOKED,	/* by the initiator: the target must not copy */
+};
+
+/* The content of a chunk. The peer may be faulty, and change it at any time. */
+struct near_loan {
+	uint32_t state;		/* enum near_loan_state */
+	uint64_t key;		/* region of the initiator */
+	uint64_t addr;		/* as in near_rma_args.addr */
+};
+
+/* The initiator */
+/* True if an operation on this region should be lent. */
+bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
+		   const struct near_rma_args *args,
+		   const struct near_region_entry *entry);
+/*
+ * Lends the memory of the first operation in the queue. Always returns -EAGAIN,
+ * because the operation stays in the queue until the reply.
+ */
+int near_loan_issue(struct near_port *port, struct near_rma_op *op);
+/*
+ * Handles the reply to a lent operation. Returns the operation's error, not
+ * negative. After a rejected loan the operation is a staged one.
+ */
+int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
+		       int err);
+
+/* The target */
+/* Starts the copy for a request, or rejects it. Returns a positive errno. */
+int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
+		    struct near_rma_reply *reply, struct near_loan *loan);
+/* Ends a loan whose copy has ended. */
+void near_loan_end(struct near_rma_reply *reply);
+
+/*
+ * Both: revokes this port's loans, and waits for pending copies of the others.
+ * Must be called before near_mapped_close() and near_stage_close().
+ */
+void near_loans_close(struct near_rma_peer *at);
+
+#endif /* NEAR_RMA_LOAN_H */
