@@ -157,6 +157,7 @@ struct fake_core {
 	int eagain; /* number of receives that will return -FI_EAGAIN */
 	void (*on_post)(void);	/* called in a post, as by another thread */
 	int post_err;		/* error of the next receive */
+	int send_err;		/* error with which sends end; 0: none */
 	int close_err;		/* error of the next fi_close of an endpoint */
 	int posts, cancels, polls, peeks, cntr_reads;
 	struct fake_obj *cntr;	/* the counter opened last */
@@ -294,7 +295,6 @@ void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
 void fake_core_deliver(struct fake_msg *msg);
 /* Adds an error entry to any CQ of the core, or to this one. */
 void fake_core_error(void *context, int err);
-void fake_core_error_in(const struct fake_obj *cq, void *context, int err);
 /* Reports the completions that fake.core.hold has delayed. */
 void fake_core_release(void);
 size_t fake_core_posted(void);

@@ -48,11 +48,6 @@ void fake_core_release(void)
 
 void fake_core_error(void *context, int err)
 {
-	fake_core_error_in(NULL, context, err);
-}
-
-void fake_core_error_in(const struct fake_obj *cq, void *context, int err)
-{
 	const struct fi_cq_err_entry entry = {
 		.op_context = context,
 		.flags = FI_SEND,
@@ -60,7 +55,7 @@ void fake_core_error_in(const struct fake_obj *cq, void *context, int err)
 		.prov_errno = err,
 	};
 
-	fake_core_event(cq, &entry, FI_ADDR_NOTAVAIL);
+	fake_core_event(NULL, &entry, FI_ADDR_NOTAVAIL);
 }
 
 static bool fake_fits(const struct fake_msg *recv, const struct fake_msg *msg)

@@ -53,8 +53,10 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 		ep->tx_cntr->peer_cntr->owner_ops->inc(ep->tx_cntr->peer_cntr);
 	if (flags & FAKE_INJECT)
 		return 0;
-	if (ep->path == FI_DUO_CORE)
+	if (ep->path == FI_DUO_CORE) {
+		entry.err = entry.prov_errno = fake.core.send_err;
 		fake_core_event(ep->tx_cq, &entry, 3);	/* any source */
+	}
 	else
 		ep->tx_cq->peer_cq->owner_ops->write(
 			ep->tx_cq->peer_cq, entry.op_context, entry.flags, 0,

@@ -94,14 +94,7 @@ static void model_act_arrive(void)
 	model_arrive_some(ep, model_random(model_sources()));
 }
 
-/* Make the core report an error for the send. */
-static void model_send_fail(struct model_send *send)
-{
-	send->fails = true;
-	send->on_core = true;
-	fake_core_error_in(model.ep[send->ep].core->tx_cq, send, FI_EIO);
-}
-
+/* The core, if it gets the send, reports an error with probability 1/4. */
 static void model_send(struct model_send *send, enum model_source dest)
 {
 	fi_addr_t addr = model.peer[dest].addr[send->ep];
@@ -109,11 +102,14 @@ static void model_send(struct model_send *send, enum model_source dest)
 	int before = fake.tx[FI_DUO_CORE].count;
 	ssize_t ret;
 
+	fake.core.send_err = model_one_in(4) ? FI_EIO : 0;
 	ret = model_one_in(2) ?
 	      fi_tsend(ep, "x", 1, NULL, addr, TAG, send) :
 	      fi_send(ep, "x", 1, NULL, addr, send);
 	model_assert(!ret, "send: %zd", ret);
 	send->on_core = fake.tx[FI_DUO_CORE].count > before;
+	send->fails = send->on_core && fake.core.send_err;
+	fake.core.send_err = 0;
 }
 
 static void model_send_one(void)
@@ -126,10 +122,7 @@ static void model_send_one(void)
 		return;
 	model_trace("send %d from %d to %d", model.send_count++, ep, dest);
 	send->ep = ep;
-	if (model_one_in(4))
-		model_send_fail(send);
-	else
-		model_send(send, dest);
+	model_send(send, dest);
 }
 
 void model_act_send(void)
