@@ -15,10 +15,17 @@
 
 static char unit_dir[64];
 static uint64_t unit_now_us = 1000000000;
+static uint64_t unit_reads;
 
 uint64_t duo_clock_us(void)
 {
+	__atomic_fetch_add(&unit_reads, 1, __ATOMIC_RELAXED);
 	return unit_now_us;
+}
+
+uint64_t unit_clock_reads(void)
+{
+	return __atomic_load_n(&unit_reads, __ATOMIC_RELAXED);
 }
 
 uint64_t duo_clock_coarse_ms(void)

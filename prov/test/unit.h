@@ -30,6 +30,8 @@
 
 /* Advances the provider's clock. Only this function does. */
 void unit_pass(uint64_t us);
+/* Returns the number of duo_clock_us() calls. */
+uint64_t unit_clock_reads(void);
 
 /*
  * Returns the next of a series of pseudo-random numbers, which is the same in
