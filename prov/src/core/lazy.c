@@ -79,21 +79,12 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 }
 
-/* Compares only receives of one kind, because rx->seq orders only these. */
 void duo_lazy_insert(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
-	struct duo_rx *later;
 
-	TAILQ_FOREACH(later, &ep->lazy.list, lazy_link) {
-		if (later->kind == rx->kind && later->seq > rx->seq)
-			break;
-	}
 	duo_lazy_enlist(ep, rx, DUO_LAZY_WAITS);
-	if (later)
-		TAILQ_INSERT_BEFORE(later, rx, lazy_link);
-	else
-		TAILQ_INSERT_TAIL(&ep->lazy.list, rx, lazy_link);
+	DUO_RX_INSERT(&ep->lazy.list, rx, lazy_link);
 }
 
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)

@@ -128,37 +128,17 @@ void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 	match->posted_count++;
 }
 
-static void duo_match_reindex(struct duo_match *match, struct duo_rx *rx)
-{
-	struct duo_rx_list *list = duo_match_want_list(match, rx);
-	struct duo_rx *later;
-
-	TAILQ_FOREACH(later, list, key_link) {
-		if (later->seq > rx->seq)
-			break;
-	}
-	if (later)
-		TAILQ_INSERT_BEFORE(later, rx, key_link);
-	else
-		TAILQ_INSERT_TAIL(list, rx, key_link);
-}
-
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx)
 {
-	struct duo_rx *later;
+	struct duo_rx_list *wants;
 
 	duo_rx_become(rx, DUO_RX_POSTED);
-	TAILQ_FOREACH(later, &match->posted, link) {
-		if (later->seq > rx->seq)
-			break;
-	}
-	if (later)
-		TAILQ_INSERT_BEFORE(later, rx, link);
-	else
-		TAILQ_INSERT_TAIL(&match->posted, rx, link);
-	if (match->by_want.on)
-		duo_match_reindex(match, rx);
+	DUO_RX_INSERT(&match->posted, rx, link);
 	match->posted_count++;
+	if (!match->by_want.on)
+		return;
+	wants = duo_match_want_list(match, rx);
+	DUO_RX_INSERT(wants, rx, key_link);
 }
 
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx)

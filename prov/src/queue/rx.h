@@ -159,6 +159,22 @@ static_assert(offsetof(struct duo_rx, arrival) +
 
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
+/*
+ * Inserts rx into a list in the order of seq, which exists only among entries
+ * of one kind. field: the link in this list. Cost: a walk through the list.
+ */
+#define DUO_RX_INSERT(list, rx, field) do { \
+	struct duo_rx *later_; \
+	\
+	TAILQ_FOREACH(later_, list, field) \
+		if (later_->kind == (rx)->kind && later_->seq > (rx)->seq) \
+			break; \
+	if (later_) \
+		TAILQ_INSERT_BEFORE(later_, rx, field); \
+	else \
+		TAILQ_INSERT_TAIL(list, rx, field); \
+} while (0)
+
 struct duo_rx_pool {
 	SLIST_HEAD(, duo_rx) free;
 	uint32_t live;		/* number of entries in use */
