@@ -174,8 +174,8 @@ bool near_rma_answer(struct near_port *of, struct near_rma_peer *to,
 	return any(bool);
 }
 
-void near_rma_over(struct near_port *of, struct near_peer *from,
-		   const struct near_rma_slot *req)
+void near_rma_report(struct near_port *of, struct near_peer *from,
+		     const struct near_rma_slot *req)
 {
 }
 

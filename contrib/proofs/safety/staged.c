@@ -9,7 +9,8 @@
  * - no operation ends with success if a part has failed;
  * - a stage that the peer may use is not given to another peer.
  *
- * C: near/rma/stage.c near_stage_go near_stage_issue near_chunk_copy near_stage_copy
+ * C: near/rma/stage.c near_stage_continue near_stage_issue near_chunk_copy
+ * C: near/rma/stage.c near_stage_copy
  * C: near/rma/stage.c near_stage_step near_chunk_post near_chunk_copied
  * C: near/rma/stage.c near_copies_ended near_stage_answered near_stage_close
  * C: near/rma/stage.c near_copy_wait near_stage_unmap
@@ -329,7 +330,7 @@ int main(void)
 	switch (cases[CASE].action) {
 	case GO:
 		assume(op[0]->queued || op[1]->queued);
-		near_stage_go(&port, op[op[0]->queued ? 0 : 1]);
+		near_stage_continue(&port, op[op[0]->queued ? 0 : 1]);
 		break;
 	case REPLIES:
 		replies();

@@ -193,7 +193,7 @@ static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 }
 
 /* Continues op. Returns 0 if op has left the queue or was freed, or -EAGAIN. */
-static int near_rma_go(struct near_port *port, struct near_rma_op *op)
+static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	int ret;
@@ -201,7 +201,7 @@ static int near_rma_go(struct near_port *port, struct near_rma_op *op)
 	if (near_rma_must_wait(op))
 		return -EAGAIN;
 	if (op->staged)
-		return near_stage_go(port, op);
+		return near_stage_continue(port, op);
 	if (near_rma_by_target(port, op))
 		return near_rma_post_more(port, op);
 	if (at->unanswered)
@@ -219,8 +219,8 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 	struct near_link *first;
 
 	while ((first = at->queue.next) != &at->queue)
-		if (near_rma_go(port, near_container(first, struct near_rma_op,
-						     link)))
+		if (near_rma_continue(port, near_container(
+				first, struct near_rma_op, link)))
 			return;
 }
 
@@ -410,7 +410,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	near_rma_append(at, op);
 	if (at->queue.next == &op->link && !near_rma_must_wait(op) &&
 	    (staged || near_rma_by_target(port, op)))
-		near_rma_go(port, op);
+		near_rma_continue(port, op);
 	if (!near_rma_waits(at))
 		near_rma_add_work(port, at);
 	return 0;

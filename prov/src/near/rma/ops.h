@@ -142,7 +142,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
  * Reports an executed operation of a peer by event(), if the operation has CQ
  * data or this port requires events.
  */
-void near_rma_over(struct near_port *port, struct near_peer *peer,
-		   const struct near_rma_slot *req);
+void near_rma_report(struct near_port *port, struct near_peer *peer,
+		     const struct near_rma_slot *req);
 
 #endif /* NEAR_RMA_OPS_H */

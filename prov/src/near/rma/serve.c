@@ -45,8 +45,8 @@ static void near_rma_event(struct near_port *port, struct near_peer *peer,
 	port->rma->sink->event(port->ctx, &event);
 }
 
-void near_rma_over(struct near_port *port, struct near_peer *peer,
-		   const struct near_rma_slot *req)
+void near_rma_report(struct near_port *port, struct near_peer *peer,
+		     const struct near_rma_slot *req)
 {
 	if (req->flags & NEAR_RMA_DATA ||
 	    (req->total &&
@@ -78,8 +78,8 @@ static int near_rma_where(const struct near_port *port,
 }
 
 /* Executes a part of an operation. True: *reply must be sent. */
-static bool near_rma_do(const struct near_rma_slot *req, uint8_t *memory,
-			const uint8_t *data, struct near_rma_reply *reply)
+static bool near_rma_execute(const struct near_rma_slot *req, uint8_t *memory,
+			     const uint8_t *data, struct near_rma_reply *reply)
 {
 	bool last = req->len == req->total - req->offset;
 
@@ -123,7 +123,7 @@ static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 	reply->len = req->total;
 	if (req->total)
 		memcpy(reply->bytes, memory, req->total);
-	near_rma_over(port, at->peer, req);
+	near_rma_report(port, at->peer, req);
 }
 
 /* Executes a request. True: *reply must be sent. */
@@ -150,10 +150,10 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	} else if (req->verb == NEAR_READ) {
 		reply->len = req->total;
 	} else {
-		if (!near_rma_do(req, memory, data, reply))
+		if (!near_rma_execute(req, memory, data, reply))
 			return false;
 		if (req->offset + req->len == req->total)
-			near_rma_over(port, at->peer, req);
+			near_rma_report(port, at->peer, req);
 	}
 	return true;
 }
@@ -348,7 +348,7 @@ static int near_rma_serve_slot(struct near_port *port,
 	if (near_likely(!ret))
 		near_deleg_done(ring, word);
 	else if (ret == NEAR_DELEG_ANSWERED)
-		near_rma_over(port, ring->peer, &req);
+		near_rma_report(port, ring->peer, &req);
 	return ret < 0 ? ret : 0;
 }
 
@@ -425,7 +425,7 @@ static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
 	}
 	if (reply->offset < reply->len)
 		return false;
-	near_rma_over(port, at->peer, &req);
+	near_rma_report(port, at->peer, &req);
 	return true;
 }
 

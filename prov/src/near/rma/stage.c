@@ -289,7 +289,7 @@ static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 	return 0;
 }
 
-int near_stage_go(struct near_port *port, struct near_rma_op *op)
+int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	int ret = op->mapping ? near_mapped_issue(port, op) :

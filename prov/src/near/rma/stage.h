@@ -109,7 +109,7 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at);
  * Returns 0 if the operation has left the queue, and perhaps was freed, or
  * -EAGAIN.
  */
-int near_stage_go(struct near_port *port, struct near_rma_op *op);
+int near_stage_continue(struct near_port *port, struct near_rma_op *op);
 /* Posts filled chunks. Ends operations whose chunks have all ended. */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 /* Handles a reply. False: the reply is invalid. */

@@ -207,6 +207,6 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		at->failed = 0;
 	if (at->failed != req->id && near_stage_is_last(req) &&
 	    !(req->flags & NEAR_RMA_FETCHES))
-		near_rma_over(port, at->peer, req);
+		near_rma_report(port, at->peer, req);
 	return true;
 }
