@@ -23,7 +23,7 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
-	uint64_t own[2]; /* ofi_duo's addends: [0] value, [1] errors */
+	uint64_t own[2]; /* ofi_duo's part of the sums: [0] value, [1] errors */
 	uint64_t core_good;	/* value of the core's counter when last read */
 	uint32_t core_skip; /* reads without the core's counter; wraps */
 	bool of_region;			/* bound to a memory region, too */

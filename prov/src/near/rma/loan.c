@@ -98,8 +98,9 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Stores the address of a message in host memory. Returns 0, EKEYREJECTED: the
- * peer has no such message, or NEAR_LOAN_REJECTED: in several buffers.
+ * Stores the address of a message in host memory. Returns 0, EKEYREJECTED if no
+ * such message goes to the peer, or NEAR_LOAN_REJECTED if it has several
+ * buffers.
  */
 static int near_loan_message(const struct near_port *port,
 			     const struct near_peer *peer,
@@ -155,7 +156,7 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }
 
-/* Starts the copy, unless the initiator has revoked the loan. 0 or -errno. */
+/* Starts the copy, unless the loan is revoked. Returns 0 or -errno. */
 static int near_loan_copy(struct near_port *port, struct near_rma_reply *reply,
 			  struct near_loan *loan, const struct iovec *local,
 			  uint8_t *lent)

@@ -23,7 +23,7 @@
 #include "near/rma/stage.h"
 
 /*
- * Minimum length of a lent operation. While other operations are pending, it is
+ * Minimum length of a lent operation. While others are pending, the minimum is
  * a chunk's length: lent operations wait for each other, staged ones do not.
  */
 #define NEAR_LOAN_MIN (64u << 10)
@@ -57,14 +57,16 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
  */
 int near_loan_issue(struct near_port *port, struct near_rma_op *op);
 /*
- * Handles the reply to a lent operation. Returns the operation's error, not
- * negative. After a rejected loan the operation is a staged one.
+ * Handles the reply to a lent operation. Returns 0, or the operation's error as
+ * a positive errno value. After a rejected loan the operation is a staged one.
  */
 int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 		       int err);
 
 /* The target */
-/* Starts the copy for a request, or rejects it. Returns a positive errno. */
+/*
+ * Starts the copy for a request, or rejects it. Returns 0 or a positive error.
+ */
 int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 		    struct near_rma_reply *reply, struct near_loan *loan);
 /* Ends a loan whose copy has ended. */

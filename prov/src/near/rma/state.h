@@ -54,8 +54,8 @@ struct near_rma_peer {
 	uint32_t expect;		/* replies that the peer will send */
 	uint32_t replies_queued;	/* entries of replies */
 	/*
-	 * id of the last operation if it was rejected, because its other parts
-	 * must be skipped; or 0
+	 * id of the last operation if it was rejected, so that its further
+	 * parts are skipped; or 0
 	 */
 	uint64_t rejected;
 	/* the same for staged operations; set with the reply */
