@@ -74,7 +74,10 @@ static void gpu_region(enum gpu_place place)
 		.device.cuda = gpu_device,
 	};
 
-	GPU_OK(fi_mr_regattr(gpu.domain, &attr, 0, &gpu.mr[place]));
+	/* without this flag libfabric's shm does not use CUDA's IPC */
+	GPU_OK(fi_mr_regattr(gpu.domain, &attr, place == GPU_DEVICE &&
+			     strcmp(gpu.alloc, "managed") ?
+			     FI_HMEM_DEVICE_ONLY : 0, &gpu.mr[place]));
 	gpu.sh->key[gpu.rank][place] = fi_mr_key(gpu.mr[place]);
 	gpu.sh->base[gpu.rank][place] =
 		gpu.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ?
