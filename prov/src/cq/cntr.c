@@ -211,8 +211,7 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* FI_PEER: another provider would change the
-				    * counter */
+		return -FI_ENOSYS; /* another provider would count */
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
 			 "completions only; use FI_CNTR_EVENTS_COMP, or set "

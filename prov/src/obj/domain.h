@@ -40,8 +40,7 @@ struct duo_domain {
 	LIST_HEAD(, duo_mr) mrs; /* all regions */
 	void *device_mrs; /* regions of device memory (device/device.h) */
 	struct duo_device_stage *device_stage;
-	struct near_table *table;	/* near's table of memory regions; NULL:
-					 * none */
+	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics */
 	/* number of regions ever listed for messages only */
 	uint64_t message_keys;

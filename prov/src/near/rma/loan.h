@@ -64,9 +64,7 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 		       int err);
 
 /* The target */
-/*
- * Starts the copy for a request, or rejects it. Returns 0 or a positive error.
- */
+/* Starts or rejects the copy for a request. Returns 0 or a positive error. */
 int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 		    struct near_rma_reply *reply, struct near_loan *loan);
 /* Ends a loan whose copy has ended. */
