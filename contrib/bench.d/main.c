@@ -183,11 +183,25 @@ static void bn_run_tests(void)
 	bn_sync();
 }
 
+/*
+ * The first endpoint of a process with threads makes near register the process
+ * for membarrier, in the background, because the kernel may take 50 ms. Until
+ * then the process executes a fence for each message that it sends.
+ */
+static void bn_threads_settle(void)
+{
+	const struct timespec enough = { .tv_nsec = 200000000 };
+
+	nanosleep(&enough, NULL);
+}
+
 static void bn_rank_main(int rank)
 {
 	bn.rank = rank;
 	bn.yield = bn_pin(rank) < bn.opts.nranks;
 	bn_open();
+	if (bn.opts.processes)
+		bn_threads_settle();
 	if (bn.opts.fifo && !bn.yield)
 		bn_fifo();
 	bn_hop("hop.before");
