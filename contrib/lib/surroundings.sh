@@ -240,26 +240,26 @@ part_surroundings()
 
 			# Surroundings: the path of messages if a resource is scarce or missing
 
-			For users and administrators: this page shows whether messages within a host take shared memory if a resource
-			limit is small, a system call is forbidden, or namespaces differ. Each row of the table is one run, in which two
-			processes of one host exchange messages over tcp;ofi_duo.
+			For users and administrators. Each row of the table is one run, in which two processes of one host exchange
+			messages over tcp;ofi_duo, while a resource limit is small, a system call is forbidden, or namespaces differ.
 
-			The first column, *surroundings*, has the condition of the run:
+			The first column, *surroundings*, has the condition of the run, for both processes:
 
-			- *seccomp: no X*: a seccomp filter makes the system call X fail in both processes.
-			- *RLIMIT_X of N*: both processes have this resource limit.
-			- *cgroup with N*: both processes are in a control group with this memory limit.
+			- *seccomp: no X*: a seccomp filter makes the system call X fail.
+			- *RLIMIT_X of N*: this resource limit.
+			- *cgroup with N*: one control group with this memory limit.
 			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and space for N files.
 			- *filled*: in addition, another process fills all free space of this file system during the run.
 			- *namespaces X*: each process has a separate mount namespace, and separate namespaces of the kinds X
 			  (net, user, pid, ipc). If X is missing, only the mount namespaces are separate.
-			- */dev/shm shared*: both processes have the same file system in /dev/shm. */dev/shm separate*: each has another
-			  one.
+			- */dev/shm shared*: both processes have the same file system in /dev/shm. */dev/shm separate*: each has its own.
 
-			The second column has the path of the messages: *local* is shared memory, *core* is tcp. With both, all messages
-			arrived. *error*: the program could not start, or the kernel killed it.
+			The second column has the path of the messages: *local* is shared memory, *core* is tcp. *error*: the program could
+			not start, or the kernel killed it. In all other rows, all messages arrived. *core* is expected with separate
+			/dev/shm, because ofi_duo finds other processes by files there, and with separate network namespaces, because an
+			address of tcp is valid in one of them only.
 
-			The third column has the first warning in the log, up to its 110th character. *-*: there was no warning.
+			The third column has the first 110 characters of the first warning, or *-* for none.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 
