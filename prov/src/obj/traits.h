@@ -65,7 +65,7 @@ struct duo_traits {
 	/*
 	 * Polls of all CQs of a domain change the same lists (of packets to
 	 * send again, for example), and only with FI_THREAD_SAFE the core locks
-	 * them. See efa_threads in docs/upstream.md.
+	 * them. See FI_THREAD_COMPLETION in docs/upstream.md.
 	 */
 	bool shares_lists;
 };
