@@ -470,7 +470,7 @@ inline open_ring(r)
 	ret = 0
 }
 
-/* near_ring_rang() */
+/* near_doorbell_handle() */
 inline rang(r)
 {
 	if

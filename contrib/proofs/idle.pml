@@ -12,7 +12,7 @@
  * C: link/peer.c near_doorbell_ring
  * C: link/barrier.c near_barrier_register near_barrier_ready
  * C: link/port.c near_port_barrier
- * C: link/rx_ring.c near_rx_ring_activate near_rx_ring_deactivate near_ring_rang near_port_doorbells
+ * C: link/rx_ring.c near_rx_ring_activate near_rx_ring_deactivate near_doorbell_handle near_port_doorbells
  * C: link/rx_ring.c near_rx_rings_deactivate near_port_sweep
  * C: link/alive.c near_peer_drained near_port_reap
  *

@@ -9,7 +9,7 @@
  * of steps covers that), and one may be killed. The first producer's ring is active in
  * the beginning, the second one's is idle.
  *
- * C: link/rx_ring.c near_arm near_port_doorbells near_ring_rang near_rx_ring_activate
+ * C: link/rx_ring.c near_arm near_port_doorbells near_doorbell_handle near_rx_ring_activate
  * C: link/peer.c near_doorbell_ring near_wake
  * C: link/alive.c near_woken near_wake_drain near_port_reap
  * C: link/port.c near_port_barrier

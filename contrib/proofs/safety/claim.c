@@ -7,7 +7,7 @@
  * address is used as it was checked, rings and references are dropped once, and
  * the tables of rings stay consistent.
  *
- * C: near/link/rx_ring.c near_port_doorbells near_ring_rang near_rx_ring_open
+ * C: near/link/rx_ring.c near_port_doorbells near_doorbell_handle near_rx_ring_open
  * C: near/link/rx_ring.c near_rx_ring_peer near_claim_reject near_ring_free
  * C: near/link/rx_ring.c near_ring_reject near_ring_retry near_rx_ring_closed
  * C: near/link/rx_ring.c near_rx_ring_release near_rx_ring_free
@@ -16,7 +16,7 @@
  * CBMC: --unwind 5 --object-bits 10
  * CASES: 2
  * EDIT near/link/rx_ring.c: s/for \(; (words|bits); /for (assume(few(\1)); \1; /g
- * EDIT near/link/rx_ring.c: s/near_ring_rang\(port, (word|i\))/rang(\1/g
+ * EDIT near/link/rx_ring.c: s/near_doorbell_handle\(port,\s+(word|i\))/rang(\1/g
  * EDIT near/link/rx_ring.c: s/duo_alloc\(sizeof\(\*ring\)\)/ring_new()/
  * EDIT near/link/rx_ring.c: s/end = NEAR_CLAIMS_PER_PAGE/end = RINGS/
  * MUTANT place-unchecked near/link/rx_ring.c: s/if \(near_place\(port->budget.growing, index,\n([^;]*)&place\)\)/near_place(port->budget.growing, index,\n\1\&place);/
@@ -237,7 +237,7 @@ static void news(void)
 	if (any(bool))
 		ring_any(0);
 	ring_any(1);
-	near_ring_rang(&port, 0);
+	near_doorbell_handle(&port, 0);
 	check_rings();
 }
 

@@ -232,7 +232,7 @@ static void near_rx_ring_closed(struct near_port *port,
 }
 
 /* Handles a doorbell bit: a new sender, a new slot, or a closed claim. */
-static void near_ring_rang(struct near_port *port, uint32_t index)
+static void near_doorbell_handle(struct near_port *port, uint32_t index)
 {
 	struct near_claim *claim = &port->segment->claim[index];
 	uint32_t state = __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE);
@@ -289,7 +289,7 @@ void near_rings_check(struct near_port *port)
 			near_ring_free(port, i,
 				       near_tier_most(port->budget.growing, i));
 		else
-			near_ring_rang(port, i);
+			near_doorbell_handle(port, i);
 	}
 }
 
@@ -310,7 +310,8 @@ void near_port_doorbells(struct near_port *port)
 		bits = __atomic_exchange_n(&segment->doorbell[word], 0,
 					   __ATOMIC_SEQ_CST);
 		for (; bits; bits &= bits - 1)
-			near_ring_rang(port, word * 64 + __builtin_ctzll(bits));
+			near_doorbell_handle(port,
+					     word * 64 + __builtin_ctzll(bits));
 	}
 }
 
