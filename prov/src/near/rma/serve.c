@@ -398,8 +398,8 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
  * Sends the next NEAR_STEP bytes of a read in parts, or an error if the region
  * was removed after the first part. True: the reply is complete.
  */
-static bool near_rma_read_on(struct near_port *port, struct near_rma_peer *at,
-			     struct near_rma_reply *reply)
+static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
+			       struct near_rma_reply *reply)
 {
 	const struct near_rma_slot req = {
 		.verb = NEAR_READ, .key = reply->key, .total = reply->len,
@@ -440,7 +440,7 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at)
 		if (near_unlikely(reply->staged))
 			over = near_stage_reply(port, at, reply);
 		else if (reply->verb == NEAR_READ && !reply->err)
-			over = near_rma_read_on(port, at, reply);
+			over = near_rma_read_next(port, at, reply);
 		else
 			over = near_rma_answer(port, at, reply, reply->bytes,
 					       reply->len);
