@@ -298,7 +298,7 @@ void near_table_remove(struct near_table *table, uint64_t key)
 }
 
 const struct near_region_entry *
-near_table_find_on(const struct near_table *table, uint64_t key)
+near_table_find_slow(const struct near_table *table, uint64_t key)
 {
 	uint32_t at = near_table_at(table, key);
 

@@ -72,7 +72,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 
 /* Continues the search of near_table_find() after the first probe. */
 const struct near_region_entry *
-near_table_find_on(const struct near_table *table, uint64_t key);
+near_table_find_slow(const struct near_table *table, uint64_t key);
 /* Returns the entry, valid until the table changes; NULL: none. */
 static inline const struct near_region_entry *
 near_table_find(const struct near_table *table, uint64_t key)
@@ -80,8 +80,8 @@ near_table_find(const struct near_table *table, uint64_t key)
 	const struct near_region_entry *home =
 		&table->own[near_table_hash(key, table->bits)];
 
-	return home->used && home->key == key ? home :
-						near_table_find_on(table, key);
+	return home->used && home->key == key ?
+	       home : near_table_find_slow(table, key);
 }
 
 /*
