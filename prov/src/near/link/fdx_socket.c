@@ -67,7 +67,7 @@ static int near_fdx_bind(const struct near_port *port, int fd)
 }
 
 /* Opens the socket, in port->dir or with an abstract name. */
-static int near_listen_there(struct near_port *port)
+static int near_fdx_listen(struct near_port *port)
 {
 	int fd, ret, self = duo_proc_pidfd(port->addr.pid);
 
@@ -96,7 +96,7 @@ int near_listen(struct near_port *port, int dir)
 		ret = port->dir < 0 ? -errno : 0;
 	}
 	if (!ret)
-		ret = near_listen_there(port);
+		ret = near_fdx_listen(port);
 	if (!ret)
 		return 0;
 	near_log(port, 1, "cannot open the connection socket: %s. Peers in "
