@@ -34,8 +34,8 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
  * and no poll came between. Only polls complete sends, so the buffer still has
  * the same message.
  */
-static bool near_tx_again(const struct near_port *port,
-			  const struct near_peer *peer, const void *buf)
+static bool near_tx_same_buffer(const struct near_port *port,
+				const struct near_peer *peer, const void *buf)
 {
 	return buf && buf == port->fanout && peer != port->fanout_to &&
 	       port->polls == port->fanout_poll;
@@ -58,7 +58,7 @@ static void near_tx_last(struct near_port *port, const struct near_peer *peer,
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
 {
-	if (!near_tx_again(port, peer, msg->payload))
+	if (!near_tx_same_buffer(port, peer, msg->payload))
 		return false;
 	near_tx_last(port, peer, msg->payload);
 	return true;
@@ -69,7 +69,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
 {
-	size_t max = near_tx_again(port, peer, msg->payload) ?
+	size_t max = near_tx_same_buffer(port, peer, msg->payload) ?
 		     NEAR_FANOUT_MAX : NEAR_EAGER_MAX;
 
 	return msg->len > near_data_max(peer->tx.dsize) && msg->len <= max ?
