@@ -41,8 +41,8 @@ static bool near_tx_same_buffer(const struct near_port *port,
 	       port->polls == port->fanout_poll;
 }
 
-static void near_tx_last(struct near_port *port, const struct near_peer *peer,
-			 const void *buf)
+static void near_tx_record(struct near_port *port, const struct near_peer *peer,
+			   const void *buf)
 {
 	port->fanout = buf;
 	port->fanout_to = peer;
@@ -60,7 +60,7 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 {
 	if (!near_tx_same_buffer(port, peer, msg->payload))
 		return false;
-	near_tx_last(port, peer, msg->payload);
+	near_tx_record(port, peer, msg->payload);
 	return true;
 }
 
@@ -108,7 +108,7 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	op->device = msg->flags & NEAR_DEVICE;
 	op->failed = 0;
 	op->too_small = near_tx_too_small(port, peer, msg);
-	near_tx_last(port, peer, msg->payload);
+	near_tx_record(port, peer, msg->payload);
 	near_peer_hold(peer);
 	peer->large++;
 	port->large++;
