@@ -62,7 +62,7 @@ duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 }
 
 /* Counts the message and frees rx, which must not be posted any more. */
-static near_inline void duo_near_over(struct duo_rx *rx, size_t len)
+static near_inline void duo_near_finish(struct duo_rx *rx, size_t len)
 {
 	struct duo_ep *ep = rx->ep;
 
@@ -80,7 +80,7 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 	const struct fi_cq_tagged_entry entry = duo_near_entry(rx, kind, msg);
 
 	duo_cq_push(rx->ep->rx_cq, &entry, addr);
-	duo_near_over(rx, msg->len);
+	duo_near_finish(rx, msg->len);
 }
 
 /*
@@ -156,7 +156,7 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 	at = duo_entry_write(at, format, &entry);
 	if (src)
 		*src = addr;
-	duo_near_over(rx, msg->len);
+	duo_near_finish(rx, msg->len);
 	near_rx_release_slot(&ring->rx);
 	return at;
 }
