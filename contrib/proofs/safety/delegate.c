@@ -9,7 +9,7 @@
  *
  * C: near/rma/delegate.c near_rma_delegate near_deleg_post near_deleg_wanted
  * C: near/rma/delegate.c near_delegs_step near_delegs_count near_deleg_counted
- * C: near/rma/delegate.c near_delegs_due near_delegs_revoke near_deleg_do
+ * C: near/rma/delegate.c near_delegs_due near_delegs_revoke near_deleg_direct
  * C: near/rma/delegate.c near_delegs_mark near_delegs_change near_delegs_drained
  * C: near/rma/delegate.c near_delegs_advanced near_deleg_counts
  * C: near/rma/delegate.h near_deleg_made near_deleg_ended

@@ -189,9 +189,9 @@ static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/* Executes and ends a revoked operation. False: single copy is impossible. */
-static bool near_deleg_do(struct near_port *port, struct near_rma_peer *at,
-			  struct near_rma_op *op)
+/* Ends a revoked operation by single copy. False: that is impossible. */
+static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
+			      struct near_rma_op *op)
 {
 	uint64_t word = __atomic_load_n(&op->slot->word, __ATOMIC_RELAXED);
 	int ret;
@@ -236,7 +236,7 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 		return 0;
 	marked = near_delegs_mark(port, at);
 	while (marked && at->delegs && near_deleg_at(at) < first &&
-	       near_deleg_do(port, at, near_deleg_of(at->delegated.next)))
+	       near_deleg_direct(port, at, near_deleg_of(at->delegated.next)))
 		n++;
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
 	if (n) {
