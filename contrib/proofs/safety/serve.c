@@ -160,7 +160,7 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *of)
 }
 
 /* delegate.c: see delegate.c */
-bool near_deleg_counts(struct near_rx_ring *of, uint64_t word,
+bool near_deleg_no_reply(struct near_rx_ring *of, uint64_t word,
 		       const struct near_rma_reply *reply)
 {
 	return any(bool);

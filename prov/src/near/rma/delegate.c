@@ -42,8 +42,8 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
  * other operations get replies. After the first rejected operation
  * (near_ctl.rejected), writes get replies, too.
  */
-bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
-		       const struct near_rma_reply *reply)
+bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
+			 const struct near_rma_reply *reply)
 {
 	if (near_deleg_state(word) == NEAR_DELEG_NONE)
 		return false;
@@ -249,7 +249,7 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * True if near_ctl.done completes op. Must agree with near_deleg_counts(),
+ * True if near_ctl.done completes op. Must agree with near_deleg_no_reply(),
  * which the target calls.
  */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,

@@ -79,9 +79,9 @@ int near_delegs_advanced(struct near_port *port);
  * executed.
  */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
-/* True if near_deleg_done() completes the operation, without a reply. */
-bool near_deleg_counts(struct near_rx_ring *ring, uint64_t word,
-		       const struct near_rma_reply *reply);
+/* True if near_deleg_done() suffices: the operation needs no reply. */
+bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
+			 const struct near_rma_reply *reply);
 /*
  * Counts the operation in a slot as finished. Must be called after the reply
  * was posted, because this store is slow if the initiator's CPU has the cache

@@ -339,7 +339,7 @@ static int near_rma_serve_slot(struct near_port *port,
 	if (near_likely(!ret)) {
 		ended = !near_rma_serve(port, at, &req, slot->tag, data,
 					reply) ||
-		       near_deleg_counts(ring, word, reply);
+		       near_deleg_no_reply(ring, word, reply);
 	}
 	if (ended)
 		near_pool_put(&port->rma->replies, reply);
