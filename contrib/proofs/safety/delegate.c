@@ -12,7 +12,7 @@
  * C: near/rma/delegate.c near_delegs_due near_delegs_revoke near_deleg_direct
  * C: near/rma/delegate.c near_delegs_mark near_delegs_change near_delegs_drained
  * C: near/rma/delegate.c near_delegs_advanced near_deleg_no_reply
- * C: near/rma/delegate.h near_deleg_made near_deleg_ended
+ * C: near/rma/delegate.h near_deleg_add near_deleg_ended
  * C: near/rma/inline.h near_rma_end
  * LONG: 11 s of CPU time
  * CASES: 4
@@ -167,7 +167,7 @@ static void delegated(void)
 
 	for (i = 0; i < 2; i++) {
 		op = op_any(i);
-		near_deleg_made(&port, &at, op,
+		near_deleg_add(&port, &at, op,
 				&peer.tx.slots[i]);
 		near_rma_begun(&at, op);
 	}

@@ -107,7 +107,7 @@ static int near_deleg_post(struct near_port *port, struct near_rma_peer *at,
 	if (ret)
 		return ret;
 	near_rma_begun(at, op);
-	near_deleg_made(port, at, op, &tx->slots[tail & tx->mask]);
+	near_deleg_add(port, at, op, &tx->slots[tail & tx->mask]);
 	return 0;
 }
 

@@ -28,10 +28,10 @@ static inline enum near_deleg near_deleg_state(uint64_t word)
 }
 
 /* Registers the operation that was just posted in `slot`. */
-static near_inline void near_deleg_made(struct near_port *port,
-					struct near_rma_peer *at,
-					struct near_rma_op *op,
-					struct near_slot *slot)
+static near_inline void near_deleg_add(struct near_port *port,
+				       struct near_rma_peer *at,
+				       struct near_rma_op *op,
+				       struct near_slot *slot)
 {
 	op->slot = slot;
 	op->seq = ++at->delegated_last;

@@ -170,7 +170,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 	at->unanswered++;
 	port->rma->small++;
 	if (delegated)
-		near_deleg_made(port, at, op, slot);
+		near_deleg_add(port, at, op, slot);
 	return true;
 }
 
