@@ -29,7 +29,7 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 }
 
 /* Removes a peer from port->onesided_work, even if operations are pending. */
-static void near_rma_sleep(struct near_rma_peer *at)
+static void near_rma_stop_work(struct near_rma_peer *at)
 {
 	if (!at->working)
 		return;
@@ -153,7 +153,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 	while ((op = near_pool_next(&port->rma->ops, &i)))
 		if (op->to == at)
 			near_rma_end(port, op, err);
-	near_rma_sleep(at);
+	near_rma_stop_work(at);
 	/*
 	 * now, because unexpected messages may hold their references to the
 	 * peer for a long time
@@ -163,7 +163,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 
 static void near_rma_forget(struct near_peer *peer)
 {
-	near_rma_sleep(peer->rma);
+	near_rma_stop_work(peer->rma);
 	near_loans_close(peer->rma);
 	near_mapped_close(peer->rma);
 	near_stage_close(peer->rma, true);
