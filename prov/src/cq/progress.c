@@ -49,7 +49,7 @@ DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 }
 
 /* True if an endpoint has no addresses: its senders are not in the AV yet. */
-static bool duo_cq_knows_no_peer(const struct duo_cq *cq)
+static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
 
@@ -75,7 +75,7 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 		 cq->core_skip < duo_params.core_poll_interval)
 		return false;
 	cq->core_skip = 0;
-	return budget || !duo_cq_core_unused(cq) || duo_cq_knows_no_peer(cq);
+	return budget || !duo_cq_core_unused(cq) || duo_cq_has_no_peer(cq);
 }
 
 /*
