@@ -379,9 +379,7 @@ int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		      attr->type != FI_AV_TABLE))
 		return -FI_EINVAL;
 	if (attr->flags & FI_EVENT)
-		return -FI_ENOSYS;	/* no events are needed, because
-					 * addresses are valid when the call
-					 * returns */
+		return -FI_ENOSYS;	/* inserts are synchronous: no events */
 	if (attr->name || attr->flags & FI_AV_USER_ID) {
 		DUO_WARN(AV, "cannot open an AV %s: not supported. %s\n",
 			 attr->name ? attr->name : "with FI_AV_USER_ID",

@@ -80,9 +80,9 @@ bool duo_lock_prepare(void)
 }
 
 /*
- * Registers a forked child, which is not registered yet. If a filter of system
- * calls that was installed later forbids membarrier, sleeps instead, because a
- * CPU makes its stores visible within microseconds.
+ * Executes membarrier. That fails in a forked child, which this function then
+ * registers. That also fails if a filter of system calls forbids membarrier:
+ * then sleeps 10 ms: a CPU makes its stores visible within microseconds.
  */
 void duo_lock_barrier(void)
 {

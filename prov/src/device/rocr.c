@@ -35,7 +35,7 @@ static const struct duo_symbol duo_rocr_symbols[] = {
 struct duo_rocr_copy {
 	struct duo_stream_copy copy;
 	struct duo_rocr_signal signal;
-	/* memory that is pinned for this copy, of each side; NULL: none */
+	/* of each side: memory pinned for this copy only; NULL: none */
 	void *pinned[2];
 };
 

@@ -12,7 +12,7 @@
 #include "device/ze.h"
 #include "device/ze_driver.h"
 
-#define DUO_ZE_DRIVERS 8	/* maximum numbers that ofi_duo uses */
+#define DUO_ZE_DRIVERS 8	/* limits: ofi_duo uses no more of each */
 #define DUO_ZE_DEVICES 64
 #define DUO_ZE_GROUPS 16
 

@@ -50,8 +50,8 @@ bool duo_entry_version_ok(void);
 /* Sets the functions of the provider, and returns the provider. */
 struct fi_provider *duo_entry(void);
 /*
- * Reads the parameters and returns the module's provider, for modules over
- * providers of libfabric. NULL: this version of libfabric is not supported.
+ * Reads the parameters and returns the provider of a module that wraps a core.
+ * NULL: this version of libfabric is not supported.
  */
 struct fi_provider *duo_entry_core(void);
 

@@ -71,7 +71,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Opens a domain of the core: only other providers pass flags. */
+/* fi_domain2(): only providers pass flags. They get a domain of the core. */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)

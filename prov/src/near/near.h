@@ -63,7 +63,7 @@ struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
 	/* address in the sender; 0: the receiver must request fragments */
 	uint64_t addr;
-	/* NEAR_DEVICE: key of a region; addr is then for near_rma() */
+	/* NEAR_DEVICE: key of a region; addr is then near_rma_args.addr */
 	uint64_t key;
 };
 

@@ -68,9 +68,9 @@ void duo_multi_close(struct duo_rx *owner);
 /* Reports and frees a closed or canceled buffer without sub-receives. */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts the remainder rx to the core. The core had the previous remainder, and
- * so it has all earlier receives already. If the core rejects rx, ends the
- * buffer.
+ * Posts the remainder rx to the core. No receive needs to be posted first: the
+ * core had the previous remainder, so it has all earlier receives. If the core
+ * rejects rx, ends the buffer.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

@@ -117,9 +117,9 @@ struct duo_transport {
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*
 	 * Remove files that failed processes have left; NULL: there are none.
-	 * reap() removes the files of one name, which a record has. sweep()
-	 * removes files without a record, in the registry's directory dir, or
-	 * of the pid namespace with inode pid_ns.
+	 * reap() removes the file with this name, the peer_name of a record.
+	 * sweep() removes files without a record: near's sockets, which are in
+	 * the directory dir, or shm's regions, whose names contain pid_ns.
 	 */
 	void (*reap)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);

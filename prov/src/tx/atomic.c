@@ -10,7 +10,7 @@
 
 #define DUO_ATOMIC_DESCS 16	/* most descriptors that any core accepts */
 
-/* near has the values of libfabric's enums, without libfabric's headers. */
+/* near's enums have libfabric's values; near includes no libfabric header. */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);
@@ -138,7 +138,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
-/* Arguments of fi_atomicmsg(), and its flags, for a call without flags. */
+/* The struct and the flags of fi_atomicmsg(), for a call that has neither. */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \

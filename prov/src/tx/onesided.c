@@ -87,7 +87,7 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/* Returns near's flags. Among themselves, atomics have the ring's order. */
+/* Returns near's flags. Atomics need none for their order: the ring has it. */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {

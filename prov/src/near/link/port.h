@@ -325,9 +325,9 @@ bool near_fd_closed(const struct near_peer *peer);
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if the peer's port is closed or its process is exiting; the caller must
- * then call near_peer_fail(). fd: result of near_peer_open() for a descriptor
- * that every open port has.
+ * True if fd, the result of near_peer_open(), shows that the peer's port is
+ * closed or its process is exiting. The caller must then call near_peer_fail().
+ * The descriptor must be one that a port keeps as long as it is open.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 

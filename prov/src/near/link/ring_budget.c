@@ -180,7 +180,7 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	ring->tier = (uint8_t)tier;
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
-	/* message passing, with near_resize_answer(): slots are zero */
+	/* release: near_resize_answer() loads size, then finds zero slots */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);

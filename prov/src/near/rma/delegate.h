@@ -83,9 +83,9 @@ void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
- * Counts the operation in a slot as finished. Must be called after the reply
- * was posted, because this store is slow if the initiator's CPU has the cache
- * line.
+ * Counts the operation in a slot as finished. Called after the post of the
+ * reply, which must not wait for this store: the store is slow if the
+ * initiator's CPU has the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)

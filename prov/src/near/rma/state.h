@@ -22,7 +22,7 @@
 #define NEAR_RMA_LENT 0x08u
 /* near_rma_args.flags: a lent operation; set by near */
 #define NEAR_RMA_LENDS 256u
-/* size of near_rma_op.kept, bytes */
+/* size of near_rma_op.kept, which has short operands, bytes */
 #define NEAR_RMA_KEPT 256
 #define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */
 /* limit of replies that are expected from a peer */
@@ -54,11 +54,11 @@ struct near_rma_peer {
 	uint32_t expect;		/* replies that the peer will send */
 	uint32_t replies_queued;	/* entries of replies */
 	/*
-	 * id of the last operation if it was rejected, so that its further
-	 * parts are skipped; or 0
+	 * id of the peer's last operation if this port has rejected a part of
+	 * it, and so executes no further part; or 0
 	 */
 	uint64_t rejected;
-	/* the same for staged operations; set with the reply */
+	/* the same after a failed copy of a staged part; set with the reply */
 	uint64_t failed;
 	/* the peer's region table; NULL: not readable */
 	struct near_table_view *view;

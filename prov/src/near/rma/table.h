@@ -22,7 +22,7 @@
 
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
-/* Stages behind the table in its file, one for each peer in use: stage.h. */
+/* Stages in the table's file. Each peer with staged operations uses one. */
 #define NEAR_STAGES 256
 #define NEAR_STAGE (2u << 20)
 #define NEAR_STAGE_CHUNK (256u << 10)

@@ -66,11 +66,12 @@ void duo_near_table_close(struct duo_domain *domain);
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
 /*
- * duo_near_region_set() fills in mr->region and lists the region in the table.
- * duo_near_region_list() lists it if peers may access it.
- * duo_near_region_unlist() removes it. The core executes operations on regions
- * that are not listed, such as those of several segments. Errors occur only if
- * the core carries nothing. Must be called without the domain's lock.
+ * duo_near_region_set() fills in mr->region and calls duo_near_region_list(),
+ * which lists the region in near's table if peers may access it.
+ * duo_near_region_unlist() removes it. If a region is not listed, for example
+ * because it has several buffers, the core executes the operations on it.
+ * Errors occur only if the core carries nothing. The caller must not hold the
+ * domain's lock.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
