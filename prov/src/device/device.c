@@ -342,47 +342,47 @@ const struct near_device duo_device_near = {
 	.map = duo_device_map,
 };
 
-/* Pinned host memory, DUO_DEVICE_PART bytes, for the parts of copies. */
-struct duo_device_stage {
+/* A bounce buffer: DUO_DEVICE_PART bytes of host memory, pinned for copies. */
+struct duo_device_bounce {
 	char *memory;
 	void *pin;		/* NULL: the memory is not pinned */
 };
 
 /*
- * Returns the domain's stage; the first call creates it. Its memory stays
- * pinned until the domain closes. NULL: no memory.
+ * Returns the domain's bounce buffer, created by the first call. The buffer
+ * stays pinned until the domain closes. NULL: no memory.
  */
-static struct duo_device_stage *duo_device_stage(struct duo_domain *domain,
-						 struct duo_mr *mr)
+static struct duo_device_bounce *duo_device_bounce(struct duo_domain *domain,
+						   struct duo_mr *mr)
 {
-	struct duo_device_stage *stage = domain->device_stage;
+	struct duo_device_bounce *bounce = domain->device_bounce;
 
-	if (stage)
-		return stage;
-	stage = calloc(1, sizeof(*stage));
-	if (!stage)
+	if (bounce)
+		return bounce;
+	bounce = calloc(1, sizeof(*bounce));
+	if (!bounce)
 		return NULL;
-	stage->memory = mmap(NULL, DUO_DEVICE_PART, PROT_READ | PROT_WRITE,
-			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (stage->memory == MAP_FAILED) {
-		free(stage);
+	bounce->memory = mmap(NULL, DUO_DEVICE_PART, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (bounce->memory == MAP_FAILED) {
+		free(bounce);
 		return NULL;
 	}
-	stage->pin = duo_device_pin(mr, stage->memory, DUO_DEVICE_PART);
-	domain->device_stage = stage;
-	return stage;
+	bounce->pin = duo_device_pin(mr, bounce->memory, DUO_DEVICE_PART);
+	domain->device_bounce = bounce;
+	return bounce;
 }
 
 void duo_device_close(struct duo_domain *domain)
 {
-	struct duo_device_stage *stage = domain->device_stage;
+	struct duo_device_bounce *bounce = domain->device_bounce;
 
-	if (!stage)
+	if (!bounce)
 		return;
-	if (stage->pin)
-		duo_device_unpin(stage->pin);
-	munmap(stage->memory, DUO_DEVICE_PART);
-	free(stage);
+	if (bounce->pin)
+		duo_device_unpin(bounce->pin);
+	munmap(bounce->memory, DUO_DEVICE_PART);
+	free(bounce);
 }
 
 /* Copies, and waits until the copy has ended. Returns 0 or the error. */
@@ -404,18 +404,18 @@ static int duo_device_copy_now(struct duo_mr *mr, void *to, const void *from,
 static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,
 			   bool out, char *device, char *host, size_t len)
 {
-	struct duo_device_stage *stage = duo_device_stage(domain, mr);
-	int ret = stage ? 0 : -FI_ENOMEM;
+	struct duo_device_bounce *bounce = duo_device_bounce(domain, mr);
+	int ret = bounce ? 0 : -FI_ENOMEM;
 	size_t n;
 
 	for (; len && !ret; len -= n, device += n, host += n) {
 		n = duo_min(len, DUO_DEVICE_PART);
 		if (!out)
-			memcpy(stage->memory, host, n);
-		ret = duo_device_copy_now(mr, out ? stage->memory : device,
-					  out ? device : stage->memory, n);
+			memcpy(bounce->memory, host, n);
+		ret = duo_device_copy_now(mr, out ? bounce->memory : device,
+					  out ? device : bounce->memory, n);
 		if (out && !ret)
-			memcpy(host, stage->memory, n);
+			memcpy(host, bounce->memory, n);
 	}
 	return ret;
 }

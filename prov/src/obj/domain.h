@@ -20,7 +20,7 @@
 
 struct duo_av;
 struct duo_cq;
-struct duo_device_stage;
+struct duo_device_bounce;
 struct duo_fabric;
 struct duo_mr;
 struct near_table;
@@ -39,7 +39,7 @@ struct duo_domain {
 	bool device;	/* the local transport carries device memory */
 	LIST_HEAD(, duo_mr) mrs; /* all regions */
 	void *device_mrs; /* regions of device memory (device/device.h) */
-	struct duo_device_stage *device_stage;
+	struct duo_device_bounce *device_bounce;
 	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics */
 	/* number of regions ever listed for messages only */
