@@ -52,8 +52,8 @@
 #include "memory.pml"
 
 #define OPEN 1
-#define BUSY 2
-#define OVER 3
+#define BUSY 2	/* NEAR_DELEG_REVOKED */
+#define OVER 3	/* NEAR_DELEG_EXECUTED or NEAR_DELEG_FAILED */
 
 byte does[OFFERS + 1];		/* number of times that it was started */
 byte passed;			/* slots that the target has passed */
