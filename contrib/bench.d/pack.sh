@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-# shellcheck shell=bash disable=SC2154 # variables of contrib/bench
+# shellcheck shell=bash disable=SC2034,SC2154 # the caller's variables
 #
-# Makes a directory from which contrib/bench --native --bin runs on another
-# host. It contains the programs and all their libraries, including the loader.
-# Sourced by contrib/bench.
+# Makes a directory from which contrib/bench or contrib/apps runs on another host
+# with --native --bin: the programs and all their libraries, including the loader.
+# Sourced by both.
 
 # pack_libs FILE...: prints the paths of the libraries that these files need,
 # including the loader
@@ -14,17 +14,16 @@ pack_libs()
 		s/^[[:space:]]*\(\/[^ ]*ld-linux[^ ]*\) .*/\1/p' | sort -u
 }
 
-# pack_mpi DIR: copies mpirun's program, its plugins and messages, and mpibench
-# into one prefix
+# pack_mpi DIR PROGRAM: if PROGRAM uses MPI, copies mpirun's program, its plugins
+# and messages into one prefix
 pack_mpi()
 {
 	local mpi=$1/mpi prte pmix ucx libmpi
+	libmpi=$(pack_libs "$2" | grep '/libmpi\.so') || return 0
 	prte=$(readlink -f "$(command -v prterun)")
 	mkdir -p "$mpi/bin" "$mpi/share" "$mpi/lib/pmix" "$mpi/lib/ucx"
-	cp -L "$mpibench" "$1"
 	cp -L "$prte" "$mpi/bin/prterun"
 	cp -rL "${prte%/bin/*}"/share/{prte,openmpi} "$mpi/share"
-	libmpi=$(pack_libs "$mpibench" | grep '/libmpi\.so')
 	pmix=$(readlink -f "$(pack_libs "$libmpi" | grep '/libpmix\.so')")
 	pmix=${pmix%/lib/*}
 	cp -rL "$pmix/share/pmix" "$mpi/share"
@@ -34,17 +33,21 @@ pack_mpi()
 	cp -L "$(dirname "$ucx")"/ucx/libuct_cma.so.0 "$mpi/lib/ucx"
 }
 
-bench_pack()
+# pack_make DIR PROGRAM...: makes the directory, and DIR.tar.gz
+pack_make()
 {
 	local dir=$1 file
+	shift
 	rm -rf "${dir:?}"/{lib,mpi,duobench,mpibench,*.so}
 	mkdir -p "$dir/lib"
-	cp -L "$duobench" "$dir"
+	cp -L "$@" "$dir"
 	for file in ${providers//:/ }; do
 		cp -L "$file"/*-fi.so "$dir"
 	done
 	[[ ! -f $softefa_lib ]] || cp -L "$softefa_lib" "$dir"
-	[[ -z $mpibench ]] || pack_mpi "$dir"
+	for file; do
+		pack_mpi "$dir" "$file"
+	done
 	find "$dir" -type f \( -perm -100 -o -name '*.so*' \) -print0 |
 		while IFS= read -r -d '' file; do
 			pack_libs "$file"
@@ -52,10 +55,44 @@ bench_pack()
 		while read -r file; do
 			cp -L "$file" "$dir/lib"
 		done
-	strip -g "$dir"/{duobench,mpibench} "$dir"/*.so "$dir"/lib/*.so* \
+	strip -g "${@/#*\//$dir/}" "$dir"/*.so "$dir"/lib/*.so* \
 		2>/dev/null || true
 	# Every Debian and Ubuntu has gzip, but not xz and zstd.
 	tar -C "$dir" -czf "${dir%/}.tar.gz" .
 	say "$(du -sh "$dir" | cut -f1) in $dir," \
 		"$(du -h "${dir%/}.tar.gz" | cut -f1) in ${dir%/}.tar.gz"
+}
+
+# pack_use: sets, for the directory $bin, providers, softefa_lib, the array runner
+# that starts its programs, and the arrays mpirun and mpi_vars
+pack_use()
+{
+	[[ -n $bin ]] || die "cannot run natively" "--native needs --bin DIR" \
+		"make DIR with ${0##*/} --pack DIR"
+	local loader=("$bin"/lib/ld-linux*) mpi=$bin/mpi
+	providers=$bin
+	softefa_lib=$bin/libsoftefa.so
+	runner=()
+	if [[ -x ${loader[0]} ]]; then
+		runner=("${loader[0]}" --library-path "$bin/lib")
+	else
+		export LD_LIBRARY_PATH=$bin/lib
+	fi
+	# The variables that mpirun would set for prterun, with the packed
+	# directories.
+	mpirun=("${runner[@]}" --argv0 prterun "$mpi/bin/prterun")
+	mpi_vars=(OMPI_VERSION=5 PRTE_MCA_schizo_proxy=ompi
+		OPAL_PREFIX="$mpi" PRTE_PREFIX="$mpi" PMIX_PREFIX="$mpi"
+		PMIX_PKGDATADIR="$mpi/share/pmix"
+		PMIX_MCA_mca_base_component_path="$mpi/lib/pmix"
+		UCX_MODULE_DIR="$mpi/lib/ucx")
+}
+
+# Exports the variables with which Open MPI runs without contrib/env.
+pack_export()
+{
+	export FI_PROVIDER_PATH=$providers
+	export HOME=${HOME:-/}	# prterun fails without HOME
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-# shellcheck shell=bash disable=SC2154 # scale: contrib/apps
+# shellcheck shell=bash disable=SC2154 # scale, runner, bin: contrib/apps
 #
 # Applications from Debian's packages: their input, their command, and the lines
 # of their output that are the result. Sourced by contrib/apps.
@@ -9,13 +9,13 @@
 #
 #  app_NAME_needs       the program without which it is skipped
 #  app_NAME_input N     makes the input for N ranks, in the current directory
-#  app_NAME_command     sets the array program
+#  app_NAME_command     sets the array program; runner and bin are of a pack
 #  app_NAME_result LOG  prints the lines that must not depend on the transport
 #  app_NAME_seconds LOG prints the application's own time; nothing: its whole run
+#  app_NAME_comm LOG    prints the part of it that is communication, if measured
 
 # shellcheck disable=SC2034 # contrib/apps reads both
 app_names=(lammps gromacs openfoam hpcc)
-program=()
 
 # app_shows FILE: extends the array program: before the run rank 0 removes FILE,
 # since some programs append to it, and afterwards it prints the file
@@ -52,7 +52,10 @@ app_lammps_input()
 	END
 }
 
-app_lammps_command() { program=(lmp -in in.melt -log none); }
+app_lammps_command()
+{
+	program=("${runner[@]}" "${bin:+$bin/}lmp" -in in.melt -log none)
+}
 
 app_lammps_result()
 {
@@ -64,12 +67,20 @@ app_lammps_seconds()
 	sed -n 's/^Loop time of \([0-9.]*\) .*/\1/p' "$1"
 }
 
-# --- GROMACS: 884 molecules of water with PME, 250 steps, reproducible mode.
+# The mean over the ranks.
+app_lammps_comm()
+{
+	awk -F'|' '/^Comm / { print $3 + 0 }' "$1"
+}
+
+# --- GROMACS: 884 molecules of water for each four ranks, with PME, 250 steps,
+# reproducible mode.
 app_gromacs_needs() { echo gmx_mpi; }
 
 app_gromacs_input()
 {
-	local top=/usr/share/gromacs/top
+	local top=/usr/share/gromacs/top box
+	box=$(awk -v n="$1" 'BEGIN { print 3 * (n > 4 ? n / 4 : 1) ^ (1 / 3) }')
 	cp "$top/spc216.gro" .
 	cat >topol.top <<-'END'
 	#include "oplsaa.ff/forcefield.itp"
@@ -92,14 +103,14 @@ app_gromacs_input()
 	gen-temp = 300
 	gen-seed = 1
 	END
-	gmx -nobackup solvate -cs spc216.gro -box 3 3 3 -o box.gro -p topol.top &&
+	gmx -nobackup solvate -cs spc216.gro -box "$box" "$box" "$box" -o box.gro -p topol.top &&
 		gmx -nobackup grompp -f grompp.mdp -c box.gro -p topol.top \
 			-o topol.tpr -maxwarn 9
 }
 
 app_gromacs_command()
 {
-	program=(gmx_mpi -nobackup mdrun -s topol.tpr -reprod -notunepme
+	program=("${runner[@]}" "${bin:+$bin/}gmx_mpi" -nobackup mdrun -s topol.tpr -reprod -notunepme
 		-ntomp 1 -pin off -g md.log -x none.xtc -cpo none.cpt
 		-noconfout)
 	app_shows md.log
@@ -113,6 +124,15 @@ app_gromacs_result()
 app_gromacs_seconds()
 {
 	awk '$1 == "Time:" { print $3 }' "$1"
+}
+
+# Communication of the domains and of PME.
+app_gromacs_comm()
+{
+	awk '/^ *(Comm. coord|Comm. energies|Wait \+ Comm. F|PME redist|PME 3D-FFT Comm)/ {
+			sum += $(NF - 2)
+		}
+		END { print sum }' "$1"
 }
 
 # --- OpenFOAM: the tutorial pitzDaily, 12,225 cells, 25 steps of simpleFoam.
@@ -147,6 +167,7 @@ app_openfoam_result()
 }
 
 app_openfoam_seconds() { :; }
+app_openfoam_comm() { :; }
 
 # --- HPCC: all of its tests, HPL with N = 500. HPCC's own checks print PASSED.
 # The residual of HPL does not depend on the transport.
@@ -173,3 +194,4 @@ app_hpcc_result()
 }
 
 app_hpcc_seconds() { :; }
+app_hpcc_comm() { :; }
