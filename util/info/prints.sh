@@ -4,9 +4,10 @@
 #
 # For the tests of fi_duo_info: the paths of the program and the module, an
 # environment without variables of libfabric, and the function "prints". To be
-# sourced after common.sh.
+# sourced after common.sh, below contrib/env, which has the program in PATH.
 
-info=$duo_build/util/fi_duo_info
+info=$(command -v fi_duo_info) || die "cannot test fi_duo_info" \
+	"it is not in PATH" "run the test by contrib/env"
 module=$duo_build/prov/.libs/libduo-fi.so
 failed=0
 dir=$(mktemp -d)
