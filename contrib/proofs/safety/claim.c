@@ -151,7 +151,7 @@ void near_peer_expect(struct near_port *of, struct near_peer *from,
 {
 }
 
-bool near_peer_left(const struct near_peer *of)
+bool near_peer_check_exited(const struct near_peer *of)
 {
 	return any(bool);
 }

@@ -111,7 +111,7 @@ bool near_peer_alive(struct near_port *of, const struct near_peer *whom)
 	return alive = any(bool);
 }
 
-bool near_peer_left(const struct near_peer *whom)
+bool near_peer_check_exited(const struct near_peer *whom)
 {
 	return any(bool);
 }

@@ -162,7 +162,7 @@ void near_peer_prepare(struct near_port *port, struct near_peer *peer);
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is known to exist: it is monitored and has not failed. */
 bool near_peer_exists(const struct near_peer *peer);
-/* True if the peer has failed: its process has exited or its port is closed. */
+/* True if the peer's process had exited when the peer failed: stored then. */
 bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring to the peer, or waits for the peer's reply. */
 bool near_peer_rings(const struct near_peer *peer);

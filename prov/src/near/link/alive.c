@@ -117,7 +117,7 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer)
 	if (peer->tx.slots)
 		near_tx_gate(&peer->tx, NEAR_GATE_FAILED);
 	near_port_added(port, 0);
-	peer->exited = near_peer_left(peer);
+	peer->exited = near_peer_check_exited(peer);
 	near_unmonitor(port, peer);
 }
 
@@ -250,7 +250,7 @@ static int near_peer_process(const struct near_peer *peer)
 	       duo_proc_check(peer->addr.pid, peer->addr.start);
 }
 
-bool near_peer_left(const struct near_peer *peer)
+bool near_peer_check_exited(const struct near_peer *peer)
 {
 	return near_peer_process(peer) == -ESRCH;
 }

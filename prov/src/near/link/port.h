@@ -55,7 +55,7 @@ struct near_peer {
 	bool logged;		/* a connection error was logged; log no more */
 	struct near_segment *segment;
 	int pidfd;		/* -1: none */
-	/* exited, exiting, or its port is closed */
+	/* the process has exited or is exiting, or a connect found no port */
 	bool exited;
 	bool by_start;	/* no pidfd: monitored by the process's start time */
 	bool far;		/* in another pid namespace */
@@ -382,8 +382,8 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
  * soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
-/* True if the peer's process has exited. Cost: one or two system calls. */
-bool near_peer_left(const struct near_peer *peer);
+/* Checks whether the peer's process has exited, by one or two system calls. */
+bool near_peer_check_exited(const struct near_peer *peer);
 /* True if process and port of the peer exist. The peer must be connected. */
 bool near_peer_there(const struct near_peer *peer);
 /* Does the periodic work of polls: sweeps, checks, reads of the socket. */

@@ -256,7 +256,7 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 	/* the second case: the peer was killed before it closed its claim */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
-	     near_peer_left(port->ring[index]->peer)))
+	     near_peer_check_exited(port->ring[index]->peer)))
 		near_rx_ring_closed(port, port->ring[index]);
 }
 

@@ -74,7 +74,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		op->sent += n;
 		return 0;
 	}
-	if (n < 0 && errno == ESRCH && near_peer_left(peer)) {
+	if (n < 0 && errno == ESRCH && near_peer_check_exited(peer)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}

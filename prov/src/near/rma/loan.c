@@ -232,7 +232,7 @@ static void near_loan_revoke(const struct near_peer *peer,
 					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return;
 	while (__atomic_load_n(&loan->state, __ATOMIC_ACQUIRE) ==
-	       NEAR_LOAN_TAKEN && !near_peer_left(peer) &&
+	       NEAR_LOAN_TAKEN && !near_peer_check_exited(peer) &&
 	       duo_now_ms() < end_ms)
 		sched_yield();
 }
