@@ -109,7 +109,7 @@ int close(int fd)
 	return 0;
 }
 
-bool near_peer_there(const struct near_peer *of)
+bool near_peer_check_open(const struct near_peer *of)
 {
 	return any(bool);
 }

@@ -255,7 +255,7 @@ bool near_peer_check_exited(const struct near_peer *peer)
 	return near_peer_process(peer) == -ESRCH;
 }
 
-bool near_peer_there(const struct near_peer *peer)
+bool near_peer_check_open(const struct near_peer *peer)
 {
 	return !__atomic_load_n(&peer->segment->closed, __ATOMIC_ACQUIRE) &&
 	       !near_peer_process(peer);

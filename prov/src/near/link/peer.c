@@ -164,7 +164,7 @@ static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 	int ours = near_peer_open(peer, NEAR_FD_WAKE, fd, O_RDWR);
 
 	if (ours >= 0 && (fstat(ours, &st) || !S_ISFIFO(st.st_mode) ||
-			  !near_peer_there(peer))) {
+			  !near_peer_check_open(peer))) {
 		close(ours);
 		return -1;
 	}

@@ -384,8 +384,8 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* Checks whether the peer's process has exited, by one or two system calls. */
 bool near_peer_check_exited(const struct near_peer *peer);
-/* True if process and port of the peer exist. The peer must be connected. */
-bool near_peer_there(const struct near_peer *peer);
+/* Checks that a connected peer's process exists and its port is open. */
+bool near_peer_check_open(const struct near_peer *peer);
 /* Does the periodic work of polls: sweeps, checks, reads of the socket. */
 void near_port_tick(struct near_port *port);
 
