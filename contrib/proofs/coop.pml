@@ -12,7 +12,7 @@
  * invalid end state.
  *
  * C: msg/coop.h near_coop_begin near_coop_take near_coop_end near_coop_wrote
- * C: msg/coop.h near_coop_over
+ * C: msg/coop.h near_coop_sender_ended
  * C: msg/large.h near_tx_coop_over
  * C: msg/large_coop.c near_tx_coop_requested near_tx_push near_tx_coop
  * C: msg/large_coop.c near_rx_coop_request near_rx_coop_end near_rx_coop_steps

@@ -67,7 +67,7 @@ void coop_wrote(struct near_ctl *ctl, uint32_t round, uint32_t steps)
 bool coop_over(const struct near_ctl *ctl, uint32_t round,
 	       uint32_t sender_steps, uint32_t *steps)
 {
-	return near_coop_over(ctl, round, sender_steps, steps);
+	return near_coop_sender_ended(ctl, round, sender_steps, steps);
 }
 
 void deleg_done(struct near_rx_ring *ring, uint64_t word)

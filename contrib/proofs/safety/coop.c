@@ -6,7 +6,8 @@
  * slot: all copied bytes are within the buffers of the message, each step of
  * an operation ends, and its counters stay within the message.
  *
- * C: near/msg/coop.h near_coop_step near_coop_take near_coop_end near_coop_over
+ * C: near/msg/coop.h near_coop_step near_coop_take near_coop_end
+ * C: near/msg/coop.h near_coop_sender_ended
  * C: near/msg/large_coop.c near_tx_coop_requested near_tx_coop near_tx_push
  * C: near/msg/large_coop.c near_rx_coop near_rx_coop_steps near_rx_coop_end
  * C: near/msg/large_coop.c near_rx_coop_over

@@ -148,7 +148,8 @@ UNIT_TEST(coop_with_threads_copies_each_step_once)
 				sched_yield();
 		}
 		claimed = near_coop_end(ctl);
-		while (claimed && !near_coop_over(ctl, round, claimed, &wrote))
+		while (claimed &&
+		       !near_coop_sender_ended(ctl, round, claimed, &wrote))
 			sched_yield();
 		by_sender += claimed;
 		ck_assert_mem_eq(to, from, sizeof(to));

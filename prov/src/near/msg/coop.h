@@ -96,7 +96,7 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 /*
  * Stores the number of steps that the sender has written. failed: the sender
  * could not write the next step that it had taken. Message passing: this
- * release pairs with the acquire in near_coop_over().
+ * release pairs with the acquire in near_coop_sender_ended().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)
@@ -106,13 +106,13 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender writes no step any more. sender_steps: result of
- * near_coop_end(). Stores in *steps the number of steps that the sender has
- * written; the receiver must read the others. Message passing: this acquire
- * pairs with the release in near_coop_wrote().
+ * True if the sender will write no more steps. sender_steps: near_coop_end().
+ * Stores in *steps the number of steps that the sender has written; the
+ * receiver must read the others. This acquire pairs with near_coop_wrote().
  */
-static inline bool near_coop_over(const struct near_ctl *ctl, uint32_t round,
-				  uint32_t sender_steps, uint32_t *steps)
+static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
+					  uint32_t round, uint32_t sender_steps,
+					  uint32_t *steps)
 {
 	uint64_t wrote = __atomic_load_n(&ctl->wrote, __ATOMIC_ACQUIRE);
 

@@ -159,8 +159,8 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 		near_rx_coop_steps(op, budget);
 	if (op->state == NEAR_RX_COOP_RUNNING &&
 	    (!op->sender_steps ||
-	     near_coop_over(op->peer->ring->rx.ctl, op->peer->round,
-			    op->sender_steps, &wrote)))
+	     near_coop_sender_ended(op->peer->ring->rx.ctl, op->peer->round,
+				    op->sender_steps, &wrote)))
 		near_rx_coop_over(port, op, wrote);
 }
 
@@ -177,8 +177,8 @@ static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 	if (op->state == NEAR_RX_COOP)
 		near_rx_coop_end(op);
 	while (op->sender_steps && near_peer_alive(port, op->peer) &&
-	       !near_coop_over(op->peer->ring->rx.ctl, op->peer->round,
-			       op->sender_steps, &wrote) &&
+	       !near_coop_sender_ended(op->peer->ring->rx.ctl, op->peer->round,
+				       op->sender_steps, &wrote) &&
 	       duo_now_ms() < end_ms)
 		sched_yield();
 }
