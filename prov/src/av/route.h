@@ -89,9 +89,10 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* True if a route that was read without the lock is still valid and local. */
-static inline bool duo_route_still(const struct duo_ep *ep, fi_addr_t addr,
-				   const struct duo_route *to)
+/* True if a local route that was read without the lock has not changed. */
+static inline bool duo_route_still_local(const struct duo_ep *ep,
+					 fi_addr_t addr,
+					 const struct duo_route *to)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
 

@@ -29,7 +29,7 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 		if (to.path != FI_DUO_LOCAL)
 			break;
 		duo_group_lock(&ep->group);
-	} while (!duo_route_still(ep, dest, &to));
+	} while (!duo_route_still_local(ep, dest, &to));
 	return to;
 }
 
@@ -46,7 +46,7 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 		if (!ep->domain->group.lock.on)
 			return 0;
 		duo_group_lock(&ep->group);
-		if (duo_route_still(ep, dest, to))
+		if (duo_route_still_local(ep, dest, to))
 			return 0;
 		*to = duo_tx_route_again(ep, dest);
 	}
