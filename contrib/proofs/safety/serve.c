@@ -9,7 +9,7 @@
  *
  * C: near/rma/serve.c near_rma_request near_serve_small near_small_req
  * C: near/rma/serve.c near_rma_serve_slot near_rma_operands_in near_rma_serve
- * C: near/rma/serve.c near_rma_is_invalid near_rma_where near_rma_execute
+ * C: near/rma/serve.c near_rma_is_invalid near_rma_find_memory near_rma_execute
  * C: near/rma/serve.c near_rma_queue_reply
  * C: near/rma/serve.c near_rma_read_now near_rma_read_next near_rma_reply_all
  * C: near/rma/serve.c near_rma_answer near_rma_report near_small_slot
@@ -40,7 +40,7 @@
  * MUTANT small-too-long near/rma/serve.c: s/req->len - 1 >= NEAR_RMA_BYTES \|\| //;s/near_unlikely\(len > NEAR_RMA_BYTES\)/0/
  * MUTANT small-loaded-twice near/rma/serve.c: s/len = req.len;/len = hostile(slot->rma.len);/
  * MUTANT small-unaligned near/rma/serve.c: s/ \|\|\n[\t ]*\(uintptr_t\)req.memory % sizeof\(value\)//
- * MUTANT region-gone near/rma/serve.c: s/reply->err = near_rma_where\(port, &req, reply->addr, &memory\);\n\tif \(reply->err\)/near_rma_where(port, \&req, reply->addr, \&memory);\n\tif (reply->err)/
+ * MUTANT region-gone near/rma/serve.c: s/reply->err = near_rma_find_memory\(port, &req, reply->addr, &memory\);\n\tif \(reply->err\)/near_rma_find_memory(port, \&req, reply->addr, \&memory);\n\tif (reply->err)/
  * MUTANT reply-kept near/rma/serve.c: s/near_list_remove\(&reply->link\);\n//
  */
 

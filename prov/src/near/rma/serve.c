@@ -54,10 +54,10 @@ void near_rma_report(struct near_port *port, struct near_peer *peer,
 		near_rma_event(port, peer, req, req->verb);
 }
 
-/* Looks up the target address of a request. Returns 0 or an errno value > 0. */
-static int near_rma_where(const struct near_port *port,
-			  const struct near_rma_slot *req, uint64_t addr,
-			  uint8_t **memory)
+/* Finds the memory that a request names. Returns 0 or an errno value > 0. */
+static int near_rma_find_memory(const struct near_port *port,
+				const struct near_rma_slot *req, uint64_t addr,
+				uint8_t **memory)
 {
 	const struct near_region_entry *entry;
 	uint64_t at;
@@ -140,7 +140,7 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->offset = reply->len = 0;
 	reply->key = req->key;
 	reply->addr = addr;
-	reply->err = near_rma_where(port, req, addr, &memory);
+	reply->err = near_rma_find_memory(port, req, addr, &memory);
 	/* reset to 0, because a later operation may have the same id */
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
@@ -407,7 +407,7 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 	size_t stop = reply->offset + NEAR_STEP, most, len;
 	uint8_t *memory;
 
-	reply->err = near_rma_where(port, &req, reply->addr, &memory);
+	reply->err = near_rma_find_memory(port, &req, reply->addr, &memory);
 	if (reply->err) {
 		reply->len = 0;
 		return near_rma_answer(port, at, reply, NULL, 0);
