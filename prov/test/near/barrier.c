@@ -121,17 +121,17 @@ UNIT_CASE("barrier", NULL, rig_close_all);
 
 UNIT_TEST(unregistered_sender_fences)
 {
-	struct near_tx yet = { .fence = NEAR_FENCE_YET };
+	struct near_tx unregistered = { .fence = NEAR_FENCE_UNREGISTERED };
 	struct near_tx always = { .fence = NEAR_FENCE_ALWAYS };
 
-	near_tx_fence(&yet);
-	ck_assert_int_eq(yet.fence, NEAR_FENCE_YET);
+	near_tx_fence(&unregistered);
+	ck_assert_int_eq(unregistered.fence, NEAR_FENCE_UNREGISTERED);
 	if (!near_barrier_begin())
 		return;		/* membarrier(2) is not permitted here */
 	until_ready();
-	near_tx_fence(&yet);
+	near_tx_fence(&unregistered);
 	near_tx_fence(&always);
-	ck_assert_int_eq(yet.fence, NEAR_FENCE_NONE);
+	ck_assert_int_eq(unregistered.fence, NEAR_FENCE_NONE);
 	ck_assert_int_eq(always.fence, NEAR_FENCE_ALWAYS);
 }
 

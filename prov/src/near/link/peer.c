@@ -297,7 +297,7 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	if (port->fence || segment->flags & NEAR_SEGMENT_FENCE)
 		peer->tx.fence = NEAR_FENCE_ALWAYS;
 	else if (!near_barrier_ready())
-		peer->tx.fence = NEAR_FENCE_YET;
+		peer->tx.fence = NEAR_FENCE_UNREGISTERED;
 	peer->index = index;
 	peer->ring_size = place.span;
 	near_resize_init(&peer->resize, (uint8_t)place.tier,

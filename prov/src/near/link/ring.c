@@ -25,7 +25,7 @@ static uint32_t near_data_least(uint32_t dsize, uint32_t max)
 
 void near_tx_fence(struct near_tx *tx)
 {
-	if (tx->fence == NEAR_FENCE_YET && near_barrier_ready())
+	if (tx->fence == NEAR_FENCE_UNREGISTERED && near_barrier_ready())
 		tx->fence = NEAR_FENCE_NONE;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

@@ -27,7 +27,8 @@
 enum near_fence {
 	/* never: the consumer's membarrier is the barrier of both ends */
 	NEAR_FENCE_NONE,
-	NEAR_FENCE_YET,	/* until this process is registered for membarrier */
+	/* until this process is registered for membarrier */
+	NEAR_FENCE_UNREGISTERED,
 	/* always: one of the two processes has no membarrier */
 	NEAR_FENCE_ALWAYS,
 };
