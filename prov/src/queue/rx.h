@@ -44,8 +44,8 @@ enum duo_rx_kind {
 /* Whether a receive has a completion, and where its buffers may be. */
 enum duo_rx_wanted {
 	DUO_RX_UNWANTED,	/* no completion */
-	DUO_RX_WANTED,
-	DUO_RX_STAGED,		/* a completion; buffers may be device memory */
+	DUO_RX_WANTED,		/* a completion */
+	DUO_RX_WANTED_DEVICE,	/* the same; buffers may be device memory */
 };
 
 /* The event after which a deferred receive is posted to the core. */

@@ -28,7 +28,7 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 		return;
 	for (i = 0; recv->desc && i < recv->count; i++)
 		if (recv->desc[i])
-			rx->wanted = DUO_RX_STAGED;
+			rx->wanted = DUO_RX_WANTED_DEVICE;
 }
 
 /* Copies several buffers into a second entry, after duo_recv_reserve(). */
