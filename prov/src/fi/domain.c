@@ -152,8 +152,8 @@ static int duo_domain_open_core(struct duo_domain *domain,
  * process uses. This is necessary, because all messages to a peer take the same
  * path. True also for a core that carries nothing.
  */
-static bool duo_domain_may_stage(const struct duo_domain *domain,
-				 const struct fi_info *info)
+static bool duo_domain_supports_device(const struct duo_domain *domain,
+				       const struct fi_info *info)
 {
 	const char *core_name = domain->fabric->core_name;
 	const char *name = duo_device_unsupported();
@@ -184,7 +184,7 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	const struct duo_transport *peer = domain->fabric->peer;
 	bool device = duo_info_device(info);
 
-	if (!peer || (device && !duo_domain_may_stage(domain, info)))
+	if (!peer || (device && !duo_domain_supports_device(domain, info)))
 		return;
 	if (duo_auto_start(domain, info) ||
 	    (peer->domain_open && peer->domain_open(domain)))
