@@ -33,7 +33,7 @@ app_lammps_needs() { echo lmp; }
 
 app_lammps_input()
 {
-	cat >in.melt <<-END
+	cat >in.melt <<-'END'
 	units		lj
 	atom_style	atomic
 	lattice		fcc 0.8442
@@ -48,13 +48,14 @@ app_lammps_input()
 	neigh_modify	every 20 delay 0 check no
 	fix		1 all nve
 	thermo		50
-	run		$((500 * scale))
+	run		${steps}
 	END
 }
 
 app_lammps_command()
 {
-	program=("${runner[@]}" "${bin:+$bin/}lmp" -in in.melt -log none)
+	program=("${runner[@]}" "${bin:+$bin/}lmp" -in in.melt -log none
+		-var steps $((500 * scale)))
 }
 
 app_lammps_result()
@@ -89,10 +90,9 @@ app_gromacs_input()
 	water
 	[ molecules ]
 	END
-	cat >grompp.mdp <<-END
+	cat >grompp.mdp <<-'END'
 	integrator = md
 	dt = 0.001
-	nsteps = $((250 * scale))
 	nstenergy = 50
 	nstlog = 50
 	cutoff-scheme = Verlet
@@ -110,7 +110,8 @@ app_gromacs_input()
 
 app_gromacs_command()
 {
-	program=("${runner[@]}" "${bin:+$bin/}gmx_mpi" -nobackup mdrun -s topol.tpr -reprod -notunepme
+	program=("${runner[@]}" "${bin:+$bin/}gmx_mpi" -nobackup mdrun -s topol.tpr
+		-nsteps $((250 * scale)) -reprod -notunepme
 		-ntomp 1 -pin off -g md.log -x none.xtc -cpo none.cpt
 		-noconfout)
 	app_shows md.log
