@@ -16,14 +16,14 @@
 #define DUO_CLOCK_SLOW 4000	/* us; a longer time between two reads of the
 				 * clock means slow polls */
 #define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
-#define DUO_UNUSED_US 1000000 /* us; wait for local messages before the core is
-			       * used */
+/* time that receives wait for local messages before the core is used, us */
+#define DUO_UNUSED_US 1000000
 
 /*
- * Reads the clock and sets the number of polls until the next read. Counts in
- * cq->slow how often in a row the time between two reads was long, because the
- * application polls seldom. If cq->slow is above 1, duo_ep_flush_lazy() does
- * not wait until lazy.limit polls were idle.
+ * Reads the clock and sets the number of polls until the next read. A long time
+ * between two reads shows that the application polls seldom: cq->slow counts
+ * such times in a row. Above 1, duo_ep_flush_lazy() does not wait until
+ * lazy.limit polls were idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {

@@ -21,9 +21,9 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* polls without a local event, after which the local transport pauses */
+/* polls without a local event, after which local polls have an interval */
 #define DUO_LOCAL_IDLE 1024
-#define DUO_LOCAL_INTERVAL 8	/* polls of the CQ per local poll in a pause */
+#define DUO_LOCAL_INTERVAL 8	/* this interval, polls of the CQ */
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 {
@@ -79,8 +79,8 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. While the local transport
- * pauses and the core is active, only every DUO_LOCAL_INTERVAL-th poll does so.
+ * True if this poll must poll the local transport. If DUO_LOCAL_IDLE polls had
+ * no local event and the core is busy, only each DUO_LOCAL_INTERVAL-th must.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {

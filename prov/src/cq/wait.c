@@ -71,7 +71,7 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/* Ends a blocking read. Any thread may call this, without the lock. */
+/* Ends a blocking read. Any thread may call this, without a lock. */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);

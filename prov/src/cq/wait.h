@@ -72,9 +72,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
  * duo_ep_arm() and duo_cq_arm_core() arm the endpoint's events or the core's CQ
- * before a sleep. duo_ep_woken() must follow duo_ep_arm(). Need the lock.
- * Return 0, or -FI_EAGAIN if there are events: the caller must then call
- * duo_cq_force_poll().
+ * before a sleep. duo_ep_woken() must follow duo_ep_arm(). All need the group's
+ * lock. The first two return 0, or -FI_EAGAIN if there are events: the caller
+ * must then call duo_cq_force_poll().
  */
 int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);

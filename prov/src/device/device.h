@@ -17,8 +17,8 @@
  * Cost: without device memory, a branch for each message. With it, a search in
  * a tree for each buffer with a descriptor, and a copy of at least 6 us for
  * each small message of device memory. Lock: the domain's.
- * duo_device_register(), _forget(), _unlist() and _list() take it; the caller
- * must hold it for the functions below these.
+ * duo_device_register(), _forget(), _unlist() and _list() take it. The caller
+ * must hold it for duo_device_near, _find(), _any(), _handles(), _out(), _in().
  */
 #ifndef DUO_DEVICE_H
 #define DUO_DEVICE_H
@@ -96,8 +96,8 @@ extern const struct duo_device_iface *duo_device_ifaces;
  */
 const char *duo_device_unsupported(void);
 /*
- * Prepares a region for copies, after the core has registered it. Returns 0; or
- * after a warning -errno, if the region must not be used.
+ * Prepares a region for copies, after the core has registered it. Returns 0, or
+ * logs a warning and returns -errno: the region must then not be used.
  */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr);
 void duo_device_forget(struct duo_mr *mr);

@@ -85,9 +85,8 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: if endpoints have the local transport's addresses, opens the
- * transport and makes its name the endpoint's address. duo_ep_close_local()
- * reverts this.
+ * local.c: with duo_traits.peer_names, opens an endpoint of the local transport
+ * and makes its name ep's address. duo_ep_close_local() reverts this.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*

@@ -64,7 +64,7 @@ static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
 	return 0;
 }
 
-/* Releases everything except the core's endpoint. Needs the lock. */
+/* Releases everything except the core's endpoint. Needs all locks. */
 static void duo_ep_fini(struct duo_ep *ep)
 {
 	int kind;

@@ -224,11 +224,11 @@ struct near_device {
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
 	 * Maps a peer's allocation for copies between it and this device
-	 * memory. fd: the peer's result of share(), which the caller closes;
-	 * -1 unless export->needs_fd. Returns 0 or -errno. After -ENOMEM, near
-	 * retries when other mappings were released. near_rma() calls map(),
-	 * and polls do for lent memory. near_table_unmapped() returns the
-	 * mapping to the embedder.
+	 * memory. If export->needs_fd, fd is what the peer's share() returned,
+	 * and near closes it; otherwise -1. Returns 0 or -errno; after -ENOMEM
+	 * near retries when other mappings were released. near_rma() calls
+	 * map(); for lent memory, polls call it. near_table_unmapped() returns
+	 * the mapping to the embedder.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);

@@ -170,7 +170,7 @@ void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 /*
  * Renews the core poll budget: the next DUO_CORE_POLL_BUDGET polls also poll
  * the core, because the core may soon have entries. Any thread may call this,
- * with or without the lock.
+ * with or without the group's lock.
  */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)

@@ -41,7 +41,7 @@ int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * The fast path, for small operations without further flags or order. Injected
+ * The fast path, for small operations that duo_near.small permits. Injected
  * operations (NEAR_RMA_COPY) have no completion. False: nothing has changed.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,

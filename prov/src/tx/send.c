@@ -15,7 +15,7 @@
 #include "tx/send.h"
 
 /*
- * Chooses the path again. The caller holds the lock. If the new path is local,
+ * Chooses the path again, under the group's lock. If the new path is local,
  * keeps the lock, else releases it.
  */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,

@@ -326,9 +326,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Schedules the next tick, normally NEAR_TICK_POLLS polls later. After a pause
- * of NEAR_CHECK_MS each poll has a tick, so that failures are found in time.
- * Then the number of polls per tick doubles again every NEAR_TICK_QUICK ticks.
+ * Schedules the next tick, normally NEAR_TICK_POLLS polls later. If the last
+ * tick was NEAR_CHECK_MS ago, polls seldom come: each poll then has a tick, to
+ * detect failures in time. Every NEAR_TICK_QUICK ticks, polls per tick double.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {

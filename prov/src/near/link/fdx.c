@@ -161,7 +161,7 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	near_peer_put(port, peer);
 }
 
-/* Rejects another user's datagram by a reply, which ends its repetition. */
+/* Rejects another user's datagram. The reply ends that port's requests. */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
 {

@@ -10,7 +10,7 @@
 #include "base/proc.h"
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8	/* limit of groups: the process's and its ancestors */
+#define NEAR_GROUPS 8	/* most control groups: the process's, its ancestors */
 #define NEAR_GROUP_PATH 512
 #define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
 #define NEAR_V2 "/sys/fs/cgroup"
@@ -29,7 +29,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* The groups that had a limit at the first call of near_group_has(). */
+/* The control groups that had a limit at the first near_group_has(). */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -66,7 +66,7 @@ static uint64_t near_group_line(const char *text, const char *word)
 	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Returns the group's page cache, bytes, which the kernel frees on demand. */
+/* Returns the control group's page cache, which the kernel can free; bytes. */
 static uint64_t near_group_cache(const char *dir,
 				 const struct near_group_names *names)
 {

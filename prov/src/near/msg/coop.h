@@ -106,9 +106,9 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender will write no more steps. sender_steps: near_coop_end().
- * Stores in *steps the number of steps that the sender has written; the
- * receiver must read the others. This acquire pairs with near_coop_wrote().
+ * True if the sender will write no more steps. sender_steps: from
+ * near_coop_end(). Stores in *steps the number of steps written; the receiver
+ * must read the others. This acquire pairs with near_coop_wrote().
  */
 static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
 					  uint32_t round, uint32_t sender_steps,

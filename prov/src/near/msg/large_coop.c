@@ -128,10 +128,7 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 		near_rx_coop_end(op);
 }
 
-/*
- * Ends the copy when the sender writes no step any more. Reads the steps that
- * the sender has not written.
- */
+/* After the sender's last step: prepares the read of the unwritten steps. */
 static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 			      uint32_t wrote)
 {

@@ -39,8 +39,9 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 }
 
 /*
- * No operation starts while a read in parts is pending: the operation might
- * change the memory that is read.
+ * While the peer answers a read in several parts (at->reading), no operation
+ * starts: it might change memory that the peer has yet to read. An operation on
+ * host memory also waits for those on device memory (at->staged).
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

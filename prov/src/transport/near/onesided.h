@@ -62,7 +62,7 @@ int duo_near_table_open(struct duo_domain *domain,
 void duo_near_table_close(struct duo_domain *domain);
 /*
  * Releases mappings of peers' regions that the peers have removed. May take
- * time. Must be called without the lock.
+ * time. Must be called without the domain's lock.
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
 /*
@@ -79,7 +79,7 @@ int duo_near_region_list(struct duo_mr *mr);
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
  * True if a pending operation of this process copies from or to the region's
- * device memory. Takes the lock.
+ * device memory. Takes the domain's lock.
  */
 bool duo_near_region_used(const struct duo_mr *mr);
 /*
