@@ -108,7 +108,7 @@ static void op_any(struct near_rma_op *op)
 	op->to = &at;
 	op->begun = any(bool);
 	op->small = any(bool);
-	op->staged = any(bool);
+	op->on_device = any(bool);
 	op->delegated = false;
 	op->args.verb = any(uint8_t);
 	assume(op->args.verb < NEAR_VERBS);

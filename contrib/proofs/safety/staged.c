@@ -35,7 +35,7 @@
  * MUTANT error-is-success near/rma/stage.c: s/if \(err && !op->err\)/if (0)/
  * MUTANT failed-copy-is-success near/rma/stage.c: s/\t\tif \(ret\)\n\t\t\t\*err = -ret;//
  * MUTANT uncounted near/rma/stage.c: s/chunk->state = NEAR_CHUNK_DRAINS;\n\tat->due\+\+;/chunk->state = NEAR_CHUNK_DRAINS;/
- * MUTANT used-is-passed-on near/rma/stage.c: s/ && !\(peer_lives && at->staged\)//
+ * MUTANT used-is-passed-on near/rma/stage.c: s/ && !\(peer_lives && at->device_pending\)//
  * MUTANT unmapped-while-copied near/rma/stage.c: s/near_copy_wait\(staging, &staging->chunk\[i\]/near_copy_wait(staging, \&staging->chunk[0]/
  */
 
@@ -153,7 +153,7 @@ int munmap(void *memory, size_t len)
 
 void near_table_stage_put(struct near_table *of, int index)
 {
-	check(index == staging->ours.index && !(lives && at.staged));
+	check(index == staging->ours.index && !(lives && at.device_pending));
 }
 
 /* Other files of the layer, and functions of link/ */
@@ -322,7 +322,7 @@ int main(void)
 	near_list_init(&at.replies);
 	at.peer = &peer;
 	at.unanswered = any(uint32_t);
-	at.staged = any(uint32_t);
+	at.device_pending = any(uint32_t);
 	port.rma = &rma;
 	port.read_left = any(size_t);
 	staging_any(cases[CASE].first, cases[CASE].count, cases[CASE].state);

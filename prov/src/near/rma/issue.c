@@ -32,7 +32,7 @@ void near_rma_unqueue(struct near_rma_op *op)
 		return;
 	near_list_remove(&op->link);
 	op->queued = false;
-	if (!op->staged)
+	if (!op->on_device)
 		near_rma_ungate(op);
 }
 
@@ -47,9 +47,10 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 		at->unanswered--;
 		at->expect -= op->expect;
 		/* delegated and staged reads have one reply, others several */
-		if (op->args.verb == NEAR_READ && !op->delegated && !op->staged)
+		if (op->args.verb == NEAR_READ && !op->delegated &&
+		    !op->on_device)
 			at->reading = false;
-		at->staged -= op->staged;
+		at->device_pending -= op->on_device;
 	}
 	near_rma_ungate(op);
 	if (op->mapping)
@@ -200,7 +201,7 @@ static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 
 	if (near_rma_must_wait(op))
 		return -EAGAIN;
-	if (op->staged)
+	if (op->on_device)
 		return near_stage_continue(port, op);
 	if (near_rma_by_target(port, op))
 		return near_rma_post_more(port, op);
@@ -294,7 +295,7 @@ static int near_rma_answer_take(struct near_port *port,
 		near_rma_end(port, op, 0);
 		return 0;
 	}
-	if (near_unlikely(!op->small && op->staged)) {
+	if (near_unlikely(!op->small && op->on_device)) {
 		if (near_stage_answered(port, op, answer.offset, (int)err))
 			return 0;
 		near_rx_ring_broken(port, ring, "reply offset", answer.offset);
@@ -388,20 +389,20 @@ struct near_rma_op *near_rma_op(struct near_port *port,
 	op->sent = op->answered = 0;
 	op->expect = 0;
 	op->begun = op->queued = op->gates = false;
-	op->delegated = op->small = op->staged = false;
+	op->delegated = op->small = op->on_device = false;
 	op->mapping = NULL;
 	return op;
 }
 
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
-		   const struct near_rma_args *args, bool staged,
+		   const struct near_rma_args *args, bool on_device,
 		   struct near_mapping *mapping)
 {
 	struct near_rma_op *op = near_rma_op(port, at, args);
 
 	if (!op)
 		return -EAGAIN;
-	op->staged = staged;
+	op->on_device = on_device;
 	op->err = 0;
 	op->mapping = mapping;
 	if (mapping)
@@ -409,7 +410,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	near_peer_hold(at->peer);
 	near_rma_append(at, op);
 	if (at->queue.next == &op->link && !near_rma_must_wait(op) &&
-	    (staged || near_rma_by_target(port, op)))
+	    (on_device || near_rma_by_target(port, op)))
 		near_rma_continue(port, op);
 	if (!near_rma_waits(at))
 		near_rma_add_work(port, at);

@@ -65,7 +65,7 @@ int near_loan_issue(struct near_port *port, struct near_rma_op *op)
 	uint64_t key, addr;
 	uint32_t index;
 
-	if (op->sent || at->unanswered != at->staged ||
+	if (op->sent || at->unanswered != at->device_pending ||
 	    near_mapped_pending(at) ||
 	    staging->filled - staging->freed == NEAR_STAGE_CHUNKS)
 		return -EAGAIN;

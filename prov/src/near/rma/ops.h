@@ -89,11 +89,11 @@ bool near_rma_must_wait(const struct near_rma_op *op);
 
 /*
  * issue.c. Queues an operation, and issues it if possible. Returns 0; -EAGAIN:
- * no memory. staged: the operation uses device memory. mapping: the target's
- * mapping, or NULL.
+ * no memory. on_device: the operation uses device memory. mapping: the
+ * target's mapping, or NULL.
  */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
-		   const struct near_rma_args *args, bool staged,
+		   const struct near_rma_args *args, bool on_device,
 		   struct near_mapping *mapping);
 
 /* direct.c: single copies */

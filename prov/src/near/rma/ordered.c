@@ -41,7 +41,7 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 /*
  * While the peer answers a read in several parts (at->reading), no operation
  * starts: it might change memory that the peer has yet to read. An operation on
- * host memory also waits for those on device memory (at->staged).
+ * host memory also waits for those on device memory (at->device_pending).
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {
@@ -51,7 +51,7 @@ bool near_rma_must_wait(const struct near_rma_op *op)
 		return false;
 	return (op->args.flags & NEAR_RMA_FENCE &&
 		(at->unanswered || at->peer->large)) || at->reading ||
-	       (at->staged && !op->staged);
+	       (at->device_pending && !op->on_device);
 }
 
 bool near_rma_busy(const struct near_peer *peer)

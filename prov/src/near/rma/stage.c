@@ -242,7 +242,7 @@ void near_stage_begin(struct near_rma_op *op)
 {
 	op->begun = true;
 	op->to->unanswered++;
-	op->to->staged++;
+	op->to->device_pending++;
 	if (op->args.flags & NEAR_RMA_MESSAGE)
 		near_rma_ungate(op);
 }
@@ -260,7 +260,7 @@ static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 	struct near_chunk *chunk;
 	int ret;
 
-	if (!op->begun && (at->unanswered != at->staged ||
+	if (!op->begun && (at->unanswered != at->device_pending ||
 			   near_mapped_pending(at)))
 		return -EAGAIN;
 	if (!op->begun)
@@ -439,7 +439,7 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 	for (link = at->replies.next; link != &at->replies; link = link->next)
 		near_copy_wait(staging, &near_container(link,
 				struct near_rma_reply, link)->copy);
-	if (staging->ours.memory && !(peer_lives && at->staged))
+	if (staging->ours.memory && !(peer_lives && at->device_pending))
 		near_table_stage_put(staging->table, staging->ours.index);
 	near_stage_unmap(staging, &staging->ours);
 	near_stage_unmap(staging, &staging->theirs);

@@ -231,7 +231,7 @@ static bool near_rma_op_uses(const struct near_rma_op *op, const void *device)
 {
 	size_t i;
 
-	if (op->small || !op->staged || !op->args.local.device)
+	if (op->small || !op->on_device || !op->args.local.device)
 		return false;
 	for (i = 0; i < op->args.local.count; i++)
 		if (op->device[i] == device)

@@ -81,7 +81,7 @@ struct near_rma_peer {
 	/* number of following operations that must not be lent */
 	uint32_t loan_skip;
 	/* operations on device memory begun, but not ended */
-	uint32_t staged;
+	uint32_t device_pending;
 	uint32_t gates;	/* operations for which NEAR_GATE_QUEUE is closed */
 	/* chunks and mapped operations that polls must continue */
 	uint32_t due;
@@ -109,8 +109,8 @@ struct near_rma_op {
 	bool gates;		/* counted in near_rma_peer.gates */
 	bool delegated;
 	bool small;	/* issued by the fast path of inline.h */
-	bool staged;	/* uses device memory: stage.h, mapped.h */
-	int err;			/* staged: the first error, positive */
+	bool on_device;	/* uses device memory: stage.h, mapped.h */
+	int err;			/* on_device: the first error, > 0 */
 	uint8_t *copy;	/* operands in memory from malloc(); or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
