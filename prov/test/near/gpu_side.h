@@ -9,6 +9,8 @@
 #ifndef NEAR_GPU_SIDE_H
 #define NEAR_GPU_SIDE_H
 
+#include <stdatomic.h>
+
 #include "near/rma/mapped.h"
 #include "near/rma/stage.h"
 #include "rma_side.h"
@@ -27,7 +29,12 @@ extern struct gpu {
 	bool until_failure;	/* copies end after b's failure only */
 	int fail_at;		/* number of the call that fails, from 1 */
 	int calls;
-	int under_way, pinned;
+	/*
+	 * Atomic for ThreadSanitizer: a thread that polls b ends a copy for
+	 * which a waits in another mapping of the same memory.
+	 */
+	atomic_int under_way;
+	int pinned;
 	size_t map_len;		/* length of each mapping */
 	int map_err;		/* result of map(); 0: it succeeds */
 	/* number of calls of map(), of those that succeeded */
