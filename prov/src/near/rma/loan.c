@@ -237,14 +237,12 @@ static void near_loan_revoke(const struct near_peer *peer,
 		sched_yield();
 }
 
-static void near_loan_wait(const struct near_device *device,
+static void near_loan_wait(const struct near_staging *staging,
 			   struct near_rma_reply *reply)
 {
 	if (!reply->staged || !reply->mapping)
 		return;
-	while (reply->copy && device->done(reply->copy) == -EAGAIN)
-		;
-	reply->copy = NULL;
+	near_copy_wait(staging, &reply->copy);
 	near_loan_end(reply);
 }
 
@@ -257,7 +255,7 @@ void near_loans_close(struct near_rma_peer *at)
 	if (!staging)
 		return;
 	for (link = at->replies.next; link != &at->replies; link = link->next)
-		near_loan_wait(staging->device,
+		near_loan_wait(staging,
 			       near_container(link, struct near_rma_reply,
 					      link));
 	for (i = staging->freed; i != staging->filled; i++) {

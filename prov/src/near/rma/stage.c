@@ -413,7 +413,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	return true;
 }
 
-static void near_copy_wait(const struct near_staging *staging, void **copy)
+void near_copy_wait(const struct near_staging *staging, void **copy)
 {
 	while (*copy && staging->device->done(*copy) == -EAGAIN)
 		;

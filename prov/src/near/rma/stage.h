@@ -100,6 +100,8 @@ static inline uint32_t near_stage_access(const struct near_region_entry *entry,
  * stores its error, positive, in *err.
  */
 bool near_copies_ended(const struct near_device *device, void **copy, int *err);
+/* Waits for the end of a copy; then, and if there is none, *copy is NULL. */
+void near_copy_wait(const struct near_staging *staging, void **copy);
 /* Counts an operation as begun. */
 void near_stage_begin(struct near_rma_op *op);
 /* Opens the stage for this port's operations on the peer's memory. */
