@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 
-#include "base/clock.h"
+#include "base/proc.h"
 #include "near/rma/inline.h"
 #include "near/rma/loan.h"
 #include "near/rma/mapped.h"

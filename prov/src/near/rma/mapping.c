@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/proc.h"
 #include "near/rma/inline.h"
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
