@@ -45,7 +45,7 @@ struct near_addr {
 	int32_t fd;
 	uint64_t nonce;		/* random number: no other port has it */
 	uint64_t host;	/* identifies the machine and its present boot */
-	uint64_t pid_ns;	/* inode of the pid namespace that pid is of */
+	uint64_t pid_ns;	/* inode of the pid namespace of pid */
 	uint64_t start;	/* start time of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
 };
@@ -58,12 +58,15 @@ struct near_port;
 struct near_peer;
 struct near_rx_op;
 
-/* A rendezvous message, in the sender's memory until it is copied. */
+/* Identifies a rendezvous message, which is still in the sender's memory. */
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
 	/* address in the sender; 0: the receiver must request fragments */
 	uint64_t addr;
-	/* NEAR_DEVICE: key of a region; addr is then near_rma_args.addr */
+	/*
+	 * NEAR_DEVICE: key of the region with the message. addr is then an
+	 * address in this region, as in near_rma_args.
+	 */
 	uint64_t key;
 };
 
@@ -73,7 +76,7 @@ struct near_msg {
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	/* valid if a received message has no payload, and with NEAR_DEVICE */
+	/* received messages: valid without a payload; sent: with NEAR_DEVICE */
 	struct near_rndv rndv;
 };
 
@@ -85,14 +88,21 @@ struct near_sink {
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
-	/* Ends a near_recv(). err is 0 or a positive errno value. */
+	/*
+	 * Reports the end of a receive. cookie: as in near_recv() or
+	 * near_recv_begin(). err: 0 or a positive errno value.
+	 */
 	void (*received)(void *ctx, void *cookie, int err);
-	/* Ends a near_send_large() that had a cookie. err: as in received(). */
+	/*
+	 * Reports the end of a near_send_large() that had a cookie. err: 0 or a
+	 * positive errno value.
+	 */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/*
-	 * Copies the first len bytes of a NEAR_DEVICE message of this port to
-	 * host memory, because the receiver has requested fragments. cookie:
-	 * cookie of near_send_large(). Returns 0 or a positive errno value.
+	 * Copies the first len bytes of a NEAR_DEVICE message that this port
+	 * sends, because the receiver has requested fragments. from: the
+	 * message in device memory. host: the copy. cookie: as in
+	 * near_send_large(). Returns 0 or a positive errno value.
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
@@ -100,7 +110,7 @@ struct near_sink {
 	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/* The peer failed or closed; its messages and operations have ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
-	/* The last reference was dropped; near frees the peer now. */
+	/* The last reference was dropped; near frees the peer afterwards. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
 };
 
@@ -136,24 +146,28 @@ void near_close(struct near_port *port);
 /* Stores the address of a port. */
 void near_address(const struct near_port *port, struct near_addr *addr);
 /*
- * Checks an address. Returns 0, -EINVAL, or -EHOSTUNREACH if the address is of
- * another host. Also returns -EHOSTUNREACH for another pid namespace if this
- * port has no socket.
+ * Checks an address. Returns 0, or
+ * - -EINVAL: not an address of this version of near
+ * - -EHOSTUNREACH: the address is of another host; or of another pid namespace,
+ *   and this port has no socket (near_listen())
  */
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
 /*
- * Stores the peer with this address, created if necessary, and takes a
- * reference, which near_peer_put() drops. The first send connects the peer. A
- * connected peer remains until it has failed or closed, even without
- * references.
+ * Finds or creates the peer with this address, stores it in *peer, and takes a
+ * reference, which near_peer_put() drops. Returns 0 or -ENOMEM. The first send
+ * connects the peer. A connected peer remains until it has failed or closed,
+ * even without references.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
 /* Returns the peer with this address, without a reference; NULL: none. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* Monitors the peer from now on, not only after the first message. */
+/*
+ * Starts peer failure detection now. Without this call it starts when one of
+ * the two ports connects to the other.
+ */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* Starts the fd exchange early if the peer requires one. */
@@ -162,16 +176,22 @@ void near_peer_prepare(struct near_port *port, struct near_peer *peer);
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is known to exist: it is monitored and has not failed. */
 bool near_peer_exists(const struct near_peer *peer);
-/* True if the peer's process had exited when the peer failed: stored then. */
+/*
+ * True if the peer's process had exited when near detected the peer failure.
+ * False if only the port had closed, or if no failure was detected.
+ */
 bool near_peer_exited(const struct near_peer *peer);
-/* True if this port has a ring to the peer, or waits for the peer's reply. */
+/*
+ * True if this port has a ring to the peer, or waits for the peer's reply in
+ * the fd exchange to get one.
+ */
 bool near_peer_rings(const struct near_peer *peer);
 /* Sets the embedder's pointer, near_peer.user, which is NULL at first. */
 void near_peer_set_user(struct near_peer *peer, void *user);
 
 /*
- * Buffers of a message for near_send_large(). If copy is set, near reads them
- * only during the call, else until the operation ends. If cookie is NULL,
+ * Buffers of a message for near_send_large(). near reads the buffers until the
+ * operation ends, or only during the call if copy is set. If cookie is NULL,
  * sent() is not called. owned: NULL; or the only buffer, in memory from
  * malloc(), which near frees.
  */
@@ -184,9 +204,12 @@ struct near_large {
 };
 
 /*
- * Sends a message of any length. Returns 0 if sent() will report the end,
- * -EAGAIN (poll and retry), or another error of near_send(). After an error the
- * caller still owns all buffers.
+ * Sends a message of any length. Returns 0 if sent() will report the end, or
+ * - -EAGAIN: poll and retry
+ * - -ECONNRESET: the peer has failed
+ * - -EHOSTUNREACH: this port cannot send to the peer
+ *
+ * After an error the caller still owns all buffers.
  *
  * With NEAR_DEVICE the only buffer is device memory, in a region of this port's
  * table that has NEAR_MAY_MESSAGE. A cookie is then required, and the peer must
@@ -196,9 +219,9 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Receives a rendezvous message of len bytes into iov, which may be shorter.
- * count 0: discards the message. received() reports the end. -EAGAIN: poll and
- * retry.
+ * Receives a rendezvous message of len bytes into iov. If iov is shorter, the
+ * end of the message is discarded; count 0 discards the whole message. Returns
+ * 0 if received() will report the end; or -EAGAIN: poll and retry.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
@@ -207,10 +230,10 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 /*
  * Begins to receive a rendezvous message from or to device memory. The embedder
  * then reads the message by near_rma() with NEAR_RMA_MESSAGE, and calls
- * near_recv_end(). If it cannot read the message, it calls near_recv_frags():
- * the sender then copies a NEAR_DEVICE message to host memory and sends
- * fragments. received() reports the end in both cases. NULL: no memory; poll
- * and retry.
+ * near_recv_end(). If near_rma() fails, the embedder calls near_recv_frags()
+ * instead: the sender then copies a NEAR_DEVICE message to host memory and
+ * sends fragments. received() reports the end in both cases. NULL: no memory;
+ * poll and retry.
  */
 struct near_rx_op *near_recv_begin(struct near_port *port,
 				   struct near_peer *peer,
@@ -224,22 +247,21 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 /*
  * Copies a rendezvous message into one buffer during the call. True: complete;
  * received() is not called. False: the caller must call near_recv() with *rndv.
- * In this case rndv->addr may have become 0, so that near_recv() requests
- * fragments.
+ * After a failed copy, rndv->addr is 0, so that near_recv() requests fragments.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if processes that communicate with each other oversubscribe the CPUs of
- * this thread. If not, a yield would give the CPU to an unrelated process for
- * milliseconds.
+ * True if this process and its peers oversubscribe the CPUs of this thread: the
+ * number of processes that may run on no other CPUs exceeds the number of these
+ * CPUs. A thread that waits should yield only then. Otherwise a yield would
+ * give the CPU to an unrelated process for milliseconds.
  *
- * Compares the number of this thread's CPUs with the number of processes that
- * may run on no other CPUs. pid: pids of the peers, 0 if unknown; this call
- * sorts them. others: number of further processes, all of which count.
+ * pid: pids of the peers; 0: unknown, counts as a process. This call sorts the
+ * pids. others: number of further processes, all of which count.
  *
- * Cost: a system call per process, one if there are enough CPUs for all.
+ * Cost: a system call per process; one in all if each process can have a CPU.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 

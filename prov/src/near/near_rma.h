@@ -21,7 +21,8 @@ struct near_peer;
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-#define NEAR_MAY_DEVICE 2	/* left shift of both flags for device memory */
+/* shift NEAR_MAY_READ and NEAR_MAY_WRITE left by 2 bits for device memory */
+#define NEAR_MAY_DEVICE 2
 /* device memory that receivers of NEAR_DEVICE messages may read */
 #define NEAR_MAY_MESSAGE 16u
 /* device memory that targets of the owner's operations may copy: rma/loan.h */
@@ -41,21 +42,22 @@ struct near_export {
 
 struct near_region_entry {
 	uint64_t key;
-	uint64_t start;	/* address of the first byte in requests: fi_mr(3) */
+	/* address by which RMA names the first byte: fi_mr(3) */
+	uint64_t start;
 	/* address of the first byte in the owner's process */
 	uint64_t memory;
 	uint64_t len;
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
 	uint64_t device;	/* handle for near_device; 0: host memory */
-	/* near_export.id and the export's index; 0: peers cannot map it */
+	/* near_export.id and the export's index; id 0: peers cannot map it */
 	uint64_t export_id;
 	uint32_t export_index;
 } __attribute__((aligned(64)));
 
 struct near_table;
 
-/* Opens a table. staged: with address space for chunks (device memory). */
+/* Opens a table. staged: with address space for stages, for device memory. */
 int near_table_open(struct near_table **table, bool staged);
 void near_table_close(struct near_table *table);
 /* Adds a region. Returns 0 or -errno; -ENOKEY: key in use; -ENOSPC: full. */
@@ -79,7 +81,7 @@ void *near_table_unmapped(struct near_table *table);
  * One-sided operations (RMA and atomics) in both directions, after
  * near_rma_open(). Protocol: docs/near/rma.md.
  */
-/* The same values as in enum fi_datatype and enum fi_op. */
+/* near_type and near_op have the values of enum fi_datatype and enum fi_op. */
 enum near_type {
 	NEAR_INT8,
 	NEAR_UINT8,
@@ -92,7 +94,7 @@ enum near_type {
 	NEAR_FLOAT,
 	NEAR_DOUBLE,
 	NEAR_FLOAT_COMPLEX,
-	NEAR_TYPES,	/* number of types; a wider type would need a lock */
+	NEAR_TYPES,	/* types of more than 8 bytes would need a lock */
 };
 
 enum near_op {
@@ -250,9 +252,9 @@ struct near_device {
 struct near_rma_sink {
 	/* NULL: the embedder has no device memory. */
 	const struct near_device *device;
-	/* Peers may only fetch NEAR_DEVICE messages: no NEAR_ADDR_RMA. */
+	/* No NEAR_ADDR_RMA: peers may fetch NEAR_DEVICE messages, no more. */
 	bool messages_only;
-	/* Ends an operation for which near_rma() has returned 0. */
+	/* Reports the end of an operation, after near_rma() has returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
 	/* Reports a peer's operation with data, or one of near_rma_events(). */
@@ -281,8 +283,10 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
  * - -EAGAIN: poll and retry
  * - -EFAULT: memory of one of the processes is not mapped; some memory may be
  *   changed
- * - an error of near_send()
- * - an error of this list, after which no memory is changed:
+ * - -ECONNRESET: the peer has failed
+ * - -EHOSTUNREACH: this port cannot send to the peer
+ *
+ * After each of the following errors, no memory is changed:
  *
  * - -EKEYREJECTED: the peer has no region with this key
  * - -EACCES: the region does not grant this access or range
@@ -309,7 +313,7 @@ enum near_device_path {
 	NEAR_DEVICE_MAPPED,
 	NEAR_DEVICE_SHARED,	/* mapped by a descriptor from the peer */
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
-	/* host memory: at the target, or not for near_device.host() */
+	/* the peer's host memory, or local memory that no device can access */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
 	NEAR_DEVICE_QUEUES,	/* buffers of different queues */
@@ -329,7 +333,7 @@ enum near_device_path {
  */
 uint64_t near_rma_device_ops(const struct near_port *port,
 			     enum near_device_path path);
-/* Returns the path of this port's last operation with device memory. */
+/* Returns the path of the last operation on device memory with this peer. */
 enum near_device_path near_rma_device_path(const struct near_peer *peer);
 
 /*
@@ -342,8 +346,8 @@ bool near_rma_busy(const struct near_peer *peer);
 /* True if an operation with NEAR_RMA_FENCE would wait. */
 bool near_rma_fenced(const struct near_peer *peer);
 /*
- * Returns 0 if the peer has consumed all messages of this port and executed all
- * its operations. -EAGAIN: poll and retry.
+ * Returns 0 if the peer has consumed all messages and executed all operations
+ * that this port has sent. -EAGAIN: poll and retry.
  */
 int near_rma_quiet(struct near_port *port, struct near_peer *peer);
 
