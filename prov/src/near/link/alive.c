@@ -19,8 +19,9 @@
 #include "base/proc.h"
 
 #define NEAR_EVENTS 32
-#define NEAR_FDX_MS 10		/* ms between two reads of the socket */
-#define NEAR_FDX_FAST_MS 2000	/* time after a request with a read each ms */
+#define NEAR_FDX_MS 10	/* otherwise: ms between two reads of the socket */
+/* after a request, the socket is read each ms for this time, ms */
+#define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
@@ -32,7 +33,7 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 
 /*
  * True if the process exists, but /proc hides its files (mount option hidepid).
- * err: the error of reading the start time.
+ * err: result of duo_proc_start() for this process.
  */
 static bool near_hidden(int pidfd, int err)
 {
@@ -40,6 +41,11 @@ static bool near_hidden(int pidfd, int err)
 	       (err == -ESRCH && pidfd >= 0 && !duo_proc_ended(pidfd));
 }
 
+/*
+ * Monitors a peer that is not in another pid namespace, by a pidfd if possible,
+ * otherwise by its start time. If /proc hides the peer, sets peer->needs_fdx.
+ * Returns 0 or -errno; -ESRCH: the process has exited.
+ */
 static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {
 	int fd = duo_proc_pidfd(peer->addr.pid), ret;
@@ -168,9 +174,9 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Ends each draining peer whose messages are all delivered. Handles the
- * doorbell first: a peer may have rung the doorbell for a new or idle ring, and
- * then exited, so that this ring still has messages.
+ * Ends each draining peer whose messages are all delivered. First handles the
+ * doorbell: a new or idle ring, for which a peer has rung the doorbell before
+ * it exited, may still have messages.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -209,7 +215,7 @@ void near_port_wake(struct near_port *port)
 		return;		/* a full pipe wakes the threads, too */
 }
 
-/* Handles pidfds and the fd exchange's socket, but not the wake pipe. */
+/* Handles pidfds and the fd exchange's socket. Leaves the wake pipe alone. */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -262,8 +268,8 @@ bool near_peer_check_open(const struct near_peer *peer)
 }
 
 /*
- * True if the peer has failed. Makes the checks that need system calls, for
- * failures that neither the pidfd nor mapped memory shows.
+ * True if the peer has failed. Makes the checks that need system calls: they
+ * find failures that neither the pidfd nor mapped memory shows.
  */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
@@ -272,7 +278,10 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start &&
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
-	/* retry: no descriptor was free, or the peer had not replied */
+	/*
+	 * monitor the peer now, if an earlier attempt found no free descriptor,
+	 * or is waiting for the peer's reply
+	 */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
@@ -305,9 +314,9 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers every NEAR_CHECK_MS. Does not check rings:
- * near_peer_alive() also calls this function, perhaps while its caller fills or
- * reads a slot. The next tick checks the rings.
+ * Checks for failed peers every NEAR_CHECK_MS. Leaves the check of the rings to
+ * the next tick, because callers of near_peer_alive(), which calls this
+ * function, may be filling or reading a slot.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -327,8 +336,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 
 /*
  * Schedules the next tick, normally NEAR_TICK_POLLS polls later. If the last
- * tick was NEAR_CHECK_MS ago, polls seldom come: each poll then has a tick, to
- * detect failures in time. Every NEAR_TICK_QUICK ticks, polls per tick double.
+ * tick was NEAR_CHECK_MS ago, the application polls seldom: each poll then has
+ * a tick, to detect failures in time. Afterwards the number of polls per tick
+ * doubles every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -394,7 +404,7 @@ bool near_woken(struct near_port *port)
 	uint64_t now = duo_now_ms();
 	bool all = now - port->syscall_check_ms >= NEAR_CHECK_MS, rung;
 
-	/* the sender of the byte may not have cleared armed yet */
+	/* the sender has written the byte, but may not have cleared armed */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

@@ -22,10 +22,11 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t begun;	/* process that is registered; a forked child is not */
+/* process that has called near_barrier_begin(); differs in a forked child */
+static pid_t begun;
 static pthread_t thread;
 static pid_t threaded;	/* process in which thread was created; 0: none */
-static bool ready;
+static bool ready;	/* the process is registered */
 
 static void *near_barrier_register(void *none)
 {

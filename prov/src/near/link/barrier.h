@@ -3,8 +3,9 @@
 
 /*
  * membarrier(GLOBAL_EXPEDITED) executes a full barrier on each CPU that runs a
- * thread of a registered process. Processes that are not registered execute
- * fences themselves.
+ * thread of a registered process. So the receiver of a ring, which seldom needs
+ * a barrier, executes it for the senders, too. Senders whose process is not
+ * registered execute a fence after each slot (enum near_fence).
  *
  * If a process has threads, its registration waits for an RCU grace period, 5
  * to 20 ms. A short-lived thread registers, so that MPI_Init does not wait.
@@ -18,7 +19,7 @@
 bool near_barrier_begin(void);
 /* True if this process is registered, so that barriers of others reach it. */
 bool near_barrier_ready(void);
-/* Executes the barrier. False: failed, perhaps without effect on any thread. */
+/* Executes the barrier. False: threads may not have executed a barrier. */
 bool near_barrier(void);
 
 #endif /* NEAR_LINK_BARRIER_H */

@@ -14,7 +14,10 @@
 #define near_unlikely(x) __builtin_expect(!!(x), 0)
 #define near_inline inline __attribute__((always_inline))
 
-/* Prefetches for writing; on x86-64 __builtin_prefetch() only for reading. */
+/*
+ * Prefetches a cache line for writing. On x86-64, __builtin_prefetch() would
+ * prefetch it for reading.
+ */
 static inline void near_prefetch_write(const void *addr)
 {
 #ifdef __x86_64__
@@ -24,7 +27,10 @@ static inline void near_prefetch_write(const void *addr)
 #endif
 }
 
-/* Copies len bytes, n <= len <= 2 n, as the first n and the last n bytes. */
+/*
+ * Copies len bytes, n <= len <= 2 n, as the first n and the last n bytes, which
+ * may overlap.
+ */
 #define NEAR_COPY_ENDS(dst, src, len, n) do {				\
 	uint8_t near_head_[n], near_tail_[n];				\
 									\
@@ -34,7 +40,7 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/* Copies at most 48 bytes without a call; tests the common 8 bytes first. */
+/* Copies at most 48 bytes without a function call. Most often, len is 8. */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -59,8 +65,8 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes between flat and iov, in iov from byte `offset` on. in: true
- * copies to iov, false from iov. iov must have offset + len bytes.
+ * Copies len bytes from flat to iov (in: true), or from iov to flat (false). The
+ * bytes in iov begin at byte `offset`. iov must have offset + len bytes.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)

@@ -51,7 +51,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	return NULL;
 }
 
-/* Logs a rejected datagram; only the first one of a port. */
+/* Logs a rejected datagram, but no further one of this port. */
 static void near_fdx_msg_reject(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
@@ -85,7 +85,7 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		/* not monitored now; a later datagram brings a new pidfd */
+		/* peer not monitored yet; a later datagram has a new pidfd */
 		close(fd);
 	else
 		peer->pidfd = fd;
@@ -118,8 +118,8 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 
 /*
  * Stores the descriptors of msg in the peer. If msg is a request, replies, and
- * takes a reference (near_peer_expect()), because the peer will attach to a
- * ring of this port.
+ * takes a reference to the peer (near_peer_expect()), because the peer will
+ * attach to a ring of this port.
  */
 static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 			    struct near_fdx_msg *msg)
@@ -161,7 +161,10 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	near_peer_put(port, peer);
 }
 
-/* Rejects another user's datagram. The reply ends that port's requests. */
+/*
+ * Rejects a datagram of another user's port. Replies to a request, so that the
+ * port does not repeat it.
+ */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
 {
@@ -318,9 +321,9 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * True after -ENOENT: an open port keeps all its descriptors, so the port is
- * closed, or its process was killed and is exiting. While a process exits, its
- * pid still exists, and its pidfd is not readable yet.
+ * -ENOENT means that the port is closed, because an open port keeps its
+ * descriptors; or that its process was killed and is exiting. While a process
+ * exits, its pid still exists, and its pidfd is not readable yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

@@ -8,8 +8,9 @@
  * carries all descriptors of the sending port and a pidfd of its process, so
  * one request and one reply suffice.
  *
- * Two further kinds of datagrams pass a descriptor of device memory, in any
- * namespace: such a descriptor cannot be opened by /proc.
+ * Two further kinds of datagrams, a request and its reply, pass a descriptor of
+ * device memory. Ports in one namespace need them, too, because such a
+ * descriptor cannot be opened through /proc.
  *
  * Cost: two system calls per datagram while peers connect; one read of the
  * socket every NEAR_FDX_MS, and every ms for NEAR_FDX_FAST_MS after a request.
@@ -44,13 +45,13 @@ struct near_fdx {
 /* A received datagram. Its values are not checked yet. */
 struct near_fdx_msg {
 	struct near_fdx fdx;
-	ssize_t size;
+	ssize_t size;		/* bytes of the datagram */
 	int fd[NEAR_FD_KINDS];
-	uint32_t fds;
-	bool cut;	/* descriptors were lost, as too many files are open */
+	uint32_t fds;		/* number of descriptors in fd */
+	bool cut;	/* descriptors are missing: too many files are open */
 	bool known;		/* the kernel has added cred */
 	struct ucred cred;
-	struct sockaddr_un name;
+	struct sockaddr_un name;	/* of the sender's socket */
 	socklen_t name_len;
 };
 
@@ -58,11 +59,12 @@ struct near_fdx_msg {
  * Sends this port's descriptors. Returns 0, or
  * - -ECONNREFUSED: the receiver's socket is closed
  * - -ENOENT: the receiver's socket has no file
- * - -EAGAIN or another temporary error: retry
+ * - -EAGAIN, -ENOBUFS, -ENOMEM, -ETOOMANYREFS: retry
+ * - another -errno
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
-/* Sends fdx and its descriptors. Returns 0, or an error of near_fdx_send(). */
+/* Sends fdx and fdx->count descriptors. Same return values. */
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd);
 /* Receives a datagram; near_fdx_msg_drop() frees it. False: none. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+/* fd exchange: the sockets, and the datagrams that pass descriptors. */
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -118,13 +120,13 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* close() alone would not end a socket that a forked child has, too */
+	/* a forked child may have the socket: close() would not end it there */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
 }
 
-/* Removes the file `entry` if it is the socket of a port that is gone. */
+/* Removes the file `entry` if it is the socket of a closed port. */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
 	struct sockaddr_un name;
@@ -185,7 +187,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
-	/* effective ids, which the receiver compares; default: real ids */
+	/* the receiver compares effective ids; the kernel would add real ids */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -211,7 +213,7 @@ int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/* no ids for the user in this namespace: send without ids */
+		/* this namespace maps no id to the user: send without ids */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}

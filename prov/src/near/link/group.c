@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+/*
+ * Memory that control groups (cgroups of Linux) still permit. A process is in
+ * one control group, which inherits the limits of its ancestors. Version 1 of
+ * the interface has a hierarchy for memory alone, version 2 one for all
+ * resources.
+ */
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,18 +17,22 @@
 #include "base/proc.h"
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8	/* most control groups: the process's, its ancestors */
-#define NEAR_GROUP_PATH 512
+/* limit of control groups: the group of the process, and its ancestors */
+#define NEAR_GROUPS 8
+#define NEAR_GROUP_PATH 512	/* limit of a path, bytes */
 #define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
+/* mount points of versions 2 and 1 of control groups */
 #define NEAR_V2 "/sys/fs/cgroup"
 #define NEAR_V1 "/sys/fs/cgroup/memory"
 
+/* Names of the files of a control group. */
 struct near_group_names {
 	const char *limit, *used, *stat;
-	/* lines of stat: reclaimable page cache, bytes */
+	/* words before two numbers in `stat`: bytes of page cache */
 	const char *cache[2];
 };
 
+/* Index 0: version 1 of control groups; 1: version 2. */
 static const struct near_group_names near_group_names[] = {
 	{ "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat",
 	  { "total_inactive_file ", "total_active_file " } },
@@ -29,7 +40,10 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* The control groups that had a limit at the first near_group_has(). */
+/*
+ * The control groups of this process that have a limit. The first
+ * near_group_has() finds them.
+ */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -66,7 +80,7 @@ static uint64_t near_group_line(const char *text, const char *word)
 	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Returns the control group's page cache, which the kernel can free; bytes. */
+/* Returns the bytes of the control group's page cache, which is reclaimable. */
 static uint64_t near_group_cache(const char *dir,
 				 const struct near_group_names *names)
 {
@@ -90,7 +104,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/* Adds a group if it has a limit. In version 1, no limit is a huge number. */
+/* Adds a group if it has a limit. Version 1 stores a huge number for none. */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -107,7 +121,7 @@ static void near_group_add(const char *dir, bool v2)
 
 /*
  * Adds the group `path` and its ancestors. In a container, `path` may not exist
- * below the mount point; then the mount point is the container's group.
+ * below the mount point. The mount point itself is then the container's group.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {
@@ -125,7 +139,7 @@ static void near_group_add_all(const char *mount, char *path, bool v2)
 	near_group_add(mount, v2);
 }
 
-/* Finds this process's groups. Lines are NUMBER:CONTROLLERS:PATH. */
+/* Finds this process's groups. The file's lines are NUMBER:CONTROLLERS:PATH. */
 static void near_groups_find(void)
 {
 	char line[NEAR_GROUP_PATH], *path;

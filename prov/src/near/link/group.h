@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks for memory that the control groups of this process still permit. At a
- * group's limit fallocate() does not fail; the kernel kills a process instead.
- * The check is best effort: other processes may allocate after it.
+ * Checks whether the control groups (cgroups of Linux) of this process permit
+ * an allocation. At the limit of a control group fallocate() does not fail: the
+ * kernel kills a process of the group instead. The check is best effort,
+ * because other processes may allocate after the check.
  *
- * Cost: only when peers connect and rings are resized. Reads two small files
- * per group with a limit, and a third one close to the limit.
+ * Cost: reads two small files per group with a limit, and a third one close to
+ * the limit. Only connections and resizes of rings make the check.
  */
 #ifndef NEAR_LINK_GROUP_H
 #define NEAR_LINK_GROUP_H

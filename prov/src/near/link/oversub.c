@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+/* Oversubscription: compares numbers of processes and CPUs. See near.h. */
+
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -23,9 +25,9 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 }
 
 /*
- * True if the process may run only on these CPUs. Also true if the CPUs of the
- * process cannot be read: the process is on the same host, so it may need these
- * CPUs. False if the process does not exist.
+ * True if the process may run only on CPUs of this set. Also true if pid is 0
+ * (unknown) or the CPUs of the process cannot be read: the process is on the
+ * same host, so it might need these CPUs. False if the process does not exist.
  */
 static bool near_oversub_needs(const struct near_cpus *cpus, pid_t pid)
 {
@@ -57,7 +59,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	cpus = (size_t)CPU_COUNT_S(sizeof(ours), ours.set);
 	if (count + others < cpus)
 		return false;
-	/* qsort() does not accept a NULL pid */
+	/* if count is 0, pid may be NULL, which qsort() does not accept */
 	if (count)
 		qsort(pid, count, sizeof(*pid), near_pid_order);
 	for (i = 0; i < count; i++)

@@ -104,9 +104,9 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Drops a reference. A peer without references is freed, but a connected peer
- * only when it is gone: if the peer's address is inserted again, messages must
- * use the same ring, to stay in order.
+ * Drops a reference, and frees a peer without references. A connected peer is
+ * kept until it fails: if the embedder gets the same address again, messages
+ * must use the same ring, to stay in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -226,7 +226,7 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/* pages before the first hole have memory; reserve others */
+	/* pages before the file's first hole have memory; reserve others */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -364,7 +364,10 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
-/* Returns a descriptor of the peer's segment or -errno; -EAGAIN: requested. */
+/*
+ * Returns a descriptor of the peer's segment or -errno. -EAGAIN: the descriptor
+ * was requested from the peer; retry.
+ */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
 	/* monitor first, to detect a process that has reused the pid */
@@ -385,8 +388,9 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Waits for the peer's reply to a request: returns -EAGAIN before timeout_ms
- * has passed. Afterwards logs a warning and returns -ETIMEDOUT.
+ * Checks the time since near_connect() began to wait for the peer's reply to a
+ * request. Returns -EAGAIN before port->timeout_ms has passed, or always if that
+ * is 0. Afterwards logs a warning and returns -ETIMEDOUT.
  */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {

@@ -13,7 +13,7 @@
 
 static const struct near_tier {
 	uint16_t pages;		/* pages of NEAR_PAGE bytes */
-	uint16_t slots;		/* a power of two; other bytes are data ring */
+	uint16_t slots;		/* a power of two; the data ring follows */
 } near_tiers[NEAR_TIERS] = {
 	{ 1, 16 },
 	{ 2, 32 },

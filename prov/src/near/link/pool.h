@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NEAR_POOL_CHUNK 64
+#define NEAR_POOL_CHUNK 64	/* objects per chunk */
 #define NEAR_POOL_UNLIMITED (1u << 31)	/* more objects than fit in memory */
 
 /* The first member of each object. */
@@ -29,7 +29,7 @@ struct near_pool {
 	struct near_pooled *free;
 	char **chunk;
 	uint32_t chunks;
-	uint32_t limit;			/* most objects */
+	uint32_t limit;			/* limit of objects */
 	size_t size;			/* bytes of an object */
 };
 

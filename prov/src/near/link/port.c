@@ -61,7 +61,7 @@ static int near_port_name(struct near_port *port)
 		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
 		ret = duo_proc_start(addr->pid, &addr->start);
-	/* without its own /proc entry, near could not detect peer failures */
+	/* without /proc, ports could not detect peer failures */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
 
@@ -166,8 +166,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Closes a port. Connected peers detect this by the port's closed claims, other
- * peers that monitor the port by near_segment.closed.
+ * Closes a port. Each peer to which the port was connected finds the port's
+ * claim closed. Other peers that monitor the port find near_segment.closed set.
  */
 void near_close(struct near_port *port)
 {
@@ -185,7 +185,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last: a peer that loads 1 may reuse this port's claim */
+	/* last: a peer that loads 1 may give this port's ring to a sender */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -55,7 +55,7 @@ struct near_peer {
 	bool logged;		/* a connection error was logged; log no more */
 	struct near_segment *segment;
 	int pidfd;		/* -1: none */
-	/* the process has exited or is exiting, or a connect found no port */
+	/* the process has exited or is exiting, or its port cannot be opened */
 	bool exited;
 	bool by_start;	/* no pidfd: monitored by the process's start time */
 	bool far;		/* in another pid namespace */
@@ -73,7 +73,8 @@ struct near_peer {
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	struct near_rx_op *coop_op;	/* receive that uses near_ctl.steps */
+	/* receive with a cooperative copy, one at a time; NULL: none */
+	struct near_rx_op *coop_op;
 	/* receives that wait until coop_op is NULL */
 	struct near_link waiting;
 	uint32_t round;		/* number of the last cooperative copy */
@@ -101,7 +102,7 @@ struct near_rx_ring {
 struct near_messages {
 	/* Ends all operations with a gone peer, with err. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
-	/* Before a close: waits until no peer writes to buffers here. */
+	/* Before a close: waits until no peer writes to this process's buffers. */
 	void (*stop)(struct near_port *port);
 	/* Frees the memory of all operations. */
 	void (*close)(struct near_port *port);
@@ -124,7 +125,11 @@ struct near_onesided {
 	 * wait for a slot, for a change of the poll word, or for a tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
-	/* In place of work(), while NEAR_WORK_WAITS: reads the poll word. */
+	/*
+	 * Polls call it in place of work() while port->work is NEAR_WORK_WAITS.
+	 * Completes operations if the poll word has changed. Returns their
+	 * number.
+	 */
 	int (*advanced)(struct near_port *port);
 	/* Completes a draining peer's executed operations. */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
@@ -157,8 +162,8 @@ struct near_port {
 	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * the poll word, in a peer's memory: there is work if it differs from
-	 * poll_value. Points to poll_value if no peer's word is needed
+	 * the poll word, in a peer's memory: there is work if its value is not
+	 * poll_value. Points to poll_value if no poll word is needed
 	 */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
@@ -214,7 +219,7 @@ struct near_port {
 
 /* near_port.work */
 #define NEAR_WORK_DUE 1u	/* each poll must continue some work */
-#define NEAR_WORK_WAITS 2u	/* all work waits: near_onesided.work() */
+#define NEAR_WORK_WAITS 2u	/* all operations wait: near_onesided.work() */
 
 /* Sets the poll word. now: value of the word when the caller loaded it last. */
 static inline void near_port_set_poll_word(struct near_port *port,
@@ -290,9 +295,10 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes its sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops a reference to a peer that has only begun to
- * connect. The peer has sent a request, and will attach to a ring. Or it has
- * attached to a ring, and has not replied to a request yet.
+ * Takes (expected: true) or drops one reference, which keeps a peer that has no
+ * rx ring yet: a peer that has sent a request and will attach to a ring, or one
+ * that has attached and has not replied to a request yet. The reference is
+ * dropped when the peer's claim is rejected or the peer is gone.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -316,7 +322,7 @@ void near_fdx_read(struct near_port *port);
 /* Close peer->fd[which], or all of peer->fd[]. */
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
 void near_fd_drop_all(struct near_peer *peer);
-/* True if near_segment.closed is set; false also if it cannot be read. */
+/* True if peer->fd[] has the segment, and near_segment.closed is set in it. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
  * Opens a file of the peer: reopens peer->fd[which]; if that is -1, opens the
@@ -359,7 +365,10 @@ void near_rings_check(struct near_port *port);
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
 
-/* alive.c */
+/*
+ * alive.c: adds fd to port->epoll_fd. ptr: the peer of a pidfd; the port for
+ * its socket; NULL for the wake pipe. Returns 0 or -errno.
+ */
 int near_epoll_add(struct near_port *port, int fd, void *ptr);
 /* True if this port detects the exit of the peer's process. */
 static inline bool near_monitored(const struct near_peer *peer)
@@ -374,7 +383,10 @@ static inline bool near_monitored(const struct near_peer *peer)
  */
 int near_monitor(struct near_port *port, struct near_peer *peer);
 void near_unmonitor(struct near_port *port, struct near_peer *peer);
-/* Makes a peer draining. A later tick ends it when it is drained. */
+/*
+ * Makes a peer draining. When its messages are delivered, a later tick makes
+ * the peer gone.
+ */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
  * True if this port may copy from or to the process by its pid: a check in the

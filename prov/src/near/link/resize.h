@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NEAR_RESIZE_FULL 4	/* count of full rings before a request */
+#define NEAR_RESIZE_FULL 4	/* times that a ring is full before a request */
 
 struct near_peer;
 struct near_port;
@@ -21,8 +21,8 @@ struct near_port;
 struct near_resize {
 	uint64_t full_at;	/* near_tx.tail when full was last increased */
 	uint32_t count;		/* resizes so far */
-	uint32_t full;		/* count of full rings since the last resize */
-	uint32_t backoff;	/* value of full at the next request */
+	uint32_t full;		/* times of a full ring since the last resize */
+	uint32_t backoff;	/* value of full that causes a request */
 	uint32_t more;		/* value of near_slot.resize.more to send */
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */

@@ -7,7 +7,7 @@
 
 /* minimum of the number of senders that a port expects */
 #define NEAR_BUDGET_FEW 8
-/* number of senders for each of which the budget keeps a page */
+/* senders for which the budget keeps one page each, even before they attach */
 #define NEAR_BUDGET_MANY 63
 #define NEAR_BUDGET_NEXT 4	/* least number of new senders expected */
 

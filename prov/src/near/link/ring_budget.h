@@ -19,7 +19,7 @@ struct near_rx_ring;
 struct near_budget {
 	uint32_t pages_max;	/* limit of pages of all rings */
 	uint32_t growing;	/* rings that can have more than one page */
-	uint32_t peers;		/* peers of the port, itself excluded */
+	uint32_t peers;		/* peers; the port itself does not count */
 	uint32_t rings;		/* open rx rings */
 	uint32_t extra;		/* pages of the open rx rings beyond one each */
 };
@@ -32,7 +32,7 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
 /* Computes the advertised size. Call it after each change of the budget. */
 void near_budget_advertise(struct near_port *port);
-/* Counts an open (more: 1) or closed (-1) rx ring of its present size. */
+/* Adds (more: 1) or subtracts (-1) an open rx ring, at its present size. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 

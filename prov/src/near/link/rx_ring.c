@@ -270,8 +270,9 @@ static bool near_claim_abandoned(uint32_t state)
 }
 
 /*
- * Finds claims of senders that were killed before they rang the doorbell.
- * Senders take the first free claim, so only pages with memory have claims.
+ * Finds claims of senders that were killed before they rang the doorbell. Reads
+ * the pages of claims up to port->ring_count: senders take the first free
+ * claim, and further pages may have no memory.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -300,8 +301,8 @@ void near_port_doorbells(struct near_port *port)
 	uint32_t word;
 
 	/*
-	 * clear this word first: a sender that sets a bit of doorbell[]
-	 * afterwards also sets the bit of this word again
+	 * clear doorbell_words first: a sender that sets a bit of doorbell[]
+	 * afterwards also sets its bit of doorbell_words again
 	 */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);

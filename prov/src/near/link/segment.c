@@ -59,7 +59,10 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-/* Sets the file's size. -EFBIG at the limit, beyond which SIGXFSZ is raised. */
+/*
+ * Sets the file's size. Returns 0 or -errno; -EFBIG: above RLIMIT_FSIZE, where
+ * ftruncate() would raise SIGXFSZ.
+ */
 static int near_segment_resize(int fd, size_t size)
 {
 	struct rlimit limit;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Layout of a port's segment. All its senders write to it, so a value must be
- * checked before it is used as an index, a length or a pointer.
- * docs/near/design.md has a picture.
+ * Layout of a port's segment. All senders of the port write to the segment, so
+ * the port must check a value before it uses the value as an index, a length or
+ * a pointer. docs/near/design.md has a picture.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -14,13 +14,13 @@
 #include "near/near.h"
 
 #define NEAR_LAYOUT 16u		/* version of the layout */
-#define NEAR_LINE 64
+#define NEAR_LINE 64		/* bytes of a cache line */
 /* unit of this layout, bytes; the system's page size is near_page_size() */
 #define NEAR_PAGE 4096
-#define NEAR_SENDERS 4096
+#define NEAR_SENDERS 4096	/* rings of a segment: limit of senders */
 
 /*
- * Kinds of slots. Of a large message, sender and receiver are the two ends; the
+ * Kinds of slots. "Sender" and "receiver" are those of a large message: the
  * receiver's slots go through the ring in the other direction.
  */
 enum near_kind {
@@ -135,15 +135,15 @@ struct near_ctl {
 	uint64_t head;
 	uint64_t dhead;
 	uint32_t size;		/* reply to RESIZE: NEAR_SIZE_* */
-	/* last delegated operation that the consumer has started */
+	/* number of the last delegated operation that the consumer started */
 	uint64_t doing;
 	/* 1: the ring is idle, the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* cooperative copy: steps taken by each end, see msg/coop.h */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;		/* steps written by the producer, see coop.h */
-	/* delegated operations: last finished; first rejected, or 0 */
-	uint64_t done;
+	uint64_t done;	/* number of the last delegated operation that ended */
+	/* number of the first rejected delegated operation; 0: none */
 	uint64_t rejected;
 } __attribute__((aligned(NEAR_LINE)));
 
@@ -247,16 +247,16 @@ struct near_place {
 	size_t offset;
 	size_t span;	/* address space, enough for the largest class */
 	size_t size;		/* bytes in use, of class tier */
-	uint32_t slots;
-	uint32_t data;
-	uint32_t tier;
+	uint32_t slots;		/* number of slots */
+	uint32_t data;		/* bytes of the data ring */
+	uint32_t tier;		/* size class */
 };
 
 /* Computes a ring's place. False: the ring cannot have this size class. */
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
-/* Returns an upper bound of a port's memory with "senders" senders, bytes. */
+/* Returns the limit of a port's memory with this number of senders, bytes. */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */
