@@ -119,7 +119,7 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 	return n;
 }
 
-/* Begins each list with the oldest operation, which no later one delays. */
+/* Begins each list with its oldest operation, which later ones cannot delay. */
 int near_work(struct near_port *port)
 {
 	size_t sending = NEAR_STEP;
@@ -170,7 +170,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/* FETCHING: the embedder has not fetched the message yet */
+		/* FETCHING: the embedder ends rx when its fetch fails */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)

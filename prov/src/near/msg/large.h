@@ -44,19 +44,15 @@ struct near_tx_op {
 	struct iovec iov[NEAR_IOV_MAX];
 	/* bytes of the message; after a CTS: bytes requested */
 	size_t len;
-	size_t done;
+	size_t done;		/* bytes sent in fragments */
 	/* id of the receiver's operation, after a CTS */
 	uint64_t answer;
-	/*
-	 * The next five fields are valid after the receiver has sent COOP:
-	 * address of its buffer, bytes requested, round, bytes per step, number
-	 * of steps.
-	 */
-	uint64_t there;
-	size_t shared;
+	/* Fields of a cooperative copy, valid after COOP was received. */
+	uint64_t there;		/* address of the receiver's buffer */
+	size_t shared;		/* bytes requested */
 	uint32_t round;
-	uint32_t step;
-	uint32_t steps;
+	uint32_t step;		/* bytes of a step */
+	uint32_t steps;		/* number of steps */
 	uint32_t wrote;		/* steps that the sender has written */
 	bool device;		/* NEAR_DEVICE, and not yet in host memory */
 	int failed;	/* positive error of near_sink.unload(); 0: none */
@@ -95,10 +91,10 @@ struct near_rx_op {
 	struct iovec iov[NEAR_IOV_MAX];
 	size_t len;		/* bytes to receive */
 	size_t stop;		/* end of the part to read, bytes */
-	size_t done;
-	uint32_t step;	/* cooperative copy: bytes of a step; number of steps */
-	uint32_t steps;
-	/* steps the sender took, after near_coop_end() */
+	size_t done;		/* bytes copied to iov by the receiver */
+	uint32_t step;		/* cooperative copy: bytes of a step */
+	uint32_t steps;		/* cooperative copy: number of steps */
+	/* steps that the sender has taken; valid after near_coop_end() */
 	uint32_t sender_steps;
 	bool failed;		/* the receiver could not read a step */
 	void *cookie;
@@ -125,7 +121,7 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/* Takes len bytes from those that this poll may still read. False: too many. */
+/* Reserves len of the bytes that this poll may still read. False: too many. */
 static inline bool near_read_take(struct near_port *port, size_t len)
 {
 	size_t *left = near_read_left(port);
@@ -189,7 +185,10 @@ static inline void near_tx_coop_over(struct near_tx_op *op)
 /* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/* Ends the peer's cooperative copy, if any. Starts one of peer->waiting. */
+/*
+ * Clears peer->coop_op, whose cooperative copy has ended. Starts the next
+ * cooperative copy, of the first receive in peer->waiting.
+ */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Reads the next len bytes, at most up to op->stop. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
@@ -213,7 +212,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
  */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
-/* Frees an operation that is in no list. Calls received() if still due. */
+/* Frees an operation that is in no list. Calls received() if not called yet. */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
 /* large_coop.c: near_messages.stop(): waits until no peer writes to buffers. */

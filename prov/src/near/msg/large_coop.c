@@ -128,7 +128,11 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 		near_rx_coop_end(op);
 }
 
-/* After the sender's last step: prepares the read of the unwritten steps. */
+/*
+ * Handles the end of a cooperative copy, after the sender's last step. wrote:
+ * number of steps that the sender has written. The receiver then reads all
+ * other steps by single copy; if a read has failed, it requests fragments.
+ */
 static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
 			      uint32_t wrote)
 {

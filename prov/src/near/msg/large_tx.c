@@ -241,7 +241,7 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/* counted as a message: operations must follow fragments, too */
+	/* near_tx_consumed() counts it: NEAR_RMA_BEHIND waits for fragments */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
