@@ -65,8 +65,8 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes from flat to iov (in: true), or from iov to flat (false). The
- * bytes in iov begin at byte `offset`. iov must have offset + len bytes.
+ * Copies len bytes from flat to iov (in: true), or from iov to flat (false), in
+ * iov from byte `offset` on. iov must have offset + len bytes.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)

@@ -102,7 +102,7 @@ struct near_rx_ring {
 struct near_messages {
 	/* Ends all operations with a gone peer, with err. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
-	/* Before a close: waits until no peer writes to this process's buffers. */
+	/* Before a close: waits until no peer writes to local buffers. */
 	void (*stop)(struct near_port *port);
 	/* Frees the memory of all operations. */
 	void (*close)(struct near_port *port);
