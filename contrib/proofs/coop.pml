@@ -13,10 +13,10 @@
  *
  * C: msg/coop.h near_coop_begin near_coop_take near_coop_end near_coop_wrote
  * C: msg/coop.h near_coop_sender_ended
- * C: msg/large.h near_tx_coop_over
+ * C: msg/large.h near_tx_coop_finish
  * C: msg/large_coop.c near_tx_coop_requested near_tx_push near_tx_coop
  * C: msg/large_coop.c near_rx_coop_request near_rx_coop_end near_rx_coop_steps
- * C: msg/large_coop.c near_rx_coop_over near_rx_coop near_rx_coop_stop
+ * C: msg/large_coop.c near_rx_coop_finish near_rx_coop near_rx_coop_stop
  *
  * MUTANT CLAIM_PLAIN: a claim is a load and a store
  * MUTANT END_PLAIN: the end of the claims is a load and a store

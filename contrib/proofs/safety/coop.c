@@ -10,7 +10,7 @@
  * C: near/msg/coop.h near_coop_sender_ended
  * C: near/msg/large_coop.c near_tx_coop_requested near_tx_coop near_tx_push
  * C: near/msg/large_coop.c near_rx_coop near_rx_coop_steps near_rx_coop_end
- * C: near/msg/large_coop.c near_rx_coop_over
+ * C: near/msg/large_coop.c near_rx_coop_finish
  * C: near/msg/large_rx.c near_rx_pull near_rx_copy near_rx_read
  * CBMC: --unwind 5 --object-bits 10
  * EDIT near/msg/coop.h: s/128u << 10/8192u/
@@ -101,7 +101,7 @@ static void sender(void)
 	assume(budget <= 3);	/* of the poll: at least a byte each loop */
 	near_tx_coop(&port, &op, &budget);
 	if (op.state == NEAR_TX_COOP)
-		near_tx_coop_over(&op);
+		near_tx_coop_finish(&op);
 }
 
 /* True if the operation is within its message. */

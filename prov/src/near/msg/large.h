@@ -174,8 +174,11 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 /* large_coop.c: continues a cooperative copy, at the sender. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
-/* Ends the sender's part of a cooperative copy, if there is one. */
-static inline void near_tx_coop_over(struct near_tx_op *op)
+/*
+ * Ends the sender's part of a cooperative copy: removes op from port->sending.
+ * If op has no cooperative copy, does nothing.
+ */
+static inline void near_tx_coop_finish(struct near_tx_op *op)
 {
 	if (near_likely(op->state != NEAR_TX_COOP))
 		return;

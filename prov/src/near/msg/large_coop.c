@@ -65,7 +65,7 @@ void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 		near_coop_wrote(ctl, op->round, op->wrote, !good);
 	}
 	if (!good || n < 0)
-		near_tx_coop_over(op);
+		near_tx_coop_finish(op);
 }
 
 /* The receiver. */
@@ -133,8 +133,8 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
  * number of steps that the sender has written. The receiver then reads all
  * other steps by single copy; if a read has failed, it requests fragments.
  */
-static void near_rx_coop_over(struct near_port *port, struct near_rx_op *op,
-			      uint32_t wrote)
+static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
+				uint32_t wrote)
 {
 	size_t by_us = (size_t)(op->steps - wrote) * op->step;
 
@@ -162,7 +162,7 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 	    (!op->sender_steps ||
 	     near_coop_sender_ended(op->peer->ring->rx.ctl, op->peer->round,
 				    op->sender_steps, &wrote)))
-		near_rx_coop_over(port, op, wrote);
+		near_rx_coop_finish(port, op, wrote);
 }
 
 /*

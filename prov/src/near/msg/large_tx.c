@@ -156,7 +156,7 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		return false;
 	if (kind == NEAR_KIND_COOP)
 		return near_tx_coop_requested(port, op, slot);
-	near_tx_coop_over(op);
+	near_tx_coop_finish(op);
 	if (kind == NEAR_KIND_CTS)
 		return near_tx_cts(port, op, slot);
 	near_tx_end(port, op, 0);
