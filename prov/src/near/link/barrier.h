@@ -3,9 +3,9 @@
 
 /*
  * membarrier(GLOBAL_EXPEDITED) executes a full barrier on each CPU that runs a
- * thread of a registered process. So the receiver of a ring, which seldom needs
- * a barrier, executes it for the senders, too. Senders whose process is not
- * registered execute a fence after each slot (enum near_fence).
+ * thread of a registered process. So one port seldom executes this barrier for
+ * itself and its peers, and the peers need no fence in their fast paths.
+ * Processes that are not registered execute fences themselves: near_fence.
  *
  * If a process has threads, its registration waits for an RCU grace period, 5
  * to 20 ms. A short-lived thread registers, so that MPI_Init does not wait.

@@ -64,7 +64,7 @@ struct near_fdx_msg {
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
-/* Sends fdx and fdx->count descriptors. Same return values. */
+/* Sends fdx and fdx->count descriptors. Returns the same values. */
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd);
 /* Receives a datagram; near_fdx_msg_drop() frees it. False: none. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);

@@ -120,7 +120,7 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* a forked child may have the socket: close() would not end it there */
+	/* a forked child may have the socket, too: close() would not end it */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;

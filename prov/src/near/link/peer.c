@@ -105,8 +105,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 
 /*
  * Drops a reference, and frees a peer without references. A connected peer is
- * kept until it fails: if the embedder gets the same address again, messages
- * must use the same ring, to stay in order.
+ * kept until it fails: after another near_peer_get() for the same address,
+ * messages must use the same ring, to stay in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
