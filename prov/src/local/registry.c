@@ -93,7 +93,13 @@ static bool duo_record_valid(const struct duo_record *record)
 	       record->checksum == duo_record_checksum(record);
 }
 
-/* Reads a record and checks it. Returns 0, or an error as duo_record_open(). */
+/*
+ * Reads a record and checks it. Returns
+ * - 0
+ * - -FI_EINVAL: malformed, or another user's
+ * - -FI_ENODATA: not written yet
+ * - -FI_EPROTO: another version
+ */
 static int duo_record_read(int fd, struct duo_record *record)
 {
 	struct stat st;

@@ -12,9 +12,10 @@
  * An endpoint is alive if its file is locked and its process exists. Malformed
  * files are rejected. "base" is the directory that has the users' directories.
  *
- * Cost: control path only. A lookup takes about ten system calls, one if there
- * is no file, none with an index. Locks: on files and directories; the caller's
- * lock protects the structures.
+ * Cost: control path only. A lookup takes about ten system calls. If the
+ * address has no record, it takes one, or none with an index. Locks: flock on
+ * the directory, and a lock on each record's file. The caller must serialize
+ * calls with the same struct.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -50,9 +51,11 @@ struct duo_publication {
 };
 
 /*
- * Modes of the directory's lock, as in flock(2). Starting endpoints share the
- * lock. A process takes the lock exclusively for a sweep, or to repeat a start
- * for which space was lacking.
+ * Modes of the directory's lock, as in flock(2). Endpoints that start share the
+ * lock. A process takes the lock exclusively for a sweep, and to start an
+ * endpoint while no other one starts: with duo_transport.exclusive_start, or
+ * after a start that has failed because space was lacking or the address had a
+ * record.
  */
 enum duo_registry_lock_mode {
 	DUO_REGISTRY_SHARED,
@@ -75,26 +78,37 @@ int duo_registry_open(const char *base, char *dir);
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
 /*
- * duo_registry_count_ep() counts a new endpoint with this compatibility id: it
- * appends a byte to a file, and returns the count or -errno. Needs no lock.
- * duo_registry_reset_count() resets the count. Needs an exclusive lock.
+ * duo_registry_count_ep() counts a new endpoint with this compatibility id, by
+ * a byte that it appends to a file. It needs no lock, and returns the number of
+ * endpoints counted since the last reset, or -errno. duo_registry_reset_count()
+ * makes the number 0. It needs the directory's exclusive lock.
  */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 void duo_registry_reset_count(int dir, uint64_t compat_id);
-/* Removes the directory of `file`, unless it has a record or is locked. */
+/*
+ * Removes the user's directory dir, unless this directory has a record or is
+ * locked. file: the path of a file in the directory.
+ */
 void duo_registry_leave(int dir, const char *file);
 /* Returns the number of records, also of endpoints that have failed. */
 size_t duo_registry_count(int dir);
-/* Returns a number that changes with the files; 0: a very recent change. */
+/*
+ * Returns a number that changes when a file is added to the directory or
+ * removed. 0: this may have happened within the last 50 ms, so the number does
+ * not show whether the directory has changed.
+ */
 uint64_t duo_registry_state(int dir);
 
 /*
  * registry_sweep.c: removes records of failed processes. The transport
  * peers[kind] removes other files of these processes. Returns the number of
- * endpoints alive. Needs an exclusive lock.
+ * endpoints alive. Needs the directory's exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
-/* Sweeps at most once a second, and not while other processes start. */
+/*
+ * Sweeps the directory, unless it was swept within the last second or another
+ * process holds the directory's lock.
+ */
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 

@@ -17,8 +17,8 @@
 #include "local/registry_record.h"
 #include "base/proc.h"
 
-#define DUO_LOCK_WAIT_MS 3000	/* longest wait while the directory does not
-				 * change */
+/* longest wait while no name is added to the directory or removed */
+#define DUO_LOCK_WAIT_MS 3000
 #define DUO_LOCK_LAST_MS 60000	/* longest wait in all */
 #define DUO_LOCK_RETRY_NS 500000 /* time between two attempts to lock, ns */
 #define DUO_STATE_SETTLE_NS 50000000
@@ -29,7 +29,9 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* Returns the time of the last change of the directory's names, ns; or 0. */
+/*
+ * Returns the time at which a name was last added or removed, ns; 0: unknown.
+ */
 static uint64_t duo_dir_changed(int fd)
 {
 	struct stat st;
@@ -119,7 +121,7 @@ void duo_registry_reset_count(int dir, uint64_t compat_id)
 	unlinkat(dir, name, 0);
 }
 
-/* Removes the files that count endpoints if the directory has no record. */
+/* If the directory has only files that count endpoints, removes these files. */
 static void duo_dir_clear(int dir)
 {
 	DIR *stream = duo_dir_list(dir);
@@ -137,7 +139,9 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/* Does nothing after the directory's removal: a new one may have its name. */
+/*
+ * Does nothing if `dir` was removed: another directory may have its path now.
+ */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -167,7 +171,10 @@ size_t duo_registry_count(int dir)
 	return count;
 }
 
-/* Returns 0 after a recent change, because the times are coarse. */
+/*
+ * Returns 0 after a recent change, because file systems store coarse times: a
+ * further change might not change the time.
+ */
 uint64_t duo_registry_state(int dir)
 {
 	uint64_t changed = duo_dir_changed(dir);

@@ -23,8 +23,9 @@ struct duo_registry_index {
 };
 
 /*
- * Reads the names, unless that costs more than `lookups` lookups. The caller
- * must close the index.
+ * Reads the names if at least DUO_INDEX_LOOKUPS lookups will follow. To read
+ * them for fewer lookups would cost more than it saves. The caller must close
+ * the index.
  */
 void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);

@@ -38,7 +38,10 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-/* limit of attempts; other processes may undo each */
+/*
+ * most attempts to find or create the directory; other processes may make each
+ * attempt fail
+ */
 #define DUO_DIR_ROUNDS 1000
 #define DUO_DIR_DIGITS 16 /* digits of each of the two numbers in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
@@ -51,7 +54,7 @@ struct duo_base {
 };
 
 /*
- * The user's directories with the lowest names, finished and under
+ * The lowest name of the user's finished directories, and of those under
  * construction; "": none.
  */
 struct duo_dirs {
@@ -91,7 +94,10 @@ static void duo_dirs_note(char *least, const char *name)
 		memcpy(least, name, DUO_DIR_NAME);
 }
 
-/* Finds the user's directories, except the one with the name `but`. */
+/*
+ * Finds the user's directories, except the one with the name `but`. Returns 0
+ * or -errno.
+ */
 static int duo_dirs_scan(const struct duo_base *base, const char *but,
 			 struct duo_dirs *dirs)
 {
@@ -125,7 +131,10 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a directory that a scan has found; -ENOENT if it was removed since. */
+/*
+ * Opens a directory that a scan has found. -ENOENT: since the scan, it was
+ * removed, or ceased to be private.
+ */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);
@@ -157,8 +166,9 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Finishes this process's directory, or removes it if another one of the user
- * exists. fd: the descriptor that holds the directory's lock. -FI_EPERM: the
+ * Finishes this process's directory. If the user has another directory that is
+ * finished or has a lower name, removes this one instead. fd: the descriptor
+ * that holds the directory's lock. Returns 0 or an error; -FI_EPERM: the
  * directory is not private, because the file system has no owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
@@ -185,7 +195,10 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 	return ret;
 }
 
-/* Creates a directory. Returns 0 if the user may have one now, or an error. */
+/*
+ * Tries to create the user's directory. Returns 0 if the caller must scan
+ * again, because this process or another one may have succeeded; or an error.
+ */
 static int duo_dir_make(const struct duo_base *base)
 {
 	char name[DUO_DIR_NAME];
@@ -200,7 +213,10 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* if another process gets the lock first, it removes the directory */
+	/*
+	 * if another process gets the lock first, that process removes the
+	 * directory
+	 */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

@@ -13,9 +13,9 @@
 #include "local/registry.h"
 
 /*
- * Locks a directory with LOCK_SH or LOCK_EX. Waits 60 s at most, and 3 s after
- * a name in the directory was last added or removed. Returns 0, -FI_ETIMEDOUT
- * or -errno.
+ * Locks a directory with LOCK_SH or LOCK_EX. Returns 0 or -errno.
+ * -FI_ETIMEDOUT: the lock was not free for 60 s, or for 3 s in which no name
+ * was added to the directory or removed.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it was opened. */
@@ -32,8 +32,11 @@ struct duo_record {
 	uint32_t peer;		/* enum duo_transport_kind */
 	int32_t pid;
 	uint64_t pid_ns;	/* the owner's pid namespace, duo_proc_ns() */
-	uint64_t net_ns;	/* network namespace; 0: the address is unique
-				 * without it */
+	/*
+	 * network namespace of the address; 0: the address is unique on the
+	 * host
+	 */
+	uint64_t net_ns;
 	uint64_t compat_id;	/* as in struct duo_publication */
 	uint64_t start;		/* the owner's start time, duo_proc_start(); 0:
 				 * unknown */
@@ -46,20 +49,20 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor or an error. Without a
- * warning:
+ * Opens and reads a record. Returns its descriptor or an error. These errors
+ * are not logged:
  * - -FI_ENOENT: no record
  * - -FI_ENODATA: not written yet
  * - -FI_EPROTO: another version
  *
- * After a warning:
- * - -FI_EINVAL: malformed, or another user's
- * - any other -errno
+ * These errors are logged as a warning, but not twice in a row for one file:
+ * - -FI_EINVAL: malformed, another user's, or not accessible
+ * - -EMFILE, -ENFILE, -ENOMEM: temporary
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
-/* Returns the part of a file name after the hash; NULL: it has no hash. */
+/* Returns the part of a file name after the hash; NULL: there is no hash. */
 const char *duo_record_suffix(const char *name);
-/* True if fd is a regular file of this user. Stores its state in *st. */
+/* True if fd is a regular file of this user. Stores fstat()'s result in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
  * Check whether the owner of a record is alive. Return 0; -ESRCH if the owner

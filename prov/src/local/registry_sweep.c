@@ -45,7 +45,10 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/* Removes the record if its owner has failed. Returns 1 if it may be alive. */
+/*
+ * Removes the record if its owner has failed. Returns 1 if the owner may be
+ * alive, else 0.
+ */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
@@ -64,7 +67,7 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 	return live;
 }
 
-/* True for the name of a record's file, ready or not. */
+/* True if a record has this name, or a record that is not ready yet. */
 static bool duo_sweep_wants(const char *name)
 {
 	const char *suffix = duo_record_suffix(name);
@@ -98,9 +101,10 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. The
- * directory's access time is the time of the sweep; a read of the names may
- * change it, too.
+ * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago.
+ * duo_sweep_done() has stored the time of that sweep as the directory's access
+ * time. A read of the names may set a later access time, which delays the next
+ * sweep.
  */
 static bool duo_sweep_due(int dir)
 {
