@@ -3,10 +3,10 @@
 
 /*
  * An address vector of ofi_duo. Each fi_addr is the one that the core's AV
- * assigns. av/ maintains AVs, all layers look up addresses here. Lock: any
- * group's to read, all of the domain's to change an AV; senders read the route
- * words without a lock. Cost of each fi_addr: 16 bytes, its address, and 8
- * bytes for each endpoint.
+ * assigns. av/ maintains AVs, all layers look up addresses here. Lock: to read
+ * an AV, the lock of any group; to change it, all locks of the domain
+ * (duo_domain_lock()). Senders read the route words without a lock. Cost of
+ * each fi_addr: 16 bytes, its address, and 8 bytes for each endpoint.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -32,8 +32,10 @@ struct duo_ep;
  *
  * The state changes from UNDECIDED to CORE or LOCAL. It changes from LOCAL to
  * CORE only before the first message, so that all messages to a peer stay in
- * order. The state is reset when the address is removed, when the process of
- * the address fails, or when the address is inserted again for another process.
+ * order. It becomes UNDECIDED again when the process of the address fails, or
+ * when the address is inserted again for another process, and NONE when the
+ * address is removed. With duo_traits.peer_names, a failed process makes it
+ * CORE.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
@@ -75,8 +77,9 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 }
 
 /*
- * Returns the source of a message of the core. FI_ADDR_UNSPEC: the core has
- * none; FI_ADDR_NOTAVAIL: not in the AV.
+ * Returns the source of a message over the core. src: the source that the core
+ * reports; FI_ADDR_UNSPEC, which is returned unchanged: none. Returns
+ * FI_ADDR_NOTAVAIL if the AV does not have src.
  */
 static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 {
@@ -84,7 +87,7 @@ static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 							      FI_ADDR_NOTAVAIL;
 }
 
-/* Returns the element for addr. NULL: not in the AV, or bytes unknown. */
+/* Returns the entry of a fi_addr. NULL: not in the AV, or bytes unknown. */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)
 {

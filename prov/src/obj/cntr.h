@@ -23,9 +23,16 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
-	uint64_t own[2]; /* ofi_duo's part of the sums: [0] value, [1] errors */
+	/*
+	 * ofi_duo's part of the counter, see cq/cntr.h: [0] value, [1] errors
+	 */
+	uint64_t own[2];
 	uint64_t core_good;	/* value of the core's counter when last read */
-	uint32_t core_skip; /* reads without the core's counter; wraps */
+	/*
+	 * number of reads at which the core seemed idle; every
+	 * core_poll_interval-th of them polls the core; wraps
+	 */
+	uint32_t core_skip;
 	bool of_region;			/* bound to a memory region, too */
 	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
@@ -50,8 +57,9 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 /* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /*
- * Counts an operation of near that has ended, in the counters that were bound
- * with `flag`. err: 0, or the operation counts as an error.
+ * Counts an operation of near that has ended, in the endpoint's counters that
+ * were bound with `flag`. err: 0 counts as a success, another value as an
+ * error.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

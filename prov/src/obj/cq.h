@@ -50,7 +50,10 @@ struct duo_cq {
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
-	/* number of further polls that poll the core; updates may get lost */
+	/*
+	 * number of further polls that poll the core; updates may get lost,
+	 * because threads update it without a lock
+	 */
 	atomic_uint core_poll_budget;
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
@@ -60,15 +63,20 @@ struct duo_cq {
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
-	uint32_t granted; /* "left" plus fast-path reads not counted yet */
+	/*
+	 * "left" plus the number of fast-path reads that core_skip does not
+	 * count yet
+	 */
+	uint32_t granted;
 	/* value of local_idle above which each poll polls the core;
 	 * DUO_CORE_UNUSED: no poll does */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
-	uint32_t ring_left;	/* number of reads of the ring until a poll */
-	uint32_t ring_every;	/* reads of the ring per poll */
-	uint64_t ring_ms; /* time of the last poll in a read of the ring, ms */
+	/* Only some of the reads that find entries in the ring also poll: */
+	uint32_t ring_left;	/* such reads before the next one that polls */
+	uint32_t ring_every;	/* one in this number of such reads polls */
+	uint64_t ring_ms;	/* time of the last such poll, ms */
 	struct fid_peer_cq peer_cq;	/* libfabric's shm writes completions to
 					 * it */
 	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */
@@ -79,7 +87,10 @@ struct duo_cq {
 	uint64_t clock_us;	/* time of the last read of the clock, us */
 	uint32_t slow; /* number of late reads of the clock in a row */
 	atomic_bool signaled;
-	/* sources of entries, for a read that requests none */
+	/*
+	 * sources of the core's entries, if the application's read requests
+	 * none
+	 */
 	fi_addr_t core_src[DUO_CORE_BATCH];
 	struct duo_oversub_check oversub;	/* whether empty reads yield */
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
@@ -97,7 +108,10 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* Sets whether a thread may sleep, so that new entries take the slow path. */
+/*
+ * Sets whether a thread may sleep. While it may, new entries take the slow
+ * path, which wakes the thread.
+ */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -111,7 +125,10 @@ static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 		duo_cq_wake(cq);
 }
 
-/* Slow paths of pushes: a sleeping thread, a hidden CQ, or a full ring. */
+/*
+ * Slow paths of duo_cq_push() and duo_cq_push_sent(): the CQ is hidden, its
+ * ring is full, or a thread may sleep and must be woken.
+ */
 void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
 void duo_cq_push_sent_slow(struct duo_cq *cq, void *context, uint64_t flags);
@@ -133,7 +150,10 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	}
 }
 
-/* True if a push, while no read is running, can write to the ring directly. */
+/*
+ * True if the ring is neither full nor gated. For pushes while no read is
+ * running: during a read, entries go to cq->sink first.
+ */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
@@ -182,8 +202,9 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 /*
  * The core of a CQ is unused as long as a message of the core for an endpoint
  * of the CQ is unlikely (docs/matching.md). Polls of the CQ do not poll an
- * unused core, because a core may allocate memory in its first poll: efa 30 MB.
- * After duo_ep_use_core() the core is used until the CQ closes.
+ * unused core, because a core may allocate memory in its first poll: efa
+ * allocates 30 MB. After duo_ep_use_core() the core is used until the CQ
+ * closes.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

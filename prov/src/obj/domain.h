@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A domain: the local transport, and the group of objects without another. */
+/*
+ * A domain: the domains of both paths, and the group of all objects that have
+ * no group of their own.
+ */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
@@ -42,7 +45,10 @@ struct duo_domain {
 	struct duo_device_bounce *device_bounce;
 	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics */
-	/* number of regions ever listed for messages only */
+	/*
+	 * number of keys made so far for regions without remote access, which
+	 * near's table has for messages only
+	 */
 	uint64_t message_keys;
 	bool virt_addrs; /* keys of regions use virtual addressing, fi_mr(3) */
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */

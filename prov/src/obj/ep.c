@@ -23,8 +23,11 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-#define DUO_LOCAL_BUSY 256 /* polls without a local event before each poll polls
-			    * the core */
+/*
+ * after this number of polls without a local event, each poll also polls the
+ * core
+ */
+#define DUO_LOCAL_BUSY 256
 
 static void duo_cq_use_core(struct duo_cq *cq)
 {
@@ -51,7 +54,10 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/* True if a send with the default flags is complete once in the ring. */
+/*
+ * True if a send with the default flags is complete as soon as it is in the
+ * ring.
+ */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint: the endpoints of both paths, the routes, and the receives. Each
- * layer has a struct in it. Lock: the group's, except for sends over the core.
+ * An endpoint: the endpoints of both paths, the routes, and the receives. A
+ * layer with data for each endpoint has a struct in struct duo_ep. Lock: the
+ * group's, except for sends over the core.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -33,7 +34,10 @@ struct duo_up;
 
 /* Bits of duo_ep_rx.special: conditions to check for each receive. */
 enum duo_rx_special {
-	/* FI_SELECTIVE_COMPLETION: only with FI_COMPLETION */
+	/*
+	 * FI_SELECTIVE_COMPLETION: a receive has a completion only with the
+	 * flag FI_COMPLETION
+	 */
 	DUO_RX_SELECTIVE = 1,
 	DUO_RX_DEVICE = 2,	/* descriptors may be those of device memory */
 };
@@ -103,9 +107,15 @@ struct duo_ep_opts {
 	bool messages; /* FI_MSG or FI_TAGGED; false: only RMA, atomics */
 	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	/* 128-byte blocks are in order: only the core supports this */
+	/*
+	 * a FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES is set: only the core supports
+	 * this
+	 */
 	bool in_order;
-	/* messages and RMA have one order: by near, or on a single path */
+	/*
+	 * FI_FENCE, or an order between messages and RMA, was requested: near
+	 * keeps the order, or the core carries everything
+	 */
 	bool mixed_order;
 	bool counted;		/* a counter with a wait object is bound */
 	atomic_bool early_logged; /* a call before fi_enable() was logged */
@@ -121,7 +131,8 @@ struct duo_ep {
 	struct duo_group *group;
 	struct duo_domain *domain;
 	struct duo_near *near;		/* NULL: not near, or not open */
-	duo_route_word *route;	/* [DUO_AV_MAX], by fi_addr; NULL: not yet */
+	/* [DUO_AV_MAX], by fi_addr; NULL: fi_enable() has not created it yet */
+	duo_route_word *route;
 	fi_addr_t route_size; /* number of route words; 0: not enabled */
 	struct duo_cq *tx_cq;
 	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
@@ -146,7 +157,7 @@ struct duo_ep {
 	uint64_t caps;
 	struct duo_ep_tx tx;
 	struct duo_ep_opts opts;
-	struct duo_traits core;	/* differences of the core: fabric->traits */
+	struct duo_traits core;	/* copy of fabric->traits */
 	const struct duo_up *up;
 	/* used by core/ and rx/: */
 	struct duo_ep_lazy lazy;
@@ -210,8 +221,9 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 }
 
 /*
- * Compute the attention words of an endpoint and its CQs, or of a CQ. Must be
- * called after each change of a condition for these words.
+ * duo_ep_attend() computes the attention words of an endpoint and of its CQs,
+ * duo_cq_attend() that of a CQ. Must be called after each change of a condition
+ * on which one of these words depends.
  */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
@@ -223,7 +235,7 @@ void duo_cq_attend(struct duo_cq *cq);
  */
 void duo_ep_use_core(struct duo_ep *ep);
 
-/* Makes the next poll resolve messages and post deferred receives. */
+/* Makes the next poll match unresolved messages and post deferred receives. */
 static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)
@@ -232,7 +244,10 @@ static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_DEFERRED;
 }
 
-/* True if a poll has enough entries even if no message finds a receive. */
+/*
+ * True if the pool has an entry for each message of a poll, even if none of
+ * them matches a receive. Maps memory for entries if necessary.
+ */
 static inline bool duo_ep_has_entries(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);

@@ -21,8 +21,8 @@
 /*
  * Context that ofi_duo passes when it opens the core's fabric, so that the hook
  * recognizes this fabric and does not wrap it. The context is the address of a
- * function of libfabric: the hook and ofi_duo have the same address, and no
- * application passes it as a context.
+ * function of libfabric: this address is the same in the hook and in ofi_duo,
+ * and no application passes it as a context.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 

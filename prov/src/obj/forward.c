@@ -12,7 +12,7 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 
-/* Returns the core's object behind one of ofi_duo. */
+/* Returns the core's object that this object of ofi_duo wraps. */
 static struct fid *duo_core_fid(struct fid *fid)
 {
 	switch (fid->fclass) {

@@ -4,7 +4,10 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-/* Waits for a single lock, then enters it: sets `inside`, frees `state`. */
+/*
+ * Waits for a single lock and enters it: sets `inside`, then frees `state`.
+ * False: the lock is retired.
+ */
 static bool duo_lock_wait_inside(struct duo_lock *lock)
 {
 	if (!duo_lock_wait(lock))

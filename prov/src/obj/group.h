@@ -6,7 +6,8 @@
  * its endpoints, until duo_cq_join() (cq/cq.h) moves them to the group of the
  * domain, which has all other objects. Data that groups share, such as AVs, may
  * be read under the lock of any group; a change needs the locks of all groups.
- * See docs/architecture.md. Cost: as base/lock.h.
+ * See docs/architecture.md. Cost: an atomic operation to take a lock, another
+ * to release it; less with other modes of base/lock.h.
  */
 #ifndef DUO_OBJ_GROUP_H
 #define DUO_OBJ_GROUP_H
@@ -30,10 +31,11 @@ struct duo_group {
 };
 
 /*
- * Returns the group of an object, *at. If the caller does not hold the group's
- * lock, the result may be an earlier group of the object. The lock of a CQ's
- * earlier group is never free again. An endpoint's earlier group may also be
- * the domain's, until the endpoint gets its first CQ.
+ * Returns the group of an object. at: the object's pointer to its group. While
+ * the caller does not hold the group's lock, the object may move, and the
+ * result may be an earlier group. If that was a CQ's own group, its lock is
+ * retired and never free again. An endpoint's earlier group may also be the
+ * domain's, until the endpoint gets its first CQ.
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {
@@ -41,8 +43,9 @@ DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 }
 
 /*
- * Takes the lock of the group in this mode if it is free, and if the group is
- * still *at. With a single lock no other thread changes *at.
+ * Takes the lock of `group` in this mode, if the lock is free and `group` is
+ * still *at. Else returns false. With a single lock *at is not compared,
+ * because no other thread changes it.
  */
 DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 			       struct duo_group *group,
@@ -57,7 +60,10 @@ DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 	return false;
 }
 
-/* group.c: waits for the lock of *at, also if *at changes, and takes it. */
+/*
+ * group.c: waits until the lock of the object's group is free, and takes it. If
+ * the object moves to another group before, waits for the lock of that group.
+ */
 void duo_group_wait(struct duo_group *const *at);
 
 /* Locks an object's group. Afterwards *at is constant until the release. */
@@ -77,8 +83,8 @@ void duo_domain_lock(struct duo_domain *domain);
 void duo_domain_unlock(struct duo_domain *domain);
 
 /*
- * Puts an endpoint into a group, which must have the ranges of the endpoint's
- * pool. Needs all locks.
+ * Puts an endpoint into a group. group->rx_ranges must already have the ranges
+ * of the endpoint's pool. Needs all locks of the domain.
  */
 void duo_ep_join(struct duo_ep *ep, struct duo_group *group);
 

@@ -4,9 +4,9 @@
 /*
  * A memory region of the core. near's region table has it under the core's key.
  * Regions of device memory are found by descriptor, and by
- * near_region_entry.device (device/device.h). Lock of domain->mrs and
- * domain->device_mrs: the domain's; of near's table: any group's to read, all
- * to change.
+ * near_region_entry.device (device/device.h). Locks: the domain's for
+ * domain->mrs and domain->device_mrs. For near's table: any group's to read it,
+ * all locks of the domain to change it.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
@@ -37,8 +37,9 @@ struct duo_mr {
 };
 
 /*
- * Stores key and address by which local peers name memory of the region. False:
- * it has no such access.
+ * Stores the key and the address by which local peers name the len bytes at
+ * `memory`. False: the region does not contain these bytes, does not grant
+ * `access`, or is not in near's table.
  */
 static inline bool duo_mr_name(const struct duo_mr *mr, uint32_t access,
 			       const void *memory, size_t len, uint64_t *key,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Decides when a CQ next calls near_oversub(). Pure. */
+/* Decides when a CQ next calls near_oversub(). No lock, no system call. */
 #ifndef DUO_OVERSUB_H
 #define DUO_OVERSUB_H
 

@@ -3,8 +3,8 @@
 
 /*
  * Differences between cores that ofi_duo must handle. core/traits.c finds them
- * by the core's name, once for each fabric. If the result of a call shows a
- * difference, such as a failing fi_av_lookup(), there is no trait for it.
+ * by the core's name, once for each fabric. No trait exists for a difference
+ * that the result of a call shows, such as a failing fi_av_lookup().
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -24,7 +24,8 @@ struct duo_core_ops {
 		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric);
-	size_t addr_len; /* length of an address, bytes; no fi_av_lookup(3) */
+	/* bytes of each address; used in place of fi_av_lookup(3) */
+	size_t addr_len;
 };
 
 struct duo_traits {
@@ -53,8 +54,8 @@ struct duo_traits {
 	/* A peek's completion has no source, due to libfabric's util_srx.c. */
 	bool peek_no_source;
 	/*
-	 * The core executes atomics by CPU instructions, as near does, so that
-	 * both are atomic to each other.
+	 * The core executes atomics by CPU instructions, as near does. So an
+	 * atomic of near and one of the core are atomic to each other.
 	 */
 	bool cpu_atomics;
 	/*
@@ -63,9 +64,10 @@ struct duo_traits {
 	 */
 	bool prefix_optional;
 	/*
-	 * Polls of all CQs of a domain change the same lists (of packets to
-	 * send again, for example), and only with FI_THREAD_SAFE the core locks
-	 * them. See FI_THREAD_COMPLETION in docs/upstream.md.
+	 * When the core polls any CQ of a domain, it changes lists of the
+	 * domain (of packets to send again, for example). The core locks these
+	 * lists only with FI_THREAD_SAFE. See FI_THREAD_COMPLETION in
+	 * docs/upstream.md.
 	 */
 	bool shares_lists;
 };

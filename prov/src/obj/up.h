@@ -20,8 +20,9 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/: must be called when the map has found the fi_addr of a peer.
-	 * Makes it the source of the peer's unresolved messages.
+	 * av/: must be called when the map has found the fi_addr of a peer. The
+	 * peer's unexpected messages, which had no source, become unresolved,
+	 * and so get this fi_addr.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
@@ -41,7 +42,10 @@ struct duo_up {
 	void (*rejected)(struct duo_rx *rx, int err);
 	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
-	/* obj/: the endpoint has another group. */
+	/*
+	 * obj/: the endpoint has joined another group: sets the tables of calls
+	 * for the mode of the new group's lock.
+	 */
 	void (*calls)(struct duo_ep *ep);
 };
 

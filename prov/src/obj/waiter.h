@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The wait object of a CQ or counter. It has an epoll descriptor of all
- * sources, an eventfd for other threads, and a timer for sources without a
- * descriptor.
+ * The wait object of a CQ or counter. A thread sleeps on its epoll descriptor,
+ * which becomes readable when a source does. Sources are the descriptors of the
+ * core and of near, an eventfd by which other threads wake the sleeping thread,
+ * and a timer, if a source without a descriptor must be polled.
  */
 #ifndef DUO_OBJ_WAITER_H
 #define DUO_OBJ_WAITER_H
