@@ -36,8 +36,8 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 }
 
 /*
- * Turns on an index without entries. Empties its buckets if it was on before.
- * False: no memory.
+ * Turns on an index, with empty buckets even if the index was on before. False:
+ * no memory.
  */
 static bool duo_index_start(struct duo_index *index)
 {
@@ -98,7 +98,10 @@ static void duo_match_index_unexp(struct duo_match *match)
 		duo_match_add_unexp(match, rx);
 }
 
-/* Adds ignored bits to the mask, up to DUO_MASK_BITS. Rebuilds the indexes. */
+/*
+ * Adds ignored bits to the mask, and rebuilds the indexes. Does nothing if the
+ * mask would then have more than DUO_MASK_BITS bits.
+ */
 void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
 	if (__builtin_popcountll(match->mask | ignore) > DUO_MASK_BITS)

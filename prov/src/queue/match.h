@@ -10,8 +10,11 @@
  * source and tag. The hash omits the tag bits in `mask`, those that receives
  * have ignored so far. Receives that ignore other bits are in the list `wild`,
  * which each search reads, too. To find a message for such a receive, the
- * unexpected queue is read from its head. The first search of a long queue
- * builds the index. When the queue is empty, the index is turned off.
+ * unexpected queue is read from its head.
+ *
+ * The first search of a long posted queue builds its index, and the index is
+ * turned off when the queue becomes empty. The unexpected queue builds its
+ * indexes when it becomes long, and keeps them.
  *
  * Cost: 64 KiB for each index. Without memory for an index, searches are
  * linear.
@@ -92,7 +95,10 @@ void duo_match_fini(struct duo_match *match);
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/* Inserts rx by rx->seq, set by the caller. Cost: a walk through the queue. */
+/*
+ * Inserts rx into the posted queue, at the place of rx->seq, which the caller
+ * has set. Cost: a walk through the queue.
+ */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
@@ -108,13 +114,16 @@ static inline bool duo_match_wild(const struct duo_match *match,
 	return ignore & ~match->mask;
 }
 
-/* True if a receive with these ignored bits changes neither mask nor index. */
+/* True if a post with these ignored bits changes neither mask nor index. */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
-/* Appends rx, in the state DUO_RX_POSTED. duo_match_plain() must be true. */
+/*
+ * Appends rx, which must be in the state DUO_RX_POSTED, to the posted queue.
+ * duo_match_plain() must be true.
+ */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -138,7 +147,10 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/* Removes rx, and leaves its state to the caller. The index must be off. */
+/*
+ * Removes rx from the posted queue. Does not change its state. rx must be in no
+ * index.
+ */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -157,7 +169,10 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 /* Returns the first posted receive that matches; NULL: none. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/* Returns as duo_match_posted(); tests the oldest posted receive inline. */
+/*
+ * Returns the first posted receive that matches; NULL: none. Tests the oldest
+ * posted receive inline.
+ */
 static inline struct duo_rx *duo_match_first(struct duo_match *match,
 					     fi_addr_t addr, uint64_t tag)
 {

@@ -3,10 +3,11 @@
 
 /*
  * The ring of completions of both paths, and the list of errors, of one CQ. An
- * error stores the ring's tail, so that readers get it in order. A full ring
- * doubles its size. If there is no memory for this, the completion is lost, and
- * the CQ reports FI_EOVERRUN. Pure: calls no provider and takes no lock; the
- * caller holds the group's. Cost: a cache line per slot.
+ * error stores the ring's tail, so that readers get the error after the
+ * completions before it. A full ring doubles its size. If there is no memory
+ * for this, the completion is lost, and the CQ reports FI_EOVERRUN. Pure: calls
+ * no provider and takes no lock; the caller holds the group's. Cost: a cache
+ * line per slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -76,9 +77,9 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 }
 
 /*
- * Writes an entry to an application's array. Returns the place of the next one.
- * Copies each field by itself, because a wider load would wait for the stores
- * that have just written the fields.
+ * Writes an entry to an application's array. Returns the place of the next
+ * entry. Copies each field by itself, because a wider load would wait for the
+ * stores that have just written the fields.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -130,7 +131,10 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 	return ring->head == ring->tail;
 }
 
-/* Makes an empty ring without errors start at slot 0, which is in the cache. */
+/*
+ * Makes an empty ring start again at slot 0, which is in the cache. There must
+ * be no error in the list, because errors store positions of the ring.
+ */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
 	ring->head = 0;
@@ -181,7 +185,10 @@ static inline int duo_ring_push(struct duo_ring *ring,
 	return ret;
 }
 
-/* Moves up to `count` entries to buf, and their sources to src or NULL. */
+/*
+ * Moves up to `count` entries to buf, and their sources to src, unless src is
+ * NULL. Returns the number of entries.
+ */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
 
@@ -214,7 +221,10 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/* Returns the number of entries before the first error; no error: of all. */
+/*
+ * Returns the number of entries before the first error. If there is no error,
+ * returns the number of all entries.
+ */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -230,10 +240,11 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first error to *entry. Copies its err_data to entry->err_data if
- * the caller has set err_data_size, fi_cq_readerr(3); else to `data`, which has
- * DUO_ERR_DATA_MAX bytes. Returns the path on which the error occurred; -1:
- * neither, ofi_duo itself; -2: there is no error.
+ * Moves the first error to *entry. If the caller has set entry->err_data and
+ * entry->err_data_size (fi_cq_readerr(3)), copies the error's err_data there;
+ * otherwise to `data`, which has DUO_ERR_DATA_MAX bytes. Returns the path on
+ * which the error occurred; -1: the error is ofi_duo's own; -2: there is no
+ * error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -5,14 +5,15 @@
  * A receive entry: a posted receive, or a local message that has arrived before
  * its receive. If a receive has several buffers, a second entry has them.
  *
- * Entries never move. They are in ranges, which the group lists (ranges.h), so
- * that contexts of the core can be recognized. The number of entries is not
- * limited: with a limit, programs that MPI permits could hang.
+ * Entries never move. They are in ranges of addresses, which the group lists
+ * (ranges.h), so that ofi_duo can test whether a context from the core is an
+ * entry. The number of entries is not limited: with a limit, programs that MPI
+ * permits could hang.
  *
- * Cost: 256 bytes per entry, which have memory from the first use on. The first
- * range takes 4 MiB of address space; each range takes an mmap(). The core
- * writes the first of an entry's four cache lines; a local match uses the last
- * two. Lock: the group's.
+ * Cost: 256 bytes per entry. An entry takes address space at first, and memory
+ * from its first use on. The first range takes 4 MiB of address space; each
+ * range takes an mmap(). The core writes the first of an entry's four cache
+ * lines; a local match uses the last two. Lock: the group's.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -45,7 +46,7 @@ enum duo_rx_kind {
 enum duo_rx_wanted {
 	DUO_RX_UNWANTED,	/* no completion */
 	DUO_RX_WANTED,		/* a completion */
-	DUO_RX_WANTED_DEVICE,	/* the same; buffers may be device memory */
+	DUO_RX_WANTED_DEVICE,	/* a completion; buffers may be device memory */
 };
 
 /* The event after which a deferred receive is posted to the core. */
@@ -63,8 +64,11 @@ struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	bool ended; /* received, to be reported after earlier messages */
-	bool device;		/* NEAR_DEVICE */
+	/*
+	 * received, but not reported yet: earlier messages are reported first
+	 */
+	bool ended;
+	bool device; /* NEAR_DEVICE: the message is in device memory */
 	int err;		/* result, valid if "ended" */
 };
 
@@ -119,8 +123,11 @@ struct duo_rx {
 	uint64_t tag;	/* tag of the receive or of the local message */
 	union {
 		uint64_t ignore;
-		void *bounce;	/* if bounced is set: buffer for the message of
-				 * a receive that is not posted any more */
+		/*
+		 * if `bounced` is set: the bounce buffer of a receive that is
+		 * not posted any more
+		 */
+		void *bounce;
 		struct near_rx_op *fetch; /* while near fetches the message */
 	};
 	union {
@@ -130,7 +137,9 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/* local message: becomes unresolved on arrival */
+			/*
+			 * local message: becomes unresolved when it is queued
+			 */
 			bool unresolved : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: in rx->more */
@@ -160,8 +169,9 @@ static_assert(offsetof(struct duo_rx, arrival) +
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
 /*
- * Inserts rx into a list in the order of seq, which exists only among entries
- * of one kind. field: the link in this list. Cost: a walk through the list.
+ * Inserts rx into a list, before the first entry of the same kind that has a
+ * higher seq. (Entries of different kinds have no order.) field: the member
+ * that links the entries of this list. Cost: a walk through the list.
  */
 #define DUO_RX_INSERT(list, rx, field) do { \
 	struct duo_rx *later_; \
