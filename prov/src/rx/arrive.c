@@ -111,8 +111,9 @@ void duo_arrival_identify(struct duo_ep *ep)
 
 /*
  * Starts to receive the unresolved msg into the buffers of rx, which must be in
- * no queue. Then frees rx; the transport refers to msg only. False: there was
- * no memory; rx has ended with an error, and msg is still unresolved.
+ * no queue. Frees rx in any case, because the transport refers to msg only.
+ * False: there was no memory; rx has ended with an error, and msg is still
+ * unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {

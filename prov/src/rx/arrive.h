@@ -20,7 +20,8 @@
 /*
  * Removes the first matching posted receive from its queue and returns it;
  * NULL: none. Recalls the receive from the core if necessary; skips receives
- * that the core has matched.
+ * that the core has matched. size: length of the message, bytes, to which a
+ * multi-receive buffer is cut.
  */
 struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				     fi_addr_t addr, uint64_t tag, size_t size);
@@ -42,7 +43,10 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 	return rx;
 }
 
-/* Confirms the source with this peer index, and defers blocked receives. */
+/*
+ * Confirms the source with this peer index. Blocked receives become deferred,
+ * because a buffer that names this source does not block them any more.
+ */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 {
@@ -50,11 +54,18 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 		duo_arrival_confirm_new(ep, index);
 }
 
-/* Queues a new message, unresolved or else unexpected. Returns 0. */
+/*
+ * Queues a new message: as unresolved if rx->unresolved is set, else as
+ * unexpected. Returns 0.
+ */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the list of its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
-/* Looks up the sources of unresolved messages; receives or queues them. */
+/*
+ * Posts the remainders that are ready (duo_multi_resume()). Then looks up the
+ * sources of unresolved messages, starts to receive each message that matches a
+ * receive, and queues the others as unexpected.
+ */
 void duo_arrival_resolve(struct duo_ep *ep);
 /* Makes unexpected messages unresolved if their source has an fi_addr now. */
 void duo_arrival_identify(struct duo_ep *ep);

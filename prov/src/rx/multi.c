@@ -109,9 +109,9 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 }
 
 /*
- * Cuts rx to a message of len bytes. Returns the new remainder. If the
- * remaining space is too small or no entry is free, closes the buffer and
- * returns NULL.
+ * Cuts rx to a message of len bytes. Returns the new remainder. NULL: the
+ * buffer is closed; this function closes it if the remaining space is too small
+ * or no entry is free.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -268,7 +268,10 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		duo_lazy_flush(ep);
 }
 
-/* Ends the buffer, because the core does not report the bytes written. */
+/*
+ * Handles an error that the core reports for the remainder rx. Ends the buffer,
+ * because the core does not report the number of bytes written.
+ */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {

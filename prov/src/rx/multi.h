@@ -27,12 +27,16 @@ struct duo_recv;
 /* multi_post.c: calls of the application */
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /*
- * Cancel the buffer with this posted remainder, or with this context of the
- * application. Return as fi_cancel(3).
+ * Cancel a buffer: the one with the posted remainder rx, or the open one with
+ * this context of the application. Return 0; -FI_ENOENT: there is no such
+ * buffer, or the core has its remainder and cannot cancel it.
  */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
-/* Posts the remainders in ep->multi.ready; not in a transport's callback. */
+/*
+ * Posts the remainders in ep->multi.ready. Must not be called within a callback
+ * of the local transport, because no receive may start there.
+ */
 void duo_multi_resume(struct duo_ep *ep);
 
 /* multi.c: true if an earlier buffer or receive must keep rx off the core. */
@@ -42,7 +46,10 @@ bool duo_multi_blocks(const struct duo_rx *rx);
  * posts the next remainder. False: the core has matched the remainder.
  */
 bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
-/* Reports the completion of a sub-receive. The last one releases the buffer. */
+/*
+ * Reports the completion of a sub-receive. Releases the buffer if no other
+ * sub-receive is left.
+ */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);
 /*
@@ -53,12 +60,17 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/* Ends a sub-receive after its error. The last one releases the buffer. */
+/*
+ * Ends a sub-receive after its error. Releases the buffer if no other
+ * sub-receive is left.
+ */
 void duo_multi_end(struct duo_rx *rx);
 /* Ends rx, a remainder that has failed, and closes its buffer. */
 void duo_multi_abort(struct duo_rx *rx);
 
-/* Used by both files. True if `left` bytes are enough for another message. */
+/*
+ * Used by both files. True if the buffer stays open with `left` unused bytes.
+ */
 bool duo_multi_has_space(const struct duo_ep *ep, size_t left);
 /* Returns a new sub-receive of the buffer, in no queue. NULL: no free entry. */
 struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
@@ -69,8 +81,8 @@ void duo_multi_close(struct duo_rx *owner);
 void duo_multi_release(struct duo_rx *owner);
 /*
  * Posts the remainder rx to the core. No receive needs to be posted first: the
- * core had the previous remainder, so it has all earlier receives. If the core
- * rejects rx, ends the buffer.
+ * core had the previous remainder, so the core already has all earlier
+ * receives. If the core rejects rx, ends the buffer.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

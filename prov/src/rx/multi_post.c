@@ -14,8 +14,8 @@
  * Starts to receive an unexpected message into the remainder rx, which must be
  * in no queue. Returns
  * - 0: rx is the next remainder
- * - 1: no space is left. The caller must free rx without dropping rx's
- *   reference to the buffer, because the message has it now
+ * - 1: no space is left. The caller must free rx, but not count down the
+ *   buffer's references, because the message has taken over the reference of rx
  * - -FI_ENOMEM or -FI_EAGAIN: nothing has changed
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
@@ -36,7 +36,10 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/* before duo_recv_start(), which may complete msg */
+	/*
+	 * set before duo_recv_start(), which may complete msg and then reads
+	 * both
+	 */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
@@ -54,7 +57,11 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	return last;
 }
 
-/* Calls duo_multi_start() for each matching message. Returns the last value. */
+/*
+ * Starts to receive all unexpected messages that match the remainder rx, until
+ * duo_multi_start() returns another value than 0. Returns the last value. Sets
+ * *started if a message has started.
+ */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
 	struct duo_match *match = &rx->ep->match[DUO_MSG];
@@ -129,9 +136,9 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * Ends a buffer whose remainder could not be posted. If no message has started,
- * frees the buffer and returns ret. Otherwise returns 0; the last message will
- * release the buffer.
+ * Closes a buffer after its remainder could not be posted. If no message has
+ * started, frees the buffer and returns ret. Otherwise returns 0; the last
+ * message will release the buffer.
  */
 static ssize_t duo_multi_not_posted(struct duo_rx *owner, bool started, int ret)
 {
@@ -222,7 +229,10 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 	}
 	if (duo_recv_final(owner))
 		return -FI_ENOENT; /* such a receive cannot be recalled */
-	duo_multi_cancel_owner(owner);	/* the error follows the completion by
-					 * the core */
+	/*
+	 * the core's completion ends the buffer, and then FI_ECANCELED is
+	 * reported
+	 */
+	duo_multi_cancel_owner(owner);
 	return 0;
 }

@@ -10,7 +10,10 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/* Discards an unexpected or claimed message. Returns as duo_recv_start(). */
+/*
+ * Discards an unexpected or claimed message. Returns 0; after -FI_ENOMEM or
+ * -FI_EAGAIN nothing has changed.
+ */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	const struct duo_recv nowhere = { /* no buffers, so that nothing is
@@ -58,8 +61,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 /*
  * Passes a peek or a claim to the core, which replies in its CQ. Sets source
  * and tag for a claim, too, because tcp compares them with the source and tag
- * of the message.
- * Returns 0 or the core's error.
+ * of the message. Returns 0, -FI_EAGAIN or the core's error.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 				const struct duo_recv *recv)

@@ -83,7 +83,9 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* True if a multi-receive buffer blocks rx; then queues rx as blocked. */
+/*
+ * If a multi-receive buffer blocks rx, queues rx as blocked and returns true.
+ */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -150,13 +152,12 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 
 /*
  * Defers rx, and monitors the process of its source. final: the core never gets
- * rx.
+ * rx, so rx is not deferred.
  *
- * While the core is unused (duo_cq_core_unused()): a wildcard makes the core
- * used at once, because its message may come from any process. Other receives
- * name a source that is probably local. When such a receive joins the empty
- * deferred list, the time DUO_UNUSED_US starts; after this time the core
- * becomes used (duo_ep_age()).
+ * A wildcard makes an unused core (duo_cq_core_unused()) used at once, because
+ * its message may come from any process. Other receives name a source that is
+ * probably local. When such a receive joins the empty deferred list, the time
+ * DUO_UNUSED_US starts; after this time the core becomes used (duo_ep_age()).
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -175,7 +176,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Posts rx to ofi_duo's queue, and to the core at the time that `when`
- * requires. due: the core may get rx in the next poll. Returns 0 or an error.
+ * requires. due: if this time is now, the next poll is early enough. Returns 0,
+ * or an error after it has freed rx.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -218,7 +220,10 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/* Receives a matching unexpected message or posts rx. Returns 0 or an error. */
+/*
+ * Handles a receive call of any kind; without special flags, receives a
+ * matching unexpected message or posts a receive. Returns 0 or an error.
+ */
 static ssize_t duo_recv_search(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -258,7 +263,7 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
-/* The slow path of all receive calls. Needs the lock. */
+/* The slow path of all receive calls. Needs the group's lock. */
 DUO_NOINLINE ssize_t duo_recv_slow(struct duo_ep *ep,
 				   const struct duo_recv *recv)
 {
@@ -323,7 +328,10 @@ DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 		!ep->multi.open && !ep->rx.peer_exited);
 }
 
-/* Receives into one buffer. Inline: arguments are stored from registers. */
+/*
+ * Receives into one buffer. Inline, so that the arguments are stored directly
+ * from registers.
+ */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
 				struct duo_want want, void *context)
@@ -435,7 +443,11 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 	int kind;
 
 	duo_group_lock(&ep->group);
-	duo_ep_use_core(ep);	/* the receive's source has not sent locally */
+	/*
+	 * else the core could stay unused for ever: if the program cancels and
+	 * reposts a receive within each second, DUO_UNUSED_US never passes
+	 */
+	duo_ep_use_core(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)
 		rx = duo_match_context(&ep->match[kind], context);
 	ret = rx ? duo_cancel_rx(ep, rx) :

@@ -47,8 +47,8 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if the receive needs only to be queued: it never goes to the core, and
- * no unexpected message exists. Needs the lock.
+ * True if the receive only needs to be queued: the core never gets it, and
+ * there is no unexpected or unresolved message. Needs the group's lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
@@ -80,8 +80,9 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * The fast path: posts a receive that only local messages can match. True: the
- * caller must call duo_recv_end(), which releases the lock. False: nothing has
- * changed, and the caller must call duo_recv() or duo_trecv() instead.
+ * caller must call duo_recv_end(), which releases the group's lock. False:
+ * nothing has changed, and the caller must call duo_recv() or duo_trecv()
+ * instead.
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
@@ -103,7 +104,7 @@ DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	return false;
 }
 
-/* Releases the lock after duo_recv_local(). Returns 0. */
+/* Releases the group's lock after duo_recv_local(). Returns 0. */
 DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
 				const enum duo_lock_mode mode)
 {
@@ -119,8 +120,8 @@ int duo_recv_place(struct duo_rx *rx);
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
 /*
- * Ends rx, which must not be posted any more, with an error. The remainder of a
- * multi-receive buffer also closes the buffer.
+ * Ends rx, which must not be posted any more, with an error. If rx is the
+ * remainder of a multi-receive buffer, closes the buffer, too.
  */
 void duo_recv_fail(struct duo_rx *rx, int err);
 
