@@ -87,7 +87,10 @@ static void duo_shm_warn_missing(int ret)
 		 (uint64_t) st.f_bavail * st.f_bsize / 1024);
 }
 
-/* Returns the info of shm as a peer provider; NULL, after a warning: none. */
+/*
+ * Returns the info of shm as a peer provider; NULL: none, and a warning was
+ * logged.
+ */
 static struct fi_info *duo_shm_getinfo(void)
 {
 	struct fi_info *hints, *info = NULL;
@@ -188,7 +191,10 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens and binds the shared receive context; shm's domain has only one. */
+/*
+ * Opens the shared receive context and binds it at once, because shm's domain
+ * keeps only the context that was opened last.
+ */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {

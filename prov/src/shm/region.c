@@ -38,7 +38,7 @@ static int duo_shm_prefix(char *buf, size_t size)
 
 /*
  * Makes a name that cannot be guessed: all users may create files in /dev/shm,
- * and shm would use an existing file of this name.
+ * and shm would use an existing file of this name. Returns 0 or -errno.
  */
 static int duo_shm_make_name(uint64_t pid_ns, char *name)
 {
@@ -91,7 +91,10 @@ static bool duo_shm_sibling(const char *name, const char *other)
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
-/* Removes the region with this name, of any user namespace. */
+/*
+ * Removes the region with this name. Does not compare the user in the name,
+ * because a user has another number in another user namespace.
+ */
 void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";
@@ -245,9 +248,12 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Inserts a peer into shm's AV. Rejects endpoints of this process. When shm's
- * AV closes, shm reads the regions of all its peers; if a peer of this process
- * has closed, shm 2.5 and newer would read an invalid address.
+ * Inserts a peer into shm's AV. Returns the peer's index; FI_ADDR_NOTAVAIL:
+ * *reason has the cause.
+ *
+ * Rejects endpoints of this process: when an AV of shm closes, shm 2.5 and
+ * newer read the regions of all its peers. If a peer of this process has
+ * closed, its region is not mapped any more, and the read would crash.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -279,7 +285,11 @@ bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
 	return !access(path, F_OK);
 }
 
-/* See struct duo_transport. Ignores affinities of other processes. */
+/*
+ * Implements duo_transport.oversubscribed(). Does not read the CPU affinities
+ * of other processes: all endpoints count as processes on the CPUs of this
+ * thread.
+ */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
 	return near_oversub(NULL, 0, near_oversub_others(endpoints, 1));

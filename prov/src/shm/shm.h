@@ -5,7 +5,7 @@
  * An endpoint's local side over libfabric's shm. shm is a peer provider
  * (fi_peer(3)): it calls ofi_duo to match messages and to write completions.
  * ep.c opens shm's objects, srx.c has the functions that shm calls, region.c
- * handles shared memory. Lock: the domain's; shm relies on it, too. Cost: 16
+ * handles shared memory. Lock: the domain's; shm itself takes none. Cost: 16
  * MiB of /dev/shm for each endpoint.
  */
 #ifndef DUO_SHM_H
@@ -35,9 +35,9 @@ struct duo_cntr;
 
 /*
  * An AV of shm has space for 256 peers. shm itself adds a peer that connects,
- * without a check for space: in a full AV it overwrites an entry, and data goes
- * to another process. Entries do not become free, because fi_av_remove() of shm
- * 2.0 to 2.6 keeps the peer's state.
+ * without a check for space: in a full AV, shm overwrites an entry, and data
+ * goes to another process. Entries do not become free, because fi_av_remove()
+ * of shm 2.0 to 2.6 keeps the peer's state.
  *
  * So each endpoint has its own AV of shm. The registry counts the endpoints
  * over shm (duo_registry_count_ep()); endpoints beyond DUO_SHM_ENDPOINTS get no
@@ -52,7 +52,10 @@ struct duo_shm {
 
 /*
  * region.c: checks that there is space for an endpoint's region. Returns 0 or
- * an error; RLIMIT_AS causes -FI_ENOMEM, RLIMIT_FSIZE -FI_EFBIG.
+ * - -FI_ENOMEM: RLIMIT_AS is too low
+ * - -FI_EFBIG: RLIMIT_FSIZE is too low
+ * - -FI_ENOSPC: /dev/shm lacks space
+ * - another -errno
  */
 int duo_shm_check_space(void);
 /*
@@ -61,7 +64,7 @@ int duo_shm_check_space(void);
  *
  * No other endpoint of this user has taken space since duo_shm_check_space(),
  * because duo_transport.exclusive_start is set. If another user has taken the
- * space, SIGBUS ends the process.
+ * space, an access to the region raises SIGBUS, which ends the process.
  */
 int duo_shm_allocate(const char *name);
 /* Fills in shm's part of the record, with a new random name. */

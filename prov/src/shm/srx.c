@@ -30,7 +30,10 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/* Passes rx to shm, as the context that shm's completions return. */
+/*
+ * Passes rx to shm: sets the buffers, and rx itself as the context that shm's
+ * completions return.
+ */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -48,7 +51,7 @@ static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 	rx->peer.count = 1;
 }
 
-/* Sets the fields of a new entry that shm reads. */
+/* Sets those fields of a new entry that shm reads. */
 static void duo_shm_describe(struct duo_rx *rx,
 			     const struct fi_peer_match_attr *attr)
 {
@@ -75,9 +78,9 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Returns a matching receive with space for the whole message; NULL: none.
- * Without memory for a bounce buffer, ends the receive with an error and tries
- * the next one.
+ * Returns a matching receive, with a bounce buffer if the message is larger
+ * than the receive; NULL: none. If there is no memory for a bounce buffer, ends
+ * the receive with FI_ENOMEM and tries the next one.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -101,8 +104,9 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 }
 
 /*
- * Queues a message, unresolved or else unexpected. Returns -FI_ENOENT, which
- * makes shm queue the message, too, or -FI_ENOMEM.
+ * Stores an entry for an unexpected or unresolved message in *entry. Returns
+ * -FI_ENOENT, so that shm keeps the message and then queues the entry by
+ * duo_arrival_queue(); or -FI_ENOMEM.
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
@@ -143,7 +147,8 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 		duo_arrival_confirm(ep, attr->addr);
 	/*
 	 * Messages after an unresolved one become unresolved, too. So do all
-	 * messages during fi_close(), because fi_close() may fail.
+	 * messages during fi_close(): if fi_close() fails, a later poll matches
+	 * them.
 	 */
 	if (!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
@@ -174,7 +179,7 @@ static int duo_shm_get_tag(struct fid_peer_srx *srx,
 	return duo_shm_get(srx, DUO_TAGGED, attr, entry);
 }
 
-/* Frees an entry that is complete, or whose endpoint closes. */
+/* Frees an entry that is complete, or that belongs to a closing endpoint. */
 static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
@@ -186,7 +191,10 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/* Updates the sources of unknown senders' messages, after fi_av_insert(). */
+/*
+ * Called after a peer was inserted into shm's AV: updates the peer indexes of
+ * all messages without a source.
+ */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
 					   struct fi_peer_rx_entry *))
@@ -226,7 +234,7 @@ static int duo_shm_begin(struct duo_rx *rx)
 /*
  * Implements duo_transport.start(). shm must not truncate, so a message that is
  * too large goes to a bounce buffer. This buffer is allocated first, because
- * later steps cannot fail.
+ * later steps cannot be undone. Returns 0 or -FI_ENOMEM.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
