@@ -57,7 +57,10 @@ static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 	return (struct near_rma_bufs) { iov, from.count, from.desc };
 }
 
-/* Passes an atomic to near, as duo_onesided_any(). */
+/*
+ * Passes an atomic to near. Returns 0, DUO_TO_CORE, or an error for the
+ * application.
+ */
 static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 			   const struct fi_msg_atomic *msg,
 			   struct duo_iocs compare, struct duo_iocs result,
@@ -291,8 +294,9 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 }
 
 /*
- * Injects an atomic. Calls fi_inject_atomic() of the core, because
- * fi_atomicmsg() has no flag that prevents the completion.
+ * Injects an atomic. If the core executes the atomic, calls its
+ * fi_inject_atomic(), because fi_atomicmsg() has no flag that prevents the
+ * completion.
  */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,

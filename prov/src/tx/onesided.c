@@ -87,7 +87,11 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 		duo_onesided_fits(&op->result, op->len));
 }
 
-/* Returns near's flags. Atomics need none for their order: the ring has it. */
+/*
+ * Returns the NEAR_RMA_* flags. order: FI_ORDER_* of the endpoint. The order
+ * among RMA and atomics needs no flag, because near executes the operations on
+ * a peer in the order of the calls.
+ */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {
@@ -104,9 +108,10 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 }
 
 /*
- * Handles an operation that near has rejected with ret. Returns -FI_EAGAIN
- * while the core could overtake pending operations of near, or if the peer may
- * have failed; else DUO_TO_CORE.
+ * Handles an operation that near has rejected with the error ret. Returns
+ * DUO_TO_CORE, or -FI_EAGAIN in these cases:
+ * - near requires a retry, or the peer may have failed
+ * - the core could overtake pending operations of near
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 				 const struct near_rma_args *op, int ret)
@@ -138,8 +143,9 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 }
 
 /*
- * Checks an operation if the core carries nothing. Returns 0 if near supports
- * the operation, or an error.
+ * Checks an operation, for a core that carries nothing. Returns 0; -FI_EINVAL:
+ * it has several remote buffers, or is an inject of more than inject_size;
+ * -FI_EOPNOTSUPP: near lacks this atomic.
  */
 static int duo_onesided_check(const struct duo_ep *ep,
 			      const struct near_rma_args *op, bool quiet)
@@ -166,7 +172,11 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 	return any;
 }
 
-/* Injects a write of device memory, from a copy. Returns as near_rma(). */
+/*
+ * Injects a write from device memory, which it first copies to the stack.
+ * Returns the result of near_rma(); -FI_EINVAL: too long for an inject;
+ * -FI_EIO: the copy has failed.
+ */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
 {
@@ -181,7 +191,11 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 	return near_rma(ep->near->port, peer, &op);
 }
 
-/* Passes op to near. Returns as near_rma(), or -FI_EOPNOTSUPP. */
+/*
+ * Passes op to near, after it has replaced descriptors of device memory.
+ * Returns 0, NEAR_RMA_DONE or an error of near_rma(). -FI_EOPNOTSUPP: atomics
+ * on device memory. -FI_EIO: a copy from device memory has failed.
+ */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)
 {
@@ -203,7 +217,10 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 	       near_rma(ep->near->port, peer, op);
 }
 
-/* Passes an operation on a local peer to near, under the caller's lock. */
+/*
+ * Passes an operation on a local peer to near. Returns 0, DUO_TO_CORE or an
+ * error for the application. Needs the group's lock.
+ */
 static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 			     struct near_rma_args *op, uint64_t flags,
 			     bool quiet)
@@ -213,7 +230,8 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 	int ret = -FI_EOPNOTSUPP;
 
 	if (!peer)
-		return -FI_EAGAIN;	/* failed after the route was read */
+		/* the peer has failed since the route was read */
+		return -FI_EAGAIN;
 	if (ep->core.carries_nothing) {
 		ret = duo_onesided_check(ep, op, quiet);
 		if (ret)

@@ -25,17 +25,25 @@
 
 /* Result of functions below, after which the caller must call the core. */
 #define DUO_TO_CORE 1
-/* near_rma_args.verb for several remote buffers: near does not support it. */
+/*
+ * near_rma_args.verb of an operation on several remote buffers, which near does
+ * not support.
+ */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
 extern struct fi_ops_atomic duo_atomic_ops;
 
-/* Checks the address. Returns DUO_TO_CORE or an error. */
+/*
+ * Checks the address of an operation that near cannot execute. Returns
+ * DUO_TO_CORE. -FI_EINVAL: dest is not in the AV, or the core cannot send.
+ * -FI_EOPBADSTATE: the endpoint is not enabled.
+ */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
- * Passes an operation to near. Returns 0, DUO_TO_CORE or an error. flags: of
- * the call. quiet: no completion on success. Changes *op.
+ * Passes an operation to near, under the group's lock. Returns 0, DUO_TO_CORE,
+ * or an error for the application. flags: of the call. quiet: no completion on
+ * success. Changes *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
@@ -71,7 +79,10 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	return done;
 }
 
-/* Counts a call of the core, whose result is ret. Returns ret. */
+/*
+ * Counts a call of the core in `ops`, if the result of the call, ret, is 0.
+ * Returns ret.
+ */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {

@@ -21,7 +21,9 @@ duo_rma_small(enum near_verb verb, const struct iovec *iov, uint64_t raddr,
 	};
 }
 
-/* Passes RMA to near, as duo_onesided_any(). */
+/*
+ * Passes RMA to near. Returns 0, DUO_TO_CORE, or an error for the application.
+ */
 static int duo_rma_near(struct duo_ep *ep, enum near_verb verb,
 			const struct fi_msg_rma *msg, uint64_t flags,
 			bool quiet)
@@ -56,8 +58,9 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Reads or writes one remote buffer, as long as msg's local buffers together.
- * flags: added to the endpoint's default flags.
+ * Reads or writes one remote buffer. The length of this buffer is the sum of
+ * the lengths of msg's local buffers. flags: added to the endpoint's default
+ * flags.
  */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
@@ -154,8 +157,9 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 }
 
 /*
- * The slow path of injects. Calls an inject call of the core, because
- * fi_writemsg() has no flag that prevents the completion.
+ * The slow path of injects. If the core executes the write, calls an inject
+ * call of the core, because fi_writemsg() has no flag that prevents the
+ * completion.
  */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,

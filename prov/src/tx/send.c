@@ -15,8 +15,8 @@
 #include "tx/send.h"
 
 /*
- * Chooses the path again, under the group's lock. If the new path is local,
- * keeps the lock, else releases it.
+ * Releases the group's lock and chooses the path again. If the new path is
+ * local, takes the lock again.
  */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
@@ -35,8 +35,8 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 
 /*
  * Chooses the path. If the path is local, takes the group's lock and reads the
- * route again, because another thread may have changed it. Returns 0 or
- * duo_route_error().
+ * route again, because another thread may have changed it. Returns 0, or an
+ * error if there is no route; see duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -60,7 +60,10 @@ static inline void duo_tx_add(uint64_t *sum, size_t len)
 			 __ATOMIC_RELAXED);
 }
 
-/* Counts a send by its result, ret, and releases the lock. Returns ret. */
+/*
+ * Counts a send if its result, ret, is 0. Releases the group's lock, which the
+ * caller holds if the path is local. Returns ret.
+ */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      size_t len, ssize_t ret)
 {
@@ -152,7 +155,10 @@ static ssize_t duo_send_tagged(struct fid_ep *ep, const struct duo_send *send,
 	}
 }
 
-/* Passes the send to the endpoint of its path. Returns as fi_msg(3). */
+/*
+ * Passes the send to the endpoint of its path. Returns 0 or the error of this
+ * endpoint, such as -FI_EAGAIN.
+ */
 DUO_INLINE ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
 			       const struct duo_route *to)
 {
@@ -199,7 +205,7 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/* Sends several buffers. Returns as fi_msg(3); -FI_EINVAL: invalid buffers. */
+/* Sends several buffers. Returns 0 or an error; -FI_EINVAL: invalid buffers. */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
 	const bool flags = send.variant == DUO_SEND_FLAGS;

@@ -17,7 +17,10 @@
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
 
-/* Must be called after each operation over the core. Takes no lock. */
+/*
+ * Must be called after each operation over the core, so that polls soon read
+ * the completion from the core. Takes no lock.
+ */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
 	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
@@ -35,7 +38,11 @@ ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov,
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
-/* Sends one buffer on the slow path, with all arguments in registers. */
+/*
+ * Sends one buffer on the slow path, which takes the group's lock if the path
+ * is local. The caller need not build a struct, so the fast path needs no
+ * stack.
+ */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
 		     uint64_t data, enum duo_send_variant variant,
@@ -53,7 +60,11 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 	return duo_route_state(word) == DUO_ROUTE_LOCAL ? word : 0;
 }
 
-/* Writes a message to the ring, a completion to the CQ. NULL: no space. */
+/*
+ * Writes a message to a near peer's ring, and a completion to the CQ if the
+ * send has one. Returns the peer. NULL: nothing was written; the caller must
+ * take the slow path.
+ */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
 {
@@ -101,14 +112,18 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 	group = duo_group_of(&ep->group);
 	if (near_unlikely(!duo_send_route(ep, call.dest) ||
 			  !duo_group_take(&ep->group, group, mode)))
-		return NULL;	/* no lock for the core */
+		return NULL;	/* a send over the core takes no lock */
 	peer = duo_send_put(ep, call);
 	if (near_unlikely(!peer))
 		duo_lock_end(&group->lock, mode, 0);
 	return peer;
 }
 
-/* Ends the fast path, by tail calls that save no registers. Returns 0. */
+/*
+ * Ends the fast path: rings the receiver's doorbell if necessary, and releases
+ * the lock. Calls are tail calls, so the fast path saves no registers. Returns
+ * 0.
+ */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const enum duo_lock_mode mode)
 {
