@@ -57,8 +57,8 @@ enum fi_duo_reason {
 	FI_DUO_TRANSPORT_MISMATCH, /* core: the peer has another
 				    * FI_OFI_DUO_LOCAL */
 	/*
-	 * core: an order between messages and RMA is in force, and the peer
-	 * supports no RMA over the local path
+	 * core: FI_FENCE or an order between messages and RMA is in force, and
+	 * the peer supports no RMA over the local path
 	 */
 	FI_DUO_ORDER_UNSUPPORTED,
 	FI_DUO_REASON_COUNT
@@ -107,9 +107,9 @@ struct fi_duo_stats {
 	 */
 	uint64_t device_rma_ops;
 	/*
-	 * those among these that a device has copied directly, because one of
-	 * the two processes has mapped the other's memory; others went through
-	 * host memory
+	 * operations in device_rma_ops that a device has copied directly,
+	 * because one of the two processes has mapped the other's memory; the
+	 * others went through host memory
 	 */
 	uint64_t device_rma_mapped;
 };
@@ -126,9 +126,9 @@ struct fi_ops_duo {
 	 */
 	int (*stats)(struct fid_ep *ep, struct fi_duo_stats *stats, size_t len);
 	/*
-	 * Returns the path of sends to addr. Does not decide an undecided path.
-	 * -FI_EINVAL: addr is not in the endpoint's AV. -FI_ENOAV: the endpoint
-	 * has no AV.
+	 * Stores the path of sends to addr, and the reason. Does not decide an
+	 * undecided path. -FI_EINVAL: addr is not in the endpoint's AV.
+	 * -FI_ENOAV: the endpoint has no AV.
 	 */
 	int (*path)(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path *path,
 		    enum fi_duo_reason *reason);
@@ -141,9 +141,9 @@ struct fi_ops_duo {
 	 */
 	const char *(*device_path)(struct fid_ep *ep, fi_addr_t addr);
 	/*
-	 * Stores how many operations of device_rma_ops took way number 0, 1 and
-	 * so on, and returns the text of this way and its reason, as of
-	 * device_path(). NULL: there are no more ways.
+	 * Stores the number of operations in device_rma_ops that were copied by
+	 * the method `number`: 0, 1 and so on. Returns the text of this method,
+	 * as device_path() does. NULL: there is no method with this number.
 	 */
 	const char *(*device_count)(struct fid_ep *ep, unsigned int number,
 				    uint64_t *count);
