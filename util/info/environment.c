@@ -96,7 +96,10 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 	}
 }
 
-/* Reads FI_HOOK: names between semicolons, with or without their prefix. */
+/*
+ * True if the caller's FI_HOOK contains the hook of ofi_duo. FI_HOOK has names
+ * between semicolons, with or without the prefix "ofi_hook_".
+ */
 bool info_is_hooked(void)
 {
 	const char *hooks = getenv("FI_HOOK");

@@ -121,10 +121,10 @@ static bool info_is_module(const char *path)
 }
 
 /*
- * Finds the module as libfabric does with FI_PROVIDER_PATH=WHERE, see
- * fabric(7). "+FILE" is the path of a module, which libfabric tries before
- * directories. "@" at the beginning has no effect here. Stores the directories
- * in DIRS. Returns false if no module was found.
+ * Finds the module in WHERE, a value of FI_PROVIDER_PATH, as libfabric does
+ * (fabric(7)). WHERE has directories; "+FILE" is the path of a module, which
+ * libfabric tries before directories. Skips "@" at the beginning. Stores the
+ * directories in DIRS. Returns false if no module was found.
  */
 static bool info_find_module(const char *where, char *dirs, size_t dirs_size,
 			     char *path, size_t size)
@@ -186,8 +186,8 @@ static bool info_get_module(const struct info_fabric *fabric, char *path,
 }
 
 /*
- * Tries to load the module. Reports a failure, which libfabric does not, and
- * returns false.
+ * Tries to load the module. Reports a failure, because libfabric would not
+ * report it, and returns false.
  */
 static bool info_module_loads(const char *path)
 {

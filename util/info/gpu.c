@@ -18,7 +18,7 @@
 #define INFO_CUDA_DESCRIPTORS 103
 #define INFO_CUDA_BYTES 4096	/* size of the memory that is allocated */
 
-/* The CUDA driver API. Functions return 0 or an error of it. */
+/* The CUDA driver API. Its functions return 0 or an error of the API. */
 static struct info_cuda {
 	int (*init)(unsigned int flags);
 	int (*count)(int *gpus);
@@ -53,8 +53,9 @@ static const struct {
 };
 
 /*
- * Returns the number of GPUs, or -1 after it has stored the name of a function,
- * with the function's error, or with 0 if the library lacks the function.
+ * Returns the number of GPUs. -1: a function has failed, or the library lacks
+ * it. Then stores the function's name, and its error, or 0 if the library lacks
+ * it.
  */
 static int info_gpus(void *library, const char **failed, int *err)
 {
@@ -106,7 +107,10 @@ static int info_gpu_ipc(int gpu, const char **failed)
 	return ret;
 }
 
-/* The other GPUs whose memory a GPU can access, or cannot: their numbers. */
+/*
+ * Numbers of the other GPUs, as text: those with memory that this GPU can
+ * access, and all others.
+ */
 struct info_peers {
 	char can[128], cannot[128];
 };

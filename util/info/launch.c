@@ -15,7 +15,8 @@
 #include "launch.h"
 
 /*
- * Digits of the length with which a value begins: number of bytes, hexadecimal.
+ * Each value begins with its length in bytes, a hexadecimal number of this many
+ * digits.
  */
 #define LAUNCH_LEN_DIGITS 8
 #define LAUNCH_KEY_MAX 64

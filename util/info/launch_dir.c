@@ -142,7 +142,10 @@ static void dir_clean(struct launch *launch)
 	closedir(dir);
 }
 
-/* Ends with a fence at which only rank 0 waits. */
+/*
+ * Waits until all processes have ended their exchange, but only in rank 0,
+ * which then removes the files.
+ */
 static void dir_end(struct launch *launch)
 {
 	time_t end = time(NULL) + launch->timeout;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * PMI-1: lines of text over a file descriptor. For the launchers of MPICH and
- * Intel MPI, and Slurm with --mpi=pmi2.
+ * PMI-1: lines of text over a file descriptor. The launchers of MPICH and Intel
+ * MPI use this protocol, and Slurm with --mpi=pmi2.
  */
 
 #include <errno.h>

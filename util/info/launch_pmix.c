@@ -105,8 +105,8 @@ static int pmix_fence(struct launch *launch)
 }
 
 /*
- * Reads a value. PMIx allocates memory for it, which is not freed before the
- * process exits. Returns 0 or -1.
+ * Reads a value. PMIx allocates a copy of the value, which this program never
+ * frees. Returns 0 or -1.
  */
 static int pmix_get(struct launch *launch, int rank, const char *key,
 		    char *value, size_t size)

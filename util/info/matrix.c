@@ -154,9 +154,9 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 }
 
 /*
- * Reports the pairs of ranks on one machine that use the core for REASON. host:
- * the pairs with the same host name; otherwise the pairs in different
- * containers.
+ * Reports the pairs of ranks on one machine that use the core for REASON. If
+ * host is true, only pairs with the same host name; else only pairs in
+ * different containers, which have different host names.
  */
 static void mpi_find_core(const struct mpi_job *job, enum fi_duo_reason reason,
 			  bool host)
