@@ -3,7 +3,7 @@
 
 /*
  * Structures of efadv.h, with the fields that newer rdma-core headers add. So a
- * library built with old headers (Debian 12 has version 44) works with newer
+ * libsoftefa built with old headers (Debian 12 has version 44) works with newer
  * callers. The layouts are ABI: new versions only add fields at the end, and
  * the caller passes the size of its structure in inlen.
  */
@@ -91,8 +91,8 @@ static inline void se_copy_out(void *to, size_t size, const void *from,
 }
 
 /*
- * True if the caller's structure has only zeros from byte @known on. Other
- * values request a feature that is not implemented.
+ * True if the caller's structure has only zeros from byte "known" on. Any other
+ * value there requests a feature that libsoftefa does not implement.
  */
 static inline bool se_rest_is_zero(const void *from, size_t size, size_t known)
 {

@@ -47,7 +47,8 @@ static uint32_t se_env_num(const char *name, uint32_t value, uint32_t min,
 }
 
 /*
- * Reads a probability: "0.05" or "5%". Returns value if it is unset or invalid.
+ * Reads a probability: "0.05" or "5%". Returns "value" if the variable is unset
+ * or invalid.
  */
 static double se_env_prob(const char *name, double value)
 {
@@ -86,9 +87,9 @@ static void se_env_str(const char *name, char *value, size_t size)
 }
 
 /*
- * Reads SOFTEFA_DIR. Returns an errno if the path is too long or relative, and
- * there is no device. A truncated path, or a relative one in another working
- * directory, would name another directory.
+ * Reads SOFTEFA_DIR. If the path is too long or relative, returns an errno, and
+ * the process gets no device: a truncated path names another directory, and so
+ * does a relative path in another working directory.
  */
 static int se_env_dir(char *value, size_t size)
 {

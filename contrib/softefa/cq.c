@@ -48,12 +48,9 @@ void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe)
 		se_notify_fire(cq->notify);
 }
 
-/*
- * Numbers of empty polls after which a poll does additional work. Powers of
- * two.
- */
-#define SE_DRIVE_POLLS 8   /* drive the QPs of other CQs */
-#define SE_TIDY_POLLS 8192 /* free flows and ring blocks of failed peers */
+/* Every n-th empty poll does additional work. Both are powers of two. */
+#define SE_DRIVE_POLLS 8   /* drives the QPs of other CQs */
+#define SE_TIDY_POLLS 8192 /* frees flows and ring blocks of failed peers */
 
 static void se_cq_tidy(struct se_cq *cq)
 {
@@ -68,10 +65,10 @@ static void se_cq_tidy(struct se_cq *cq)
 }
 
 /*
- * Drives the QPs of this CQ at each call, without se_qps_lock, which all
- * threads of the process share. Drives those of other CQs at every
- * SE_DRIVE_POLLS-th call only, because on the udp wire each QP costs a system
- * call.
+ * Drives the QPs of this CQ at each call. This takes no se_qps_lock, for which
+ * all threads of the process would compete. The QPs of other CQs are driven at
+ * every SE_DRIVE_POLLS-th call only, because on the udp wire each QP costs a
+ * system call.
  */
 static void se_cq_progress(struct se_cq *cq)
 {

@@ -100,9 +100,9 @@ static struct se_cq *se_cq_of_dv(struct efadv_cq *dv)
 }
 
 /*
- * Stores the sender's GID in *sgid, and returns 0. As on the device, only
- * completions from senders without an address handle have the GID; for others
- * returns -ENOENT.
+ * Stores the sender's GID in *sgid, and returns 0. As on the device, a
+ * completion has the GID only if this process has no address handle of the
+ * sender. Otherwise the function returns -ENOENT.
  */
 static int se_read_sgid(struct efadv_cq *dv, union ibv_gid *sgid)
 {
@@ -135,8 +135,8 @@ static bool se_is_unsolicited(struct efadv_cq *dv)
 }
 
 /*
- * Sets the read functions of the requested fields. All others stay NULL, as in
- * rdma-core, so that a program that calls one crashes.
+ * Sets the read functions of the requested fields. The other functions stay
+ * NULL, as in rdma-core, so that a program that calls one of these crashes.
  */
 void se_cq_read_init(struct se_cq *cq, uint64_t flags, uint64_t dv_flags)
 {

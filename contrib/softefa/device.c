@@ -38,8 +38,8 @@ static int se_dev_init(struct se_dev *dev, int index)
 }
 
 /*
- * Initializes the devices, once. If this fails, it reports the error and the
- * process has no device; memory that was allocated before stays allocated.
+ * Initializes the devices, once. A failure is reported on stderr, and the
+ * process then has no device; memory that was already allocated is not freed.
  */
 static void se_start(void)
 {

@@ -36,8 +36,8 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (mkfifo(bell->path, 0600))
 		return errno;
 	/*
-	 * Open for reading and writing, so that there is no end of file when a
-	 * writer closes.
+	 * Open for reading and writing: with this writer of its own, the FIFO
+	 * never reports an end of file when the last peer closes.
 	 */
 	bell->fd = open(bell->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (bell->fd < 0) {
@@ -72,7 +72,7 @@ void se_doorbell_self(struct se_doorbell *bell)
 {
 	/*
 	 * The write may fail: if the FIFO is full, its descriptor is readable
-	 * without it.
+	 * without a further byte.
 	 */
 	if (bell->fd >= 0 && write(bell->fd, "", 1) < 0)
 		return;

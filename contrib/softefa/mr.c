@@ -3,9 +3,9 @@
 
 /*
  * Memory regions. A key is (generation << 16 | index), 24 bits as on the
- * device. A region and the next one with its index have different generations,
- * so that an old key does not match. The data path reads entries without a
- * lock: the key is stored last and read first.
+ * device. When an entry of the table is used again, its new region gets another
+ * generation, so that the key of the old region does not match. The data path
+ * reads entries without a lock: the key is stored last and loaded first.
  */
 #include <errno.h>
 #include <sched.h>
@@ -74,9 +74,9 @@ void se_mr_unpin(struct se_mr_entry *entry)
 }
 
 /*
- * True if the first and the last byte are mapped, as the registration of a
- * region requires. The kernel would pin all pages between, and return EFAULT if
- * one is not mapped; this function does not check these.
+ * True if the first and the last byte of the memory are mapped. The kernel,
+ * which pins all pages of a region, returns EFAULT if any page is not mapped;
+ * this function does not check the pages in between.
  */
 static bool se_mr_mapped(const char *addr, size_t len)
 {

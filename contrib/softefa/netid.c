@@ -53,9 +53,9 @@ static struct in_addr se_netid_addr(void)
 }
 
 /*
- * Returns a number for this network namespace, not 0. The inode of the
- * namespace does not suffice: a namespace of another host may have the same
- * one.
+ * Returns a number of this network namespace, not 0. The number depends on the
+ * host, too: the inode alone does not suffice, because a namespace of another
+ * host may have the same inode number.
  */
 static uint64_t se_netid_host(void)
 {
@@ -112,9 +112,9 @@ struct in_addr se_netid_gid_addr(const union ibv_gid *gid)
 
 /*
  * Returns the rank of a PCI device. By default the EFA devices get the PCI
- * addresses with the lowest ranks. Network and storage controllers come first
- * and bridges behind other devices, because hwloc's topology has the former and
- * not the latter. Devices that cannot be read come last.
+ * addresses with the lowest ranks. Network and storage controllers come first,
+ * because hwloc's topology contains them. Bridges, which hwloc's topology lacks,
+ * come behind all other devices. Devices that cannot be read come last.
  */
 static int se_netid_pci_rank(const char *pci)
 {
@@ -179,8 +179,8 @@ void se_netid_pci(int dev_index, char *pci, size_t size)
 		closedir(dir);
 	qsort(found, (size_t)count, sizeof(found[0]), se_netid_pci_compare);
 	/*
-	 * If the host has fewer devices than requested, several get the same
-	 * PCI address.
+	 * If the host has fewer PCI devices than this library has EFA devices,
+	 * several EFA devices get the same PCI address.
 	 */
 	if (count)
 		snprintf(pci, size, "%s", found[dev_index % count].name);

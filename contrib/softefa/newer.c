@@ -1,8 +1,8 @@
 /*
  * Entry points of newer rdma-core versions that a newer libfabric calls. They
- * return that the device lacks the feature, so that the provider takes a path
- * that this device has. Older headers lack the structures, so these functions
- * write only the bytes that the caller's inlen covers.
+ * report that the device lacks the feature, so that the provider does without
+ * the feature. Older headers lack the structures, so these functions write only
+ * the bytes that the caller's inlen covers.
  */
 #include <errno.h>
 #include <string.h>
@@ -64,7 +64,7 @@ SE_EXPORT int se_get_max_sq_depth(struct ibv_context *ctx, void *attr,
 	    ask.max_rdma_sge > SE_MAX_RDMA_SGE ||
 	    ask.max_inline_data > SE_MAX_INLINE)
 		return -EINVAL;
-	/* With inline data in writes, a queue element has twice the size. */
+	/* With inline data in writes, each queue element has twice the size. */
 	return (int)(ask.flags & SE_SQ_DEPTH_INLINE_WRITE ?
 			     se_cfg.max_sq_wr / 2 : se_cfg.max_sq_wr);
 }

@@ -82,9 +82,9 @@ void se_notify_close(struct se_cq *cq)
 
 /*
  * Adds the descriptor of the QP's wire to the CQ's channel. If both CQs of a QP
- * have the same channel, the descriptor belongs to the CQ that was attached
- * first. A poll of that CQ also writes the completions of the QP's other CQ, so
- * that the other CQ's eventfd becomes readable.
+ * have the same channel, the descriptor is added for the CQ that was attached
+ * first. A poll of this first CQ also writes the completions of the QP's second
+ * CQ, and so makes the second CQ's eventfd readable.
  */
 int se_notify_attach(struct se_cq *cq, struct se_qp *qp)
 {

@@ -9,9 +9,9 @@
 #include "softefa.h"
 
 /*
- * Reserves a QP number; returns false if it is in use. The provider indexes its
- * table of QPs by the number modulo the device's limit. So the low bits of all
- * QP numbers of a device must differ.
+ * Reserves a QP number. Returns false if a QP with the same low bits exists: the
+ * provider indexes its table of QPs by the number modulo the device's limit, so
+ * the low bits of all QP numbers of a device must differ.
  */
 bool se_qpn_take(struct se_dev *dev, uint32_t qpn)
 {
@@ -69,9 +69,9 @@ static int se_qp_check_attr(const struct ibv_qp_init_attr_ex *attr,
 }
 
 /*
- * Checks the limits of a QP. max_rq_wr is a number of scatter elements, so a
- * receive with several elements counts as several. max_recv_sge must not be 0:
- * rdma-core crashes in this case.
+ * Checks the limits of a QP. The device's max_rq_wr is a number of scatter
+ * elements, so a receive with n elements counts n times. max_recv_sge must not
+ * be 0: rdma-core crashes in this case.
  */
 static int se_qp_check_limits(const struct ibv_qp_cap *cap)
 {

@@ -12,8 +12,8 @@ static uint64_t se_ring_claim_word(uint64_t pos, uint32_t id)
 }
 
 /*
- * Returns the position of a claim. Its low 31 bits are in seq; "near" is a
- * position close to it.
+ * Returns the position of a claim. seq has the low 31 bits of the position;
+ * "near" is a position close to it, from which the upper bits are computed.
  */
 static uint64_t se_ring_claim_pos(uint64_t seq, uint64_t near)
 {
@@ -102,9 +102,10 @@ void se_ring_free_block(struct se_ring *ring, uint32_t index)
 }
 
 /*
- * Returns the next position to try; 0: the ring is full. seq is the value of
- * the slot of pos, which is in use. If seq belongs to a later position, all
- * positions below that one are in use, too.
+ * Returns the next position at which a producer may find a free slot; 0: the
+ * ring is full. The slot of pos is in use and contains seq. If seq belongs to a
+ * later position than pos, all positions up to the later one are in use: the
+ * next position to try is the one behind it.
  */
 static uint64_t se_ring_next(const struct se_ring *ring, uint64_t seq,
 			     uint64_t pos)

@@ -3,7 +3,7 @@
 
 /*
  * The ring of a queue pair in shared memory. Any process may produce, the owner
- * consumes. This part has no files and can be tested alone.
+ * consumes. ring.c opens no files, so it can be tested alone.
  *
  * slot->seq has the state of the slot at position pos:
  * - pos: free;
@@ -39,8 +39,8 @@ struct se_ring_slot {
 _Static_assert(sizeof(struct se_ring_slot) == 256, "whole cache lines");
 
 /*
- * A payload that does not fit in a slot. The producer's id is in a cache line
- * that the producer writes anyway.
+ * A payload that does not fit in a slot. The producer's id precedes the data,
+ * so it is in a cache line that the producer writes anyway.
  */
 struct se_ring_block {
 	_Atomic uint32_t owner; /* 0: free */
@@ -83,8 +83,9 @@ static inline uint32_t se_ring_payload(const struct se_ring *ring)
 
 /*
  * For producers: claims a slot and, if len bytes do not fit in the slot, a
- * block. Returns NULL if the ring is full. id identifies the producer and must
- * not be 0. *hint: block at which the search starts; the function updates it.
+ * block. Returns NULL if no slot or no block is free. id identifies the
+ * producer and must not be 0. *hint: block at which the search starts; the
+ * function updates *hint.
  */
 struct se_ring_slot *se_ring_claim(struct se_ring *ring, uint32_t id,
 				   uint32_t len, uint32_t *hint,
@@ -125,9 +126,9 @@ void se_ring_release(struct se_ring *ring, uint64_t tail, bool block);
 uint32_t se_ring_claimant(struct se_ring *ring, uint64_t tail);
 
 /*
- * Returns the first block from index on that has an owner, and the producer's
- * id in *owner; SE_RING_NO_BLOCK: none. The ring must be empty, because
- * published packets have blocks, too.
+ * Returns the first block from index on that a producer owns, and stores the
+ * producer's id in *owner; SE_RING_NO_BLOCK: none. The ring must be empty,
+ * because the blocks of published packets have owners, too.
  */
 uint32_t se_ring_owned_block(struct se_ring *ring, uint32_t index,
 			     uint32_t *owner);

@@ -4,8 +4,8 @@
 /*
  * The rings of peers. A ring is found by the name of its file, and mapped while
  * there is a flow to the peer. A peer is alive if the file of its ring is
- * locked. A lock has the same meaning in every pid namespace, unlike a process
- * id, and a zombie holds none.
+ * locked. Unlike a process id, a lock has the same meaning in every pid
+ * namespace, and a zombie holds no lock.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -146,8 +146,9 @@ static int se_shm_peer_open(struct se_shm_peer *peer, const char *path)
 }
 
 /*
- * Reports an errno once. The flow does not fail if this process lacks
- * descriptors or memory: the send is repeated later.
+ * Reports on stderr that the ring of a peer cannot be opened, unless err is the
+ * same as in the last report. If this process lacks descriptors or memory, the
+ * flow does not fail: the send is repeated later.
  */
 static void se_shm_complain(const char *path, int err)
 {

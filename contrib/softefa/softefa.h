@@ -7,9 +7,10 @@
  *
  * Lock order, outermost first:
  *   cq->poll_lock   held from start_poll to end_poll; guards the CQ's QPs
- *   se_qps_lock     guards the list of all QPs; a thread with another lock only
- *                   tries to take it
- *   qp->sq_lock     held from wr_start to wr_complete; guards the session
+ *   se_qps_lock     guards the list of all QPs; a thread that holds another
+ *                   lock takes it by a try-lock only, which never waits
+ *   qp->sq_lock     held from wr_start to wr_complete; guards the session (the
+ *                   work requests that are prepared between these two calls)
  *   qp->lock        guards the transport: flows, operations, wire
  *   dev->lock       guards address handles, counts, queue pair numbers
  *   cq->push_lock   serializes writers of the completion ring
@@ -68,8 +69,8 @@ struct se_dev {
 	pthread_mutex_t lock;
 	uint32_t qp_count, cq_count, pd_count, mr_count, ah_count, qp_serial;
 	/*
-	 * Nonzero: the QP number is in use. The index is the number modulo the
-	 * table's size, as in the provider.
+	 * nonzero: a QP number with this index is in use. The index is the QP
+	 * number modulo the table's size, as in the provider's table of QPs.
 	 */
 	uint8_t *qpn_taken;
 	uint32_t qpn_mask;
@@ -152,7 +153,8 @@ struct se_qp {
 	/* next receive to post; written by the application */
 	_Atomic uint32_t rq_tail;
 	/*
-	 * work requests, and unsolicited completions, that are not polled yet
+	 * numbers of posted receives, of posted sends, and of unsolicited
+	 * writes whose completions the application has not polled yet
 	 */
 	_Atomic uint32_t rq_used, sq_used, unsolicited_used;
 
@@ -219,8 +221,8 @@ bool se_forked(void);
 bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write);
 
 /*
- * Pins and returns the region if it permits the access; NULL if not.
- * ibv_dereg_mr() of the region waits until it is unpinned.
+ * Pins and returns the region of rkey if the region permits the access; returns
+ * NULL if not. ibv_dereg_mr() of the region waits for se_mr_unpin().
  */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access);
@@ -258,7 +260,10 @@ struct ibv_qp *se_qp_create_ex(struct ibv_context *ctx,
 			       struct ibv_qp_init_attr_ex *attr);
 
 /* wr.c */
-/* Sets the functions of the requested operations, and no others. */
+/*
+ * Sets the ibv_wr_*() functions of the requested operations. The others stay
+ * NULL.
+ */
 void se_wr_init(struct se_qp *qp, uint64_t ops, uint64_t wr_flags);
 int se_post_send(struct ibv_qp *qp_fid, struct ibv_send_wr *wr,
 		 struct ibv_send_wr **bad);
@@ -271,10 +276,10 @@ void se_qps_remove(struct se_qp *qp); /* after it no thread drives the QP */
 uint32_t se_qps_total(void);
 void se_qps_drive(void);
 void se_qps_exit(void);
-/* Makes progress on the QP, unless another thread holds its lock. */
+/* Makes progress on the QP, unless another thread holds qp->lock. */
 void se_qp_drive(struct se_qp *qp);
 
 /* stats.c */
-void se_stats_print(struct se_qp *qp); /* has an effect once per QP */
+void se_stats_print(struct se_qp *qp); /* prints once per QP */
 
 #endif

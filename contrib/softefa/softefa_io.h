@@ -58,7 +58,7 @@ enum se_pkt_type {
 	SE_PKT_WRITE,
 	SE_PKT_READ,	  /* RDMA read: request */
 	SE_PKT_READ_DATA, /* RDMA read: a part of the response */
-	SE_PKT_VOID,	  /* has the number of a canceled packet */
+	SE_PKT_VOID,	  /* no data; takes the number of a canceled packet */
 	SE_PKT_DGRAM,	  /* UD: without number and ACK */
 	SE_PKT_ACK,
 	SE_PKT_NAK,
@@ -70,7 +70,7 @@ enum se_pkt_type {
 
 /* flags */
 #define SE_PKT_IMM 1   /* has immediate data and requires a completion */
-/* READ_DATA: the last packet; the region is deregistered */
+/* in READ_DATA: the response ends here, because the region is deregistered */
 #define SE_PKT_ABORT 2
 #define SE_PKT_MAGIC 0x53454642u
 
@@ -82,8 +82,8 @@ struct se_pkt {
 	uint32_t src_qpn, dst_qpn;
 	uint32_t seq, qkey;
 	/*
-	 * number of the stream: how often the sender has started numbering its
-	 * packets; it only increases
+	 * number of the stream. Whenever the sender restarts its packet numbers
+	 * at 0, it begins a stream with a larger number.
 	 */
 	uint32_t stream;
 	uint32_t epoch;		/* epoch of the sending QP */
@@ -120,13 +120,13 @@ enum se_slot_state { SE_SLOT_FREE, SE_SLOT_WAIT, SE_SLOT_SENT };
 
 struct se_slot {
 	struct se_op *op;	/* NULL: a VOID packet */
-	/* before it is sent: when to send; then: when it was sent; ns */
+	/* state WAIT: time at which to send; SENT: time of the last send; ns */
 	uint64_t time;
 	uint64_t off, cookie;	/* cookie: the wire's id of the packet */
 	uint32_t len;
 	uint16_t tries;
 	uint8_t state, type, flags;
-	/* fault injection has already decided about a delay */
+	/* fault injection has already decided whether to delay this packet */
 	bool held;
 };
 
@@ -152,12 +152,12 @@ struct se_flow {
 	/* receiving */
 	uint32_t rx_stream, rx_cum;
 	uint64_t rx_map;
-	/* bit n: a NAK of packet n modulo the window is to be sent */
+	/* bit n: a NAK is due for the packet with number n modulo SE_WINDOW */
 	uint64_t nak_map;
 	uint8_t nak_status[SE_WINDOW];
 	/*
-	 * time since when the peer has been silent, ns; 0: it is not. See
-	 * srd_reap.c.
+	 * time at which the silence of the peer began, ns; 0: the peer is not
+	 * silent. See srd_reap.c.
 	 */
 	uint64_t quiet_since;
 	void *wire_flow;
@@ -174,7 +174,7 @@ struct se_wire {
 	bool reports_death;
 	int (*open)(struct se_qp *qp);
 	void (*close)(struct se_qp *qp);
-	/* Removes the QP's files, when the process exits. */
+	/* Removes the QP's files; called when the process exits. */
 	void (*leave)(struct se_qp *qp);
 	/*
 	 * Sends a packet. Returns 0, -EAGAIN (no space), or a positive
@@ -189,13 +189,13 @@ struct se_wire {
 	int (*rx)(struct se_qp *qp, int budget);
 	bool (*rx_pending)(struct se_qp *qp);
 	/*
-	 * Called at intervals while all CQs are empty. NULL: the wire has no
-	 * such work.
+	 * Frees the remains of failed peers on the wire; called at intervals
+	 * while all CQs are empty. NULL: on this wire nothing remains.
 	 */
 	void (*tidy)(struct se_qp *qp);
 	/*
-	 * True if the packet, or a reply, is still unread, so that a
-	 * retransmission is useless.
+	 * True if the peer has not read the packet yet, or this QP has not read
+	 * the peer's reply. In both cases a retransmission is useless.
 	 */
 	bool (*unread)(struct se_qp *qp, struct se_flow *flow, uint64_t cookie);
 	enum se_status (*alive)(struct se_qp *qp, struct se_flow *flow);
@@ -232,8 +232,8 @@ void se_srd_tidy(struct se_qp *qp);
 void se_flow_reap_some(struct se_qp *qp);
 /*
  * Checks all flows, and frees those of failed peers, to make space for a new
- * flow. Returns false if it has checked none, because frequent checks would
- * take too much time. often: checks in any case.
+ * flow. To limit the CPU time of these checks, it does nothing and returns
+ * false if the last check was shortly before. often: checks in any case.
  */
 bool se_flow_reap_all(struct se_qp *qp, bool often);
 void se_flow_free(struct se_qp *qp, struct se_flow *flow);

@@ -10,7 +10,7 @@
 
 #define SE_MS 1000000ull
 #define SE_SCAN_NS (20 * SE_MS) /* interval between scans of an active flow */
-#define SE_ALIVE_NS (50 * SE_MS) /* silence after which alive() is called */
+#define SE_ALIVE_NS (50 * SE_MS) /* peer's silence before a call of alive() */
 #define SE_RTO_MAX_NS (200 * SE_MS)
 #define SE_RX_BUDGET 32
 
@@ -120,9 +120,10 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Pins the region that a packet of a read response reads, for each transmission,
- * because it may be deregistered and unmapped by now. Returns NULL if the packet
- * needs no region. If the region is gone, the packet aborts the response.
+ * Pins the region with the data of a packet of a read response. Each
+ * transmission pins it again, because the application may have deregistered and
+ * unmapped the region since the last one. Returns NULL if the packet has no
+ * data. If the region is deregistered, the packet then aborts the response.
  */
 static struct se_mr_entry *se_slot_pin(struct se_qp *qp, struct se_slot *slot)
 {
@@ -157,7 +158,7 @@ static int se_slot_tx(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Sends the packet. Returns false if the flow has failed, or must wait for
+ * Sends packet seq. Returns false if the flow has failed, or must wait for
  * space on the wire.
  */
 static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
@@ -189,7 +190,10 @@ static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 	return true;
 }
 
-/* Fills the slot with the operation's next packet; false if it must wait. */
+/*
+ * Fills the slot with the operation's next packet. Returns false if the packet
+ * must wait for ACKs of the operation's earlier packets.
+ */
 static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 			  struct se_slot *slot)
 {
@@ -211,8 +215,8 @@ static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 	}
 	if (op->has_imm && op->done + left == op->len) {
 		/*
-		 * This packet reports all data of the write, so it waits until
-		 * all data is acknowledged.
+		 * This packet makes the target report the whole write, so it
+		 * waits until the write's other packets are acknowledged.
 		 */
 		if (op->unacked)
 			return false;
@@ -257,9 +261,9 @@ static void se_flow_pump(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 }
 
 /*
- * Sends the packet of the slot if it is due. Returns the time of the slot's
- * next scan; 0: the flow cannot send now. *probed: true if a packet was
- * retransmitted in this scan of the window.
+ * Sends or retransmits the packet of the slot if the time has come. Returns the
+ * time of the slot's next scan, ns; 0: the flow cannot send now. *probed: true
+ * if this scan of the window has already retransmitted a packet.
  */
 static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 			     uint32_t seq, uint64_t now, bool *probed)
@@ -282,7 +286,7 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 		slot->time = now;
 		return now + rto;
 	}
-	/* Only one packet of the window is retransmitted to a silent peer. */
+	/* To a silent peer, a scan retransmits only one packet of the window. */
 	if (*probed && flow->heard < slot->time)
 		return now + rto;
 	*probed = true;
@@ -293,7 +297,9 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 	return se_slot_put(qp, flow, seq, now) ? now + 2 * rto : 0;
 }
 
-/* Sends a packet without a number. If the wire has no space, it is lost. */
+/*
+ * Sends a packet without a number. If the wire has no space, the packet is lost.
+ */
 void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
 		  enum se_pkt_type type, uint32_t op_id)
 {
@@ -439,8 +445,8 @@ static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Records the peer's qkey. If it changes, the QP number was reused by another
- * QP, and all operations with the previous QP fail.
+ * Records the peer's qkey. If the qkey has changed, another QP of the peer has
+ * reused the QP number, and all operations with the previous QP fail.
  */
 static void se_flow_meet(struct se_qp *qp, struct se_flow *flow, uint32_t qkey)
 {

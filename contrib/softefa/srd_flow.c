@@ -121,8 +121,8 @@ static enum ibv_wc_opcode se_op_opcode(const struct se_op *op)
 }
 
 /*
- * Writes the completion and frees the operation. The caller guarantees that no
- * packet of it is in the queue or in the window.
+ * Writes the completion and frees the operation. The caller guarantees that the
+ * operation has no packet in the flow's queue or window.
  */
 void se_op_finish(struct se_qp *qp, struct se_op *op)
 {
@@ -173,8 +173,9 @@ static void se_op_dequeue(struct se_flow *flow, struct se_op *op)
 }
 
 /*
- * Ends the operation of the slot's packet with status. The slot keeps its
- * sequence number, which the peer must still receive, but has no data.
+ * Ends the operation of the slot's packet with "status". The slot becomes a VOID
+ * packet: without data, but with the same sequence number, because the peer must
+ * receive all numbers.
  */
 void se_slot_void(struct se_qp *qp, struct se_flow *flow, struct se_slot *slot,
 		  enum se_status status)

@@ -13,7 +13,7 @@
 
 #define SE_MS 1000000ull
 #define SE_ADD_BUCKETS 2 /* hash buckets that are checked for each new flow */
-#define SE_FULL_SHARE 10 /* checks of all flows: a tenth of the time */
+#define SE_FULL_SHARE 10 /* checks of all flows take a tenth of the time */
 #define SE_QUIET_NS (10000 * SE_MS)  /* silence after which a PING is sent */
 
 static void se_flow_unlist(struct se_qp *qp, struct se_flow *flow)

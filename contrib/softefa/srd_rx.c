@@ -89,8 +89,9 @@ void se_srd_send_acks(struct se_qp *qp)
 }
 
 /*
- * Rejects a packet. Its number counts as not received: the sender repeats the
- * packet, or sends a VOID packet with this number.
+ * Rejects the packet "cause". Its number counts as not received, so the sender
+ * repeats the packet, or sends a VOID packet with this number. If the wire has
+ * no space, se_tx_naks() sends the NAK later.
  */
 static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 			const struct se_pkt *cause, enum se_status status)
@@ -106,7 +107,7 @@ static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 	se_ack_list(qp, flow);
 }
 
-/* Rejects a packet of a peer for which there can be no flow. */
+/* Rejects a packet of a peer for which no flow can be allocated. */
 static void se_reject(struct se_qp *qp, const union ibv_gid *gid,
 		      const struct se_pkt *cause)
 {
@@ -361,8 +362,9 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 			return; /* late, of the peer's previous stream */
 		if (pkt->seq >= SE_WINDOW) {
 			/*
-			 * This QP has freed the flow, because the peer seemed
-			 * to have failed. The NAK fails the flow of the peer.
+			 * The stream began in a flow that this QP has freed,
+			 * because the peer seemed to have failed. The NAK makes
+			 * the peer fail its flow.
 			 */
 			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
 			return;
@@ -396,7 +398,7 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 	se_ack_later(qp, flow);
 }
 
-/* Returns false if the packet comes from a destroyed QP, or is for one. */
+/* Returns false if the packet comes from or goes to a destroyed QP. */
 static bool se_rx_epochs(struct se_qp *qp, struct se_flow *flow,
 			 const struct se_pkt *pkt)
 {
@@ -466,7 +468,7 @@ void se_srd_rx(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 	memcpy(gid.raw, pkt->sgid, sizeof(gid.raw));
 	flow = se_flow_find(qp, &gid, pkt->src_qpn);
 	if (!flow && pkt->type >= SE_PKT_ACK)
-		return; /* the packet belongs to a flow that does not exist */
+		return; /* an ACK or the like, for a flow that does not exist */
 	if (!flow)
 		flow = se_rx_flow(qp, &gid, pkt);
 	if (!flow)

@@ -88,8 +88,8 @@ static bool se_tree_name(const char *name)
 }
 
 /*
- * Removes an entry that se_sysfs_make() has made. Any other entry stays, and so
- * does the tree.
+ * nftw() callback: removes an entry that se_sysfs_make() has made. Any other
+ * entry stays, and so does the tree.
  */
 static int se_remove_entry(const char *path, const struct stat *st, int type,
 			   struct FTW *ftw)
@@ -112,9 +112,9 @@ static void se_remove_tree(const char *path)
 }
 
 /*
- * Removes the file or tree if it is not locked, because its owner has exited.
- * Returns false if its owner still has the lock, and true otherwise, also if
- * the file is not one of softefa.
+ * Removes the file or tree if it has no lock, which means that its owner has
+ * exited. Returns false if the owner still holds the lock. Returns true
+ * otherwise, also for a file that is not softefa's.
  */
 static bool se_sweep_entry(const char *name)
 {
@@ -142,8 +142,8 @@ static bool se_sweep_entry(const char *name)
 }
 
 /*
- * Removes orphans. leaving: stops at the first file with an owner, because the
- * owner will sweep when it exits.
+ * Removes orphans. If "leaving" is set, stops at the first file whose owner is
+ * alive, because that owner sweeps when it exits.
  */
 static void se_sweep(bool leaving)
 {
@@ -184,8 +184,8 @@ static bool se_dir_ours(void)
 }
 
 /*
- * Creates the mark. made: this process has created the directory, so softefa
- * may remove it.
+ * Creates the mark. "made": this process has created the directory, so the mark
+ * permits softefa to remove the directory.
  */
 static int se_dir_mark(bool made)
 {
@@ -210,8 +210,8 @@ int se_dir_make(void)
 	if (!made && errno != EEXIST)
 		goto err_report;
 	/*
-	 * If another user owned the directory, that user could read the
-	 * packets.
+	 * Rejects the directory of another user, because that user could read
+	 * the packets.
 	 */
 	if (lstat(se_cfg.dir, &st))
 		goto err_report;
@@ -273,7 +273,7 @@ void se_dir_remove(void)
 {
 	if (se_sys_fd >= 0)
 		se_remove_tree(se_sys);
-	se_sweep(true); /* otherwise orphans of killed peers would stay */
+	se_sweep(true); /* of killed peers, if this process is the last one */
 	se_dir_unmake();
 }
 

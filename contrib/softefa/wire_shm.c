@@ -100,8 +100,8 @@ static int se_ring_map(struct se_shm_qp *sq)
 	}
 	/*
 	 * Opens the file a second time for the mapping. A forked child inherits
-	 * the mapping; a mapping of sq->fd would keep the file locked after
-	 * this process has exited.
+	 * the mapping. A mapping of sq->fd would keep the file locked in the
+	 * child after this process has exited.
 	 */
 	fd = open(sq->path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -230,9 +230,9 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 	struct se_shm_qp *sq = qp->wire_qp;
 	struct se_ring *ring = sq->ring;
 	/*
-	 * Without qp->lock the value may be stale, if another thread is
-	 * consuming packets now. A slot that was consumed at this position does
-	 * not count as free, so the result is then true.
+	 * A caller without qp->lock may load an old tail while another thread
+	 * consumes packets. The slot of an old tail was consumed, and so is not
+	 * free for that position: the function then returns true.
 	 */
 	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
@@ -243,8 +243,8 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 
 /*
  * True if the producer of the slot at tail was killed after it had claimed the
- * slot. The slot must then be skipped, because the ring would stop forever.
- * False if the producer is only slow, because it may still write.
+ * slot. The caller must then skip the slot, or the ring would stop forever.
+ * False if the producer is alive, because it may still write to the slot.
  */
 static bool se_shm_stuck(struct se_shm_qp *sq, uint64_t tail)
 {
@@ -274,7 +274,7 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 	uint32_t len;
 	int count;
 
-	/* Packets that earlier calls have consumed are acknowledged now. */
+	/* The ACKs of packets that earlier calls have consumed are sent by now. */
 	if (atomic_load_explicit(&ring->answered, memory_order_relaxed) != tail)
 		atomic_store_explicit(&ring->answered, tail,
 				      memory_order_release);
@@ -311,7 +311,7 @@ static void se_shm_tidy(struct se_qp *qp)
 			return;
 		if (se_shm_id_alive(owner))
 			continue;
-		/* checked after the death: no slot is published after this */
+		/* checked after the exit: the owner publishes nothing later */
 		if (se_ring_state(sq->ring, sq->tail) != SE_RING_FREE)
 			return;
 		se_ring_free_block(sq->ring, index);
@@ -327,9 +327,10 @@ static bool se_shm_unread(struct se_qp *qp, struct se_flow *flow,
 	if (!peer)
 		return false;
 	/*
-	 * Loads answered before the state of this QP's ring. The peer stores
-	 * answered after it has sent the ACKs. So the ACK of a packet below
-	 * answered is in this QP's ring, or was already read.
+	 * The load of peer->ring->answered must come before that of this QP's
+	 * ring. The peer stores "answered" after it has sent the ACKs. So the
+	 * ACK of a packet below "answered" is in this QP's ring, or was already
+	 * read.
 	 */
 	return atomic_load_explicit(&peer->ring->answered,
 				    memory_order_acquire) <= cookie ||

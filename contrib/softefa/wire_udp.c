@@ -99,8 +99,8 @@ static void se_udp_close(struct se_qp *qp)
 }
 
 /*
- * Sends a packet. An errno of sendmsg() may be that of an earlier packet;
- * se_udp_errors() reads from the socket's error queue which packet it was.
+ * Sends a packet. An errno of sendmsg() may belong to an earlier packet:
+ * se_udp_errors() reads from the socket's error queue which packet has failed.
  */
 static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		     const struct se_pkt *pkt, const struct iovec *iov,
@@ -242,7 +242,8 @@ static bool se_udp_rx_pending(struct se_qp *qp)
 }
 
 /*
- * True if any packet is unread, because that packet might acknowledge this one.
+ * True if the socket has any unread packet, because that packet may contain the
+ * acknowledgment. See "unread" in softefa_io.h.
  */
 static bool se_udp_unread(struct se_qp *qp, struct se_flow *flow,
 			  uint64_t cookie)

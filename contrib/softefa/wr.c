@@ -23,8 +23,9 @@ static void se_wr_start(struct ibv_qp_ex *qp_ex)
 }
 
 /*
- * Returns an operation; NULL: none is free. If session_free is empty, moves all
- * free operations of the transport to it. The caller holds sq_lock.
+ * Returns a free operation; NULL: none. If session_free is empty, first moves
+ * all of free_ops to session_free. The caller holds sq_lock; this function takes
+ * qp->lock.
  */
 static struct se_op *se_wr_alloc(struct se_qp *qp)
 {
@@ -42,7 +43,10 @@ static struct se_op *se_wr_alloc(struct se_qp *qp)
 	return op;
 }
 
-/* Checks the flags of a work request: it must be signaled and not fenced. */
+/*
+ * Checks the flags of a work request: it must be signaled and not fenced.
+ * Returns 0 or EINVAL.
+ */
 static int se_wr_check_flags(const struct se_qp *qp)
 {
 	unsigned int flags = qp->ex.wr_flags;
@@ -263,7 +267,7 @@ static void se_wr_set_inline(struct ibv_qp_ex *qp_ex, void *addr,
 	se_wr_set_inline_list(qp_ex, 1, &buf);
 }
 
-/* Ignores a hint about packet rates. */
+/* Does nothing: the hint is about packet rates, which softefa does not limit. */
 static void se_wr_set_hints(void *dv, uint32_t hints)
 {
 }

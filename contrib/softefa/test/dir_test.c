@@ -158,7 +158,7 @@ START_TEST(invalid_path_gives_no_device)
 }
 END_TEST
 
-/* With the longest path permitted, all names made from it still fit. */
+/* Even with the longest permitted path, the names of all files fit. */
 START_TEST(longest_path_works)
 {
 	char path[192] = "/dev/shm/";

@@ -17,7 +17,7 @@ static bool has_completion(struct ibv_cq_ex *cq)
 }
 
 /*
- * Two QPs communicate, and only the CQ of a third one is polled: the message
+ * Two QPs communicate, and only the CQ of a third QP is polled: the message
  * arrives.
  */
 START_TEST(poll_of_third_cq_drives_all)
@@ -62,8 +62,9 @@ static void rank_open(struct rank *rank)
 }
 
 /*
- * Closes the endpoint: polls until stop_fd is readable. Returns true if the
- * send has completed by then.
+ * Closes an endpoint as fi_close() does: sends a message, and polls until the
+ * send has completed and stop_fd is readable. Returns false if the send has not
+ * completed within RIG_WAIT_MS.
  */
 static bool rank_close(struct rank *rank, const struct rig_target *peer,
 		       int stop_fd, int done_fd)

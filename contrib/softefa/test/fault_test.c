@@ -15,8 +15,8 @@
 #define SLOT 64
 
 /*
- * Reads the completions of b. Returns the number of messages that arrived after
- * one that was sent later.
+ * Reads the completions of b. Returns the number of late messages: those that
+ * arrived after a message that was sent later.
  */
 static int numbered_take(struct rig_node *b, uint8_t *seen, uint32_t *got)
 {
@@ -181,8 +181,8 @@ struct pattern {
 
 /*
  * Records the messages that are lost at the first transmission, and those that
- * fail. Fault injection decides both when a message is posted, so they do not
- * depend on timing.
+ * fail. Both sets are the same in each run: fault injection selects messages
+ * when they are posted, not by timing.
  */
 static void seed_run(const struct rig_target *target, int out)
 {

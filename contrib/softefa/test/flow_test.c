@@ -49,8 +49,8 @@ static void visitor(const struct rig_target *target, int out)
 #define VISITORS 24
 
 /*
- * One after the other, more peers send than may have a flow at the same time:
- * all messages arrive.
+ * Peers send one after the other, more peers than may have a flow at the same
+ * time: all messages arrive.
  */
 START_TEST(flows_of_exited_peers_are_freed)
 {
@@ -99,8 +99,8 @@ END_TEST
 #define CROWD 3
 
 /*
- * While all possible flows have live peers, a further peer gets an error, and
- * so do sends to it.
+ * While all flows are in use by live peers, a message from a further peer, or to
+ * a further peer, ends in an error.
  */
 START_TEST(peer_beyond_limit_gets_error)
 {
@@ -168,7 +168,7 @@ START_TEST(missing_descriptor_is_no_failure)
 }
 END_TEST
 
-/* Receives all packets in the ring, and does not run the timers. */
+/* Receives all packets in the ring, but retransmits none. */
 static void take_all(struct rig_node *node)
 {
 	struct se_qp *qp = (struct se_qp *)node->qp;

@@ -108,7 +108,8 @@ START_TEST(forged_packets_are_ignored)
 	exchange(&a, &b);
 	/*
 	 * Sent from a's socket with the secret: the flow fails. So the packets
-	 * above were ignored for their socket or secret only.
+	 * above were ignored because of their socket or secret, and for no
+	 * other reason.
 	 */
 	forged = forge(&a, &b);
 	put(socket_fd(&a), &b, &forged);

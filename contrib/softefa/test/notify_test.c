@@ -78,9 +78,9 @@ static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 }
 
 /*
- * The CQ is armed while no work request is outstanding, and one is posted
- * afterwards, as by another thread. Its packet is lost and must be
- * retransmitted.
+ * The CQ is armed while no work request is outstanding. Then a send is posted,
+ * as another thread might do. The packet of the send is lost: the channel must
+ * wake this thread for the retransmission.
  */
 START_TEST(channel_armed_before_send_wakes)
 {

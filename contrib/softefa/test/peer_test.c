@@ -22,7 +22,7 @@ struct peer {
 	uint32_t qpn, rkey;
 	uint64_t addr;
 	pid_t pid;
-	int leash; /* when it closes, the peer destroys its QP and exits */
+	int leash; /* when the test closes it, the peer destroys its QP, exits */
 };
 
 static void peer_run(int out, int leash)
@@ -133,8 +133,8 @@ START_TEST(message_reaches_other_process)
 END_TEST
 
 /*
- * The peer is killed: both a message in transit and one sent later end with an
- * error.
+ * The peer is killed: a message in transit ends with an error, and so does a
+ * message that is sent later.
  */
 START_TEST(message_to_killed_peer_fails)
 {
@@ -272,8 +272,8 @@ START_TEST(message_to_missing_host_fails)
 END_TEST
 
 /*
- * Every third packet is lost, and a QP is destroyed: it still answers its
- * peers, so that they get the last acknowledgments.
+ * Every third packet is lost, and a QP is destroyed: before its end, the QP
+ * still answers its peers, so that they get the last acknowledgments.
  */
 START_TEST(closed_qp_still_acknowledges)
 {

@@ -76,7 +76,7 @@ START_TEST(rdma_moves_data)
 }
 END_TEST
 
-/* More reads than the peer answers at a time all succeed. */
+/* All reads succeed, although the peer cannot answer them all at a time. */
 START_TEST(reads_beyond_limit_succeed)
 {
 	struct rig_node a, b;

@@ -57,8 +57,8 @@ struct rig_opt {
 	int dev;
 	uint8_t rnr_retry;
 	/*
-	 * channel: give the receive CQ a completion channel; send_channel: the
-	 * send CQ
+	 * channel: the receive CQ gets a completion channel; send_channel: the
+	 * send CQ gets one
 	 */
 	bool ud, channel, send_channel;
 	uint16_t qp_flags;
@@ -91,7 +91,7 @@ int rig_rdma(struct rig_node *node, const struct rig_to *to,
 	     enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len,
 	     uint32_t rkey, uint64_t raddr);
 
-/* Polls once. Returns true if there was a completion, which is in *wc. */
+/* Polls once. Returns true if it has stored a completion in *wc. */
 bool rig_poll(struct ibv_cq_ex *cq, struct rig_wc *wc);
 
 /*
@@ -125,8 +125,8 @@ void rig_crew_start(struct rig_crew *crew, int count,
 void rig_crew_call(struct rig_crew *crew, const struct rig_node *target);
 
 /*
- * Returns the byte that the worker has written; -1: none within ms. Drives the
- * node while it waits.
+ * Returns the byte that the worker has written; -1: none within ms. While it
+ * waits, drives the QP of "node", if that is not NULL.
  */
 int rig_crew_hear(struct rig_crew *crew, struct rig_node *node, uint32_t ms);
 /* kills workers that still run */

@@ -92,7 +92,7 @@ START_TEST(blocks_are_bounded)
 }
 END_TEST
 
-/* The first free position is found with any value of the hint in "head". */
+/* A producer finds the first free position, whatever "head" contains. */
 START_TEST(head_is_a_hint)
 {
 	struct se_ring *ring = ring_new();
@@ -195,7 +195,7 @@ START_TEST(concurrent_producers_keep_packets)
 }
 END_TEST
 
-/* In another process: opens a node, and claims a slot of the target's ring. */
+/* Runs in another process: opens a node, and claims a slot of the target's ring. */
 static struct se_ring_slot *slot_holder(const struct rig_target *target,
 					struct rig_node *node, uint64_t *pos)
 {
@@ -220,8 +220,8 @@ static struct se_ring_slot *slot_holder(const struct rig_target *target,
 }
 
 /*
- * In another process: exits with a claimed slot. Its parent has not waited for
- * it, so its process id still exists.
+ * Runs in another process: claims a slot and exits. The parent has not waited
+ * for this process, so the process id still exists.
  */
 static void die_with_slot(const struct rig_target *target, int out)
 {
@@ -233,9 +233,9 @@ static void die_with_slot(const struct rig_target *target, int out)
 }
 
 /*
- * In another process: keeps a claimed slot until it is called a second time.
- * The process is in a pid namespace of its own, where its process id differs
- * from the one outside.
+ * Runs in another process: keeps a claimed slot until the second call. The
+ * process is in a pid namespace of its own, so its process id there differs from
+ * the one outside.
  */
 static void hold_slot(const struct rig_target *target, int out)
 {
@@ -264,9 +264,9 @@ static void hold_slot(const struct rig_target *target, int out)
 }
 
 /*
- * b sends a message. Its slot in a's ring is behind the slot that another
- * process has claimed. a receives the message that this process has sent before
- * its claim.
+ * b sends a message, whose slot in a's ring is behind the slot that another
+ * process has claimed. a then receives a message that the other process sent
+ * before this claim.
  */
 static void send_behind(struct rig_node *a, struct rig_node *b)
 {

@@ -66,8 +66,8 @@ START_TEST(immediate_and_inline_data_arrive)
 	ck_assert_uint_eq(wc.imm, 0xabcd);
 	ck_assert_uint_eq(wc.flags, IBV_WC_WITH_IMM);
 	/*
-	 * a and b have one GID, and all handles to a GID have the same number.
-	 * So b's completion has the number of a's handle for b.
+	 * a and b have the same GID, and all handles to a GID have the same
+	 * number. So the completion of b has the number of a's handle for b.
 	 */
 	ck_assert_uint_eq(wc.slid, ((struct se_ah *)to.ah)->ahn);
 	rig_close(&a);
@@ -267,10 +267,7 @@ static void *sender_run(void *arg)
 	return NULL;
 }
 
-/*
- * Two threads, each with its QP, send to the same third QP: all messages
- * arrive.
- */
+/* Two threads, each with its own QP, send to a third QP: all messages arrive. */
 START_TEST(threads_send_to_one_qp)
 {
 	struct rig_node a[2], b;

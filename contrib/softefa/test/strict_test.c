@@ -113,8 +113,8 @@ START_TEST(other_protection_domain_is_rejected)
 END_TEST
 
 /*
- * RDMA requires an address handle of the initiator at the target; messages do
- * not.
+ * RDMA requires that the target has an address handle of the initiator. Messages
+ * require none.
  */
 START_TEST(rdma_requires_address_handle)
 {
@@ -152,7 +152,7 @@ START_TEST(rdma_requires_address_handle)
 }
 END_TEST
 
-/* A completion for which the CQ has no entry is lost, and counted. */
+/* A completion is lost, and counted, if the CQ has no free entry. */
 START_TEST(overrun_loses_completion)
 {
 	struct rig_node a, b;

@@ -82,8 +82,8 @@ START_TEST(undeliverable_datagram_is_dropped)
 				  &to, 1, 0, 8), 0);
 	complete(&a);
 	/*
-	 * This wire keeps the order: when the next datagram has arrived, this
-	 * one will not.
+	 * This wire keeps the order: if the next datagram arrives, this
+	 * datagram was dropped.
 	 */
 	if (_i / RIG_WIRES != WRONG_QKEY) {
 		rig_progress(&b);
