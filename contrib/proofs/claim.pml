@@ -4,13 +4,13 @@
 /*
  * Claims: senders, in turn or concurrently, claim a ring of a port, store their address,
  * open the claim, ring the doorbell, send a slot, close the claim and ring again. Each
- * may be killed at any step. The port creates an rx ring for each doorbell, searches
- * claims without one, ends those whose sender has closed or failed, clears the ring and
- * frees the claim.
+ * sender may be killed at any step. The port creates an rx ring when the doorbell rings,
+ * and searches for claims that have no rx ring. It ends the rx rings whose sender has
+ * closed or failed: it clears the ring and frees the claim.
  *
- * Asserted: a ring has one owner; it is zero when it is claimed; the address that the
- * port reads is the owner's; a slot published before the end is delivered before it; in
- * the end all claims are free and the rings are zero.
+ * Asserted: a ring has one owner, and contains zeros when it is claimed. The address
+ * that the port reads is the owner's. A slot that a sender published before its end is
+ * delivered before the rx ring ends. In the end all claims are free and all rings zero.
  *
  * C: link/peer.c near_claim near_connect_ring near_disconnect near_doorbell_ring
  * C: link/rx_ring.c near_rx_ring_open near_rx_ring_peer near_ring_free near_rx_ring_release
@@ -19,8 +19,8 @@
  * C: link/port.c near_close
  *
  * LARGE: up to 800,000 states
- * WITH TWO: two rings, and one of the senders may be killed. Without it: one ring, which
- * the second sender finds claimed, or free again, and both may be killed.
+ * WITH TWO: two rings, and one of the senders may be killed. Without TWO there is one
+ * ring, which the second sender finds claimed or free again; both senders may be killed.
  * WITH NO_MEMORY: a sender that has claimed gets no memory, and releases the claim.
  * MUTANT TAKES_PLAIN: a ring is claimed by a load and a store
  * MUTANT NO_PID: a claim has no pid, as in another pid namespace
@@ -32,8 +32,8 @@
  * MUTANT NO_DRAIN: an rx ring ends without delivery of its slots
  * MUTANT CLOSED_FIRST: a closing port marks its segment before its claims
  *
- * Not modeled: reused pids (a claim stays while its pid exists), rings rejected for
- * hidden processes, several pages of claims.
+ * Not modeled: reused pids (a claim stays while a process has its pid), rings that the
+ * port rejects because it cannot see the sender's process, several pages of claims.
  */
 #ifdef TWO
 #define RINGS 2
@@ -43,7 +43,7 @@
 #define SENDERS 2
 #define STATE(r) (r)
 #define WHO(r) (2 + (r))
-/* the ring: 0, or the sender that has published */
+/* the ring: 0, or sender + 1 after it has published its slot */
 #define SLOT(r) (4 + (r))
 #define WORDS 6
 #define THREADS 3
@@ -59,17 +59,17 @@
 #endif
 #include "memory.pml"
 
-/* claim.state: FREE, or state + sender + 1 (its pid); WHO: sender + 1 */
+/* claim.state: FREE, or state + sender + 1 (the sender's pid); WHO: sender + 1 */
 #define FREE 0
 #define TAKEN 10
 #define OPEN 20
 #define CLOSED 30
 #define KIND(v) ((v) / 10 * 10)
 
-byte owner[2] = NOBODY;		/* not in the C: for assertions */
+byte owner[2] = NOBODY;		/* for assertions; not in the C code */
 byte published[SENDERS], delivered[SENDERS];
 bool closing[SENDERS], over[SENDERS];
-byte lane[2] = NOBODY;		/* the port's rx rings: their sender */
+byte lane[2] = NOBODY;		/* sender of each rx ring of the port */
 bool rung[2];			/* bits of the doorbell: idle.pml */
 
 inline put_open(s, r)
@@ -118,7 +118,7 @@ proctype sender(byte s)
 				fi
 			}
 #endif
-		:: else -> goto out	/* ENOSPC: a retry, or the end */
+		:: else -> goto out	/* -ENOSPC: the sender gives up */
 		od;
 #ifdef NO_MEMORY
 		if
@@ -226,7 +226,7 @@ inline look(r)
 	fi
 }
 
-/* near_port_reap(): by a pidfd, or by the mark of a closed port */
+/* near_port_reap(): a pidfd reports an exit, or the mark of a closed port a close */
 #define ENDS(r) (lane[r] != NOBODY && \
 	((dead[lane[r]] && FENCED(lane[r])) || closing[lane[r]]))
 

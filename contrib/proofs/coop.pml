@@ -2,14 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: sender and receiver copy a message in steps that they claim from its
- * two ends, and the receiver completes the receive when all steps are done. Two messages
- * use the same words in turn. A write of the sender may fail, and the sender may be killed
- * at any step; a read may fail, which ends the round.
+ * Cooperative copy: sender and receiver copy a message in steps. The receiver claims
+ * steps from the start of the message and the sender from its end, and the receiver
+ * completes the receive when all steps are done. Two messages use the same words in
+ * turn. A write of the sender may fail, and the sender may be killed at any step. A read
+ * of the receiver may fail, which ends the round.
  *
- * Asserted: one of the two copies each step, before the receive completes; the sender
- * writes into no buffer after that. A receiver that waits for a live sender forever is an
- * invalid end state.
+ * Asserted: each step is copied by one of the two, before the receive completes; after
+ * that the sender does not write into the buffer. A receiver that waits for a live
+ * sender forever is an invalid end state.
  *
  * C: msg/coop.h near_coop_begin near_coop_take near_coop_end near_coop_wrote
  * C: msg/coop.h near_coop_sender_ended
@@ -23,11 +24,11 @@
  * MUTANT NO_ROUND: the sender claims in any round
  * MUTANT NO_WAIT: the receiver does not wait for the sender's claims
  * MUTANT WROTE_FIRST: the sender reports a step before it is written
- * MUTANT NO_WROTE_ROUND: the steps written in another round count
+ * MUTANT NO_WROTE_ROUND: the receiver counts steps written in another round
  * MUTANT NO_FAILED: the sender does not report a failed write
  *
- * Not modeled: a sender that is stopped during a write while the receiver's port closes,
- * which waits for a second (near_rx_coop_stop()).
+ * Not modeled: a sender that is stopped during a write while the receiver's port closes.
+ * The port then waits for a second (near_rx_coop_stop()).
  */
 #define ROUNDS 2
 #define STEPS 3
@@ -46,7 +47,7 @@
 #define HIGH(v) ((v) / 4 % 4)
 #define LOW(v) ((v) % 4)
 
-chan slots = [ROUNDS] of { byte };	/* the SHARE message of that round */
+chan slots = [ROUNDS] of { byte };	/* NEAR_KIND_COOP slots: their round */
 bool given[ROUNDS + 1], failed[ROUNDS + 1];
 byte copied[(ROUNDS + 1) * STEPS];
 #define COPIED(r, i) copied[(r) * STEPS + (i)]
@@ -57,7 +58,7 @@ byte copied[(ROUNDS + 1) * STEPS];
 #define SAME(v, r) (ROUND(v) == (r))
 #endif
 
-/* n: number of steps claimed before; STEPS: none is left */
+/* Claims a step. n: number of steps claimed before; STEPS: none is left */
 inline claim(t, r, one)
 {
 #ifdef CLAIM_PLAIN
@@ -191,9 +192,7 @@ proctype receiver()
 			bad = true
 		fi;
 #endif
-		/*
-		 * the receiver reads the steps that the sender has not written
-		 */
+		/* the receiver reads the steps that the sender has not written */
 		do
 		:: !bad && done < STEPS - wrote -> pull(done); done++
 		:: else -> break

@@ -3,13 +3,13 @@
 
 /*
  * Delegated one-sided operations: operations 1 and 2 are in slots of a ring. The target
- * executes those that it reaches. The initiator revokes them after a timeout and executes
- * them itself. Either may be killed at any step.
+ * executes the operations that it reaches. After a timeout the initiator revokes the
+ * others, and executes them itself. Initiator or target may be killed at any step.
  *
- * Asserted: each operation is executed once, by one of the two, 1 before 2; an operation
- * that is reported as complete was executed; the target passes a slot only if its
- * operation is over. If both live, all operations are executed, and a thread that waits
- * for ever is an invalid end state.
+ * Asserted: each operation is executed once, by initiator or target, 1 before 2; an
+ * operation that is reported as complete was executed; the target passes a slot only
+ * after the slot's operation was executed or has failed. If both live, all operations
+ * are executed, and a thread that waits for ever is an invalid end state.
  *
  * C: rma/delegate.h near_deleg_execute near_deleg_done near_deleg_add
  * C: rma/delegate.c near_delegs_change near_delegs_mark near_deleg_direct
@@ -20,9 +20,10 @@
  *
  * WITH DIES: the initiator may be killed.
  * WITH GONE: the target may be killed.
- * MUTANT NO_BARRIER: the initiator only fences between BUSY and its load of doing
- * MUTANT NO_SECOND_LOOK: the target does not load the slot again
- * MUTANT DOING_LATE: the target stores doing after that load
+ * MUTANT NO_BARRIER: between its store of BUSY and its load of doing, the initiator
+ * fences, but calls no membarrier
+ * MUTANT NO_SECOND_LOOK: after its store of doing the target does not load the slot again
+ * MUTANT DOING_LATE: the target stores doing after the second load of the slot
  * MUTANT NO_DOING_LOOK: the initiator does not load doing
  * MUTANT DONE_EARLY: the target counts an operation before it executes it
  * MUTANT DONE_RELAXED: as DONE_EARLY, because the two stores are reordered
@@ -30,14 +31,14 @@
  * MUTANT NO_OPEN: a revoked operation that the initiator has not executed stays BUSY
  * MUTANT BUSY_STAYS DIES: the target waits for a failed initiator's BUSY
  *
- * Not modeled: reads (an answer in place of done), rejected operations, a resize of the
- * ring.
+ * Not modeled: reads (the target replies by a slot in place of done), rejected
+ * operations, a resize of the ring.
  */
 #define OFFERS 2
 #define SLOT(n) ((n) - 1)
 #define DOING 2
 #define DONE 3
-/* the target's memory: the thread that executed it */
+/* the target's memory: 1 after operation n was executed */
 #define DATA(n) (3 + (n))
 #define WORDS 6
 #define THREADS 2
@@ -55,7 +56,7 @@
 #define BUSY 2	/* NEAR_DELEG_REVOKED */
 #define OVER 3	/* NEAR_DELEG_EXECUTED or NEAR_DELEG_FAILED */
 
-byte does[OFFERS + 1];		/* number of times that it was started */
+byte does[OFFERS + 1];		/* number of starts of each operation */
 byte passed;			/* slots that the target has passed */
 byte ended;			/* operations reported as complete */
 bool left;			/* the initiator has ended, or failed */
@@ -71,8 +72,8 @@ inline begin(n, who)
 }
 
 /*
- * near_delegs_change(): by compare-and-swap, unless the target has passed the
- * slot
+ * near_delegs_change(): a compare-and-swap on the slot, unless the target has
+ * passed the slot
  */
 inline change(n, from, to)
 {
@@ -107,7 +108,7 @@ inline unhold()
 #endif
 }
 
-/* process_vm_writev(): the data is there when the call returns */
+/* process_vm_writev(): the data is in the target's memory when the call returns */
 inline do_it(n)
 {
 #ifdef OVER_EARLY

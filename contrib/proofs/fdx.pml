@@ -4,14 +4,16 @@
 /*
  * The fd exchange: two ports send requests and replies with descriptors, each to the
  * other's socket, and attach to each other's rings. Both may request at the same time.
- * A queue may be full; descriptors may be scarce at the sender and at the receiver, so
- * that a datagram is not sent, loses descriptors, or cannot be monitored. Port 1 may be
- * killed at any step, or close while its process lives. At any moment the faults may
- * end: then the live ports poll in turn, and 100 ms pass between two polls of a port.
  *
- * Asserted: a port uses descriptors of the right nonce only, and closes each descriptor
+ * Faults: a queue is full; sender or receiver lack free descriptors, so that a datagram
+ * is not sent or loses descriptors, or its pidfd cannot be monitored. Port 1 may be
+ * killed at any step, or close while its process lives. The faults may end at any
+ * moment. From then on the live ports poll in turn, and 100 ms pass between two polls of
+ * a port.
+ *
+ * Asserted: a port uses only descriptors of the right nonce, and closes each descriptor
  * once. After the last poll, each requester has attached or has an error, each claim
- * of a live sender has its rx ring, and no peer is kept whose port has ended.
+ * of a live sender has its rx ring, and no port keeps a peer whose port has ended.
  *
  * C: link/fdx.c near_fdx_msg_fault near_fdx_msg_fd near_fdx_monitor near_fdx_temporary
  * C: link/fdx.c near_answer near_fdx_accept near_fdx_msg_good near_fdx_msg_read near_fdx_read
@@ -29,31 +31,31 @@
  * C: link/port.c near_close
  *
  * LARGE: up to 400,000 states
- * WITH PROC: one of the ports opens the other's descriptors through /proc, or only a
- * pidfd; a later port with another nonce may get the pid of port 1. Without it: both
- * ports are in different pid namespaces.
+ * WITH PROC: one of the ports opens the other's descriptors through /proc, or opens only
+ * a pidfd; a later port with another nonce may get the pid of port 1. Without PROC the
+ * two ports are in different pid namespaces.
  * MUTANT ASKS_ONCE: a request is not repeated
  * MUTANT REFUSED_LATER: a closed socket counts as a full one
  * MUTANT NAME_PID PROC: the name of a socket is made of the pid
- * MUTANT KEEPS: a descriptor that moves to the peer stays in the datagram, too
+ * MUTANT KEEPS: a descriptor that the peer now owns stays in the datagram, too
  * MUTANT NO_DROP: a datagram with missing descriptors is not dropped
  * MUTANT OVERWRITES: a datagram's segment replaces the one that the peer has
- * MUTANT MONITORS_AGAIN: each datagram's pidfd is monitored
- * MUTANT EXPECTS_AGAIN: each request takes a reference to the peer
- * MUTANT EXPECTS_ALWAYS: the end of a peer keeps the reference of its request
+ * MUTANT MONITORS_AGAIN: the pidfd of each datagram is monitored, not only of the first
+ * MUTANT EXPECTS_AGAIN: each request takes a reference to the peer, not only the first
+ * MUTANT EXPECTS_ALWAYS: the end of a peer does not drop the reference of its request
  * MUTANT UNMONITORED: a request without a monitored pidfd takes a reference
  * MUTANT STAYS_OFF: a reply after the timeout does not permit sends
  * MUTANT NO_MARK: the mark of a closed port is not read through its descriptor
  * MUTANT NO_KEEP PROC: a peer is not kept while its reply is pending
  * MUTANT NO_NONCE PROC: the nonce of an opened segment is not checked
  *
- * Not modeled: other users and hostile datagrams, those for device memory, hidden
- * processes (hidepid), messages, the wakeup pipe and the region table (which
- * move as the segment does), lack of memory
- * and of rings, monitoring by start time, queues of several datagrams.
+ * Not modeled: datagrams of other users, hostile ones, and those for device memory;
+ * hidden processes (hidepid); messages; the descriptors of wake pipe and region table,
+ * which are passed as the segment's; lack of memory and of rings; monitoring by start
+ * time; queues of several datagrams.
  */
 #define POLLS 10
-#define PORTS 3		/* 0; 1; 2 has the pid of 1 after its end */
+#define PORTS 3		/* 0; 1; 2, which has the pid of 1 after the end of 1 */
 #define RECORDS 4	/* peers: 1 and 2 at port 0; 0 at port 1; 0 at port 2 */
 #define QUEUE 1
 
@@ -85,7 +87,7 @@
 #define ENOENT 5
 #define ETIMEDOUT 6
 
-/* how a port reaches descriptors: requests; /proc; /proc without segments */
+/* how a port gets descriptors: by requests; by /proc; only pidfds by /proc */
 #define FAR 0
 #define DIRECT 1
 #define DENIED 2
@@ -343,7 +345,7 @@ inline take(r)
 	fi
 }
 
-/* near_fdx_next(), near_fdx_msg_good(). now: the peer; RECORDS: none */
+/* near_fdx_next(), near_fdx_msg_good(). now: the sender's record; RECORDS: none */
 inline receive()
 {
 	queue[p]?from, to, kind;
@@ -540,7 +542,7 @@ inline reap(r)
 	free_unused(r)
 }
 
-/* the end of a process or a port */
+/* a process or a port ends: the kernel closes its descriptors and its socket */
 inline forget()
 {
 	r = FIRST(p);
@@ -581,8 +583,8 @@ inline no_files()
 }
 
 /*
- * After the faults, the ports poll in turn. The last one of the last round finds
- * everything right.
+ * After the faults, the ports poll in turn. The last port of the last round checks
+ * the assertions about the end.
  */
 inline next_turn()
 {
@@ -598,7 +600,7 @@ inline next_turn()
 
 #define MY_TURN (!calm || (turn == p && polls < POLLS))
 
-/* the end of a poll of peer r, and of a send to it */
+/* the end of a step: of a poll that handles peer r, or of a send to peer r */
 inline step_over(r)
 {
 	at = 0;

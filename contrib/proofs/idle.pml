@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The need-doorbell flag of an idle ring, and the doorbell. Two producers fill their
- * rings; one consumer polls active rings and makes others idle. It consumes every
- * published slot: a consumer that has no ring to poll while a slot is full is an invalid
- * end state. A single producer may be killed at any step.
+ * The need-doorbell flag of an idle ring, and the doorbell. One or two producers fill
+ * their rings; the consumer polls active rings and makes them idle. It must consume
+ * every published slot: a consumer that has no active ring while a slot is full is an
+ * invalid end state. If there is one producer, it may be killed at any step.
  *
  * C: link/ring.h near_tx_publish near_tx_need_doorbell near_tx_polled
  * C: link/ring.c near_tx_fence
@@ -17,19 +17,19 @@
  * C: link/alive.c near_peer_drained near_port_reap
  *
  * WITH TWO: two producers, one word of the doorbell.
- * WITH YET: the producer's process registers for membarrier while it runs.
+ * WITH YET: the producer's process registers for membarrier while the producer runs.
  * WITH FENCE: membarrier is not permitted, and the producers fence.
  * WITH FAILS: membarrier fails in some calls.
  * MUTANT NO_BARRIER: the consumer only fences
  * MUTANT NO_LOOK: the consumer does not check the ring again
  * MUTANT FLAG_LATE: the flag is set after the barrier
- * MUTANT BELL_SWAPPED TWO: a producer sets the bit of the word first
- * MUTANT BITS_FIRST TWO: the consumer clears the bits before the words
+ * MUTANT BELL_SWAPPED TWO: a producer sets the bit of the word before the ring's bit
+ * MUTANT BITS_FIRST TWO: the consumer clears the rings' bits before the bit of the word
  * MUTANT READY_EARLY YET: a process reports its registration before it is registered
  * MUTANT NO_YET YET: a process that is not registered does not fence
  * MUTANT NO_FENCE FENCE: a process does not fence where membarrier is not permitted
  * MUTANT BELIEVES FAILS: the consumer ignores the failure of membarrier
- * MUTANT NO_HEAT: slots of a failed producer in an idle ring are not searched
+ * MUTANT NO_HEAT: the idle ring of a failed producer is not searched for slots
  *
  * Not modeled: more than one word of doorbell bits; 16-bit laps (ring.pml).
  */
@@ -57,7 +57,7 @@
 #include "memory.pml"
 
 #ifdef YET
-bool registered;	/* state in the kernel */
+bool registered;	/* the kernel's record of the registration */
 #else
 bool registered = true;
 #endif
@@ -218,7 +218,7 @@ inline take(p)
 	}
 }
 
-/* near_port_reap(), near_peer_drained(): slots of the failed producer count */
+/* near_port_reap(), near_peer_drained(): consumes the failed producer's slots first */
 inline reap(p)
 {
 	atomic {

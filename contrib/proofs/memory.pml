@@ -8,8 +8,8 @@
  * whose stores stay in order, and covers the stores of ARM. Loads execute in program
  * order: early loads are not modeled.
  *
- * A model that includes this file defines THREADS, WORDS, DEPTH (of a buffer) and
- * PASSES, a PASS(word) for each word that a thread stores to without release.
+ * A model that includes this file defines THREADS, WORDS, DEPTH (entries of a buffer)
+ * and PASSES: a PASS(word) for each word that a thread stores to without release.
  */
 byte mem[WORDS];
 byte newest[THREADS * WORDS];	/* newest value in the buffers */
@@ -32,12 +32,12 @@ inline store_as(t, w, v, release)
 inline store(t, w, v) { store_as(t, w, v, 0) }
 inline release(t, w, v) { store_as(t, w, v, 1) }
 
-/* A full fence; the kernel does the same when a thread ends. */
+/* A full fence; the end of a thread is one, too. */
 #define FENCED(t) (len(buffer[t]) == 0)
 
 /*
- * membarrier(GLOBAL_EXPEDITED) of a thread that has fenced: at some moment
- * between call and return the buffer of the other thread is empty.
+ * membarrier(GLOBAL_EXPEDITED), called by a thread that has fenced: at some moment
+ * between call and return the store buffer of the other thread is empty.
  */
 #define BARRIER(other) (len(buffer[other]) == 0)
 

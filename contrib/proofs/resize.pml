@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A ring that is resized from 2 slots to 4 while messages go through it: the
- * sender's last slot is MOVE, the receiver initializes the ring with the new size and
- * answers, the sender continues at its start. The sender may be killed at any step.
+ * A ring that is resized from 2 slots to 4 while messages go through it. The sender's
+ * last slot is MOVE (NEAR_KIND_RESIZE). The receiver initializes the ring with the new
+ * size and answers. The sender then continues at the start of the ring. The sender may
+ * be killed at any step.
  *
  * Asserted: messages arrive in order, each once, with the written contents; no slot of
  * the previous ring is received; all slots published before a failure arrive. A sender
- * that waits for a slot, or for the answer, for ever is an invalid end state.
+ * that waits for ever, for a slot or for the answer, is an invalid end state.
  *
  * C: link/ring.h near_tx_slot near_tx_gate near_tx_open_gate near_tx_publish
  * C: link/ring.h near_rx_ready near_rx_release_slot
@@ -31,10 +32,10 @@
  * (delegate.pml).
  */
 #define MESSAGES 4
-#define WORD(i) (i)		/* seq and kind: 0; lap, and MOVE's bit */
+#define WORD(i) (i)		/* a slot's word, stored last: lap, and MOVE's bit */
 #define TAG(i) (4 + (i))
 #define HEAD 8
-#define SIZE 9			/* count of moves, and the mask */
+#define SIZE 9			/* the answer: count of resizes, and new mask */
 #define WORDS 10
 #define THREADS 2
 #define DEPTH 7
@@ -54,9 +55,9 @@
 #include "memory.pml"
 
 #define MOVE 8
-#define LAPS 4			/* of 16 bits: more than occur */
+#define LAPS 4			/* more than occur; the C code has 65,536 */
 
-byte sent;			/* published */
+byte sent;			/* number of published messages */
 byte arrived;
 bool ended;
 
@@ -76,7 +77,7 @@ proctype sender()
 			fi;
 			if
 			:: tail - head > mask ->
-				/* full: it waits, or is resized */
+				/* the ring is full: the sender waits, or resizes it */
 				(LOAD(SENDER, HEAD) != head)
 			:: else ->
 				if
@@ -154,7 +155,7 @@ inline answer()
 /* near_rx_ring_resize() */
 inline moved()
 {
-	assert(moves < 2);	/* otherwise the slot is of the previous ring */
+	assert(moves < 2);	/* a further MOVE would be one of the old ring */
 	if
 	:: mask = 3
 	:: true		/* no memory: the size stays */

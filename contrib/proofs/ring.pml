@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Laps of a ring: 4 slots, 8 lines of data, messages of 0 or 3 lines. Heads are
- * published every second slot, and every second line (a quarter). There are 2 lap
- * numbers; the C code has 65,536.
+ * Laps of a ring: 4 slots, 8 cache lines of data, messages of 0 or 3 lines. The consumer
+ * publishes its heads after every second slot and every second line (a quarter of the
+ * lines). There are 2 lap numbers; the C code has 65,536.
  *
  * Asserted: messages arrive in order, each once, with the written contents; both ends
- * compute the same position of a message's data. A producer that waits for space for ever
- * is an invalid end state. All slots that a producer published before it was killed arrive.
+ * compute the same position of a message's data. All slots that a producer published
+ * before it was killed arrive. A producer that waits for space for ever is an invalid
+ * end state.
  *
  * C: link/ring.h near_data_max near_tx_slot near_tx_data near_tx_publish
  * C: link/ring.h near_rx_ready near_rx_data near_rx_release_slot near_rx_release
@@ -33,7 +34,7 @@
 #define MESSAGES 6
 #define MASK 3
 #define DSIZE 8
-#define WORD(i) (i)		/* lap, and lines */
+#define WORD(i) (i)		/* a slot's word: lap, and lines of the message */
 #define HEAD 4
 #define DHEAD 5
 #define DATA(i) (6 + (i))
@@ -45,12 +46,12 @@
 #ifdef WORD_RELAXED
 #define PASSES PASS(0) PASS(1) PASS(2) PASS(3)
 #else
-/* stores to data stay in order, which reduces the states */
+/* no store overtakes another one, which reduces the number of states */
 #define PASSES
 #endif
 #include "memory.pml"
 
-/* a slot of the previous lap differs, which suffices */
+/* two suffice: a slot must differ from that of the previous lap only */
 #define LAPS 2
 #define NEXT(lap) (((lap) + 1) % LAPS)
 

@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A sleeping thread and its wakeup: near_woken(), near_arm(), then a read of the pipe.
- * Two producers publish a slot each, see the flag, ring the doorbell, and write a byte if
- * the port is armed. A sleeping thread whose ring has a slot, and that neither a byte nor
- * a failure will wake, is an invalid end state. Producers may stop at any step (the order
- * of steps covers that), and one may be killed. The first producer's ring is active in
- * the beginning, the second one's is idle.
+ * A sleeping thread and its wakeup. The thread calls near_woken() and near_arm(), then
+ * reads the wake pipe. Two producers publish a slot each, see the need-doorbell flag,
+ * ring the doorbell, and write a byte into the pipe if the port is armed. It is an
+ * invalid end state if the thread sleeps while a ring has a slot, and neither a byte nor
+ * a failure will wake the thread. A producer may pause at any step, as spin tries all
+ * orders of steps; one producer may be killed. At the start the first producer's ring is
+ * active, and the second producer's is idle.
  *
  * C: link/rx_ring.c near_arm near_port_doorbells near_doorbell_handle near_rx_ring_activate
  * C: link/peer.c near_doorbell_ring near_wake
@@ -16,21 +17,22 @@
  * C: link/ring.h near_tx_publish near_tx_need_doorbell
  *
  * LARGE: up to 400,000 states
- * WITH AGAIN: one producer, of three slots.
- * WITH STOP: one of the two stops at any step, for ever, and its failure is not detected.
+ * WITH AGAIN: one producer, which publishes three slots.
+ * WITH STOP: one of the two stops at some step, for ever, and no failure is detected.
  * WITH FENCE: membarrier is not permitted, and the producers fence.
- * MUTANT NO_BARRIER: the sleeping thread only fences
+ * MUTANT NO_BARRIER: the sleeping thread fences, but calls no membarrier
  * MUTANT NO_BELL_LOOK: near_arm() does not check the doorbell
  * MUTANT NO_SLOT_LOOK: near_arm() does not check the rings
  * MUTANT ARMED_FIRST: armed is set before the flags, with the barrier in between
  * MUTANT CLEARS_FIRST STOP: a producer clears armed before it writes its byte
- * MUTANT CLEARS_ANY AGAIN: a producer clears armed of a later sleep
+ * MUTANT CLEARS_ANY AGAIN: a late producer clears the value of armed of a later sleep
  * MUTANT LOADS_FIRST: a producer loads armed before it sets its bits
  * MUTANT NO_DEATHS: failures do not wake the sleeping thread
  * MUTANT NO_FENCE FENCE: the producers do not fence
  *
- * Not modeled: several sleeping threads on one port, and work that another thread of the
- * process adds (near_port_added()): both are under the owner's lock.
+ * Not modeled: several threads that sleep on one port, and operations that another
+ * thread of the process adds (near_port_added()). The lock of the port's owner protects
+ * both.
  */
 #ifdef AGAIN
 #define P 1
@@ -41,13 +43,13 @@
 #endif
 #define SLOT(p) (p)
 #define COLD(p) (2 + (p))
-#define BELL 4		/* bits; the word's bit is in idle.pml */
+#define BELL 4		/* bits of the rings; idle.pml has the word's bit, too */
 #define ARMED 5
 #define WORDS 6
 #define THREADS 3
 #define DEPTH 4
 #define SLEEPER 2
-/* more than there are bytes and failures that wake it */
+/* largest number of sleeps: more than bytes and failures that wake the thread */
 #define SLEEPS 8
 #ifdef AGAIN
 #define PASSES PASS(2) PASS(5)
@@ -254,7 +256,7 @@ proctype sleeper()
 		:: else ->
 			if
 			:: pipe
-			:: DONE		/* it may sleep for ever */
+			:: DONE		/* all consumed: it may sleep for ever */
 #ifndef NO_DEATHS
 			:: dead[0] && !ended[0] && FENCED(0)
 #endif

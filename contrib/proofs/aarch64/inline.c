@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A function for each inline function of near that the file "expected" names. */
+/* One function per inline function of near that the file "expected" names. */
 
 #include "near/near.h"
 #include "near/rma/inline.h"

@@ -4,8 +4,8 @@
 /*
  * The receiver's end of a resize, with any length in the RESIZE slot, and the
  * division of the port's memory: a ring gets no more pages than are free, uses
- * only bytes that are allocated and mapped, and changes no other ring's. The
- * loops over size classes end.
+ * only bytes that are allocated and mapped, and does not change the pages of
+ * another ring. The loops over size classes end.
  *
  * C: near/link/ring_budget.c near_rx_ring_resize near_rx_ring_extend
  * C: near/link/ring_budget.c near_budget_grant near_budget_fit near_tier_for
@@ -31,11 +31,11 @@
 
 static struct near_port port;
 static struct near_segment segment;
-/* not an array: CBMC is faster if each has an offset of 0 */
+/* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_rx_ring mine, other;
 static struct near_rx_ring *rings[RINGS];
 static struct near_peer peer;
-/* bytes of my ring that are allocated, and that may be accessed */
+/* bytes of the ring "mine" that are allocated, and that may be accessed */
 static size_t allocated, extended;
 
 int near_segment_reserve(int fd, size_t offset, size_t size)
@@ -112,7 +112,7 @@ int main(void)
 	ring = malloc(place.span);
 	allocated = extended = place.size;
 	near_rx_init(&mine.rx, ring, &place);
-	/* it counts in the budget's extra pages */
+	/* the ring's additional pages count in the budget's extra pages */
 	assume(port.budget.extra >= near_tier_pages(mine.tier) - 1 &&
 	       port.budget.extra < UINT32_MAX / 2);
 	if (any(bool))

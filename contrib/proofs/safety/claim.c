@@ -3,9 +3,9 @@
 
 /*
  * Claims and doorbells, with any bytes in the segment: a ring is mapped and
- * cleared only at a place that near_place() has computed (place.c), a claim's
- * address is used as it was checked, rings and references are dropped once, and
- * the tables of rings stay consistent.
+ * cleared only at a place that near_place() has computed (place.c), the address
+ * in a claim is not loaded again after its check, rings and references are
+ * dropped once, and the tables of rings stay consistent.
  *
  * C: near/link/rx_ring.c near_port_doorbells near_doorbell_handle near_rx_ring_open
  * C: near/link/rx_ring.c near_rx_ring_peer near_claim_reject near_ring_free
@@ -48,7 +48,7 @@ static void *ring_new(void);
 #include "near/link/rx_ring.c"
 
 static struct near_port port;
-/* not an array: CBMC is faster if each has an offset of 0 */
+/* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_peer first, second;
 static struct near_rx_ring *rings[RINGS], *active[RINGS];
 static struct near_addr checked;
@@ -187,7 +187,7 @@ int duo_proc_check(pid_t pid, uint64_t start)
 	return any(bool) ? 0 : -ESRCH;
 }
 
-/* A ring of a peer, active, idle or broken. */
+/* Makes an rx ring of one of the peers: active, idle or broken. */
 static void ring_any(uint32_t index)
 {
 	struct near_rx_ring *ring = ring_new();
@@ -209,7 +209,10 @@ static void ring_any(uint32_t index)
 		near_rx_ring_activate(&port, ring);
 }
 
-/* Each ring is in the table once, and in the list of active ones at active_at. */
+/*
+ * Asserts that each ring is in the table once and, if it is active, in the list
+ * of active rings at index active_at.
+ */
 static void check_rings(void)
 {
 	uint32_t i, n = 0, refs[2] = { 0, 0 };
@@ -231,7 +234,7 @@ static void check_rings(void)
 	check(!first.ring || readable(first.ring, 1));
 }
 
-/* News of ring 0, which may be new, beside ring 1. */
+/* Handles the doorbell of ring 0, which may be a new ring, beside ring 1. */
 static void news(void)
 {
 	if (any(bool))

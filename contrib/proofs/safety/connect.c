@@ -3,7 +3,7 @@
 
 /*
  * Attaching to a peer's ring, with any bytes in the peer's segment: the search
- * for a claim ends, memory is reserved for claims and for the ring's place only,
+ * for a claim ends, memory is reserved only for claims and for the ring's place,
  * and the sender's end of the ring has the size of the bytes that were mapped.
  *
  * C: near/link/peer.c near_claim near_connect_place near_connect_ring
@@ -82,7 +82,7 @@ void near_segment_close(struct near_segment *segment)
 {
 }
 
-/* A pipe of the peer, or anything else. */
+/* Returns a descriptor of the peer's pipe, or of any other file. */
 int near_peer_open(const struct near_peer *of, enum near_fd_open which,
 		   int theirs, int flags)
 {

@@ -31,7 +31,7 @@
 static char *buffer;		/* of the message, at this end */
 static size_t buffer_len;
 
-/* Each access is to bytes of the buffer, at the sender's and receiver's end. */
+/* Asserts that a copy accesses only bytes of this end's buffer. */
 static ssize_t copied(const struct iovec *local, unsigned long count)
 {
 	size_t len = 0;
@@ -98,13 +98,14 @@ static void sender(void)
 	assume(op.state != NEAR_TX_FRAGS && op.state != NEAR_TX_COOP);
 	if (!near_tx_coop_requested(&port, &op, slot))
 		return;
-	assume(budget <= 3);	/* of the poll: at least a byte each loop */
+	/* limits the loops: each copies at least one byte of the poll's budget */
+	assume(budget <= 3);
 	near_tx_coop(&port, &op, &budget);
 	if (op.state == NEAR_TX_COOP)
 		near_tx_coop_finish(&op);
 }
 
-/* True if the operation is within its message. */
+/* True if the operation's counters are within its message. */
 static bool rx_valid(const struct near_rx_op *op)
 {
 	uint32_t done = (uint32_t)((op->done + op->step - 1) / op->step);

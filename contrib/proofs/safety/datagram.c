@@ -4,9 +4,9 @@
 /*
  * A datagram of the fd exchange, with any bytes and descriptors, from any user:
  * no access is out of bounds, and each descriptor is closed once, or has one
- * owner. Descriptors are taken only from this user's datagrams that have the
- * stated number of them. Descriptors of device memory are passed only to and from
- * this user's sockets that have the name of the sender.
+ * owner. A port takes descriptors only from datagrams of its own user that
+ * contain the stated number of descriptors. Descriptors of device memory are
+ * passed only between sockets of this user that have the name of the sender.
  *
  * C: near/link/fdx.c near_fdx_read near_fdx_msg_read near_fdx_msg_fault
  * C: near/link/fdx.c near_fdx_msg_good near_fdx_msg_foreign near_fdx_accept
@@ -34,8 +34,8 @@
 #include "near/link/fdx.c"
 
 #define FIRST 100	/* the descriptors are FIRST, FIRST + 1 and so on */
-#define OLD 200		/* and those that the peer has already */
-#define GIVEN 300	/* one of this port's device memory */
+#define OLD 200		/* descriptors that the peer has already: OLD, OLD + 1 ... */
+#define GIVEN 300	/* a descriptor of this port's device memory */
 #define MINE 1000	/* this user */
 
 static struct near_port port;

@@ -4,8 +4,8 @@
 /*
  * Delegated operations at the initiator, with any counts in near_ctl and any
  * words in the slots: each operation ends once and is not accessed afterwards,
- * the others stay in the list and unchanged, and a copy that failed or was
- * short is no success. delegate.pml has the protocol.
+ * the operations that have not ended stay in the list and unchanged, and a copy
+ * that failed or was short is no success. delegate.pml has the protocol.
  *
  * C: near/rma/delegate.c near_rma_delegate near_deleg_post near_deleg_wanted
  * C: near/rma/delegate.c near_delegs_step near_delegs_count near_deleg_counted
@@ -43,13 +43,13 @@ static struct near_port port;
 static struct near_peer peer;
 static struct near_rma_peer at;
 static struct near_rma rma;
-/* not an array: CBMC is faster if each has an offset of 0 */
+/* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_rma_op first_op, second_op;
 static bool used[2];		/* operations that have not ended */
-static bool direct;		/* the last end is that of a single copy */
-static bool whole;		/* of all bytes */
+static bool direct;		/* a single copy has ended the current operation */
+static bool whole;		/* that copy has succeeded for all bytes */
 
-/* An operation that has ended: its list pointers must not be used. */
+/* Frees an operation that has ended: its list pointers must not be used. */
 static void op_put(struct near_rma_op *op)
 {
 	int i = op != &first_op;
@@ -125,7 +125,7 @@ void near_port_wake(struct near_port *of)
 {
 }
 
-/* Connected, so it stays. */
+/* Does nothing: the peer is connected, so it has further references. */
 void near_peer_put(struct near_port *of, struct near_peer *put)
 {
 	check(put == &peer);
@@ -138,7 +138,7 @@ uint64_t duo_now_ns(void)
 	return now += NEAR_DELEG_BACKOFF;
 }
 
-/* An operation of any verb and length, of the fast path or not. */
+/* Makes an operation of any verb and length, of the fast or the slow path. */
 static struct near_rma_op *op_any(int i)
 {
 	struct near_rma_op *op = i ? &second_op : &first_op;
@@ -159,7 +159,7 @@ struct near_rma_op *near_rma_op(struct near_port *of, struct near_rma_peer *to,
 	return any(bool) ? NULL : op_any(0);
 }
 
-/* Two delegated operations. */
+/* Makes two delegated operations. */
 static void delegated(void)
 {
 	struct near_rma_op *op;
@@ -173,7 +173,7 @@ static void delegated(void)
 	}
 }
 
-/* The list has the live operations, all complete as requests. */
+/* Asserts that the list has the live operations, whose requests were all sent. */
 static void check_list(void)
 {
 	struct near_link *link;

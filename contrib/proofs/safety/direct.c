@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Single copies of RMA at the initiator, with any entry in the target's table:
- * each copy is between the operation's next bytes and those of the range that a
- * look-up has permitted, of a process that was found alive. The operation never passes its
- * end, makes progress, ends or begins anew at the target, and notifies the target after the
- * last byte.
+ * Single copies of RMA at the initiator, with any entry in the target's table.
+ * Each copy is between the operation's next bytes and the bytes at the same
+ * offset of the range that a look-up has permitted, in a process that was found
+ * alive. The operation makes progress and never passes its end. Either it ends,
+ * and notifies the target after the last byte, or it is executed anew by the
+ * target.
  *
  * C: near/rma/direct.c near_rma_direct_at near_rma_direct_can
  * C: near/rma/direct.c near_rma_look_up near_rma_copy near_rma_step
@@ -47,7 +48,10 @@ static struct near_region_entry entry;
 static uint64_t target;		/* result of the look-up */
 static bool alive, notified, wanted;
 
-/* Stands for both calls: op.sent bytes were copied before. */
+/*
+ * In place of both system calls: checks a copy of the bytes from op.sent on.
+ * Returns as the system calls do.
+ */
 static ssize_t copied(const struct iovec *here, unsigned long count,
 		      const struct iovec *there)
 {
@@ -132,7 +136,7 @@ void near_doorbell_ring(struct near_peer *to)
 	notified = true;
 }
 
-/* One or two buffers with as many bytes as the operation. */
+/* Makes an operation with one or two buffers of its length together. */
 static void op_any(void)
 {
 	size_t len = any(size_t), first = any(bool) ? len : any(size_t);
@@ -170,7 +174,10 @@ static void copies(void)
 	check(tx_valid(&peer.tx));
 }
 
-/* The target is in the range of the entry; that of an atomic is aligned. */
+/*
+ * Asserts that a look-up returns a target in the range of the entry and, for an
+ * atomic, an aligned one.
+ */
 static void looks_up(void)
 {
 	struct near_rma_args args = any(struct near_rma_args);

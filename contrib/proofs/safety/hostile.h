@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The memory that a hostile neighbour writes at any time. contrib/proofs/safety/run
- * compiles a copy of prov/src in which each access to that memory is one of
- * these macros: each load returns any value, so no load agrees with an
- * earlier one. Each access must be within an object.
+ * Memory that a hostile process may write at any time. contrib/proofs/safety/run
+ * compiles a copy of prov/src in which each access to such memory is one of
+ * these macros. Each load returns any value, so two loads of a word need not
+ * return the same. Each access must be within an object.
  */
 #ifndef HOSTILE_H
 #define HOSTILE_H
@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A value of that type, any. */
+/* any value of the type */
 #define any(type) ({ type any_; any_; })
 #define assume(x) __CPROVER_assume(x)
 #define check(x) __CPROVER_assert(x, #x)
@@ -37,8 +37,8 @@
 	any(__typeof__(*(p)));						\
 })
 /*
- * Fails HOSTILE_RACES times in a row at most: a loop of compare-and-swap ends
- * because the neighbour cannot change the word between each load and swap.
+ * A compare-and-swap fails at most HOSTILE_RACES times in a row, so that loops
+ * end: the hostile process cannot win the race between load and swap each time.
  */
 #ifndef HOSTILE_RACES
 #define HOSTILE_RACES 2
@@ -53,19 +53,19 @@ static unsigned int hostile_races;
 	swap_;								\
 })
 
-/* Copies of payload, which no check reads. */
+/* A copy of payload. It copies nothing, because no check reads payload. */
 #define hostile_bytes(to, from, n) ({					\
 	__CPROVER_assert(!(n) || readable(from, n), "memcpy from " #from); \
 	__CPROVER_assert(!(n) || writable(to, n), "memcpy to " #to);	\
 })
-/* Copies of values: the copy has any. */
+/* A copy of values that are used: the copy contains any values. */
 #define hostile_memcpy(to, from, n) ({					\
 	hostile_bytes(to, from, n);					\
 	if (n)								\
 		__CPROVER_havoc_slice(to, n);				\
 })
 
-/* Returns -1, as a system call that fails does, with any error. */
+/* Returns -1 with any errno, as a system call that fails. */
 static inline int hostile_fails(void)
 {
 	errno = any(int);

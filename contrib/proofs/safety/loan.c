@@ -3,10 +3,10 @@
 
 /*
  * Requests with a loan at the target, with any bytes in the loan and in the
- * initiator's table: each copy is between bytes of the mapping and bytes of the
- * region or message that the request names, in the direction of the request. A
- * region of device memory is not copied as host memory. The initiator permits
- * the access. A mapping is counted as used while a copy is pending.
+ * initiator's table. Each copy is between bytes of the mapping and bytes of the
+ * region or message that the request names, in the direction of the request, and
+ * the entry in the initiator's table permits it. A region of device memory is
+ * not copied as host memory. A mapping counts as used while a copy is pending.
  *
  * C: near/rma/loan.c near_loan_serve near_loan_copy near_loan_map
  * C: near/rma/loan.c near_loan_region near_loan_message near_loan_end
@@ -38,7 +38,8 @@ static struct near_region_entry entry;	/* in the initiator's table */
 static struct near_mapping mapping;
 static struct near_rma_reply reply;
 static struct near_tx_op message;
-static bool host_region, right_peer;	/* what the request names */
+/* the request names host memory, and memory for this peer */
+static bool host_region, right_peer;
 static char *region, *area;
 static size_t region_len, area_len;
 

@@ -3,10 +3,11 @@
 
 /*
  * Reads and writes of mapped device memory at the initiator, with any entry,
- * export and generation in the target's table: each copy is between the
- * operation's buffers and bytes of the mapping, each operation ends once, a
- * mapping stays while an operation uses it and is passed on once, and each
- * descriptor of an allocation has one owner or is closed once.
+ * export and generation in the target's table. Asserted:
+ * - each copy is between the operation's buffers and bytes of the mapping;
+ * - each operation ends once;
+ * - a mapping stays while an operation uses it, and is passed on once;
+ * - each descriptor of an allocation has one owner, or is closed once.
  *
  * C: near/rma/mapping.c near_mapped near_mapping_get near_mapping_choose
  * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
@@ -70,13 +71,13 @@ static struct near_table table;
 static struct near_table_view view;
 static struct near_table_head head;
 static struct near_mapped *mapped;
-/* not an array: CBMC is faster if each has an offset of 0 */
+/* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_rma_op op_new, op_old;
 static bool old_pending;	/* op_old's copies have begun and not ended */
 static uint8_t *area;		/* the mapped memory */
 static size_t area_len;
 static int started;
-static int descriptors;		/* that are open */
+static int descriptors;		/* number of open descriptors */
 
 static struct near_mapping *mapping_new(void)
 {
@@ -94,7 +95,7 @@ static void mapping_free(struct near_mapping *mapping)
 	free(mapping);
 }
 
-/* In place of searches for mappings to drop, which have their own cases. */
+/* In place of the searches for unused mappings: drops() has their case. */
 static void searched(void)
 {
 }
@@ -178,7 +179,7 @@ near_table_find_slow(const struct near_table *of, uint64_t key)
 
 /* Other files of the layer, and functions of link/ */
 
-/* Copies end after the second test. */
+/* Returns false for two tests at most; then the copies have ended. */
 bool near_copies_ended(const struct near_device *of, void **copy, int *err)
 {
 	static int tests;
@@ -257,7 +258,7 @@ uint64_t duo_now_ms(void)
 	return any(uint64_t);
 }
 
-/* A mapping, or an attempt that has failed. */
+/* Makes a mapping, or the record of a failed attempt to map. */
 static struct near_mapping *mapping_any(struct near_link *list)
 {
 	struct near_mapping *mapping = malloc(sizeof(*mapping));
@@ -296,7 +297,7 @@ static void mapped_any(void)
 	at.mapped = mapped;
 }
 
-/* Two buffers with as many bytes as the operation. */
+/* Makes an operation with two buffers of its length together. */
 static void op_any(struct near_rma_op *op)
 {
 	static void *handles[2] = { handles };
@@ -316,7 +317,7 @@ static void op_any(struct near_rma_op *op)
 	op->local[1] = (struct iovec){ malloc(second), second };
 }
 
-/* An operation whose copies are pending. */
+/* Makes an operation whose copies are pending. */
 static void begun(void)
 {
 	op_old.to = &at;

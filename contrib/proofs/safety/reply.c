@@ -41,7 +41,7 @@ static struct near_peer peer, other;
 static struct near_rma_peer at, at_other;
 static struct near_rx_ring rx_ring;
 static struct near_rma rma;
-/* not an array: CBMC is faster if each has an offset of 0 */
+/* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_rma_op op_mine, op_other;
 static bool ended;
 
@@ -88,7 +88,7 @@ void near_peer_put(struct near_port *of, struct near_peer *put)
 	check(put == &peer);
 }
 
-/* One or two buffers with as many bytes as the operation. */
+/* Makes one or two buffers of len bytes together. */
 static void buffers(struct near_rma_bufs *bufs, struct iovec *iov, size_t len)
 {
 	size_t first = any(bool) ? len : any(size_t);
@@ -100,7 +100,7 @@ static void buffers(struct near_rma_bufs *bufs, struct iovec *iov, size_t len)
 	iov[1] = (struct iovec){ malloc(len - first), len - first };
 }
 
-/* An operation of which a part was requested; small: by the fast path. */
+/* Makes an operation whose first part was requested; small: by the fast path. */
 static void op_any(struct near_rma_op *op)
 {
 	bool read;

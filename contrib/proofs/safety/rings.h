@@ -29,7 +29,7 @@ bool near_barrier_ready(void)
 static struct near_place place;
 static void *ring;
 
-/* A ring of the smallest or the largest class. */
+/* Makes a ring of the smallest or the largest size class. */
 static inline void ring_made(void)
 {
 	near_page_assume(4096);

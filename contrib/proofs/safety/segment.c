@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Opening of a peer's segment, a file of any size with any bytes: its head and
- * each ring that is mapped afterwards lie in the file, which cannot shrink.
+ * Opening of a peer's segment, a file of any size with any bytes: the segment's
+ * head and each ring that is mapped later lie in the file, which cannot shrink.
  *
  * C: near/link/segment.c near_segment_open near_segment_check_head
  * C: near/link/segment.c near_segment_check_file near_ring_map near_map
@@ -30,7 +30,7 @@ static int file_seals;
 #include "near/link/segment.c"
 
 static size_t file_size;
-static struct near_segment head;	/* what the file begins with */
+static struct near_segment head;	/* the start of the file */
 
 void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Requests for RMA and atomics at the target, with any bytes in the slot: all
- * accesses are to the region that the request names, as it permits, to the ring
- * and to the reply, and atomics are aligned. A reply is sent from the region or
- * from an earlier result, and ends once.
+ * Requests for RMA and atomics at the target, with any bytes in the slot. All
+ * accesses are to the ring, to the reply, or to the region that the request
+ * names, if the region permits the access. Atomics are aligned. A reply is sent
+ * from the region or from an earlier result, and ends once.
  *
  * C: near/rma/serve.c near_rma_request near_serve_small near_small_req
  * C: near/rma/serve.c near_rma_serve_slot near_rma_operands_in near_rma_serve
@@ -51,7 +51,7 @@
 static struct near_port port;
 static struct near_peer peer;
 static struct near_rx_ring rx_ring;
-static int replies;		/* that are allocated */
+static int replies;		/* number of allocated replies */
 /* The region, and its memory. */
 static struct near_region_entry entry;
 static void *region;
@@ -86,14 +86,17 @@ static void applied(unsigned int op, unsigned int type, void *target,
 	check(!near_op_compares(op) || readable(compare, count * size));
 }
 
-/* True for a reply as a request leaves it: a short result, or a read in parts. */
+/*
+ * True if the reply is valid after its request was handled: a short result, or a
+ * read whose parts are within its length.
+ */
 static bool reply_valid(const struct near_rma_reply *reply)
 {
 	return reply->verb == NEAR_READ && !reply->err ?
 	       reply->offset <= reply->len : reply->len <= NEAR_RMA_PART;
 }
 
-/* In place of near_rma_reply_all(), which has its own case. */
+/* In place of near_rma_reply_all(), which the other CASE calls. */
 static void answers_queued(const struct near_rma_peer *at)
 {
 	check(reply_valid(near_container(at->replies.prev,
@@ -159,14 +162,14 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *of)
 	return NULL;
 }
 
-/* delegate.c: see delegate.c */
+/* of prov/src/near/rma/delegate.c, which delegate.c checks */
 bool near_deleg_no_reply(struct near_rx_ring *of, uint64_t word,
 		       const struct near_rma_reply *reply)
 {
 	return any(bool);
 }
 
-/* stage_serve.c: see stage.c */
+/* of prov/src/near/rma/stage_serve.c, which stage.c checks */
 int near_stage_request(struct near_port *of, struct near_rx_ring *from,
 		       const struct near_slot *slot)
 {

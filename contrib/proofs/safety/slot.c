@@ -104,7 +104,7 @@ bool near_peer_alive(struct near_port *of, const struct near_peer *source)
 	return any(bool);
 }
 
-/* large_coop.c: see coop.c */
+/* of prov/src/near/msg/large_coop.c, which coop.c checks */
 bool near_tx_coop_requested(struct near_port *of, struct near_tx_op *op,
 			    const struct near_slot *slot)
 {
@@ -137,7 +137,7 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local,
 	return -1;
 }
 
-/* One or two buffers; returns their size. */
+/* Makes one or two buffers. Returns their size together. */
 static size_t buffers(struct iovec *iov, uint32_t *count)
 {
 	size_t first = any(size_t), second = any(size_t);
@@ -149,7 +149,7 @@ static size_t buffers(struct iovec *iov, uint32_t *count)
 	return *count == 1 ? first : first + second;
 }
 
-/* An operation in its pool: of this peer or another one, in use or free. */
+/* An operation in its pool: of this peer or of another peer, in use or free. */
 static struct near_tx_op tx_op;
 static struct near_rx_op rx_op;
 static char *tx_chunk[1] = { (char *)&tx_op };
@@ -223,7 +223,7 @@ static void fragment(void)
 	near_control_frag(&port, &rx_ring, rx_ring.rx.next, any(uint64_t));
 }
 
-/* The sender's step after a CTS. */
+/* Calls the sender's step after a CTS. */
 static void sends(void)
 {
 	size_t room = tx_op_any(true);

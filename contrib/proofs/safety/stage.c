@@ -3,10 +3,11 @@
 
 /*
  * Requests for staged reads and writes at the target, with any bytes in the
- * slot: each copy is between a chunk of the peer's stage and the region that the
- * request names, as the region permits; a message is read only. The file has
- * each stage that is mapped. A message in host memory is copied only for the
- * peer to which it was sent. A loan is in a chunk, and for all bytes.
+ * slot. Each copy is between a chunk of the peer's stage and the region that the
+ * request names, if the region permits it. A message is only read, never
+ * written. A stage is mapped only if it lies in the peer's file. A message in
+ * host memory is copied only for the peer to which it was sent. A loan lies in a
+ * chunk, and is for all bytes of the request.
  *
  * C: near/rma/stage_serve.c near_stage_request near_stage_valid near_stage_serve
  * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
@@ -52,7 +53,7 @@ static struct near_region_entry entry;
 static char *region, *stage;
 static struct near_rma_reply *queued;
 static struct near_rma_reply *made;	/* reply to the request */
-static int in_file = -1;	/* index of a stage that the file has */
+static int in_file = -1;	/* index of a stage that lies in the file */
 
 static void *reply_get(struct near_pool *pool)
 {
@@ -60,7 +61,7 @@ static void *reply_get(struct near_pool *pool)
 	return made;
 }
 
-/* Messages to the peer and to another one. */
+/* Messages to the peer and to another peer. */
 static struct near_tx_op message[2];
 
 static struct near_tx_op *message_find(const struct near_pool *pool, uint64_t id)

@@ -7,7 +7,7 @@
  * - a reply ends only the request that it answers;
  * - an operation ends once, after all copies for it have ended;
  * - no operation ends with success if a part has failed;
- * - a stage that the peer may use is not given to another peer.
+ * - a stage that a live peer may still use is not given to another peer.
  *
  * C: near/rma/stage.c near_stage_continue near_stage_issue near_chunk_copy
  * C: near/rma/stage.c near_stage_copy
@@ -51,13 +51,13 @@ static struct near_rma_peer at;
 static struct near_rma rma;
 static struct near_staging all, *staging = &all;
 static uint8_t *stage;
-/* not an array: CBMC is faster if each has an offset of 0 */
+/* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_rma_op first_op, second_op;
-/* NULL: ended */
+/* NULL: the operation has ended */
 static struct near_rma_op *op[2] = { &first_op, &second_op };
-static bool lives;		/* the peer */
-static bool failed[2];		/* a copy or the target has failed */
-static char handle[2];		/* of their copies */
+static bool lives;		/* the peer is alive */
+static bool failed[2];		/* a copy of this operation, or the target, failed */
+static char handle[2];		/* handles of the copies of each operation */
 
 static uint32_t pending(const struct near_rma_op *of)
 {
@@ -70,7 +70,7 @@ static uint32_t pending(const struct near_rma_op *of)
 	return n;
 }
 
-/* The application may free its buffers, too. */
+/* In place of near_rma_end(): the application may then free its buffers. */
 static void ended(struct near_rma_op *which, int err)
 {
 	int i = which == op[1];
@@ -118,7 +118,7 @@ static int device_start(void *device, void *to, const void *from, size_t len,
 	return 0;
 }
 
-/* Copies end after the second test. */
+/* Returns -EAGAIN for two tests at most; then the copy has ended. */
 static int device_done(void *copy)
 {
 	static int tests;
@@ -174,7 +174,7 @@ struct near_slot *near_control_slot_other(struct near_port *of,
 	return any(bool) ? NULL : malloc(sizeof(struct near_slot));
 }
 
-/* Two buffers with as many bytes as the operation, or more. */
+/* Fills in an operation, with two buffers of its length together, or longer. */
 static void op_any(struct near_rma_op *made)
 {
 	static void *handles[2];
@@ -221,7 +221,10 @@ static void chunk_any(struct near_chunk *chunk, int i, int state)
 		chunk->copy[j] = copied && any(bool) ? &handle[i] : NULL;
 }
 
-/* Chunks of the first operation, and of the second one if the first has sent all. */
+/*
+ * Makes count chunks in use: the first ones of the first operation and, if that
+ * operation has sent all its bytes, the others of the second operation.
+ */
 static void staging_any(uint32_t first, uint32_t count, const int *state)
 {
 	uint32_t i;
@@ -245,7 +248,10 @@ static void staging_any(uint32_t first, uint32_t count, const int *state)
 	}
 }
 
-/* The chunks in use are those of live operations, in order. */
+/*
+ * Asserts that all chunks in use belong to live operations, in order. Returns
+ * the number of chunks with pending copies.
+ */
 static uint32_t check_chunks(void)
 {
 	uint32_t i, due = 0;
@@ -267,7 +273,7 @@ static uint32_t check_chunks(void)
 	return due;
 }
 
-/* Returns the chunk whose request such a reply answers; NULL: none. */
+/* Returns the chunk whose request this reply answers; NULL: none. */
 static struct near_chunk *posted(const struct near_rma_op *of, size_t offset)
 {
 	struct near_chunk *chunk;
@@ -295,8 +301,9 @@ static void replies(void)
 }
 
 /*
- * Actions, chunks of the first operation, all chunks, and their states where
- * constants are needed for speed. Only these states precede a posted chunk.
+ * For each CASE: the action, the number of chunks of the first operation, the
+ * number of chunks in use, and their states (-1: any). Constant states make CBMC
+ * faster. Only the states listed here can precede a posted chunk.
  */
 static const struct {
 	enum { GO, REPLIES, STEP, CLOSE } action;

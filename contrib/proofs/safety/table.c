@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Look-up of a key in a peer's region table, with any bytes in the table: it
- * reads mapped entries only, and ends. A range that an entry grants lies in it.
+ * Look-up of a key in a peer's region table, with any bytes in the table: the
+ * look-up reads only mapped entries, and ends. A range that is granted lies in
+ * the entry's region.
  *
  * C: near/rma/table.c near_table_view_open near_table_view_find
  * C: near/rma/table.c near_table_view_try near_table_view_map
