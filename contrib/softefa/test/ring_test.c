@@ -92,7 +92,7 @@ START_TEST(blocks_are_bounded)
 }
 END_TEST
 
-/* A producer finds the first free position, whatever "head" contains. */
+/* With any value of the hint in "head", a producer finds the first free slot. */
 START_TEST(head_is_a_hint)
 {
 	struct se_ring *ring = ring_new();
