@@ -48,7 +48,7 @@ struct bn_opts {
 	int nranks;		/* -n: number of ranks */
 	/* -m: the ranks are threads of this many processes; 0: processes */
 	int processes;
-	int budget_ms;		/* -b: time per size */
+	int budget_ms;		/* -b: time per size, ms */
 	size_t max_size;	/* -S: largest message */
 	int timeout;		/* -a: limit of the run, s */
 	bool few;		/* -q: use fewer sizes */
@@ -109,7 +109,7 @@ struct bn {
 	unsigned int next_ctx;
 };
 
-/* State of a rank. */
+/* Options, objects and counts of this rank, which may be a thread. */
 extern _Thread_local struct bn bn;
 
 /* main.c */
@@ -189,8 +189,8 @@ void bn_curve_av(void);
 void bn_curve_cq(void);
 
 /*
- * mem.c: makes the address of a peer that does not exist. Returns false if the
- * address format is not supported.
+ * mem.c: changes an address into that of a peer that does not exist. Returns
+ * false if the function does not know the address format.
  */
 bool bn_fake_addr(uint8_t *name, size_t len, unsigned int index);
 

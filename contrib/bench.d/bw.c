@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Bandwidth and message rate: the sender of a pair sends windows of messages.
- * The receiver posts the receives of the next window before it acknowledges
- * one. Rank i sends to rank i + pairs, for i < pairs.
+ * Bandwidth and message rate: the sender of a pair sends windows of messages,
+ * and waits for an ACK after each window. Before the receiver sends an ACK, it
+ * posts the receives of the next window. Rank i sends to rank i + pairs, for
+ * i < pairs.
  */
 
 #include "bench.h"
@@ -57,8 +58,8 @@ static void bn_windows_recv(int from, size_t size, long count)
 }
 
 /*
- * Sends count windows in each pair; stores the time of each in ns[], unless it
- * is NULL, and returns the total time. Called by all ranks.
+ * Sends count windows in each pair. Stores the time of each window in ns[],
+ * unless that is NULL, and returns the total time, ns. Called by all ranks.
  */
 static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 {
@@ -78,8 +79,8 @@ static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of windows that take the time budget; sends some to warm
- * up. Called by all ranks.
+ * Returns the number of windows that take the time budget. Sends some windows to
+ * measure that, which also warms up. Called by all ranks.
  */
 static long bn_windows_count(int pairs, size_t size)
 {

@@ -3,10 +3,10 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """Prints instructions per message from callgrind's dumps of duobench's insn tests.
 
-callgrind.py DIRECTORY TEST [PROFILE CONFIG]: the dumps of one run lie in
-DIRECTORY.
-Prints "TEST.PHASE INSTRUCTIONS" lines; duobench's own instructions do not
-count. With PROFILE, appends there each phase by library and function.
+callgrind.py DIRECTORY TEST [PROFILE CONFIG]: reads the dumps of one run, in
+DIRECTORY, and prints "TEST.PHASE INSTRUCTIONS" lines. duobench's own
+instructions do not count. With PROFILE, appends to this file the instructions of
+each phase by library and function.
 """
 
 import os

@@ -5,7 +5,7 @@
 # Configurations: provider, arguments of duobench, environment variables, and
 # whether an EFA device is needed. Sourced by contrib/bench.
 
-# The order in each round: configurations that are compared are neighbors.
+# The order in each round. Configurations that are compared follow each other.
 all_configs=(shm near duo-tcp duo-efa hook-efa duo-efa-shm efa-shm efa
 	duo-efa-remote efa-udp duo-efa-udp-remote tcp duo-tcp-remote lnx)
 osc_configs=(osc-sm osc-duo-efa osc-efa)
@@ -52,9 +52,9 @@ config_of()
 	[[ $prov != efa* ]] || device=1
 }
 
-# mpi_config_of NAME: sets vars and device. Open MPI may use only the components
-# in vars. Variables are used because mpirun's options depend on the way it was
-# started.
+# mpi_config_of NAME: sets vars and device. vars are environment variables that
+# select Open MPI's components. They are used in place of mpirun's options, which
+# depend on the way in which mpirun was started.
 mpi_config_of()
 {
 	local mtl=(OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_btl=self)

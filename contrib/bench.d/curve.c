@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Growth with the length of queues and tables: latency of 8 bytes with many
- * posted receives, or with many unexpected messages, which the receive of each
- * iteration must search; and the time of an AV insert with many addresses. The
- * queues stay full, so these tests run last in a process.
+ * Growth with the length of queues and tables: latency of 8 bytes while there
+ * are many posted receives, or many unexpected messages, which the receive of
+ * each iteration must search; and the time of an AV insert while the AV has many
+ * addresses. The queues stay full, so these tests run last in a process.
  */
 
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 #include "bench.h"
 
 #define BN_LONGEST 100000
-#define BN_PATIENCE 100000 /* number of polls after which -FI_EAGAIN is final */
+/* Polls after -FI_EAGAIN, until the provider's limit counts as reached. */
+#define BN_PATIENCE 100000
 #define BN_MAX_ITERS 20000
 
 static const long bn_lengths[] = { 1, 10, 100, 1000, 10000, BN_LONGEST };

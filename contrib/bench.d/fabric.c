@@ -13,7 +13,8 @@
 #include "bench.h"
 
 /*
- * Gives ofi_duo an empty registry directory, so that it finds no local peers.
+ * An empty registry directory for ofi_duo, so that it finds no local peers; "":
+ * not created.
  */
 static char bn_dir[64];
 
@@ -194,7 +195,8 @@ void bn_open(void)
 }
 
 /*
- * True if a TCP connection exists: network cores connect at the first message.
+ * True if this process has a TCP connection, and so has used the network: cores
+ * for networks connect at the first message.
  */
 static bool bn_has_connection(void)
 {
@@ -212,9 +214,9 @@ static bool bn_has_connection(void)
 }
 
 /*
- * Checks the path that -P requires: by ofi_duo's statistics all messages must
- * have used it. lnx has no statistics: without a connection it has sent all
- * messages through shm.
+ * Checks that all messages used the path that -P requires, by ofi_duo's
+ * statistics. lnx has no statistics: if there is no TCP connection, lnx has sent
+ * all messages through shm.
  */
 void bn_check_path(void)
 {

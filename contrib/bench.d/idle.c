@@ -51,7 +51,7 @@ void bn_idle(void)
 	bn_sync();
 }
 
-/* Reads batches until the total number of receive completions is rx. */
+/* Reads batches until this rank has read rx receive completions in total. */
 static void bn_read_batches(size_t batch, uint64_t rx)
 {
 	static struct fi_cq_tagged_entry entry[BN_ENTRIES];

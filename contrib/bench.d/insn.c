@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Instructions per message, which other load does not affect: 8 bytes, or
- * 16 KiB, from rank 0 to rank 1 in lockstep, so that each read, except in phase
- * "idle", finds its completion. They are counted by the CPU's counter, if there
- * is one, or by callgrind with --collect-atstart=no, one dump per phase.
+ * Instructions per message, a number that other load does not affect. Rank 0
+ * sends 8 bytes, or 16 KiB, to rank 1, in lockstep, so that each read except in
+ * phase "idle" finds its completion. The CPU's counter counts the instructions
+ * or, if there is none, callgrind with --collect-atstart=no and one dump per
+ * phase.
  *
  *	post	fi_trecv			rank 1
  *	send	fi_tsend			rank 0
@@ -143,7 +144,7 @@ static void bn_lockstep(int phase, const struct bn_insn *what)
 		BN_COUNTED(phase == BN_IDLE, bn_poll());
 		BN_COUNTED(phase == BN_NULL, (void) 0);
 	}
-	/* the reads of bn_sync() make progress that belongs to no phase */
+	/* bn_sync() makes progress here, because that belongs to no phase */
 	if (what->op)
 		bn_sync();
 	else
@@ -160,8 +161,8 @@ static double bn_phase(int phase, const struct bn_insn *what)
 	if (bn_counter >= 0)
 		ioctl(bn_counter, PERF_EVENT_IOC_RESET, 0);
 	/*
-	 * after a pause, for example for a dump, near reads the clock more
-	 * often
+	 * The messages with i < 0 are not counted: after a pause, for example
+	 * for a dump, near reads the clock more often.
 	 */
 	for (i = -BN_INSN_MSGS; i < BN_INSN_MSGS; i++)
 		bn_lockstep(mine && i >= 0 ? phase : BN_PHASES, what);
@@ -178,7 +179,7 @@ static double bn_phase(int phase, const struct bn_insn *what)
 }
 
 /*
- * True if this operation has this phase: messages and RMA have different ones.
+ * True if this operation has this phase: messages and RMA have different phases.
  */
 static bool bn_phase_of(int phase, const struct bn_insn *what)
 {

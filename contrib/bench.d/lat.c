@@ -47,8 +47,8 @@ static void bn_pingpong_1(size_t size, long count)
 }
 
 /*
- * Measures count round trips; stores their times in ns[] (rank 0) and returns
- * the total time. Called by all ranks.
+ * Measures count round trips. Rank 0 stores their times in ns[]. Returns the
+ * total time, ns. Called by all ranks.
  */
 uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 {
@@ -68,8 +68,8 @@ uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of iterations that take about the time budget; executes
- * some to warm up. Called by all ranks.
+ * Returns the number of iterations that take about the time budget. Executes
+ * some iterations to measure that, which also warms up. Called by all ranks.
  */
 long bn_pingpong_count(size_t size)
 {

@@ -67,7 +67,7 @@ void bn_fail(int status, const char *fmt, ...)
 	int none = 0;
 	va_list args;
 
-	/* Only the first failure is printed. */
+	/* Only the first failure of all ranks is printed. */
 	if (!bn.sh || atomic_compare_exchange_strong(&bn.sh->failed, &none,
 						     status)) {
 		printf("!%s ", status == BN_SKIP ? "skip" : "fail");
@@ -139,10 +139,11 @@ long bn_agree(long value)
 }
 
 /*
- * Measures the round trip of a cache line between ranks 0 and 1. On a virtual
- * machine it depends on the hardware that the two CPUs share at the moment, and
- * measurements can be compared only if their round trips are similar. If ranks
- * share CPUs it prints nothing, because it would measure the scheduler.
+ * Measures and prints the round trip of a cache line between ranks 0 and 1. On a
+ * virtual machine this time depends on the hardware that the two CPUs share at
+ * the moment, and measurements can be compared only if their round trips are
+ * similar. If ranks share CPUs, the function prints nothing, because it would
+ * measure the scheduler.
  */
 static void bn_hop(const char *name)
 {
@@ -212,11 +213,11 @@ static void bn_rank_main(int rank)
 	bn_close();
 }
 
-/* A rank that is a thread. */
+/* Argument of a thread that is a rank. */
 struct bn_thread {
 	pthread_t id;
 	int rank;
-	const struct bn *process;	/* state with the shared domain */
+	const struct bn *process;	/* bn of the process, with its domain */
 };
 
 static void *bn_thread_main(void *arg)
@@ -264,8 +265,8 @@ static int bn_process_main(int number)
 }
 
 /*
- * Collects the capabilities that the tests need. Called before the endpoint is
- * opened.
+ * Stores in the options the capabilities that the tests need. Called before the
+ * endpoint is opened.
  */
 static void bn_caps(const char *tests)
 {
@@ -320,8 +321,8 @@ static void bn_options(int argc, char **argv)
 }
 
 /*
- * Removes files of a rank that was killed: regions of shm, and the registry
- * directory.
+ * Removes files of a rank that was killed: libfabric's shm regions, and the
+ * rank's registry directory.
  */
 static void bn_sweep(pid_t pid)
 {
@@ -352,8 +353,8 @@ static void bn_killed(int signal_number)
 }
 
 /*
- * Waits for all ranks. Returns the worst status: that of the first failure,
- * otherwise that of a killed rank.
+ * Waits for all processes. Returns BN_PASS, or the status of the rank that failed
+ * first; BN_FAIL if a process was killed before it could store a status.
  */
 static int bn_reap(void)
 {

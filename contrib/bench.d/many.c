@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many ranks: all send to one, which receives from any source; and all send to
- * all. Values are times per message.
+ * Many ranks: all send to one rank, which receives from any source; and all send
+ * to all. Values are times per message, ns.
  */
 
 #include "bench.h"
 
-/* number of messages of a sender until it waits for an ACK */
+/* number of messages that a sender sends before it waits for an ACK */
 #define BN_BURST 16
 #define BN_WARM 8
 #define BN_MAX_ITERS 4096

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-"""median.py FILE: of its lines, one number each, the median, the bounds of the
-interval that holds it (as in results.py) and their confidence, for contrib/apps:
-"2.660 | 2.602 to 2.711 (97 %)"; of less than two numbers there is no interval. With
-a second file: the same of the ratios of the lines of the first to those of the
-second."""
+"""median.py FILE [FILE2]: prints the median of the numbers in FILE, one per line,
+and the interval of results.py with its confidence, for contrib/apps, as
+"2.660 | 2.602 to 2.711 (97 %)". For a single number it prints "-" in place of the
+interval. With FILE2, each number of FILE is first divided by that in the same line
+of FILE2."""
 
 import sys
 

@@ -19,7 +19,7 @@
 #define BN_EFA_GID_LEN 16
 
 struct bn_memory {
-	double heap;		/* bytes of the heap that are in use */
+	double heap;		/* size of the heap in use, bytes */
 	double shm_size;	/* size of mapped files in /dev/shm, bytes */
 	double shm_rss; /* part of these files that is in memory, bytes */
 };

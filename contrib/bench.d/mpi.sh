@@ -25,8 +25,8 @@ mpi_defaults()
 	fi
 }
 
-# mpi_cpus COUNT: prints COUNT of the available CPUs, one of each core first,
-# for taskset
+# mpi_cpus COUNT: prints COUNT of the available CPUs, for taskset: first one hardware
+# thread of each physical core, then the others
 mpi_cpus()
 {
 	local range cpu first sys=/sys/devices/system/cpu
@@ -46,8 +46,8 @@ mpi_sum()
 		awk -F= '{ sum += $2 } END { print sum + 0 }'
 }
 
-# wrong_osc_path: true, with a message, if RMA did not use near, or not for all
-# operations
+# wrong_osc_path: prints a message if any RMA operation did not use near, or if there
+# was none
 wrong_osc_path()
 {
 	if [[ $(mpi_sum local_rma_ops) -eq 0 ||
@@ -57,9 +57,9 @@ wrong_osc_path()
 	fi
 }
 
-# wrong_mpi_path CONFIG RANKS: true if the statistics of ofi_duo or of the
-# software device show that messages used another path than the configuration's;
-# prints which. With ob1 and ucx Open MPI can use only the right transport.
+# wrong_mpi_path CONFIG RANKS: prints a message if the statistics of ofi_duo or of
+# the software device show that messages used another path than that of CONFIG. With
+# ob1 and ucx this cannot happen: Open MPI has only that transport.
 wrong_mpi_path()
 {
 	local lines packets
@@ -126,8 +126,8 @@ mpi_one()
 }
 
 # mpi_round ROUND: runs all configurations, with each number of ranks. The test
-# "threads" has a job of its own with two ranks, because it initializes MPI
-# differently and pins threads instead of ranks.
+# "threads" runs in a separate job with two ranks, because it initializes MPI
+# for several threads, and pins threads instead of ranks.
 mpi_round()
 {
 	local n config tests=",$mpi_tests," threads=''

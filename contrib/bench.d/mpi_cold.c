@@ -37,8 +37,8 @@ static void mb_compute(size_t len)
 }
 
 /*
- * Waits until both ranks have called it. Accesses only two cache lines and no
- * MPI.
+ * Waits until both ranks have called this function. Accesses only two cache
+ * lines and does not call MPI, so that the caches stay cold.
  */
 static void mb_meet(atomic_uint *count, unsigned int round)
 {
@@ -47,7 +47,7 @@ static void mb_meet(atomic_uint *count, unsigned int round)
 		;
 }
 
-/* Measures half of a round trip that begins with cold caches in both ranks. */
+/* Measures half a round trip; the caches of both ranks are cold at its start. */
 static void mb_cold_size(atomic_uint *count, unsigned int *round, size_t size)
 {
 	static uint64_t samples[MB_ITERS];

@@ -25,7 +25,7 @@ enum mb_blocks { MB_NO_SIZE, MB_ONE, MB_TWO, MB_PER_RANK };
 struct mb_coll {
 	const char *name;
 	void (*op)(int size);
-	/* number of blocks of this size in a rank's buffer */
+	/* number of blocks of the measured size in a rank's buffer */
 	enum mb_blocks blocks;
 };
 

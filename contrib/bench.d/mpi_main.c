@@ -67,8 +67,8 @@ int mb_sizes(size_t largest, const size_t **sizes)
 }
 
 /*
- * Allocates at least len bytes for each buffer, and writes to all pages, as a
- * running program has done.
+ * Allocates at least len bytes for each buffer, and writes to all pages: a real
+ * program's buffers have been in use before, too.
  */
 void mb_alloc(size_t len)
 {
@@ -193,8 +193,8 @@ static void mb_init(int *argc, char ***argv)
 }
 
 /*
- * Prints the memory of a rank in bytes, with its share of the memory that it
- * shares with other processes.
+ * Prints the memory of a rank in bytes. Of memory that n processes share, each
+ * counts one n-th.
  */
 static void mb_memory(void)
 {

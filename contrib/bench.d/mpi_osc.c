@@ -5,9 +5,9 @@
  * RMA of rank 0 on the window of rank 1, under MPI_Win_lock_all. Measures the
  * time of one operation until MPI_Win_flush has returned, as osu_put_latency
  * and similar programs do; and the time per put with 64 puts before each flush.
- * The target waits in a barrier. A window that MPI allocates (-w) is shared by
- * the ranks of a host: they copy to the window directly, whichever transport is
- * selected. A window in the program's own memory is not shared.
+ * The target waits in a barrier. A window that MPI allocates (-w) is in memory
+ * that the ranks of a host share: they access it directly, whichever transport
+ * is selected. A window in the program's own memory is not shared.
  */
 
 #include "mpibench.h"

@@ -109,8 +109,9 @@ static void mb_window_both(int size, int peer)
 }
 
 /*
- * Exchanges windows: the first half of the ranks sends to the second half; if
- * "both" is set, also in the other direction.
+ * Exchanges count windows: the first half of the ranks sends to the second half
+ * and, if "both" is set, the second half to the first as well. Returns the time
+ * of this rank, ns.
  */
 static uint64_t mb_windows(int size, bool both, long count)
 {
@@ -132,9 +133,9 @@ static uint64_t mb_windows(int size, bool both, long count)
 }
 
 /*
- * Measures the rate as osu_mbw_mr does: number of messages of all pairs, by the
- * mean time of the senders. Prints ns per message; with both directions, the
- * messages of both count.
+ * Measures the rate as osu_mbw_mr does: the number of messages of all pairs,
+ * divided by the mean time of the senders. Prints the inverse, ns per message.
+ * If "both" is set, the messages of both directions count.
  */
 static void mb_rate_size(const char *name, size_t size, bool both)
 {

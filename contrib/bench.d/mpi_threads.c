@@ -3,8 +3,8 @@
 
 /*
  * MPI_THREAD_MULTIPLE: n threads of one rank play ping-pong with n threads of
- * another rank, all at the same time. The tag identifies the pair of threads.
- * As osu_latency_mt with the same number of threads in both ranks.
+ * another rank, all at the same time, as osu_latency_mt does with n threads in
+ * both ranks. The tag identifies the pair of threads.
  */
 
 #include <pthread.h>

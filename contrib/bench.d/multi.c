@@ -3,9 +3,9 @@
 
 /*
  * Many messages into multi-receive buffers: rank 0 sends windows of untagged
- * messages of 8 bytes, and waits for an acknowledgment after each. Rank 1 has
- * two buffers, and posts each anew when it is released; both are still posted
- * when the endpoint closes. Values are ns per message.
+ * messages of 8 bytes, and waits for an acknowledgment after each window. Rank 1
+ * has two buffers, and posts each buffer anew when the provider releases it.
+ * Both are still posted when the endpoint closes. Values are ns per message.
  */
 
 #include "bench.h"

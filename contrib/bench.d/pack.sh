@@ -14,8 +14,8 @@ pack_libs()
 		s/^[[:space:]]*\(\/[^ ]*ld-linux[^ ]*\) .*/\1/p' | sort -u
 }
 
-# pack_mpi DIR PROGRAM: if PROGRAM uses MPI, copies mpirun's program, its plugins
-# and messages into one prefix
+# pack_mpi DIR PROGRAM: if PROGRAM uses MPI, copies the program behind mpirun, Open
+# MPI's plugins and its files with messages into one prefix below DIR
 pack_mpi()
 {
 	local mpi=$1/mpi prte pmix ucx libmpi
@@ -63,8 +63,8 @@ pack_make()
 		"$(du -h "${dir%/}.tar.gz" | cut -f1) in ${dir%/}.tar.gz"
 }
 
-# pack_use: sets, for the directory $bin, providers, softefa_lib, the array runner
-# that starts its programs, and the arrays mpirun and mpi_vars
+# pack_use: for the packed directory $bin, sets the variables providers and
+# softefa_lib, and the arrays runner (starts a packed program), mpirun and mpi_vars
 pack_use()
 {
 	[[ -n $bin ]] || die "cannot run natively" "--native needs --bin DIR" \

@@ -57,7 +57,7 @@ TERMINALS = (("svg", "svg size 900,540 dynamic background 'white'"),
 
 
 def draw(directory, name, blocks, **labels):
-    """blocks: [(label, [(x, y, low, high)])]."""
+    """Draws one plot. blocks, a curve each: [(label, [(x, y, low, high)])]."""
     if not blocks:
         return
     with open(f"{directory}/{name}.dat", "w", encoding="utf-8") as file:

@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """The table of contrib/bench: report.py RAW [--json FILE].
 
-Exit status: 0, or 1 where a target is missed.
+Exit status: 1 if a target was missed, otherwise 0.
 """
 
 import json
@@ -29,7 +29,7 @@ def number(value):
 
 
 def table(title, header, rows, text=(0,)):
-    """text: left-aligned columns."""
+    """Prints a table. text: indices of the left-aligned columns."""
     print(f"\n{title}\n")
     rows = [[str(cell) for cell in row] for row in [header] + rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
@@ -40,7 +40,7 @@ def table(title, header, rows, text=(0,)):
 
 
 def by_size(results, title, prefix, scale=lambda size, ns: ns):
-    """One row per configuration, one column per size."""
+    """Prints a table: one row per configuration, one column per size."""
     sizes = sorted({size for config in results.series
                     for size in results.keys(config, prefix)
                     if prefix not in ("lat", "lat-any", "lat-msg")
@@ -58,7 +58,7 @@ def by_size(results, title, prefix, scale=lambda size, ns: ns):
 
 
 def by_name(results, title, names, scale=1):
-    """One row per configuration, one column per metric."""
+    """Prints a table: one row per configuration, one column per metric."""
     rows = []
     for config in results.series:
         values = [results.value(config, name) for name in names]

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-"""Checks the report of given numbers. Fails by an assertion."""
+"""Checks the report that report.py makes of given numbers. Fails by an assertion."""
 
 import os
 import sys
@@ -51,8 +51,8 @@ def check_verdicts():
         assert ratio_of(values).verdict(1.0) == verdict, values
 
 
-# One round has another pair of CPUs, one the other order of ranks, and one job
-# failed.
+# In one round the ranks had another pair of CPUs, in one the order of the ranks was
+# reversed, and one job failed.
 RAW = """\
 V	1	mpi-duo-efa	mpi-alltoallw-2.8	80	100	100
 V	2	mpi-duo-efa	mpi-alltoallw-2.8	80	100	200

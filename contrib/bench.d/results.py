@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-"""What contrib/bench has measured, and what of it can be compared.
+"""The measurements of contrib/bench, and the ratios of comparable ones.
 
-A number is a series: one value per round. Two series are compared round by
-round, because the rounds lie close together in time and the machine's mood
-changes slowly; the ratio is the median of the rounds' ratios. A round does
-not count where a cache line between the two CPUs took a different time for
-one than for the other: the CPUs were not the same then. Beside the ratio
-stands the narrowest interval of order statistics that holds the true median
-with at least 95 % confidence (so without a guess about the distribution of the
-noise), and what its confidence is. Fewer than six rounds do not reach 95 %:
-then it is all that they span.
+A metric of a configuration is a series: one value per round. Two series are
+compared round by round, because the two values of a round were measured within
+a short time, in which the speed of the machine changes little. The ratio of the
+series is the median of the rounds' ratios.
+
+A round is dropped if the round trip of a cache line (the hop time) differs
+between the two measurements, because the two ranks then had other CPUs.
+
+Each ratio has an interval: the narrowest one between two order statistics that
+contains the true median with a confidence of at least 95 %. This assumes nothing
+about the distribution of the noise. Fewer than six rounds cannot reach 95 %: the
+interval is then the range of all values.
 """
 
 from math import comb
@@ -38,7 +41,8 @@ def quartiles(values):
 
 
 def interval(values):
-    """Returns bounds of the median, and the confidence that it is within them."""
+    """Returns (low, high, confidence): an interval that contains the true median
+    with this confidence."""
     values = sorted(values)
     count, cut = len(values), 0
     outside = 2 / 2 ** count
@@ -51,7 +55,8 @@ def interval(values):
 
 
 class Value(float):
-    """A number, and the range of hop times around it (0: unknown)."""
+    """A number, with the hop times before and after its measurement, ns.
+    Unknown ones (0) are left out."""
 
     def __new__(cls, value, hops=()):
         self = super().__new__(cls, value)
@@ -86,7 +91,7 @@ class Results:
                                            map(float, fields[5:7]))
 
     def get(self, config, metric):
-        """Returns round -> value; empty if it was not measured."""
+        """Returns the series, {round: value}; empty if it was not measured."""
         return self.series.get(config, {}).get(metric, {})
 
     def value(self, config, metric):
@@ -103,7 +108,8 @@ class Results:
         return sorted(found)
 
     def name(self, config, prefix, key):
-        """Returns the name PREFIX.KEY, of its median if there are percentiles."""
+        """Returns the metric's name: PREFIX.KEY.p50 if there are percentiles,
+        otherwise PREFIX.KEY."""
         median_name = f"{prefix}.{key}.p50"
         found = self.series.get(config, {})
         return median_name if median_name in found else f"{prefix}.{key}"
@@ -132,7 +138,7 @@ class Results:
 
 
 class Ratio:
-    """over / under, round by round; series are round -> value."""
+    """The ratio of two series, {round: value}: over divided by under."""
 
     def __init__(self, over, under):
         both = [number for number in over if under.get(number)]
@@ -148,7 +154,8 @@ class Ratio:
                 interval(self.by_round.values())
 
     def verdict(self, limit, exact=False):
-        """Returns the verdict on "at most limit". exact: one round is enough."""
+        """Returns the verdict: whether the ratio is at most limit. exact: the
+        values do not vary, so one round is enough."""
         if not self.count:
             return "too noisy to tell" if self.dropped else "not measured"
         if self.count < 3 and not exact and \

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics of rank 0 on the memory of rank 1. put: both ranks write to
- * each other and poll their memory; values are half round trips. get and fadd:
- * time until the completion, while the target polls or, in -still metrics,
- * sleeps. All others: windows of 64 operations, time per operation. All values
- * are in ns.
+ * RMA and atomics of rank 0 on the memory of rank 1. All values are in ns:
+ * - put: half a round trip, in which the ranks write to each other and poll
+ *   their memory;
+ * - get and fadd: time until the completion, while the target polls or, in
+ *   -still metrics, sleeps;
+ * - all others: time per operation, in windows of 64 operations.
  */
 
 #include <string.h>
@@ -23,7 +24,10 @@ static fi_addr_t bn_there;
 static uint64_t bn_raddr, bn_rkey;
 static uint64_t bn_done; /* number of completed operations of this rank */
 
-/* Exchanges the keys. rbuf is the region; writes read from sbuf. */
+/*
+ * Exchanges the keys of the ranks' regions, their buffers rbuf. Writes take their
+ * data from sbuf.
+ */
 void bn_region_exchange(void)
 {
 	struct bn_shared *sh = bn.sh;
@@ -85,7 +89,10 @@ void bn_rma_wait(void)
 		bn_poll();
 }
 
-/* Executes windows of operations; stores the time of each in ns[]. */
+/*
+ * Executes count windows of operations. Stores the time of each window in ns[],
+ * and returns the total time, ns.
+ */
 static uint64_t bn_ops(bn_op op, size_t size, uint64_t *ns, long count,
 		       int window)
 {

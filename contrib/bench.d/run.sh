@@ -9,7 +9,9 @@
 #   N CONFIG TESTS REASON           not measured
 # Sourced by contrib/bench.
 
-declare -A failures	# "CONFIG TESTS" -> number of failures; it is not run after two
+# "CONFIG TESTS" -> number of failures. After two failures these tests do not run
+# in later rounds.
+declare -A failures
 
 # command_of: sets $command to the program with the variables and arguments that
 # config_of has set
@@ -30,9 +32,9 @@ no_value()
 	printf 'N\t%s\t%s\t%s\n' "$1" "$2" "$3" >>"$raw"
 }
 
-# wrong_device_path CONFIG TESTS: true if the device's statistics contradict the
-# configuration: EFA must use the device for messages (efa), or only for the
-# handshake (efa-shm)
+# wrong_device_path CONFIG TESTS: true if the statistics of the software EFA device
+# contradict CONFIG: efa must use the device for its messages, and efa-shm only for
+# the handshake, which takes less than 100 packets
 wrong_device_path()
 {
 	local packets
@@ -58,8 +60,8 @@ keep_awk='
 				before + 0, after + 0
 	}'
 
-# error_line CONFIG: prints the line of $work/err that has the cause: the last
-# line of libraries, the first line of mpirun
+# error_line CONFIG: prints the line of $work/err that has the cause: the first line
+# if mpirun wrote it, otherwise (duobench and its libraries) the last line
 error_line()
 {
 	awk -v first="$([[ $1 != mpi-* ]] || echo 1)" \
@@ -113,8 +115,8 @@ measure()
 	keep "$round" "$config" "$tests" "$status"
 }
 
-# time_left ROUND: true if a round as long as the longest one of this suite
-# would end before --time
+# time_left ROUND: true if there is time (--time) for another round that takes as
+# long as the longest round of this suite so far
 time_left()
 {
 	if [[ $1 -eq 1 ]]; then
@@ -128,9 +130,9 @@ time_left()
 	return 1
 }
 
-# in_order PREFIX CONFIG...: sets the array "ordered" to the configurations with
-# the prefix that --configs selects: in this order, or with --random in a random
-# one. The caller has seeded RANDOM.
+# in_order PREFIX CONFIG...: sets the array "ordered" to those of the CONFIGs that
+# --configs selects (there, their names begin with PREFIX): in this order, or with
+# --random in a random order. The caller must have seeded RANDOM.
 in_order()
 {
 	local prefix=$1 config i j
@@ -179,8 +181,8 @@ run_main()
 		"$names" -b "$budget"
 }
 
-# Measures RMA, also with a target that does not poll: this shows which
-# providers need a target that polls.
+# Measures RMA, with targets that poll and with targets that do not poll, to show
+# which providers need a target that polls.
 run_rma()
 {
 	local names="shm near duo-tcp duo-efa hook-efa duo-efa-remote efa"
@@ -270,10 +272,10 @@ insn_one()
 		'{ print "V", 1, config, $1, $2 }' "$work/out" >>"$raw"
 }
 
-# Counts instructions: by the CPU's counter, if it works (with --native only in
-# this way), otherwise by callgrind. Aging of wildcard receives is disabled. It
-# depends on the clock: in lockstep, and particularly under valgrind, it would
-# occur for each message; in applications it occurs for one message in hundreds.
+# Counts instructions by the CPU's counter or, if that does not work, by callgrind
+# (not with --native). Aging of wildcard receives is disabled, because it depends on
+# the clock: in lockstep, and particularly under valgrind, aging would occur for
+# each message; in applications it occurs for one message in hundreds.
 run_insn()
 {
 	local test config

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Start-up: all ranks start at the same time. Measured is the time from
- * fi_getinfo until the endpoint is enabled and all addresses are inserted
- * (bn_open): the mean and the largest value of the ranks. Afterwards a message
- * goes from rank to rank to show the paths.
+ * Start-up: all ranks start at the same time. Prints the mean and the largest
+ * time of the ranks from fi_getinfo until the endpoint is enabled and all
+ * addresses are inserted (bn_open()). Afterwards each rank sends a message to
+ * the next one, to check the path.
  */
 
 #include "bench.h"

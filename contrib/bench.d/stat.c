@@ -42,7 +42,8 @@ void bn_print(double value, const char *fmt, ...)
 }
 
 /*
- * Sorts ns; prints "NAME.p50 VALUE" and other percentiles, divided by divisor.
+ * Sorts ns[]. Prints "NAME.p50 VALUE" and other percentiles; each VALUE is
+ * divided by divisor.
  */
 void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
 		 ...)

@@ -21,10 +21,13 @@ WORST = ("missed", "too noisy to tell", "met", "not measured")
 
 
 class Target:
-    """METRIC of over against that of under: at most limit (for times).
+    """The ratio of a metric of configuration over to that of under.
 
-    sizes: every size between the two, the worst is shown; None: the metric
-    as it stands. rate: the ratio is shown upside down, "at least".
+    The metric is a time; the target is met if the ratio is at most limit.
+    sizes: (smallest, largest). Each size in between must meet the limit, and the
+    table has the worst one. None: the metric has no sizes.
+    rate: the table has the inverse ratio, that of rates, with "at least".
+    exact: the metric does not vary, so one round is enough.
     """
 
     def __init__(self, name, over, under, metric, limit, sizes=None,
@@ -37,7 +40,7 @@ class Target:
         return results.get(config, metric)
 
     def ratios(self, results):
-        """[(size or None, Ratio)] of the sizes measured on both sides."""
+        """Returns [(size or None, Ratio)], for sizes that both have measured."""
         if self.sizes is None:
             pairs = [(None, self.metric)]
         else:
@@ -94,8 +97,8 @@ class Target:
 
 
 class MeanTarget(Target):
-    """The geometric mean of all sizes, round by round: one number that is
-    less noisy than any of them."""
+    """A target for the geometric mean of all sizes, which varies less than the
+    ratio of any one size. The mean is computed for each round."""
 
     def ratios(self, results):
         sizes = [ratio for _, ratio in super().ratios(results)]
@@ -111,7 +114,7 @@ class MeanTarget(Target):
 
 
 class SumTarget(Target):
-    """Against the sum of several configurations: "a+b"."""
+    """A target against the sum of several configurations: under is "a+b"."""
 
     def series(self, results, config, metric):
         parts = [results.get(name, metric) for name in config.split("+")]
@@ -123,7 +126,7 @@ class SumTarget(Target):
 
 
 class GrowthTarget(Target):
-    """One configuration's metric at one length against a short one."""
+    """The ratio of one configuration's metric at a long and at a short length."""
 
     def __init__(self, name, config, metric, long, short, limit):
         super().__init__(name, config, config, f"{metric}.{long}.p50", limit)
@@ -197,10 +200,10 @@ def _of_core(core):
 
 
 def _hook():
-    """Returns targets of FI_HOOK=duo against the same code by its own name.
+    """Returns targets of FI_HOOK=duo against ofi_duo by its own name.
 
-    Of instructions, only those of calls: reads also poll the core, the more
-    often the longer they wait.
+    The targets for instructions are for calls only, not for reads: a read also
+    polls the core, more often the longer it waits.
     """
     every = (1, 4 << 20)
     return [
@@ -233,7 +236,8 @@ TARGETS = _of_core("efa") + _remote("efa-udp") + [
 
 
 def _sizes(name, over, under, metric, test="lat"):
-    """Returns targets for the worst size and the mean, usually to 64 KiB."""
+    """Returns two targets: the worst size, and the mean of all sizes. The
+    largest size is 64 KiB, or that of MPI_LARGEST."""
     return [kind(f"{name}{suffix} : {under}", over, under, metric,
                  MPI_LIMITS.get(test, 1.0), (1, MPI_LARGEST.get(test, 65536)),
                  rate=test in MPI_RATES)
@@ -258,7 +262,8 @@ def mpi_targets(results, over="mpi-duo-efa", under="mpi-efa-shm"):
 
 
 def all_targets(results):
-    """Returns targets of MPI against each transport that users could select."""
+    """Returns all targets: TARGETS, and those of MPI against each other
+    transport that users could select."""
     return TARGETS + [target
                       for under in ("mpi-efa-shm", "mpi-ob1-sm", "mpi-ucx")
                       for target in mpi_targets(results, under=under)]
