@@ -66,8 +66,9 @@ void gpu_cuda_open(void)
 }
 
 /*
- * Virtual memory management: CUmemLocation, CUmemAllocationProp, CUmemAccessDesc.
- * shared: other processes can map the memory by a descriptor.
+ * Allocates len bytes by the driver's virtual memory management (cuMemCreate);
+ * *at: their address. shared: other processes can map the memory by a descriptor.
+ * The structures are CUmemLocation, CUmemAllocationProp and CUmemAccessDesc.
  */
 static int gpu_cuda_vmm(uint64_t *at, size_t len, bool shared)
 {
@@ -101,7 +102,7 @@ char *gpu_cuda_alloc(const char *kind, size_t len)
 		ret = cuda.reserve ? gpu_cuda_vmm(&at, len, *kind == 'v') : -1;
 	else
 		ret = cuda.alloc(&at, len);
-	/* a call of the stand-in that fails once works when repeated */
+	/* the stand-in lets a call fail once: the second call succeeds */
 	if (ret && getenv("STANDIN_FAIL"))
 		return gpu_cuda_alloc(kind, len);
 	if (ret)
@@ -118,7 +119,7 @@ bool gpu_cuda_other(struct gpu_other *other, size_t len)
 	GPU_OK(cuda.current(other->context));
 	GPU_OK(cuda.alloc(&other->at, len));
 	GPU_OK(cuda.current(gpu_context));
-	/* if this fails, the driver's copies go through host memory */
+	/* if this fails, the driver copies between the GPUs by host memory */
 	cuda.peer(other->context, 0);
 	other->mine = gpu_context;
 	return true;

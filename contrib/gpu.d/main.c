@@ -10,10 +10,11 @@
  *		has a descriptor for other processes) or private (without one)
  *	kill	a peer is killed while it is written to
  *
- * DUOGPU_DISJOINT=1: each process sees another GPU only. DUOGPU_PIDNS=1:
- * each is in another pid namespace. DUOGPU_MAPPED=1: fail if no RMA, or no
- * message, was copied between mapped memory, and verify more transfers until one
- * was; 0: fail if one was.
+ * DUOGPU_DISJOINT=1: each process sees only one GPU, another one than its peer.
+ * DUOGPU_PIDNS=1: each process is in a pid namespace of its own.
+ * DUOGPU_MAPPED=1: fail unless at least one RMA operation and one message were
+ * copied between mapped memory; verify continues until then. 0: fail if any
+ * was.
  */
 
 #include <errno.h>
@@ -102,7 +103,7 @@ static void gpu_open(void)
 	GPU_OK(fi_ep_bind(gpu.ep, &gpu.cq->fid, FI_TRANSMIT | FI_RECV));
 	GPU_OK(fi_enable(gpu.ep));
 	gpu_region(GPU_DEVICE);
-	/* after device memory, so that it is pinned */
+	/* registered after device memory, so that host memory is pinned */
 	gpu_region(GPU_HOST);
 	gpu.sh->name_len[gpu.rank] = sizeof(gpu.sh->name[0]);
 	GPU_OK(fi_getname(&gpu.ep->fid, gpu.sh->name[gpu.rank],
@@ -204,8 +205,8 @@ static void gpu_command(const char *command, unsigned int count, pid_t child)
 static int gpu_child_status = -1;	/* -1: the child has not ended */
 
 /*
- * SIGCHLD: if the child (rank 1) has failed, ends rank 0 with the child's status,
- * because rank 0 would wait for it forever.
+ * SIGCHLD: if the child (rank 1) has failed, ends rank 0 with the child's status.
+ * Otherwise rank 0 would wait for the child forever.
  */
 static void gpu_child_ended(int sig)
 {
@@ -255,12 +256,12 @@ int main(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!child && getenv("DUOGPU_PIDNS"))
 		gpu_own_proc();
-	/* without this setns() the process could not start threads */
+	/* without this setns() rank 0 could not start threads */
 	else if (getenv("DUOGPU_PIDNS"))
 		GPU_OK(setns(ns, CLONE_NEWPID));
 	if (getenv("DUOGPU_DISJOINT"))
 		setenv("CUDA_VISIBLE_DEVICES", gpu.rank ? "1" : "0", 1);
-	/* end this rank if the other one has failed */
+	/* ends this rank after 600 s if the other rank has failed */
 	alarm(600);
 	gpu_command(argv[2], argc > 3 ? (unsigned int) atoi(argv[3]) : 1000,
 		    child);

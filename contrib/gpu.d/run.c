@@ -76,7 +76,7 @@ static void gpu_start(enum gpu_kind kind, enum gpu_place mine,
 {
 	ssize_t ret;
 
-	/* a call of the driver that fails once works when repeated */
+	/* the stand-in lets a call fail once: the second call succeeds */
 	while ((ret = gpu_post(kind, mine, theirs, offset, len)) == -FI_EAGAIN ||
 	       (ret == -FI_EIO && getenv("STANDIN_FAIL")))
 		fi_cq_read(gpu.cq, NULL, 0);
@@ -99,7 +99,10 @@ static char byte_of(size_t i, unsigned int seed)
 	return (char) ((i * 7 + seed) ^ i >> 9);
 }
 
-/* Fills memory with bytes that depend on the seed, or compares it with them. */
+/*
+ * If "fill" is set, fills the memory with bytes that depend on the seed, and
+ * returns true. Otherwise returns true if the memory has these bytes.
+ */
 static bool gpu_bytes(enum gpu_place place, size_t offset, size_t len,
 		      unsigned int seed, bool fill)
 {
@@ -127,7 +130,7 @@ static bool gpu_bytes(enum gpu_place place, size_t offset, size_t len,
 	return true;
 }
 
-/* Makes rank 1 fill or compare memory. */
+/* Makes rank 1 fill its memory, or compare its contents. */
 static void gpu_ask(enum gpu_place place, size_t offset, size_t len,
 		    unsigned int seed, bool fill)
 {
@@ -200,8 +203,7 @@ static int gpu_rounds(size_t len)
 }
 
 /*
- * Returns the seconds that an operation takes; for messages half of the round
- * trip.
+ * Returns the time of an operation, s; for messages, half a round trip.
  */
 static double gpu_latency(enum gpu_kind kind, enum gpu_place mine,
 			  enum gpu_place theirs, size_t len)
@@ -279,7 +281,7 @@ static void gpu_row(enum gpu_kind kind, enum gpu_place mine,
 	fflush(stdout);
 }
 
-/* A copy of the driver; other: to the memory of another GPU, or NULL. */
+/* A kind of copy by the driver. other: the GPU to which it copies; NULL: none */
 struct gpu_way {
 	const char *name;
 	uint64_t to, from;
@@ -338,7 +340,10 @@ void gpu_copies(void)
 						 GPU_MOST, &other });
 }
 
-/* Lets both ranks map the memory: physical memory is mapped after a while. */
+/*
+ * Repeats transfers until both ranks have mapped the memory: near maps physical
+ * memory only some time after the first transfer.
+ */
 static void gpu_warm(void)
 {
 	double begin = now();
@@ -413,7 +418,7 @@ static void gpu_verify_one(unsigned int seed)
 			 places[mine], places[theirs], len);
 }
 
-/* True if this rank is to map GPU memory, and has not so far. */
+/* True if DUOGPU_MAPPED requires that the rank maps memory, and it has not yet. */
 static bool gpu_must_map(int rank)
 {
 	const char *mapped = getenv("DUOGPU_MAPPED");
@@ -422,7 +427,7 @@ static bool gpu_must_map(int rank)
 	return mapped && atoi(mapped) && !gpu.sh->mapped[rank];
 }
 
-/* True if a GPU is to copy for the other rank, and has not so far. */
+/* True if a GPU must copy for the other rank, and none has done so yet. */
 static bool gpu_must_lend(void)
 {
 	const char *mapped = getenv("DUOGPU_MAPPED");
@@ -446,8 +451,9 @@ void gpu_verify(unsigned int count)
 }
 
 /*
- * Starts writes to the dead peer until one fails: those that were copied before
- * have succeeded. Returns false after a second.
+ * Starts writes to the killed peer until one fails. (Writes that near copied
+ * before it detected the failure succeed.) Returns false if none fails within a
+ * second.
  */
 static bool gpu_until_error(double killed)
 {

@@ -3,12 +3,12 @@
 
 /*
  * A stand-in for libcuda.so.1, for tests without a GPU. The CPU cannot access
- * its memory (PROT_NONE). Its copies are asynchronous: the bytes are copied
+ * its device memory (PROT_NONE). Copies are asynchronous: the bytes are copied
  * when the program waits for the stream, or queries an event behind the copy
- * for the third time. STANDIN_FAIL=N: copy, event, query or call of IPC number N
- * of the process fails, or such a call of standin_vmm.c. A process opens another
- * one's IPC handle if both are in one pid namespace and have the same
- * CUDA_VISIBLE_DEVICES.
+ * for the third time. With STANDIN_FAIL=N the N-th call of the process fails;
+ * copies, events, queries, and calls of IPC and of standin_vmm.c count. A process
+ * can open the IPC handle of another process if both are in one pid namespace
+ * and have the same CUDA_VISIBLE_DEVICES.
  */
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 #include "standin.h"
 
-/* size of all memory, bytes; most pages are never used */
+/* size of the device memory, bytes; most pages are never used */
 #define SIZE ((size_t) 1 << 30)
 #define COPIES 4096		/* largest number of pending copies */
 #define NOT_READY 600
@@ -75,8 +75,8 @@ static char *reach(uint64_t at)
 }
 
 /*
- * Executes all copies that were started up to this one. The caller holds the
- * lock.
+ * Executes all pending copies with numbers up to "until". The caller holds
+ * "lock".
  */
 static void flush(uint64_t until)
 {
@@ -317,7 +317,10 @@ CALL(cuMemHostUnregister, void *memory)
 	return set_pinned(memory, 0);
 }
 
-/* Finds the allocation or mapping with this address. The lock is held. */
+/*
+ * Finds the allocation or mapping that contains addr: stores its start and
+ * length. Returns 0 or an error. The caller holds "lock".
+ */
 static int range(uint64_t *at, size_t *len, uint64_t addr)
 {
 	int i;

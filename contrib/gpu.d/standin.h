@@ -16,28 +16,28 @@
 #define CALL(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
 
 /*
- * Memory that this process has mapped: another one's allocation, or physical
- * memory.
+ * Device memory that this process has mapped: an allocation of another process,
+ * or physical memory (cuMemCreate).
  */
 struct mapping {
 	char *at, *shadow;	/* without and with access for the CPU */
 	size_t len;		/* 0: not in use */
-	unsigned int number;	/* of all mappings of the process */
+	unsigned int number;	/* serial number of the mapping in the process */
 	bool accessible;	/* the device may access it */
-	uint64_t handle;	/* of physical memory; or 0 */
+	uint64_t handle;	/* of the physical memory; 0: an allocation */
 };
 
 extern pthread_mutex_t lock;	/* protects all of the stand-in */
 extern struct mapping mappings[MAPPINGS];
 
-/* The caller of the next functions holds the lock. */
-/* True if this call must fail. */
+/* The caller of each of the next functions holds "lock". */
+/* True if STANDIN_FAIL demands that this call fails. */
 int fails(void);
 /* Maps a part of a file at this address; NULL: at any address. */
 struct mapping *add_mapping(void *at, size_t len, int fd, size_t offset);
 /*
- * Ends all copies, and drops the mapping that begins at this address, except
- * for the address range. NULL: there is none.
+ * Ends all copies, and drops the mapping that begins at this address; the address
+ * range stays reserved. Returns the mapping; NULL: there is none.
  */
 struct mapping *drop_mapping(uint64_t at);
 

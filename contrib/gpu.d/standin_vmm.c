@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Physical memory (cuMemCreate) of the stand-in: a file for each handle. A
- * descriptor of the file passes it to other processes, if the handle was
- * created for that.
+ * Physical memory (cuMemCreate) of the stand-in: a file for each handle. If the
+ * handle was created for sharing, other processes get the memory by a descriptor
+ * of the file.
  */
 
 #include <fcntl.h>
@@ -27,11 +27,11 @@ struct prop {
 
 static struct {
 	int fd, handle_types;
-	unsigned int refs;	/* handles of the process, and mappings */
+	unsigned int refs;	/* number of uses: the handle, and mappings */
 	size_t len;
 } handles[HANDLES + 1];		/* the first one is not used */
 
-/* Returns a new handle. The caller holds the lock. */
+/* Returns a new handle. The caller holds "lock". */
 static uint64_t add_handle(int fd, size_t len, int handle_types)
 {
 	uint64_t i = 1;
@@ -62,7 +62,10 @@ static struct mapping *find(uint64_t at)
 	return NULL;
 }
 
-/* Locks the stand-in. Returns an error, without the lock, if a call fails. */
+/*
+ * Takes "lock" and returns 0. If STANDIN_FAIL demands that this call fails,
+ * returns an error and does not hold "lock".
+ */
 static int begin(void)
 {
 	pthread_mutex_lock(&lock);

@@ -3,8 +3,9 @@
 
 /*
  * A sender is killed after a part of its message has arrived. The receive never
- * completes and never fails, even after sends to the peer have failed, and
- * fi_cancel does not find it. Requires an EFA, or contrib/softefa/softefa.
+ * completes and never fails, even after sends to the killed peer have failed,
+ * and fi_cancel does not find the receive. Requires an EFA, or
+ * contrib/softefa/softefa.
  */
 
 #include <signal.h>
@@ -91,7 +92,10 @@ static void post(void)
 	}
 }
 
-/* Takes completions and errors of receives until there are none for MS ms. */
+/*
+ * Reads completions and errors of receives until there are none for MS ms.
+ * Returns their number. again: posts each receive again, and ends after three.
+ */
 static int drain(int ms, bool again)
 {
 	struct fi_cq_tagged_entry entry;

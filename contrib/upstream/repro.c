@@ -20,7 +20,8 @@ struct fid_domain *repro_domain;
 struct repro_ep repro_ep[REPRO_EPS];
 
 /*
- * stdout of the child. Its stderr is discarded: it has libfabric's backtraces.
+ * stdout of the child. The child's stderr, which has libfabric's backtraces, is
+ * discarded.
  */
 static FILE *repro_out;
 
@@ -191,7 +192,7 @@ static void repro_child(int fd, void (*test)(void))
 	signal(SIGALRM, SIG_DFL);
 	alarm(REPRO_LIMIT);
 	repro_out = fdopen(fd, "w");
-	/* In /proc psm3 cannot write the file that it writes at each crash. */
+	/* psm3 writes a file into the directory at each crash: in /proc it cannot. */
 	if (!repro_out || !freopen("/dev/null", "w", stderr) || chdir("/proc"))
 		_exit(REPRO_CANNOT);
 	test();

@@ -36,9 +36,9 @@ extern struct repro_ep repro_ep[REPRO_EPS];
 
 /*
  * Opens endpoints of provider PROV with the capabilities CAPS in addition to
- * FI_MSG and FI_TAGGED. The other functions are its steps: open the domain;
- * open endpoint I, bound but not enabled; enable it; insert all addresses into
- * all AVs.
+ * FI_MSG and FI_TAGGED. The functions below are the steps of repro_open(): open
+ * the domain; open endpoint I, bound but not enabled; enable endpoint I; insert
+ * all addresses into all AVs.
  */
 void repro_open(const char *prov, uint64_t caps, int eps);
 void repro_open_domain(const char *prov, uint64_t caps);
@@ -50,17 +50,17 @@ void repro_introduce(int eps);
 void repro_must(ssize_t ret, const char *what);
 
 /*
- * Sends a message, untagged if TAG is 0. While the call returns -FI_EAGAIN,
- * makes progress and repeats it.
+ * Sends a message, untagged if TAG is 0. While the send returns -FI_EAGAIN,
+ * makes progress and repeats the send.
  */
 void repro_send(int from, int to, const void *buf, size_t len, uint64_t tag);
 
 enum repro_result { REPRO_NONE, REPRO_DONE, REPRO_ERROR };
 
 /*
- * Returns the next completion of endpoint I, with progress on all endpoints;
- * REPRO_NONE: none within about MS milliseconds. If it is an error, *err has
- * the entry.
+ * Reads the next completion of endpoint I, with progress on all endpoints.
+ * Returns its kind; REPRO_NONE: none within about MS milliseconds. For an error,
+ * *err has the entry.
  */
 enum repro_result repro_next(int i, int ms, struct fi_cq_tagged_entry *entry,
 			     struct fi_cq_err_entry *err);
@@ -74,7 +74,8 @@ struct repro_size {
 
 /*
  * Opens two endpoints of PROV, sends the message and posts the receive, in the
- * order of the size. The result is endpoint 0's next completion.
+ * order that size->unexpected requires. The result is endpoint 0's next
+ * completion.
  */
 void repro_truncate(const char *prov, const struct repro_size *size);
 
@@ -83,17 +84,17 @@ void repro_shown(const char *format, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 
 /*
- * Runs TEST in a child and prints one line: "shown" if it called repro_shown(),
- * was killed, exited or did not end, "not shown" if it returned, "cannot be
- * tried" if something else failed. Returns the exit status for main(): 1, 0,
- * 77.
+ * Runs TEST in a child, prints one line, and returns the exit status for main():
+ * - 1, "shown": TEST called repro_shown(), was killed, exited or did not end;
+ * - 0, "not shown": TEST returned;
+ * - 77, "cannot be tried": something else failed.
  */
 int repro_run(const char *name, void (*test)(void));
 
 /*
- * repro_run() for each of COUNT sizes; the test reads the size from repro_size.
- * The printed line has PROV before the size, and WHAT after it. Returns 1 if
- * the defect occurred for at least one size.
+ * Calls repro_run() for each of COUNT sizes; the test reads the size from
+ * repro_size. A printed line has PROV before the size, and WHAT after it.
+ * Returns 1 if the defect occurred for at least one size.
  */
 extern const struct repro_size *repro_size;
 int repro_run_sizes(const char *prov, const char *what,

@@ -3,8 +3,8 @@
 
 /*
  * The receiver of a rendezvous message is killed before it has read the message.
- * The send has no end. The sender closes its endpoint, CQ and AV, and cannot
- * close its domain: -FI_EBUSY.
+ * The send then neither completes nor fails. The sender can close its endpoint,
+ * CQ and AV, but fi_close of its domain returns -FI_EBUSY.
  */
 
 #include <signal.h>
@@ -17,7 +17,10 @@
 #define ADDR_LEN 64
 #define LEN (1 << 20)
 
-/* Sends its address, and completes connections until it is killed. */
+/*
+ * The child: writes its address to "out", and makes progress, which completes
+ * connections, until it is killed.
+ */
 static void receiver(pid_t parent, int out)
 {
 	struct fi_cq_tagged_entry entry;

@@ -3,8 +3,8 @@
 
 /*
  * fi_av_insert into an AV bound to an endpoint of shm, before fi_enable of the
- * endpoint. This is permitted, but shm accesses the region, which the endpoint
- * does not have yet.
+ * endpoint. This is permitted, but shm accesses the endpoint's region, which
+ * fi_enable creates.
  */
 
 #include "repro.h"

@@ -4,8 +4,9 @@
 /*
  * Two endpoints of one process with an AV each, and messages in both
  * directions: shm's smr_map_to_region() (prov/shm/src/smr_av.c) finds the
- * peer's region in the process and returns before it has stored its address.
- * The peer is connected by then, and computes addresses from 0.
+ * peer's region in the process, and returns before it has stored the region's
+ * address. shm then counts the peer as connected, and computes addresses in the
+ * region from 0.
  */
 
 #include "repro.h"

@@ -3,8 +3,8 @@
 
 /*
  * fi_cancel of an untagged directed receive. util_cancel_src()
- * (prov/util/src/util_srx.c) searches the wrong array: it does not cancel the
- * receive, or computes an invalid address.
+ * (prov/util/src/util_srx.c) searches the wrong array, and so either does not
+ * find the receive or computes an invalid address.
  */
 
 #include "repro.h"

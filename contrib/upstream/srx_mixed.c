@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Untagged receives with and without a source, posted together: the first that
- * matches must receive the message. util_get_msg() (prov/util/src/util_srx.c)
- * uses the address of the queue's head as that of its first entry, compares its
- * contents, and may return it.
+ * Untagged receives with and without a source, posted together: the first
+ * matching receive must get the message. util_get_msg()
+ * (prov/util/src/util_srx.c) treats the head of the queue itself as an entry:
+ * it compares the head's contents, and may return the head.
  */
 
 #include "repro.h"

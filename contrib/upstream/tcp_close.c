@@ -3,8 +3,8 @@
 
 /*
  * fi_close of an endpoint of tcp that was never enabled, in a domain with
- * FI_THREAD_COMPLETION: it uses a lock of a domain that fi_enable would have
- * selected (xnet_rdm_resolve_domains()).
+ * FI_THREAD_COMPLETION. fi_close takes the lock of a domain that only fi_enable
+ * selects (xnet_rdm_resolve_domains()).
  */
 
 #include "repro.h"

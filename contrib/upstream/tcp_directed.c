@@ -4,7 +4,7 @@
 /*
  * FI_DIRECTED_RECV of untagged messages: tcp reports the capability, but its
  * xnet_get_rx_entry() (prov/tcp/src/xnet_progress.c) matches a message from one
- * peer with a receive from another one.
+ * peer with a receive that names another peer.
  */
 
 #include "repro.h"
