@@ -26,10 +26,11 @@ usage()
 }
 
 # libfabric_found TOOLS [FILE]: prints version and path of a libfabric, as "2.1
-# /path/libfabric.so.1.28.0". FILE: a library, its directory or its prefix.
-# Without FILE it is the libfabric that the user selected with ofi_duo-select,
-# if that still exists; otherwise the loader's; if the loader has none, the EFA
-# installer's. TOOLS: directory of libfabric-version.
+# /path/libfabric.so.1.28.0". TOOLS: directory of libfabric-version. FILE: a library,
+# its directory or its prefix. Without FILE, prints the first of these that exists:
+# - the libfabric that the user selected with ofi_duo-select;
+# - the libfabric that the loader finds;
+# - the EFA installer's libfabric.
 libfabric_found()
 {
 	tool=$1/libfabric-version
@@ -54,7 +55,7 @@ libfabric_found()
 	return 1
 }
 
-# group_of VERSION: prints a word that is the same for all versions with the
+# group_of VERSION: prints the name of VERSION's group: libfabric versions with the
 # same public structures, as in base/abi.h
 group_of()
 {

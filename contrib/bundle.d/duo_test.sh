@@ -53,8 +53,8 @@ found=$(libfabric_found "$lib" 2>&1) || cannot "$found"
 version=${found%% *} path=${found#* }
 modules=$(modules_for "$lib" "$version") || cannot "no module for libfabric" \
 	"$version ($path), only for $(modules_in "$lib")"
-# If the user has selected a libfabric with ofi_duo-select that is not the
-# loader's, the test uses the selected one.
+# If the user has selected a libfabric with ofi_duo-select, the test uses that one,
+# even if the loader finds another one.
 if [ -e "$lib/chosen" ]; then
 	LD_LIBRARY_PATH=${path%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 	export LD_LIBRARY_PATH

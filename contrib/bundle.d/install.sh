@@ -140,8 +140,8 @@ ask()
 	esac
 }
 
-# staged DESTINATION SOURCE: puts a copy of SOURCE, which contains this prefix,
-# into the staging area
+# staged DESTINATION SOURCE: copies SOURCE into the staging area, with the
+# installation's prefix in place of @prefix@
 staged()
 {
 	mkdir -p "$stage/root${1%/*}"
@@ -195,9 +195,9 @@ missing_dirs()
 	done
 }
 
-# Writes the list of files that uninstall.sh removes, before the first one is
-# installed. Its lines are "file HASH PATH", "link PATH" and "dir PATH". It
-# includes the files of the previous version.
+# Writes the list of files that uninstall.sh removes, before the first file is
+# installed. The lines of the list are "file HASH PATH", "link PATH" and "dir PATH".
+# The list includes the files of the previous version.
 write_manifest()
 {
 	(cd "$stage/root" && find . -type f | sed 's/^\.//') >"$stage/list"
@@ -222,8 +222,8 @@ write_manifest()
 	mv "$prefix/manifest.new" "$prefix/manifest"
 }
 
-# Copies the files. Each replaces the old one, which a program that is running
-# keeps mapped.
+# Copies the files. A file is replaced by rename, not overwritten, because a running
+# program may have mapped the old file.
 copy_files()
 {
 	while read -r file; do

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=sh
 #
-# fi_pingpong between two processes of this host. POSIX sh; used by the checks
-# of contrib/, too.
+# fi_pingpong between two processes of this host. In POSIX sh; the checks of contrib/
+# use these functions, too.
 
 # listening PORT: true if a process listens on this port
 listening()

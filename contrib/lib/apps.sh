@@ -7,18 +7,20 @@
 #
 # $scale multiplies the number of steps, or the order of HPL's matrix.
 #
-#  app_NAME_needs       the program without which it is skipped
+#  app_NAME_needs       prints the program without which NAME is skipped
 #  app_NAME_input N     makes the input for N ranks, in the current directory
-#  app_NAME_command     sets the array program; runner and bin are of a pack
+#  app_NAME_command     sets the array program; uses runner and bin (of --bin)
 #  app_NAME_result LOG  prints the lines that must not depend on the transport
-#  app_NAME_seconds LOG prints the application's own time; nothing: its whole run
-#  app_NAME_comm LOG    prints the part of it that is communication, if measured
+#  app_NAME_seconds LOG prints the time that the application has measured; nothing:
+#                       the time of the whole run counts
+#  app_NAME_comm LOG    prints the time in communication, if the application
+#                       measures that
 
 # shellcheck disable=SC2034 # contrib/apps reads both
 app_names=(lammps gromacs openfoam hpcc)
 
-# app_shows FILE: extends the array program: before the run rank 0 removes FILE,
-# since some programs append to it, and afterwards it prints the file
+# app_shows FILE: extends the array program: rank 0 removes FILE before the run,
+# because some programs append to it, and prints FILE after the run
 app_shows()
 {
 	# shellcheck disable=SC2016 # the rank's variables
@@ -68,7 +70,7 @@ app_lammps_seconds()
 	sed -n 's/^Loop time of \([0-9.]*\) .*/\1/p' "$1"
 }
 
-# The mean over the ranks.
+# Prints the mean over the ranks.
 app_lammps_comm()
 {
 	awk -F'|' '/^Comm / { print $3 + 0 }' "$1"
@@ -127,7 +129,7 @@ app_gromacs_seconds()
 	awk '$1 == "Time:" { print $3 }' "$1"
 }
 
-# Communication of the domains and of PME.
+# Prints the time in communication of the domains and of PME.
 app_gromacs_comm()
 {
 	awk '/^ *(Comm. coord|Comm. energies|Wait \+ Comm. F|PME redist|PME 3D-FFT Comm)/ {

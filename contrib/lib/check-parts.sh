@@ -3,22 +3,24 @@
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
 # The parts of contrib/check. Each prints lines "PASS: name", "FAIL: name" and
-# "SKIP: name (reason)" among its other output; contrib/check counts them. Run
-# in the platform; sourced after common.sh, platform.sh and build.sh.
+# "SKIP: name (reason)" among its other output; contrib/check counts these lines.
+# Runs in the platform (platform.sh); sourced after common.sh, platform.sh and
+# build.sh.
 
-# Limit of a part's duration, s. Only a part that hangs must reach it.
+# Longest duration of a part, s: so long that only a part that hangs reaches it.
 # shellcheck disable=SC2034 # contrib/check reads it
 part_limit=7200
 
 # Name of a part, and when it runs:
-# - first: before the lanes, one after the other;
-# - lanes: in one of the two lanes, which take the next part when one has ended;
+# - first: before all others, one after the other;
+# - lanes: in one of the two lanes, which run at the same time. A lane takes the
+#   next part of the list when its part has ended;
 # - last: after the lanes, because automake of other releases writes into the
 #   source tree;
 # - all: with --all only.
-# asan takes a CPU for minutes. So the parts behind it in the list are first
-# those whose processes mostly wait, then those that mostly compute. A part that
-# makes a tarball holds dist.lock.
+# asan takes a CPU for minutes. Therefore the list first has parts whose processes
+# often wait, which run beside asan, and then parts that compute. A part that makes
+# a tarball holds the lock file dist.lock.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		first
@@ -59,9 +61,9 @@ check_asan="--enable-werror --enable-debug --enable-asan --enable-ubsan CFLAGS=-
 # Without --enable-werror: gcc warns about fences, which TSan does not support.
 check_tsan="--enable-debug --enable-tsan CFLAGS=-O0"
 
-# do_part NAME: runs a part. If a command of the part fails, the part continues,
-# but part_failed is set, even if the command has printed no result and later
-# ones pass.
+# do_part NAME: runs a part. If a command of the part fails, part_failed is set and
+# the part continues. So the part fails even if this command printed no FAIL line
+# and all later commands pass.
 do_part()
 {
 	part_failed=0
@@ -93,9 +95,9 @@ in_build()
 		"$duo_src/contrib/env" "$@"
 }
 
-# in_root COMMAND...: runs COMMAND as in_build does, in the Debian root, which
-# has the packages that only tests of packages need. If no root can be made,
-# COMMAND must skip these tests.
+# in_root COMMAND...: runs COMMAND through contrib/env, as in_build does, in the
+# Debian root, which has the packages that only tests of packages need. If no root
+# can be made, runs COMMAND on this machine, and COMMAND must skip these tests.
 in_root()
 {
 	local suffix=-check
@@ -108,8 +110,8 @@ in_root()
 }
 
 # make_check SUFFIX CONFIGURE-ARGUMENTS [VARIABLE=VALUE]...: runs the unit
-# tests. The output of failed ones is printed with " | " before each line,
-# because these lines are not results.
+# tests. Prints the output of failed tests with " | " before each line, because
+# contrib/check must not count these lines as results.
 make_check()
 {
 	# libcheck's limit of 4 s is too short with sanitizers, or on a busy
@@ -150,8 +152,8 @@ more
 		"FAIL: y" more 'SKIP: z (no "root")')) == "$want" ]]
 }
 
-# Tests contrib/lib/skips.sh: an unexpected skip fails, and so does a line of
-# the list that is about this part and matches no skip.
+# Tests contrib/lib/skips.sh: an unexpected skip fails. A line of the list that
+# names this part fails if it matches no skip.
 skips_are_judged()
 {
 	local skips_list log status=0
@@ -167,8 +169,8 @@ FAIL: skip expected, nothing skipped: ^i" ]] || status=1
 	return "$status"
 }
 
-# Tests a condition of the list: the EFA installer's libfabric is in a package
-# with another name.
+# Tests the condition other-libfabric of the list: the package of the EFA
+# installer's libfabric has another name than the distribution's.
 # shellcheck disable=SC2317 # skips_hold calls it
 skips_know_libfabric()
 (
@@ -180,8 +182,8 @@ skips_know_libfabric()
 )
 
 # Tests do_part: a part fails if any of its commands fails, not only if the last
-# one does. This runs in a shell of its own, because an ERR trap ignores
-# commands that fail in a condition.
+# one does. The test runs in a shell of its own: its caller is a condition, and
+# there bash does not execute an ERR trap.
 # shellcheck disable=SC2016 # that shell expands it
 parts_notice_failures()
 {
@@ -218,9 +220,9 @@ orders()
 	done
 )
 
-# With the same seed the order must be the same, with another seed another one.
-# Each round must have all configurations of --configs once, and the rounds
-# different orders.
+# Tests contrib/bench --random: equal seeds must give equal orders, different seeds
+# different orders. Each round must have all configurations of --configs once, in
+# another order than the other rounds.
 bench_order_is_random()
 {
 	local line
@@ -343,8 +345,8 @@ part_rights()
 
 part_efa_shm() { fabtests --core efa --wire shm; }
 
-# Without --all: layouts that efa-faults, with the same wire, does not run. The
-# parts efa-shm and hook run the programs without faults.
+# Without --all, runs only the layouts that efa-faults, which has the same wire,
+# does not run. The parts efa-shm and hook run the programs without faults.
 part_efa_udp()
 {
 	local -a but=(--but local --but remote --but mixed --but plain
@@ -356,8 +358,8 @@ part_efa_udp()
 part_tcp() { fabtests --core tcp; }
 part_sockets() { fabtests --core sockets; }
 
-# Without --all: not the layouts of three and four ranks, which tcp and
-# efa-faults run.
+# Without --all, leaves out the layouts of three and four ranks, which the parts tcp
+# and efa-faults run.
 part_tcp_rxm()
 {
 	local -a but=(--but mixed --but plain --but plain_recv_mixed)
@@ -479,9 +481,10 @@ asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 asan_efa=(--but users --but user_pods --but tight --but room_64k --but room_1m
 	--but room_64m --but noshm_send --but plain_send)
 
-# Runs tests with ASan and UBSan. Programs without sanitizers (shells, mpirun)
-# load the device, which has them, so the order of libraries is not verified.
-# Leaks are detected in the unit tests only, which run no foreign code.
+# Runs tests with ASan and UBSan. ASan's check of the order of libraries is off,
+# because programs without sanitizers (shells, mpirun) load the software EFA device,
+# which has them. Leaks are detected only in the unit tests, which run no code of
+# other projects.
 part_asan()
 {
 	local -a run=("$duo_src/fabtests/run" --quick)
@@ -534,8 +537,8 @@ threaded_tests()
 		}'
 }
 
-# Unit tests with threads. Other tests use several processes, which TSan does
-# not see.
+# Runs the unit tests with threads. Other tests use several processes, between which
+# TSan detects no races.
 part_tsan()
 {
 	export_sanitizers
@@ -600,8 +603,9 @@ part_bundle()
 	in_root "$duo_src/contrib/lib/check-bundle"
 }
 
-# The oldest and the newest supported Debian release, without added packages.
-# The platform is the release between them.
+# Tests on the oldest and the newest supported Debian release, without packages of
+# other releases. The platform, where all other parts run, is the release between
+# them.
 part_debian12()
 {
 	in_root "$duo_src/contrib/lib/check-release" bookworm

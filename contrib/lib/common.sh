@@ -9,8 +9,8 @@ duo_src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 duo_build=${OFI_DUO_BUILD:-$duo_src/build}
 [[ $duo_build == /* ]] || duo_build=$PWD/$duo_build
 
-# Limit of a test's duration, s, so that only a test that hangs reaches it. A test
-# that takes 2 s of CPU time took 4 minutes when 20 processes shared each CPU.
+# Longest duration of a test, s: so long that only a test that hangs reaches it. A
+# test of 2 s of CPU time took 4 minutes when 20 processes shared each CPU.
 # shellcheck disable=SC2034 # other scripts read it
 hang_s=1800
 
@@ -61,9 +61,8 @@ is_root()
 	[[ $(id -u) -eq 0 ]]
 }
 
-# as_nobody COMMAND...: runs COMMAND as a user without rights. Not possible for
-# root of a user namespace that maps one user only, as an ordinary user has in a
-# Debian root.
+# as_nobody COMMAND...: runs COMMAND as the user nobody. This fails for root of a user
+# namespace that maps only one user, which an ordinary user is in a Debian root.
 as_nobody()
 {
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
@@ -74,9 +73,9 @@ may_be_nobody()
 	is_root && as_nobody true 2>/dev/null
 }
 
-# True if this process may create namespaces. root may not in most containers.
-# An ordinary user may create them in a user namespace of its own, but gets no
-# new /proc if a part of /proc is hidden, as in rootless containers.
+# True if this process may create namespaces with a new /proc. In most containers root
+# may not. An ordinary user may, in a user namespace of its own, unless a part of /proc
+# is hidden, as in rootless containers: the kernel then permits no new /proc.
 may_unshare()
 {
 	unshare --pid --fork --mount --mount-proc --net --uts -- true 2>/dev/null

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # prefix: the script that sources this
 #
-# Expectations of checks about the files installed below $prefix. Each ends the
-# check at the first fault. Sourced after common.sh.
+# Assertions about the files that are installed below $prefix. If one of them is
+# wrong, it ends the script. Sourced after common.sh.
 
 # wanted TEXT COMMAND...: COMMAND must succeed and print TEXT
 wanted()
@@ -42,9 +42,8 @@ login()
 	in_login_shell 'echo "path=$FI_PROVIDER_PATH"; command -v duo_test.sh'
 }
 
-# mpi_job: runs the third of README's commands in a new login shell: an MPI job,
-# which needs no MPI program. All messages within the host must use shared
-# memory.
+# mpi_job: runs the third command of README in a new login shell: mpirun starts
+# fi_duo_info as an MPI job. All messages within the host must use shared memory.
 mpi_job()
 {
 	wanted "of 2 messages within a host 2 took shared memory; 0 took" \

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * forbid CALL=ERRNO... COMMAND...: runs COMMAND; these system calls fail in it,
- * as under a container's seccomp profile. ERRNO is a number. Exit status 77:
- * seccomp is not possible here.
+ * forbid CALL=ERRNO... COMMAND...: runs COMMAND, in which these system calls fail
+ * with this errno (a number), as under a container's seccomp profile. Exit
+ * status: COMMAND's; 77: seccomp is not possible here.
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static int call_number(const char *name, size_t len)
 	return -1;
 }
 
-/* Adds a rule, CALL=ERRNO, to the filter. */
+/* Adds a filter for the rule CALL=ERRNO. Returns 0, or -1 after an error. */
 static int forbid(const char *rule)
 {
 	const char *equals = strchr(rule, '=');

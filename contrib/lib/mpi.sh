@@ -23,8 +23,8 @@ mpi_is_onesided()
 
 # mpi_run PROVIDER LAYOUT PROGRAM...: runs the program. LAYOUT is a number of
 # ranks on this host, or HxR: R ranks on each of H hosts. RMA programs use
-# osc/rdma over btl/ofi. For these no pml is selected, because Open MPI 5.0
-# would then start no btl.
+# osc/rdma over btl/ofi. For RMA programs no pml is selected: with a selected pml
+# Open MPI 5.0 starts no btl.
 mpi_run()
 {
 	local provider=$1 layout=$2 i hosts=()
@@ -59,10 +59,10 @@ stats_sum()
 		grep -o " $2=[0-9]*" | awk -F= '{ n += $2 } END { print n + 0 }'
 }
 
-# mpi_onesided_right PROGRAM LOG: true if RMA and atomics used ofi_duo, and,
-# with near, at least one of each used near: in any layout two ranks share a
-# host. If all ranks are on one host, Open MPI uses no atomics for windows of
-# attached memory.
+# mpi_onesided_right PROGRAM LOG: true if RMA and atomics used ofi_duo and, if near is
+# the local transport, at least one of each used near, because in any layout two ranks
+# share a host. Exception: if all ranks are on one host, Open MPI uses no atomics for
+# windows of attached memory.
 mpi_onesided_right()
 {
 	local path sum kind

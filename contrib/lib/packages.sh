@@ -50,9 +50,8 @@ packages_missing()
 }
 
 # install_agreed LINE...: returns if this machine may be changed as the LINEs
-# describe: --install was given, or the user agrees at the terminal. The
-# agreement also holds for child processes. Otherwise ends the script. In a
-# Debian root no agreement is needed.
+# describe: --install was given, or the user agrees at the terminal, or this is a
+# Debian root. Otherwise ends the script. Child processes do not ask again.
 install_agreed()
 {
 	local answer=''
@@ -83,9 +82,9 @@ apt_line()
 }
 
 # apt_install PACKAGE...: installs the packages. Updates the package lists only
-# if the present ones do not suffice. If the EFA installer's libfabric is
-# installed and a package depends on the distribution's, it fails, so that there
-# is no second libfabric.
+# if the present ones do not suffice. Fails if the EFA installer's libfabric is
+# installed and a package depends on the distribution's libfabric, so that no second
+# libfabric is installed.
 apt_install()
 {
 	local -a install=(install --no-install-recommends "$@")
@@ -112,8 +111,8 @@ packages_ensure()
 	apt_install "${missing[@]}"
 }
 
-# packages_may_install: true if this process is root, not only of a user
-# namespace, and this is Debian
+# packages_may_install: true if this is Debian, and this process is the machine's
+# root, not only root of a user namespace
 packages_may_install()
 {
 	is_root && command -v apt-get >/dev/null && [[ -w /var/lib/dpkg ]]

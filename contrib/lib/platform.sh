@@ -32,9 +32,9 @@ platform_candidate()
 		awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
 }
 
-# True if the distribution of this machine has a libfabric that is new enough,
-# and no other libfabric is installed. Without package lists apt downloads lists
-# into a temporary directory, because the user has not agreed to changes yet.
+# True if the distribution of this machine has a libfabric that is new enough, and no
+# other libfabric is installed. If the machine has no package lists, apt downloads
+# them into a temporary directory, because the user has not agreed to changes yet.
 platform_libfabric_offered()
 {
 	is_root && command -v apt-cache >/dev/null && ! efa_installed || return
@@ -62,9 +62,9 @@ platform_missing()
 	packages_missing "${packages[@]}"
 }
 
-# If the user agrees: installs the missing packages on this machine, and makes a
-# root if parts of the command use one ($platform_wants_root). Only root can
-# install; for other users at least the build tools must be installed.
+# If the user agrees, installs the missing packages on this machine and, if
+# $platform_wants_root is set, makes a Debian root. Only root can do so: for other
+# users at least the build tools must already be installed.
 platform_wants_root=''
 platform_complete_here()
 {
@@ -114,8 +114,8 @@ platform_enter()
 	root_exec "$@"
 }
 
-# Prints a word that is the same for two hosts only if each can use the build of
-# the other. Without Check, the build has no unit tests.
+# Prints an id. Two hosts have the same id only if each can use the build of the
+# other. The id of a host without Check differs, because its build has no unit tests.
 platform_id()
 {
 	local release

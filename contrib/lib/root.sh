@@ -5,10 +5,10 @@
 # A Debian 13 root for hosts with a libfabric that is too old: creates,
 # completes and enters it. Sourced after common.sh and packages.sh.
 #
-# If $duo_root exists, its base system is complete, since it is created under
-# another name and renamed. If $duo_root/etc/ofi_duo.packages contains
-# packages_hash, all packages are installed. If this script is killed, the next
-# call continues.
+# If $duo_root exists, its base system is complete, because the root is created
+# under another name and then renamed. If $duo_root/etc/ofi_duo.packages contains
+# the output of packages_hash, all packages are installed. If this script is killed,
+# the next call continues.
 
 duo_root_usual=/var/cache/ofi_duo/trixie
 duo_root=${OFI_DUO_ROOT:-$duo_root_usual}
@@ -21,10 +21,11 @@ root_complete()
 	   $(<"$duo_root/$duo_root_stamp") == "$(packages_hash)" ]]
 }
 
-# root_mirror: prints the mirror of Debian that this machine's apt uses, in any
-# format of its sources. A mirror of Ubuntu has no Debian. Other archives have
-# directories of the same release, too; only the package lists distinguish them.
-# Without package lists it prints the first mirror in the sources.
+# root_mirror: prints the mirror of Debian that this machine's apt uses, whichever
+# format its sources have; on other distributions, deb.debian.org. An archive of
+# another origin may have the same release names, and only the package lists show
+# which archive is Debian's. Without package lists, prints the first mirror in the
+# sources.
 root_mirror()
 {
 	local id release mirror
@@ -54,7 +55,7 @@ root_tools_here()
 }
 
 # root_plan [ROOT RELEASE SIZE]: prints, for install_agreed, the changes of this
-# machine that this root needs. Default: $duo_root.
+# machine that are necessary to make this root (default: $duo_root)
 root_plan()
 {
 	[[ $# -gt 0 ]] || set -- "$duo_root" 13 "1.5 GB"
@@ -128,9 +129,8 @@ root_bootstrap()
 		unshare -m -- debootstrap --variant=minbase \
 		--keyring="$root_keyring" --include="$packages" \
 		"$suite" "$root.new" "$mirror" "$script" || return
-	# A mirror may have a Release file past its date, which debootstrap
-	# accepts and apt rejects by default. Debian's signature is required in
-	# any case.
+	# apt must accept a mirror's Release file that is past its date, as
+	# debootstrap does. Debian's signature is required in any case.
 	echo 'Acquire::Check-Valid-Until "false";' \
 		>"$root.new/etc/apt/apt.conf.d/ofi_duo"
 	mv "$root.new" "$root"
@@ -214,8 +214,8 @@ install libfabric 2.0 or newer: $(packages_advice)"
 		install_agreed "${plan[@]}"
 	fi
 	mkdir -p "$(dirname "$duo_root")"
-	# Child processes inherit the lock. So no child works without the lock
-	# after this process was killed.
+	# Child processes inherit the lock, so that the lock stays taken while a
+	# child still changes the root after this process was killed.
 	(
 		flock -n 9 || {
 			say "waiting for another setup of $duo_root"

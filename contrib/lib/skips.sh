@@ -61,9 +61,9 @@ skips_holds()
 	esac
 }
 
-# skips_judged PART LOG: prints "FAIL: ..." for each unexpected skip in LOG. If
-# all of PART passed, also for each line of the list about PART that matches no
-# skip.
+# skips_judged PART LOG: prints "FAIL: ..." for each unexpected skip in LOG. If no
+# test of PART failed, prints it also for each line of the list that names PART and
+# matches no skip.
 skips_judged()
 {
 	local part=$1 log=$2 condition of regex skip used

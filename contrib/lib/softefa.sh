@@ -15,9 +15,9 @@ softefa_real()
 	return 1
 }
 
-# softefa_wanted COMMAND...: true if FI_PROVIDER or the command contains the
-# word efa and there is no real device. SOFTEFA=1 and SOFTEFA=0 override this.
-# Scripts of contrib/ use the device only for the commands that need it.
+# softefa_wanted COMMAND...: true if FI_PROVIDER or COMMAND contains the word efa and
+# there is no real device. SOFTEFA=1 and SOFTEFA=0 override this. False for scripts of
+# contrib/, which start the software device themselves for commands that need it.
 softefa_wanted()
 {
 	case ${SOFTEFA:-} in

@@ -2,10 +2,10 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154,SC2034 # duo_src: common.sh; short, table: torture
 #
-# Two ranks exchange messages where a resource is missing or scarce. Both ranks must
-# end, with the messages on an expected path or with an error; none may hang or crash.
-# The result is a table. A row has the surroundings, the path of the messages, and the
-# first warning.
+# Two ranks exchange messages in surroundings in which a resource is missing or scarce.
+# Both ranks must end: either the messages use an expected path, or there is an error.
+# No rank may hang or crash. The result is a table, whose rows have the surroundings,
+# the path of the messages, and the first warning.
 
 surround_program=rdm_tagged_pingpong
 surround_rows=''
@@ -31,17 +31,18 @@ surround_path()
 }
 
 # surround_only_core LOG: true if the program failed only because messages used
-# the core. It expects the local path and does not know the reason.
+# the core. The program always expects the local path, but in some surroundings the
+# core is right.
 surround_only_core()
 {
 	grep -aq 'sends used the core path' "$1" &&
 		! grep -a '^FAILED: ' "$1" | grep -aqv 'sends used the core path'
 }
 
-# surround_row WHERE EXPECTED LOG STATUS: adds a row to the table, and prints
-# PASS or FAIL, or only SKIP. EXPECTED: a pattern of paths. A failure of the
-# program is the path "error", or "core" if the use of the core was its only
-# reason.
+# surround_row WHERE EXPECTED LOG STATUS: adds a row to the table and prints PASS or
+# FAIL; for a skipped test, only prints SKIP. EXPECTED is a pattern of paths. If the
+# program has failed, the path is "error", or "core" if the program failed only
+# because messages used the core.
 surround_row()
 {
 	local where=$1 expected=$2 log=$3 status=$4 path warning
@@ -82,8 +83,8 @@ surround()
 	rm -f "$log"
 }
 
-# surround_here WHERE EXPECTED COMMAND...: runs, with the prefix COMMAND, the
-# program, which forks two ranks
+# surround_here WHERE EXPECTED COMMAND...: runs the program, which forks two ranks,
+# with the prefix COMMAND
 surround_here()
 {
 	local where=$1 expected=$2
@@ -125,7 +126,8 @@ surround_cgroup()
 		exit 77
 	fi
 	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$@") || status=$?
-	# the kernel has killed the process, as the limit demands
+	# 137: the kernel has killed the process at the limit, which is an error,
+	# not a crash
 	[[ $status -ne 137 ]] || status=1
 	rmdir "$group" 2>/dev/null || true
 	exit "$status"

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * For LD_PRELOAD: emulates Yama's ptrace_scope 1 between processes of one user,
- * on kernels without Yama. A process may access the memory of another process
- * only if the other process has called prctl(PR_SET_PTRACER,
+ * A library to preload: emulates Yama's ptrace_scope 1 between processes of one
+ * user, on kernels without Yama. A process may access the memory of another
+ * process only if the other process has called prctl(PR_SET_PTRACER,
  * PR_SET_PTRACER_ANY). This library records the call as a file in $YAMA_DIR,
  * named by the process id.
  */

@@ -46,8 +46,8 @@ class OfiDuo(AutotoolsPackage):
         args = [f"--with-providerdir={self.prefix.lib.libfabric}"]
         args += self.enable_or_disable("near")
         if self.spec.satisfies("~softefa"):
-            # Without this argument configure builds it if the system has the
-            # headers.
+            # Without this argument configure builds softefa if the system has
+            # the headers.
             args.append("ac_cv_header_infiniband_efadv_h=no")
         return args
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-"""test.py: package.py says of ofi_duo what configure.ac does.
+"""test.py: checks that package.py agrees with configure.ac.
 
-Spack is stood in for by modules that record what the recipe declares, with the
-names that Spack 1.0 has. Exit status 1 and a line for what is wrong.
+Modules with the names of Spack 1.0 take the place of Spack, and record the
+recipe's declarations. Prints a line for each error; exit status 1 if there is one.
 """
 
 import ast
@@ -59,7 +59,7 @@ def stand_in(name, **content):
 
 
 def load():
-    """Returns the recipe's class, from a file that must be valid Python."""
+    """Executes the recipe, and returns its class."""
     names = ("conflicts", "depends_on", "license", "maintainers", "variant", "version")
     stand_in("spack")
     stand_in("spack.package", getcwd=os.getcwd, **{n: directive(n) for n in names})
@@ -89,7 +89,8 @@ def read(*names):
 
 
 def check_configure(package, configure):
-    """Checks that configure has the arguments of every combination of variants."""
+    """Checks that configure accepts the recipe's arguments, for each combination of
+    variants."""
     variants = args_of("variant")
     for bits in range(1 << len(variants)):
         package.spec = Spec({v: bool(bits >> i & 1) for i, v in enumerate(variants)})
