@@ -92,7 +92,7 @@ START_TEST(blocks_are_bounded)
 }
 END_TEST
 
-/* With any value of the hint in "head", a producer finds the first free slot. */
+/* A producer finds the first free slot, with any value of the hint "head". */
 START_TEST(head_is_a_hint)
 {
 	struct se_ring *ring = ring_new();
@@ -195,7 +195,9 @@ START_TEST(concurrent_producers_keep_packets)
 }
 END_TEST
 
-/* Runs in another process: opens a node, and claims a slot of the target's ring. */
+/*
+ * Runs in another process: opens a node, and claims a slot of the target's ring.
+ */
 static struct se_ring_slot *slot_holder(const struct rig_target *target,
 					struct rig_node *node, uint64_t *pos)
 {
@@ -234,8 +236,8 @@ static void die_with_slot(const struct rig_target *target, int out)
 
 /*
  * Runs in another process: keeps a claimed slot until the second call. The
- * process is in a pid namespace of its own, so its process id there differs from
- * the one outside.
+ * process is in a pid namespace of its own, so its process id there differs
+ * from the one outside.
  */
 static void hold_slot(const struct rig_target *target, int out)
 {
