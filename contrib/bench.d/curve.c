@@ -4,8 +4,8 @@
 /*
  * Growth with the length of queues and tables: latency of 8 bytes while there
  * are many posted receives, or many unexpected messages, which the receive of
- * each iteration must search; and the time of an AV insert while the AV has many
- * addresses. The queues stay full, so these tests run last in a process.
+ * each iteration must search; and the time of an AV insert while the AV has
+ * many addresses. The queues stay full, so these tests run last in a process.
  */
 
 #include <stdlib.h>

@@ -215,8 +215,8 @@ static bool bn_has_connection(void)
 
 /*
  * Checks that all messages used the path that -P requires, by ofi_duo's
- * statistics. lnx has no statistics: if there is no TCP connection, lnx has sent
- * all messages through shm.
+ * statistics. lnx has no statistics: if there is no TCP connection, lnx has
+ * sent all messages through shm.
  */
 void bn_check_path(void)
 {

@@ -179,7 +179,8 @@ static double bn_phase(int phase, const struct bn_insn *what)
 }
 
 /*
- * True if this operation has this phase: messages and RMA have different phases.
+ * True if this operation has this phase: messages and RMA have different
+ * phases.
  */
 static bool bn_phase_of(int phase, const struct bn_insn *what)
 {

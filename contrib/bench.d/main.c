@@ -139,11 +139,11 @@ long bn_agree(long value)
 }
 
 /*
- * Measures and prints the round trip of a cache line between ranks 0 and 1. On a
- * virtual machine this time depends on the hardware that the two CPUs share at
- * the moment, and measurements can be compared only if their round trips are
- * similar. If ranks share CPUs, the function prints nothing, because it would
- * measure the scheduler.
+ * Measures and prints the round trip of a cache line between ranks 0 and 1. On
+ * a virtual machine this time depends on the hardware that the two CPUs share
+ * at the moment, and measurements can be compared only if their round trips
+ * are similar. If ranks share CPUs, the function prints nothing, because it
+ * would measure the scheduler.
  */
 static void bn_hop(const char *name)
 {
@@ -353,8 +353,9 @@ static void bn_killed(int signal_number)
 }
 
 /*
- * Waits for all processes. Returns BN_PASS, or the status of the rank that failed
- * first; BN_FAIL if a process was killed before it could store a status.
+ * Waits for all processes. Returns BN_PASS, or the status of the rank that
+ * failed first; BN_FAIL if a process was killed before it could store a
+ * status.
  */
 static int bn_reap(void)
 {

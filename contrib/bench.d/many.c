@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many ranks: all send to one rank, which receives from any source; and all send
- * to all. Values are times per message, ns.
+ * Many ranks: all send to one rank, which receives from any source; and all
+ * send to all. Values are times per message, ns.
  */
 
 #include "bench.h"

@@ -47,7 +47,9 @@ static void mb_meet(atomic_uint *count, unsigned int round)
 		;
 }
 
-/* Measures half a round trip; the caches of both ranks are cold at its start. */
+/*
+ * Measures half a round trip; the caches of both ranks are cold at its start.
+ */
 static void mb_cold_size(atomic_uint *count, unsigned int *round, size_t size)
 {
 	static uint64_t samples[MB_ITERS];

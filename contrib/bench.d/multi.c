@@ -3,8 +3,8 @@
 
 /*
  * Many messages into multi-receive buffers: rank 0 sends windows of untagged
- * messages of 8 bytes, and waits for an acknowledgment after each window. Rank 1
- * has two buffers, and posts each buffer anew when the provider releases it.
+ * messages of 8 bytes, and waits for an acknowledgment after each window. Rank
+ * 1 has two buffers, and posts each buffer anew when the provider releases it.
  * Both are still posted when the endpoint closes. Values are ns per message.
  */
 

@@ -25,8 +25,8 @@ static uint64_t bn_raddr, bn_rkey;
 static uint64_t bn_done; /* number of completed operations of this rank */
 
 /*
- * Exchanges the keys of the ranks' regions, their buffers rbuf. Writes take their
- * data from sbuf.
+ * Exchanges the keys of the ranks' regions, their buffers rbuf. Writes take
+ * their data from sbuf.
  */
 void bn_region_exchange(void)
 {

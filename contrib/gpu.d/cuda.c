@@ -67,8 +67,9 @@ void gpu_cuda_open(void)
 
 /*
  * Allocates len bytes by the driver's virtual memory management (cuMemCreate);
- * *at: their address. shared: other processes can map the memory by a descriptor.
- * The structures are CUmemLocation, CUmemAllocationProp and CUmemAccessDesc.
+ * *at: their address. shared: other processes can map the memory by a
+ * descriptor. The structures are CUmemLocation, CUmemAllocationProp and
+ * CUmemAccessDesc.
  */
 static int gpu_cuda_vmm(uint64_t *at, size_t len, bool shared)
 {

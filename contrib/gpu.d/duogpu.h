@@ -43,7 +43,9 @@ struct gpu_shared {
 	} check;
 	uint32_t checked; /* number of transfers that rank 1 has verified */
 	int lost; /* number of messages that did not reach rank 1 */
-	/* number of operations of each rank that copied between mapped memory */
+	/*
+	 * number of operations of each rank that copied between mapped memory
+	 */
 	uint64_t mapped[2];
 	/* number of operations of each rank that the other rank's GPU copied */
 	uint64_t lent[2];
@@ -123,7 +125,8 @@ char *gpu_cuda_alloc(const char *kind, size_t len);
 /* Memory of another GPU in this process; false: there is one GPU. */
 struct gpu_other {
 	uint64_t at;
-	void *context, *mine;	/* CUDA contexts of the other GPU, of this rank's */
+	/* CUDA contexts: of the other GPU, and of this rank's GPU */
+	void *context, *mine;
 };
 bool gpu_cuda_other(struct gpu_other *other, size_t len);
 

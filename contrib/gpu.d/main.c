@@ -205,8 +205,8 @@ static void gpu_command(const char *command, unsigned int count, pid_t child)
 static int gpu_child_status = -1;	/* -1: the child has not ended */
 
 /*
- * SIGCHLD: if the child (rank 1) has failed, ends rank 0 with the child's status.
- * Otherwise rank 0 would wait for the child forever.
+ * SIGCHLD: if the child (rank 1) has failed, ends rank 0 with the child's
+ * status. Otherwise rank 0 would wait for the child forever.
  */
 static void gpu_child_ended(int sig)
 {

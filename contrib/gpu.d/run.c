@@ -281,7 +281,7 @@ static void gpu_row(enum gpu_kind kind, enum gpu_place mine,
 	fflush(stdout);
 }
 
-/* A kind of copy by the driver. other: the GPU to which it copies; NULL: none */
+/* A kind of copy by the driver. other: to another GPU; NULL: within one GPU */
 struct gpu_way {
 	const char *name;
 	uint64_t to, from;
@@ -340,10 +340,7 @@ void gpu_copies(void)
 						 GPU_MOST, &other });
 }
 
-/*
- * Repeats transfers until both ranks have mapped the memory: near maps physical
- * memory only some time after the first transfer.
- */
+/* Repeats transfers for the time after which near maps physical memory. */
 static void gpu_warm(void)
 {
 	double begin = now();
@@ -418,7 +415,7 @@ static void gpu_verify_one(unsigned int seed)
 			 places[mine], places[theirs], len);
 }
 
-/* True if DUOGPU_MAPPED requires that the rank maps memory, and it has not yet. */
+/* True if DUOGPU_MAPPED requires a mapping, and the rank has made none yet. */
 static bool gpu_must_map(int rank)
 {
 	const char *mapped = getenv("DUOGPU_MAPPED");

@@ -6,9 +6,9 @@
  * its device memory (PROT_NONE). Copies are asynchronous: the bytes are copied
  * when the program waits for the stream, or queries an event behind the copy
  * for the third time. With STANDIN_FAIL=N the N-th call of the process fails;
- * copies, events, queries, and calls of IPC and of standin_vmm.c count. A process
- * can open the IPC handle of another process if both are in one pid namespace
- * and have the same CUDA_VISIBLE_DEVICES.
+ * copies, events, queries, and calls of IPC and of standin_vmm.c count. A
+ * process can open the IPC handle of another process if both are in one pid
+ * namespace and have the same CUDA_VISIBLE_DEVICES.
  */
 
 #include <fcntl.h>

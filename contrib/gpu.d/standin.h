@@ -22,7 +22,7 @@
 struct mapping {
 	char *at, *shadow;	/* without and with access for the CPU */
 	size_t len;		/* 0: not in use */
-	unsigned int number;	/* serial number of the mapping in the process */
+	unsigned int number;	/* serial number in the process */
 	bool accessible;	/* the device may access it */
 	uint64_t handle;	/* of the physical memory; 0: an allocation */
 };
@@ -36,8 +36,8 @@ int fails(void);
 /* Maps a part of a file at this address; NULL: at any address. */
 struct mapping *add_mapping(void *at, size_t len, int fd, size_t offset);
 /*
- * Ends all copies, and drops the mapping that begins at this address; the address
- * range stays reserved. Returns the mapping; NULL: there is none.
+ * Ends all copies, and drops the mapping that begins at this address; the
+ * address range stays reserved. Returns the mapping; NULL: there is none.
  */
 struct mapping *drop_mapping(uint64_t at);
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Physical memory (cuMemCreate) of the stand-in: a file for each handle. If the
- * handle was created for sharing, other processes get the memory by a descriptor
- * of the file.
+ * Physical memory (cuMemCreate) of the stand-in: a file for each handle. If
+ * the handle was created for sharing, other processes get the memory by a
+ * descriptor of the file.
  */
 
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * forbid CALL=ERRNO... COMMAND...: runs COMMAND, in which these system calls fail
- * with this errno (a number), as under a container's seccomp profile. Exit
- * status: COMMAND's; 77: seccomp is not possible here.
+ * forbid CALL=ERRNO... COMMAND...: runs COMMAND, in which these system calls
+ * fail with this errno (a number), as under a container's seccomp profile.
+ * Exit status: COMMAND's; 77: seccomp is not possible here.
  */
 
 #include <errno.h>

@@ -3,11 +3,11 @@
 
 /*
  * A library to preload for tests: gives a process pages of 64 KiB, as some
- * kernels for aarch64 have, on a kernel with smaller pages. It maps, protects and
- * unmaps only whole pages of 64 KiB, and rejects addresses and offsets within
- * such a page. Two differences to such a kernel remain: an access beyond the end
- * of a file, but within the last page of 64 KiB, raises SIGBUS; and files occupy
- * smaller pages.
+ * kernels for aarch64 have, on a kernel with smaller pages. It maps, protects
+ * and unmaps only whole pages of 64 KiB, and rejects addresses and offsets
+ * within such a page. Two differences to such a kernel remain: an access
+ * beyond the end of a file, but within the last page of 64 KiB, raises SIGBUS;
+ * and files occupy smaller pages.
  */
 
 #include <dlfcn.h>

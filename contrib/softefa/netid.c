@@ -113,8 +113,8 @@ struct in_addr se_netid_gid_addr(const union ibv_gid *gid)
 /*
  * Returns the rank of a PCI device. By default the EFA devices get the PCI
  * addresses with the lowest ranks. Network and storage controllers come first,
- * because hwloc's topology contains them. Bridges, which hwloc's topology lacks,
- * come behind all other devices. Devices that cannot be read come last.
+ * because hwloc's topology contains them. Bridges, which hwloc's topology
+ * lacks, come behind all other devices. Devices that cannot be read come last.
  */
 static int se_netid_pci_rank(const char *pci)
 {

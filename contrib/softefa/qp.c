@@ -9,9 +9,9 @@
 #include "softefa.h"
 
 /*
- * Reserves a QP number. Returns false if a QP with the same low bits exists: the
- * provider indexes its table of QPs by the number modulo the device's limit, so
- * the low bits of all QP numbers of a device must differ.
+ * Reserves a QP number. Returns false if a QP with the same low bits exists:
+ * the provider indexes its table of QPs by the number modulo the device's
+ * limit, so the low bits of all QP numbers of a device must differ.
  */
 bool se_qpn_take(struct se_dev *dev, uint32_t qpn)
 {

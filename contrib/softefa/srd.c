@@ -190,10 +190,7 @@ static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 	return true;
 }
 
-/*
- * Fills the slot with the operation's next packet. Returns false if the packet
- * must wait for ACKs of the operation's earlier packets.
- */
+/* Fills the slot with the operation's next packet; false if that must wait. */
 static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 			  struct se_slot *slot)
 {
@@ -286,7 +283,7 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 		slot->time = now;
 		return now + rto;
 	}
-	/* To a silent peer, a scan retransmits only one packet of the window. */
+	/* To a silent peer, each scan retransmits only one packet. */
 	if (*probed && flow->heard < slot->time)
 		return now + rto;
 	*probed = true;
@@ -297,9 +294,7 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 	return se_slot_put(qp, flow, seq, now) ? now + 2 * rto : 0;
 }
 
-/*
- * Sends a packet without a number. If the wire has no space, the packet is lost.
- */
+/* Sends a packet without a number; it is lost if the wire has no space. */
 void se_flow_tell(struct se_qp *qp, struct se_flow *flow,
 		  enum se_pkt_type type, uint32_t op_id)
 {

@@ -57,8 +57,8 @@ void se_srd_close(struct se_qp *qp)
 }
 
 /*
- * True if this QP has a packet that is not on the wire yet, or that the wire may
- * have lost.
+ * True if this QP has a packet that is not on the wire yet, or that the wire
+ * may have lost.
  */
 static bool se_srd_owes(struct se_qp *qp)
 {
@@ -82,9 +82,9 @@ static bool se_srd_owes(struct se_qp *qp)
 
 /*
  * Sends all queued packets, before the QP is destroyed. If the wire has lost
- * packets, continues to acknowledge until no peer retransmits any more. New data
- * is rejected, as if the QP did not exist. Takes at most SE_DRAIN_NS. The caller
- * must not hold qp->lock.
+ * packets, continues to acknowledge until no peer retransmits any more. New
+ * data is rejected, as if the QP did not exist. Takes at most SE_DRAIN_NS. The
+ * caller must not hold qp->lock.
  */
 void se_srd_drain(struct se_qp *qp)
 {

@@ -173,9 +173,9 @@ static void se_op_dequeue(struct se_flow *flow, struct se_op *op)
 }
 
 /*
- * Ends the operation of the slot's packet with "status". The slot becomes a VOID
- * packet: without data, but with the same sequence number, because the peer must
- * receive all numbers.
+ * Ends the operation of the slot's packet with "status". The slot becomes a
+ * VOID packet: without data, but with the same sequence number, because the
+ * peer must receive all numbers.
  */
 void se_slot_void(struct se_qp *qp, struct se_flow *flow, struct se_slot *slot,
 		  enum se_status status)

@@ -5,12 +5,12 @@
  * RDMA reads at the initiator, and the loss of their responses.
  *
  * The target keeps a response until all its packets are acknowledged, or until
- * the target's flow fails. A flow fails, for example, if the initiator does not
- * poll for SOFTEFA_TIMEOUT_MS. The target then has no record of the read, but
- * still acknowledges other packets, so the read would wait forever. Therefore
- * the initiator sends READ_ASK for each waiting read. If the target has no
- * response to this read, it replies READ_GONE, and the read fails. The caller of
- * each function holds qp->lock.
+ * the target's flow fails. A flow fails, for example, if the initiator does
+ * not poll for SOFTEFA_TIMEOUT_MS. The target then has no record of the read,
+ * but still acknowledges other packets, so the read would wait forever.
+ * Therefore the initiator sends READ_ASK for each waiting read. If the target
+ * has no response to this read, it replies READ_GONE, and the read fails. The
+ * caller of each function holds qp->lock.
  */
 #include <string.h>
 

@@ -89,9 +89,8 @@ void se_srd_send_acks(struct se_qp *qp)
 }
 
 /*
- * Rejects the packet "cause". Its number counts as not received, so the sender
- * repeats the packet, or sends a VOID packet with this number. If the wire has
- * no space, se_tx_naks() sends the NAK later.
+ * Rejects the packet "cause", now or by se_tx_naks(). Its number counts as not
+ * received: the sender repeats it, or sends a VOID packet with this number.
  */
 static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 			const struct se_pkt *cause, enum se_status status)
@@ -362,9 +361,8 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 			return; /* late, of the peer's previous stream */
 		if (pkt->seq >= SE_WINDOW) {
 			/*
-			 * The stream began in a flow that this QP has freed,
-			 * because the peer seemed to have failed. The NAK makes
-			 * the peer fail its flow.
+			 * The stream began before this QP freed its flow of a
+			 * silent peer. By the NAK the peer fails its flow, too.
 			 */
 			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
 			return;

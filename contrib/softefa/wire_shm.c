@@ -274,7 +274,10 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 	uint32_t len;
 	int count;
 
-	/* The ACKs of packets that earlier calls have consumed are sent by now. */
+	/*
+	 * The ACKs of packets that earlier calls have consumed are sent by
+	 * now.
+	 */
 	if (atomic_load_explicit(&ring->answered, memory_order_relaxed) != tail)
 		atomic_store_explicit(&ring->answered, tail,
 				      memory_order_release);

@@ -24,8 +24,8 @@ static void se_wr_start(struct ibv_qp_ex *qp_ex)
 
 /*
  * Returns a free operation; NULL: none. If session_free is empty, first moves
- * all of free_ops to session_free. The caller holds sq_lock; this function takes
- * qp->lock.
+ * all of free_ops to session_free. The caller holds sq_lock; this function
+ * takes qp->lock.
  */
 static struct se_op *se_wr_alloc(struct se_qp *qp)
 {
@@ -267,7 +267,9 @@ static void se_wr_set_inline(struct ibv_qp_ex *qp_ex, void *addr,
 	se_wr_set_inline_list(qp_ex, 1, &buf);
 }
 
-/* Does nothing: the hint is about packet rates, which softefa does not limit. */
+/*
+ * Does nothing: the hint is about packet rates, which softefa does not limit.
+ */
 static void se_wr_set_hints(void *dv, uint32_t hints)
 {
 }

@@ -192,7 +192,10 @@ static void repro_child(int fd, void (*test)(void))
 	signal(SIGALRM, SIG_DFL);
 	alarm(REPRO_LIMIT);
 	repro_out = fdopen(fd, "w");
-	/* psm3 writes a file into the directory at each crash: in /proc it cannot. */
+	/*
+	 * psm3 writes a file into the directory at each crash: in /proc it
+	 * cannot.
+	 */
 	if (!repro_out || !freopen("/dev/null", "w", stderr) || chdir("/proc"))
 		_exit(REPRO_CANNOT);
 	test();

@@ -59,8 +59,8 @@ enum repro_result { REPRO_NONE, REPRO_DONE, REPRO_ERROR };
 
 /*
  * Reads the next completion of endpoint I, with progress on all endpoints.
- * Returns its kind; REPRO_NONE: none within about MS milliseconds. For an error,
- * *err has the entry.
+ * Returns its kind; REPRO_NONE: none within about MS milliseconds. For an
+ * error, *err has the entry.
  */
 enum repro_result repro_next(int i, int ms, struct fi_cq_tagged_entry *entry,
 			     struct fi_cq_err_entry *err);
@@ -84,7 +84,8 @@ void repro_shown(const char *format, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 
 /*
- * Runs TEST in a child, prints one line, and returns the exit status for main():
+ * Runs TEST in a child, prints one line, and returns the exit status for
+ * main():
  * - 1, "shown": TEST called repro_shown(), was killed, exited or did not end;
  * - 0, "not shown": TEST returned;
  * - 77, "cannot be tried": something else failed.

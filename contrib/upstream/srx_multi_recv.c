@@ -4,8 +4,8 @@
 /*
  * A message larger than the remainder of a multi-receive buffer.
  * util_adjust_multi_recv() (prov/util/src/util_srx.c) subtracts the message's
- * length from the remainder, which wraps around. Later messages are then written
- * behind the end of the buffer.
+ * length from the remainder, which wraps around. Later messages are then
+ * written behind the end of the buffer.
  */
 
 #include "repro.h"

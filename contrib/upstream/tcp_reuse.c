@@ -4,9 +4,10 @@
 /*
  * A peer closes its endpoint and opens another one, which by chance gets the
  * same address, about once in 14,000 times. fi_av_remove of the address leaves
- * the sender's connection open, and fi_av_insert finds this connection again. If
- * the sender has made no progress since the peer closed its end, a message for
- * the new endpoint is written to the old connection, completes, and is lost.
+ * the sender's connection open, and fi_av_insert finds this connection again.
+ * If the sender has made no progress since the peer closed its end, a message
+ * for the new endpoint is written to the old connection, completes, and is
+ * lost.
  */
 
 #include "repro.h"

@@ -98,7 +98,9 @@ static void sender(void)
 	assume(op.state != NEAR_TX_FRAGS && op.state != NEAR_TX_COOP);
 	if (!near_tx_coop_requested(&port, &op, slot))
 		return;
-	/* limits the loops: each copies at least one byte of the poll's budget */
+	/*
+	 * limits the loops: each copies at least one byte of the poll's budget
+	 */
 	assume(budget <= 3);
 	near_tx_coop(&port, &op, &budget);
 	if (op.state == NEAR_TX_COOP)

@@ -34,7 +34,7 @@
 #include "near/link/fdx.c"
 
 #define FIRST 100	/* the descriptors are FIRST, FIRST + 1 and so on */
-#define OLD 200		/* descriptors that the peer has already: OLD, OLD + 1 ... */
+#define OLD 200		/* first descriptor that the peer has already */
 #define GIVEN 300	/* a descriptor of this port's device memory */
 #define MINE 1000	/* this user */
 

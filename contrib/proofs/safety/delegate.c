@@ -46,8 +46,9 @@ static struct near_rma rma;
 /* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_rma_op first_op, second_op;
 static bool used[2];		/* operations that have not ended */
-static bool direct;		/* a single copy has ended the current operation */
-static bool whole;		/* that copy has succeeded for all bytes */
+/* the current operation was ended by a single copy; that copy was whole */
+static bool direct;
+static bool whole;
 
 /* Frees an operation that has ended: its list pointers must not be used. */
 static void op_put(struct near_rma_op *op)
@@ -173,7 +174,9 @@ static void delegated(void)
 	}
 }
 
-/* Asserts that the list has the live operations, whose requests were all sent. */
+/*
+ * Asserts that the list has the live operations, whose requests were all sent.
+ */
 static void check_list(void)
 {
 	struct near_link *link;

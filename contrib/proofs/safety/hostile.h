@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory that a hostile process may write at any time. contrib/proofs/safety/run
- * compiles a copy of prov/src in which each access to such memory is one of
- * these macros. Each load returns any value, so two loads of a word need not
- * return the same. Each access must be within an object.
+ * Memory that a hostile process may write at any time.
+ * contrib/proofs/safety/run compiles a copy of prov/src in which each access
+ * to such memory is one of these macros. Each load returns any value, so two
+ * loads of a word need not return the same. Each access must be within an
+ * object.
  */
 #ifndef HOSTILE_H
 #define HOSTILE_H

@@ -3,10 +3,11 @@
 
 /*
  * Requests with a loan at the target, with any bytes in the loan and in the
- * initiator's table. Each copy is between bytes of the mapping and bytes of the
- * region or message that the request names, in the direction of the request, and
- * the entry in the initiator's table permits it. A region of device memory is
- * not copied as host memory. A mapping counts as used while a copy is pending.
+ * initiator's table. Each copy is between bytes of the mapping and bytes of
+ * the region or message that the request names, in the direction of the
+ * request, and the entry in the initiator's table permits it. A region of
+ * device memory is not copied as host memory. A mapping counts as used while a
+ * copy is pending.
  *
  * C: near/rma/loan.c near_loan_serve near_loan_copy near_loan_map
  * C: near/rma/loan.c near_loan_region near_loan_message near_loan_end

@@ -100,7 +100,9 @@ static void buffers(struct near_rma_bufs *bufs, struct iovec *iov, size_t len)
 	iov[1] = (struct iovec){ malloc(len - first), len - first };
 }
 
-/* Makes an operation whose first part was requested; small: by the fast path. */
+/*
+ * Makes an operation whose first part was requested; small: by the fast path.
+ */
 static void op_any(struct near_rma_op *op)
 {
 	bool read;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The sender's end of a resize, with any reply in near_ctl: the sender uses only
- * bytes that it may access, and all of these lie in the address space of its
- * ring.
+ * The sender's end of a resize, with any reply in near_ctl: the sender uses
+ * only bytes that it may access, and all of these lie in the address space of
+ * its ring.
  *
  * C: near/link/resize.c near_resize_init near_resize_post near_resize_done
  * C: near/link/resize.c near_resize_answer near_resize_step near_resize_request
@@ -52,7 +52,10 @@ void near_log(const struct near_port *of, int level, const char *format, ...)
 {
 }
 
-/* Makes a peer whose ring is either of the smallest class for ever, or can grow. */
+/*
+ * Makes a peer whose ring is either of the smallest class for ever, or can
+ * grow.
+ */
 static void peer_any(void)
 {
 	uint32_t growing = any(bool), tier = any(uint32_t);

@@ -3,9 +3,9 @@
 
 /*
  * Both ends of a ring. Each function is called in any state that satisfies the
- * ring's invariant, and must leave a state that satisfies it again: so any number
- * of laps is covered. Pointers that the functions return are valid for their
- * length.
+ * ring's invariant, and must leave a state that satisfies it again: so any
+ * number of laps is covered. Pointers that the functions return are valid for
+ * their length.
  *
  * C: near/link/ring.h near_tx_slot near_tx_data near_tx_publish near_tx_consumed
  * C: near/link/ring.h near_tx_gate near_rx_ready near_rx_data near_rx_release

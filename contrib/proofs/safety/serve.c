@@ -87,8 +87,8 @@ static void applied(unsigned int op, unsigned int type, void *target,
 }
 
 /*
- * True if the reply is valid after its request was handled: a short result, or a
- * read whose parts are within its length.
+ * True if the reply is valid after its request was handled: a short result, or
+ * a read whose parts are within its length.
  */
 static bool reply_valid(const struct near_rma_reply *reply)
 {

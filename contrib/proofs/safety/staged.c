@@ -56,7 +56,7 @@ static struct near_rma_op first_op, second_op;
 /* NULL: the operation has ended */
 static struct near_rma_op *op[2] = { &first_op, &second_op };
 static bool lives;		/* the peer is alive */
-static bool failed[2];		/* a copy of this operation, or the target, failed */
+static bool failed[2];		/* a copy of the operation or the target failed */
 static char handle[2];		/* handles of the copies of each operation */
 
 static uint32_t pending(const struct near_rma_op *of)
@@ -302,8 +302,8 @@ static void replies(void)
 
 /*
  * For each CASE: the action, the number of chunks of the first operation, the
- * number of chunks in use, and their states (-1: any). Constant states make CBMC
- * faster. Only the states listed here can precede a posted chunk.
+ * number of chunks in use, and their states (-1: any). Constant states make
+ * CBMC faster. Only the states listed here can precede a posted chunk.
  */
 static const struct {
 	enum { GO, REPLIES, STEP, CLOSE } action;

@@ -99,8 +99,8 @@ END_TEST
 #define CROWD 3
 
 /*
- * While all flows are in use by live peers, a message from a further peer, or to
- * a further peer, ends in an error.
+ * While all flows are in use by live peers, a message from a further peer, or
+ * to a further peer, ends in an error.
  */
 START_TEST(peer_beyond_limit_gets_error)
 {

@@ -22,7 +22,8 @@ struct peer {
 	uint32_t qpn, rkey;
 	uint64_t addr;
 	pid_t pid;
-	int leash; /* when the test closes it, the peer destroys its QP, exits */
+	/* when the test closes it, the peer destroys its QP and exits */
+	int leash;
 };
 
 static void peer_run(int out, int leash)

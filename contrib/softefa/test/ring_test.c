@@ -196,7 +196,8 @@ START_TEST(concurrent_producers_keep_packets)
 END_TEST
 
 /*
- * Runs in another process: opens a node, and claims a slot of the target's ring.
+ * Runs in another process: opens a node, and claims a slot of the target's
+ * ring.
  */
 static struct se_ring_slot *slot_holder(const struct rig_target *target,
 					struct rig_node *node, uint64_t *pos)

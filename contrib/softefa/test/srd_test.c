@@ -267,7 +267,9 @@ static void *sender_run(void *arg)
 	return NULL;
 }
 
-/* Two threads, each with its own QP, send to a third QP: all messages arrive. */
+/*
+ * Two threads, each with its own QP, send to a third QP: all messages arrive.
+ */
 START_TEST(threads_send_to_one_qp)
 {
 	struct rig_node a[2], b;

@@ -113,8 +113,8 @@ START_TEST(other_protection_domain_is_rejected)
 END_TEST
 
 /*
- * RDMA requires that the target has an address handle of the initiator. Messages
- * require none.
+ * RDMA requires that the target has an address handle of the initiator.
+ * Messages require none.
  */
 START_TEST(rdma_requires_address_handle)
 {
