@@ -361,8 +361,8 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 			return; /* late, of the peer's previous stream */
 		if (pkt->seq >= SE_WINDOW) {
 			/*
-			 * The stream began before this QP freed its flow of a
-			 * silent peer. By the NAK the peer fails its flow, too.
+			 * Not the start of a stream: this QP has freed its flow
+			 * as that of a failed peer. The NAK fails the peer's.
 			 */
 			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
 			return;

@@ -56,7 +56,7 @@ static struct near_rma_op first_op, second_op;
 /* NULL: the operation has ended */
 static struct near_rma_op *op[2] = { &first_op, &second_op };
 static bool lives;		/* the peer is alive */
-static bool failed[2];		/* a copy of the operation or the target failed */
+static bool failed[2];		/* a copy, or the target, has failed */
 static char handle[2];		/* handles of the copies of each operation */
 
 static uint32_t pending(const struct near_rma_op *of)
