@@ -302,8 +302,8 @@ static void replies(void)
 
 /*
  * For each CASE: the action, the number of chunks of the first operation, the
- * number of chunks in use, and their states (-1: any). Constant states make
- * CBMC faster. Only the states listed here can precede a posted chunk.
+ * number of chunks in use, and their states (-1: any). With constant states
+ * cbmc is faster. Only the states listed here can precede a posted chunk.
  */
 static const struct {
 	enum { GO, REPLIES, STEP, CLOSE } action;
