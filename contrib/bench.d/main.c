@@ -97,8 +97,8 @@ static void bn_barrier(bool progress, bool sleeps)
 		if (progress && bn.cq) {
 			bn_poll();
 			/*
-			 * without a system call, which would disturb the
-			 * measurement
+			 * spins without a system call, which would disturb
+			 * the measurement
 			 */
 			if (!bn.yield)
 				continue;

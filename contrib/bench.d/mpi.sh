@@ -70,8 +70,8 @@ wrong_mpi_path()
 		if [[ $lines -ne $2 ]]; then
 			echo "$lines of $2 ranks have statistics of ofi_duo"
 		elif [[ $(mpi_sum core_tx_msgs) -ne 0 ]]; then
-			echo "wrong path: $(mpi_sum core_tx_msgs) messages" \
-				"over the core, $(mpi_sum local_tx_msgs) not"
+			echo "wrong path: $(mpi_sum core_tx_msgs) messages over" \
+				"the core, $(mpi_sum local_tx_msgs) over the local path"
 		fi
 	elif [[ $1 == efa* ]] && ! real_efa; then
 		packets=$(mpi_sum tx_pkts)

@@ -16,7 +16,7 @@
 
 enum { BN_PASS = 0, BN_FAIL = 1, BN_SKIP = 77 };
 
-/* Each program defines it: prints "!fail REASON" and ends all ranks. */
+/* Prints "!fail REASON" and ends all ranks. Each program defines this function. */
 void bn_fail(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 

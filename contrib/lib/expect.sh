@@ -28,7 +28,7 @@ refused()
 		die "$*" "prints: $out" "'$text' was expected"
 }
 
-# in_login_shell SCRIPT: runs it in a new login shell of root
+# in_login_shell SCRIPT: runs SCRIPT in a new login shell of root
 in_login_shell()
 {
 	env -i PATH="$PATH" HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 \

@@ -32,9 +32,9 @@
  */
 #define ROUNDS 2
 #define STEPS 3
-/* units: round 16, sender's steps 4, receiver's steps 1 */
+/* 16 * round + 4 * sender's steps + receiver's steps */
 #define CLAIMS 0
-#define WROTE 1			/* units: round 16, failed 8, steps 1 */
+#define WROTE 1			/* 16 * round + 8 * failed + steps */
 #define WORDS 2
 #define THREADS 2
 #define DEPTH 3

@@ -104,7 +104,7 @@ struct se_op {
 	struct se_op *next;	/* in the flow's queue, or in a free list */
 	struct se_flow *flow;	/* NULL: this operation is free */
 	uint64_t wr_id, raddr;
-	uint64_t done;		/* bytes that are in packets */
+	uint64_t done;		/* number of bytes put into packets so far */
 	uint64_t got;		/* RDMA read: bytes that have arrived */
 	uint64_t len;
 	uint32_t rkey, qkey, qpn, id, remote_id, rnr_tries, unacked;
