@@ -79,7 +79,7 @@
 #define OFF 3
 #define GONE 4
 
-/* errors */
+/* errno values */
 #define EAGAIN 1
 #define ESRCH 2
 #define EACCES 3
@@ -619,7 +619,7 @@ inline right(r)
 {
 	if
 	:: bound[OTHER(r)] ->
-		/* OFF: an error; then only a late reply permits sends */
+		/* OFF: sends return an error until a late reply arrives */
 		assert(!user[r] || state[r] == OPEN ||
 		       (state[r] == OFF && MODE(p) == DENIED));
 		assert(claim[r] == FREE || ring[r])

@@ -27,7 +27,7 @@ void *se_create_comp_cntr(struct ibv_context *ctx, void *attr)
 void *se_efadv_create_comp_cntr(struct ibv_context *ctx, void *attr,
 				void *efa_attr, uint32_t inlen)
 	__asm__("efadv_create_comp_cntr");
-/* An inline function of verbs.h calls the function with the underscore. */
+/* The name has an underscore: an inline function of verbs.h calls this one. */
 int se_query_comp_cntr_caps(struct ibv_context *ctx, void *caps, size_t size)
 	__asm__("_ibv_query_comp_cntr_caps");
 

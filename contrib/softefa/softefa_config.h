@@ -39,14 +39,15 @@ struct se_config {
 extern struct se_config se_cfg;
 
 /*
- * Reads the environment. Returns 0, or an errno for a value that must not be
- * ignored.
+ * Reads the environment. Invalid values are ignored, except for that of
+ * SOFTEFA_DIR: for it, returns an errno. Otherwise returns 0.
  */
 int se_config_read(void);
 
 /*
- * True if the event has the fault. (kind, a, b, c) identifies the event. The
- * result depends on these arguments and the seed only, not on timing.
+ * True if the fault of this kind must be injected into the event. (kind, a, b,
+ * c) identifies the event. The result depends only on these arguments and the
+ * seed, not on timing.
  */
 bool se_fault(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);
 uint64_t se_fault_hash(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);

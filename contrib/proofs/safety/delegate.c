@@ -71,7 +71,7 @@ static void done(void *ctx, struct near_peer *with, void *cookie,
 
 #include "near/rma/delegate.c"
 
-/* Other files of the layer, and functions of link/ */
+/* In place of functions of other files of rma/, and of link/ */
 
 int near_rma_direct(struct near_port *of, struct near_rma_op *op)
 {

@@ -94,7 +94,7 @@ ssize_t process_vm_writev(pid_t pid, const struct iovec *local,
 #include "near/rma/direct.c"
 #include "near/rma/atomic.c"
 
-/* Other files of the layer, and functions of link/ */
+/* In place of functions of other files of rma/, and of link/ */
 
 struct near_table_view *near_rma_view_open(struct near_rma_peer *of)
 {

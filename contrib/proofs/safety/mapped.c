@@ -177,7 +177,7 @@ near_table_find_slow(const struct near_table *of, uint64_t key)
 	return NULL;
 }
 
-/* Other files of the layer, and functions of link/ */
+/* In place of functions of other files of rma/, and of link/ */
 
 /* Returns false for two tests at most; then the copies have ended. */
 bool near_copies_ended(const struct near_device *of, void **copy, int *err)

@@ -64,7 +64,7 @@ static void done(void *ctx, struct near_peer *with, void *cookie,
 
 #include "near/rma/issue.c"
 
-/* Other files of the layer, and functions of link/ */
+/* In place of functions of other files of rma/, and of link/ */
 
 bool near_stage_answered(struct near_port *of, struct near_rma_op *op,
 			 size_t offset, int err)

@@ -131,7 +131,7 @@ static const struct near_region_entry *found(const struct near_table *table,
 #undef memcpy
 #include "near/rma/atomic.c"
 
-/* Other layers, and functions of link/ */
+/* In place of functions of other layers and of link/ */
 
 void near_rx_ring_broken(struct near_port *of, struct near_rx_ring *broken,
 			 const char *what, uint64_t value)

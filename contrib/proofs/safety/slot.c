@@ -61,7 +61,7 @@ static void ended(void *ctx, void *cookie, int err)
 #include "near/msg/large_rx.c"
 #undef memcpy
 
-/* Other layers, and functions of link/ */
+/* In place of functions of other layers and of link/ */
 
 void near_rx_ring_broken(struct near_port *of, struct near_rx_ring *broken,
 			 const char *what, uint64_t value)

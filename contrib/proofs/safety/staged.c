@@ -156,7 +156,7 @@ void near_table_stage_put(struct near_table *of, int index)
 	check(index == staging->ours.index && !(lives && at.device_pending));
 }
 
-/* Other files of the layer, and functions of link/ */
+/* In place of functions of other files of rma/, and of link/ */
 
 void near_rma_unqueue(struct near_rma_op *which)
 {
