@@ -179,8 +179,8 @@ void se_netid_pci(int dev_index, char *pci, size_t size)
 		closedir(dir);
 	qsort(found, (size_t)count, sizeof(found[0]), se_netid_pci_compare);
 	/*
-	 * If the host has fewer PCI devices than this library has EFA devices,
-	 * several EFA devices get the same PCI address.
+	 * If the host has fewer PCI devices than SOFTEFA_NDEV, several EFA
+	 * devices get the same PCI address.
 	 */
 	if (count)
 		snprintf(pci, size, "%s", found[dev_index % count].name);
