@@ -3,8 +3,9 @@
 
 /*
  * Address vectors. The core's AV assigns each fi_addr; ofi_duo keeps the bytes
- * of the addresses, and the routes to them. The core's AV is of type
- * FI_AV_TABLE; to an application with FI_AV_MAP a fi_addr is opaque.
+ * of the addresses, and the routes to them. The core's AV is always of type
+ * FI_AV_TABLE, so that a fi_addr can be an index. This suits FI_AV_MAP as well:
+ * an application that opens an AV of this type must not interpret a fi_addr.
  */
 
 #include <inttypes.h>
@@ -61,9 +62,9 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array that gets the fi_addr of an insert: addr, or a new array if
- * the application passed NULL. Stores a new array in *own, for the caller to
- * free. NULL: no memory.
+ * Returns the array for the fi_addr of an insert: addr, or, if the application
+ * passed NULL, a new array. *own: the new array, which the caller must free;
+ * NULL: no new array. Returns NULL if there is no memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -80,10 +81,10 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 }
 
 /*
- * Stores the bytes of an address: those that the core returns for addr. If it
- * returns none, as ofi_rxd before the first message, stores the bytes that the
- * application inserted. Without bytes the address is not local. Returns 0 or
- * -FI_ENOMEM.
+ * Stores the bytes of an address, as the core returns them for addr. If the
+ * core returns none (ofi_rxd, before the first message), stores the bytes that
+ * the application inserted. If there are none either, stores nothing, and the
+ * address is not local. Returns 0 or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -105,7 +106,10 @@ static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 	return 0;
 }
 
-/* Adds an address that the core's AV has accepted. Returns 0 or an error. */
+/*
+ * Adds an address that the core's AV has accepted. Returns 0 or an error. After
+ * an error, the core's AV does not have the address any more.
+ */
 static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
 	struct duo_ep *ep;

@@ -7,9 +7,11 @@
  * choice of a path. docs/address-vectors.md has the rules.
  *
  * Cost: one load for each send (route.h), and a lookup in the registry for each
- * inserted address. Memory for each fi_addr: the bytes of the address and 16
- * more, and for each endpoint 8 bytes, or 17 if the endpoint has a local side.
- * A local side takes 32 KiB more.
+ * inserted address. Memory:
+ * - for each fi_addr: the address itself and 16 bytes
+ * - for each fi_addr in each endpoint: 8 bytes, or 17 if the endpoint has a
+ *   local side
+ * - for each local side: 32 KiB
  *
  * Lock: the application's calls take all locks of the domain. Senders read the
  * route words without a lock.
@@ -28,14 +30,17 @@ struct duo_ep;
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 /*
- * Adds an endpoint, with a route word for each address. Returns 0 or
- * -FI_ENOMEM. duo_av_add_ep() takes all locks of the domain; the caller of
- * duo_av_del_ep() must hold them.
+ * duo_av_add_ep() adds an endpoint to its AV, and allocates the endpoint's
+ * route words. It takes all locks of the domain, and returns 0 or -FI_ENOMEM.
+ * duo_av_del_ep() reverts this; its caller must hold all locks of the domain.
  */
 int duo_av_add_ep(struct duo_ep *ep);
 void duo_av_del_ep(struct duo_ep *ep);
 
-/* Maps zeroed memory, whose pages are allocated when they are first used. */
+/*
+ * Maps zeroed memory. The kernel allocates a page of it when the page is first
+ * used. The caller releases the memory by munmap(). NULL: no memory.
+ */
 void *duo_av_reserve(size_t bytes);
 
 #endif /* DUO_AV_H */

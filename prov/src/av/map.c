@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: looks up addresses in the registry, connects peers to
- * get their peer index, and sets routes and sources. Needs the group's lock.
+ * The map of an endpoint: looks up addresses in the registry, connects to peers
+ * to get their peer indexes, and sets routes and sources. Needs the group's
+ * lock.
  */
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
-#define DUO_MAP_CONFIRMED 1u	/* flag of duo_map.id: the peer was confirmed */
+#define DUO_MAP_CONFIRMED 1u	/* flag of duo_map.id: was a confirmed source */
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
 #define DUO_MAP_COMPLETE 1 /* in map->scanned: no later scan can find more */
@@ -93,8 +94,9 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 }
 
 /*
- * If addr is the source that messages of the peer report, makes another fi_addr
- * of the peer the source.
+ * Must be called when addr is no longer an address of the peer with this index.
+ * If messages of the peer report addr as their source, makes them report
+ * another fi_addr of the peer, or none.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -113,8 +115,8 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that near does not execute RMA of the peer at addr,
- * and so cannot keep the order that the application has requested.
+ * Warns, once per endpoint, that the peer at addr accepts no RMA over near.
+ * near then cannot keep the order that the application has requested.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -170,8 +172,8 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 }
 
 /*
- * Finds the name of an address at the local transport. Returns FI_DUO_OK or the
- * reason for failure.
+ * Stores in peer_name the name by which the local transport identifies the peer
+ * at addr. Returns FI_DUO_OK, or the reason why no name was found.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *names,
@@ -198,7 +200,7 @@ static uint64_t duo_map_id(const char *peer_name)
 	       ~(uint64_t) DUO_MAP_CONFIRMED;
 }
 
-/* True if the peer with this id has failed at this address. */
+/* True if the last peer at addr had this id and has failed. */
 static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 			   uint64_t id)
 {
@@ -232,10 +234,12 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local, gives the address a peer index,
- * makes it the source of the peer's earlier messages, and sets a local route
- * unless the path was decided. Returns FI_DUO_OK, or the reason why the address
- * is not local.
+ * Looks up an address. If its process is local:
+ * - gives the address a peer index
+ * - makes the address the source of the peer's unresolved messages
+ * - sets a local route, unless the path was decided before
+ * If it is not local, makes the core used (duo_ep_use_core()). Returns
+ * FI_DUO_OK, or the reason why the address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -338,21 +342,25 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* an unreadable record does not prove a change */
+	/* if the record cannot be read, the process may still be the same */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/* the application expects another process at the address */
+	/*
+	 * by inserting the address again, the application shows that another
+	 * process has the address now
+	 */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 }
 
 /*
- * Returns the index of the address with which to begin a lookup of all.
- * Processes that start together insert the same addresses. They begin with
- * different ones, so that they do not all connect to the same peer at once.
+ * Returns the position in an array of count addresses at which a lookup of all
+ * of them begins. Processes that start together insert the same addresses. They
+ * begin at different positions, so that they do not all connect to the same
+ * peer at once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -405,10 +413,10 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Looks up all addresses again. Must be called when the endpoint starts, and
- * after a message whose source has no fi_addr: the source may have published
- * its record since the last lookup, or may have the address of a failed
- * process. Decided paths do not change.
+ * Looks up all addresses without a live peer. Must be called when the endpoint
+ * starts, and after a message whose source has no fi_addr: the source may have
+ * published its record since the last lookup, or may have the address of a
+ * failed process. Decided paths do not change.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -431,7 +439,9 @@ void duo_map_scan(struct duo_ep *ep)
 	duo_map_plan(ep);
 }
 
-/* Removes an address. The peer keeps its index, for queued messages. */
+/*
+ * Removes an address. The peer keeps its index, because messages may be queued.
+ */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);

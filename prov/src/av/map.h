@@ -5,9 +5,10 @@
  * The map of an endpoint: its local addresses. The local transport assigns an
  * index to each peer that it can reach (duo_transport.connect()). The map has
  * the fi_addr of each index; the route words have the index of each fi_addr.
- * For other addresses the map has the reason why they are not local. Endpoints
- * do not share a map: two endpoints connect only if both local sides have space
- * for a peer. Lock: the group's. Senders read the route words without it.
+ * For each address that is not local, the map has the reason. Each endpoint has
+ * its own map, because an address may be local for one endpoint only: two
+ * endpoints connect only if both local sides have space for a peer. Lock: the
+ * group's. Senders read the route words without a lock.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -26,17 +27,20 @@ struct duo_map {
 	/* indexed by peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
-	 * enum fi_duo_reason, by fi_addr. FI_DUO_EXITED: operations fail until
-	 * a record names another peer
+	 * enum fi_duo_reason, indexed by fi_addr. With FI_DUO_EXITED,
+	 * operations to the address fail until a record shows that another
+	 * process has the address
 	 */
 	uint8_t *reason;
-	uint64_t *id;	/* duo_map_id() of the last peer, indexed by fi_addr */
-	uint64_t scanned;	/* state of the registry at the last scan */
+	/* by fi_addr: duo_map_id() of the last peer, flag DUO_MAP_CONFIRMED */
+	uint64_t *id;
+	/* duo_registry_state() at the last scan; 0: the next scan must run */
+	uint64_t scanned;
 	bool no_order;	/* the warning of duo_map_no_order() was logged */
 	bool failed; /* the current scan could not read a record */
 	bool retry;	/* a scan is planned; counted in group->pending */
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
-	uint32_t retry_after;	/* delay before the planned scan, ms; doubles */
+	uint32_t retry_after;	/* delay before that, ms; doubles each time */
 };
 
 /* Opens an empty map. Returns 0 or -FI_ENOMEM. */
@@ -50,13 +54,23 @@ void duo_map_close(struct duo_ep *ep);
  */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
-/* Chooses the path of an undecided address at the first send. This is final. */
+/*
+ * Chooses the path of an undecided address, at the first send to it. The choice
+ * holds as long as the address belongs to the same process. If this process has
+ * exited, the address stays undecided.
+ */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
-/* Looks up addresses that have no peer index; plans a retry if a read fails. */
+/*
+ * Looks up all addresses without a live peer. Plans another scan if a record
+ * cannot be read.
+ */
 void duo_map_scan(struct duo_ep *ep);
 /* True if it is time for the planned scan. */
 bool duo_map_retry_due(const struct duo_map *map);
-/* Monitors the peer at addr: its failure ends receives that name addr. */
+/*
+ * Makes the local transport monitor the peer at addr, so that receives that
+ * name addr end when the peer fails.
+ */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Removes the routes to the failed peer of near with this index. exited: the
@@ -69,8 +83,9 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
  */
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
- * Makes the core carry all messages to the peer with this index. None must have
- * been sent over the local path. The peer itself may still use that path.
+ * Makes the core carry all messages to the peer with this index. No message to
+ * the peer may have been sent over the local path. The peer itself may still
+ * send over the local path.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Chooses the path of a send; no other code does. Finds the endpoint to send
- * with, the core's or the local transport's, and the address there. Cost: one
- * load; the first send to an address also looks it up in the registry.
+ * The only place where a send gets its path: duo_route() returns the endpoint
+ * to send with, the core's or the local transport's, and the peer's address at
+ * that endpoint. Cost: one load. The first send to an address also looks up the
+ * address in the registry, with the group's lock.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -15,7 +16,7 @@
 
 struct duo_route {
 	struct fid_ep *ep; /* NULL: there is no route, see duo_route_error() */
-	fi_addr_t addr;
+	fi_addr_t addr; /* the core's fi_addr, or the peer index */
 	enum fi_duo_path path;
 };
 
@@ -61,9 +62,10 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
  * - -FI_EINVAL: the address is not in the AV
  * - -FI_ECONNRESET: the process of the address has exited
  * - -FI_EHOSTUNREACH: the core carries nothing
- * - -FI_EAGAIN: the caller must retry
+ * - -FI_EAGAIN: the address has a route again; the caller may retry
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
+/* Returns the route of an address whose path may be undecided. */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Logs a warning about a call before fi_enable(), once for each endpoint.
@@ -89,7 +91,9 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* True if a local route that was read without the lock has not changed. */
+/*
+ * True if `to`, a local route that was read without the lock, is still valid.
+ */
 static inline bool duo_route_still_local(const struct duo_ep *ep,
 					 fi_addr_t addr,
 					 const struct duo_route *to)
