@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of structures in an application that was built with older headers.
- * Newer API versions append fields. The version that the application passed to
- * fi_getinfo() shows the sizes. ofi_duo accesses no field beyond them. Cost:
- * comparisons with constants, only for errors and registrations.
+ * Sizes of structures in an application that was built with older headers:
+ * newer API versions append fields. The functions below return the sizes in the
+ * API version that the application has passed to fi_getinfo(). ofi_duo accesses
+ * no field beyond these sizes. Cost: comparisons with constants, only for
+ * errors and registrations.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -22,13 +23,17 @@
 	(FI_MAJOR_VERSION > (major) || \
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
 
-/* Initializer of an error's source; FI_ADDR_NOTAVAIL: no source. */
+/*
+ * DUO_CQ_ERR_OF_1_5: size of struct fi_cq_err_entry in API versions 1.5 to
+ * 1.19, bytes. DUO_CQ_ERR_SRC(): initializer of the source of an error, a field
+ * that headers before 1.20 lack; FI_ADDR_NOTAVAIL: no source.
+ */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-/* sets no field; uses src, to avoid warnings of unused variables */
+/* sets no source; uses src, to avoid warnings of unused variables */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 

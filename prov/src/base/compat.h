@@ -22,7 +22,7 @@
 #endif
 
 #include "base/caller.h"
-/* the header of 1.17 has types of fi_peer(3), see below */
+/* fi_ext.h of 1.17 has types of fi_peer(3) that are also defined below */
 #if DUO_HEADERS(1, 18)
 #include <rdma/fi_ext.h>
 #endif
@@ -33,8 +33,8 @@
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 /*
- * All MR modes since API version 1.5, except FI_MR_LOCAL: if the hints have
- * FI_MR_LOCAL, efa returns this mode, although efa does not need it.
+ * All MR modes since API version 1.5, except FI_MR_LOCAL: efa would return this
+ * mode if the hints had it, although efa does not need it.
  */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
@@ -87,8 +87,8 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 #else
 /*
  * libfabric 1.x: shm cannot be a peer provider, because its CQ cannot be opened
- * (1.17), or because the types of fi_peer(3) differ. shm/none.c replaces the
- * folder shm. The following types are parts of ofi_duo's structures.
+ * (1.17), or because the types of fi_peer(3) differ. So shm/none.c replaces the
+ * folder shm. ofi_duo's structures contain the following types all the same.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -153,7 +153,10 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 
 #ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
-/* For FI_MR_DMABUF: sets mr_iov to the addresses in dmabuf, stored in *iov. */
+/*
+ * With FI_MR_DMABUF, stores the address and length of the memory in *iov, and
+ * makes attr->mr_iov point to *iov. attr->dmabuf describes this memory.
+ */
 static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
 				   struct iovec *iov)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A decoy after the fid of a fabric or domain, for providers that take each fid
- * in hints for their own. efa of libfabric 2.4 and newer reads a struct
- * util_fabric or util_domain at ofi_duo's fid, and compares the name in it
- * (docs/upstream.md).
+ * A decoy after the fid of a fabric or domain. It is for providers that treat
+ * each fid in hints as one of their own: efa of libfabric 2.4 and newer reads a
+ * struct util_fabric or util_domain at ofi_duo's fid, and compares the name in
+ * it (docs/upstream.md).
  *
  * The decoy has only pointers to a block, and the block has only pointers to
  * itself. So a chain of loads, however long, stays in the block. As text the

@@ -7,7 +7,9 @@
 #include "base/hints.h"
 #include "base/log.h"
 
-/* Returns the field's value, or 0 (no requirement) if it is missing. */
+/*
+ * Returns the value of the field; 0 (no requirement) if its structure is NULL.
+ */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)
 {

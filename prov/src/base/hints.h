@@ -14,8 +14,8 @@
 #include <rdma/fabric.h>
 
 /*
- * DUO_ORDER_MIXED: orders between messages and RMA or atomics. DUO_ORDER: all
- * orders that ofi_duo supports.
+ * DUO_ORDER_MIXED: the orders between messages and RMA or atomics. DUO_ORDER:
+ * all orders that ofi_duo supports.
  */
 #define DUO_ORDER_MIXED \
 	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
@@ -30,7 +30,7 @@ struct duo_hint {
 	const char *name;
 	bool set;	/* true: the value is a set of bits; false: a maximum */
 	bool direct;	/* true: a field of fi_info itself */
-	size_t attr;	/* else: offset of the structure's pointer */
+	size_t attr;	/* else: offset of the pointer to the structure */
 	size_t at;	/* offset of the field in fi_info or in the structure */
 	size_t size;	/* size of the field, bytes: 4 or 8 */
 };
@@ -45,13 +45,16 @@ struct duo_hint {
 	{ #field, set, true, 0, offsetof(struct fi_info, field), \
 	  sizeof(((struct fi_info *) 0)->field) }
 
-/* A field whose value in the hints exceeds the info's. */
+/* A field that duo_hints_beyond() has found. */
 struct duo_hint_beyond {
 	const struct duo_hint *field;	/* NULL: no field */
 	uint64_t requested;		/* value in the hints */
 	uint64_t limit;			/* value in the info */
 };
-/* Returns the first field in which the hints exceed the info. */
+/*
+ * Returns the first field in which the hints exceed the info: the maximum in
+ * the hints is larger, or the set in the hints has a bit that the info lacks.
+ */
 struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,

@@ -80,9 +80,10 @@ bool duo_lock_prepare(void)
 }
 
 /*
- * Executes membarrier. That fails in a forked child, which this function then
- * registers. That also fails if a filter of system calls forbids membarrier:
- * then sleeps 10 ms: a CPU makes its stores visible within microseconds.
+ * Executes membarrier. This call fails in a forked child, because the child is
+ * not registered: registers the child, and executes membarrier again. If a
+ * filter of system calls (seccomp) forbids membarrier, sleeps 10 ms instead,
+ * because a CPU makes its stores visible within microseconds.
  */
 void duo_lock_barrier(void)
 {
@@ -93,7 +94,10 @@ void duo_lock_barrier(void)
 			break;
 }
 
-/* Spins, then sleeps: the thread inside may need this thread's CPU. */
+/*
+ * Spins, then sleeps, because the thread that is inside may need the CPU of
+ * this thread.
+ */
 void duo_lock_empty(const struct duo_lock *lock)
 {
 	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };

@@ -9,14 +9,16 @@
  * unlock.
  *
  * A *single* lock protects data that one thread at a time uses, because the
- * application serializes its calls (FI_THREAD_COMPLETION), and that other
- * threads seldom change. The user enters and leaves by plain stores to
- * `inside`. A thread that changes the data takes the lock as any other,
- * executes a barrier in all threads of the process (membarrier), and waits
- * until the user has left. Memory order: the user stores `inside` and then
- * loads `state`; the barrier between the other thread's store of `state` and
- * its load of `inside` makes sure that one of the two threads sees the other's
- * store.
+ * application serializes its calls (FI_THREAD_COMPLETION). Here this thread is
+ * called the user. The user enters and leaves by plain stores to `inside`.
+ * Other threads seldom change the data. To do so, a thread takes the lock as it
+ * takes any other lock, executes a barrier in all threads of the process
+ * (membarrier), and waits until the user has left.
+ *
+ * Memory order (store buffering): the user stores `inside`, then loads `state`.
+ * The other thread stores `state`, executes the barrier, then loads `inside`.
+ * The barrier makes sure that at least one of the two threads loads the value
+ * that the other has stored.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -36,18 +38,20 @@ enum {
 	DUO_LOCK_RETIRED,	/* never free again: duo_lock_retire() */
 };
 
-/* How the functions of a table of calls take the lock, a constant. */
+/*
+ * How a function takes the lock. Each table of calls is compiled for one mode.
+ */
 enum duo_lock_mode {
-	DUO_LOCK_OFF,
-	DUO_LOCK_SHARED,
-	DUO_LOCK_SINGLE,
+	DUO_LOCK_OFF,	/* FI_THREAD_DOMAIN: takes no lock */
+	DUO_LOCK_SHARED,	/* several threads may wait for the lock */
+	DUO_LOCK_SINGLE,	/* enters a single lock */
 };
 
 struct duo_lock {
 	atomic_uint state;
-	bool on;
-	bool single;
-	atomic_bool inside;	/* single: a thread is in the lock's section */
+	bool on;	/* false: the lock is not needed, and never taken */
+	bool single;	/* this is a single lock */
+	atomic_bool inside;	/* single lock: the user has entered */
 };
 
 static inline void duo_lock_init(struct duo_lock *lock, bool on)
@@ -71,10 +75,13 @@ static inline enum duo_lock_mode duo_lock_mode(const struct duo_lock *lock)
 bool duo_lock_wait(struct duo_lock *lock);
 /*
  * Retires a lock that the caller holds, because another lock replaces it. Wakes
- * all threads that wait for the retired lock.
+ * all threads that wait for the retired lock; duo_lock_wait() then returns
+ * false.
  */
 void duo_lock_retire(struct duo_lock *lock);
-/* Prepares this process for single locks. False: they are not possible. */
+/*
+ * Prepares this process for single locks. False: the system has no membarrier.
+ */
 bool duo_lock_prepare(void);
 /* Executes a full barrier in all threads of the process. */
 void duo_lock_barrier(void);
@@ -115,16 +122,19 @@ DUO_INLINE ssize_t duo_lock_release_last(struct duo_lock *lock, ssize_t ret)
 	       duo_lock_wake(lock, ret) : ret;
 }
 
-/* Memory order: release; pairs with the acquire in duo_lock_empty(). */
+/*
+ * Leaves a single lock. Memory order: release; pairs with the acquire in
+ * duo_lock_empty().
+ */
 DUO_INLINE void duo_lock_leave(struct duo_lock *lock)
 {
 	atomic_store_explicit(&lock->inside, false, memory_order_release);
 }
 
 /*
- * Enters a single lock. False: another thread changes the data. Memory order:
- * see the file's head; the acquire pairs with the release in
- * duo_lock_release().
+ * Enters a single lock. False: another thread holds the lock, to change the
+ * data. Memory order: see the head of this file; the acquire pairs with the
+ * release in duo_lock_release().
  */
 DUO_INLINE bool duo_lock_enter(struct duo_lock *lock)
 {
@@ -139,7 +149,7 @@ DUO_INLINE bool duo_lock_enter(struct duo_lock *lock)
 	return false;
 }
 
-/* Takes the lock in this mode if it is free. */
+/* Takes the lock in this mode. False: the lock is not free. */
 DUO_INLINE bool duo_lock_take(struct duo_lock *lock,
 			      const enum duo_lock_mode mode)
 {
@@ -147,7 +157,7 @@ DUO_INLINE bool duo_lock_take(struct duo_lock *lock,
 	       mode == DUO_LOCK_OFF || duo_lock_try(lock);
 }
 
-/* Ends duo_lock_take(), and returns ret, for a tail call. */
+/* Releases a lock that duo_lock_take() took. Returns ret, for a tail call. */
 DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 				const enum duo_lock_mode mode, ssize_t ret)
 {

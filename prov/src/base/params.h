@@ -23,11 +23,14 @@ struct duo_params {
 	int stats;	/* 1: print statistics when an endpoint closes */
 	char *cores;	/* names of the cores to try if the user names none */
 	char *registry_dir;	/* directory of all users' directories */
-	/* reads without a local event before deferred receives are posted */
+	/*
+	 * reads in a row without a local event, before deferred receives are
+	 * posted
+	 */
 	size_t defer_polls;
 	/* time after which the oldest deferred receive is posted, us */
 	size_t defer_us;
-	/* reads of a CQ per poll of an idle core, during local events */
+	/* reads of a CQ per poll of an idle core, during local traffic */
 	size_t core_poll_interval;
 	size_t wait_poll_us;	/* period of the timer for FI_WAIT_FD, us */
 	size_t ring_memory;	/* ring budget of an endpoint, bytes */

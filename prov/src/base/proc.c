@@ -99,8 +99,9 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * duo_proc_check() by signal and pidfd, for processes that /proc hides. Returns
- * an error if the kernel has no pidfds.
+ * Checks a process that /proc hides, by a signal and by a pidfd. Returns -ESRCH
+ * if no process with this pid is alive, -EACCES if one is alive (its start time
+ * is unknown), or another -errno if the kernel has no pidfds.
  */
 static int duo_proc_hidden(pid_t pid)
 {
@@ -127,8 +128,9 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * If the main thread has ended, writes the path of descriptor fd of another
- * thread. False: the main thread has not ended, or there is no other thread.
+ * If the main thread of a process has ended, finds another thread, and writes
+ * to `path` the name in /proc of the descriptor fd of this thread. False: the
+ * main thread has not ended, or there is no other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {

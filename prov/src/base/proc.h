@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Processes by pid and /proc: their identity and existence. Also reads of files
- * and directories, threads, and the time.
+ * Identifies processes by pid and /proc, and checks whether they exist. Also
+ * reads files and directories, starts threads, and reads the clock.
  */
 #ifndef DUO_PROC_H
 #define DUO_PROC_H
@@ -31,8 +31,9 @@ int duo_proc_open(pid_t pid, int fd, int flags);
 int duo_proc_open_own(int fd, int flags);
 /*
  * Returns 0 if the process with this pid and start time exists, and -ESRCH if
- * it has ended. start 0: unknown. Returns another -errno if the check fails,
- * for example because /proc hides the process.
+ * it has ended. Returns another -errno if the check fails, for example because
+ * /proc hides the process. start 0: the start time is unknown. The function
+ * then never returns 0, because another process might have the pid now.
  */
 int duo_proc_check(pid_t pid, uint64_t start);
 
@@ -44,10 +45,15 @@ int duo_proc_host(uint64_t *host);
  * than the process, the id is unique. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
-/* Returns the inode of a file in /proc, the id of a namespace; 0: unknown. */
+/*
+ * Returns the inode of a file in /proc/PID/ns, the id of a namespace; 0: error.
+ */
 uint64_t duo_proc_inode(const char *path);
 
-/* True if the effective uid is one user's; false for the overflow uid. */
+/*
+ * True if the effective uid belongs to one user. False for the overflow uid,
+ * which stands for all users that the user namespace does not map.
+ */
 bool duo_proc_user_known(void);
 
 /*
@@ -60,7 +66,10 @@ bool duo_proc_ended(int pidfd);
 /* Reads a small file as text. Returns the length, at most size - 1; -errno. */
 ssize_t duo_proc_read(const char *path, char *text, size_t size);
 
-/* Opens a stream of a directory's names, to be closed. NULL: error. */
+/*
+ * Opens a stream of the names in a directory. The caller must close it. NULL:
+ * error.
+ */
 DIR *duo_dir_list(int dir);
 
 /*

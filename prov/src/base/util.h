@@ -4,8 +4,9 @@
 /*
  * Helpers for all layers. base/ depends on no other layer. It has the
  * differences of libfabric's versions (compat.h), parameters, log, lock and
- * clock. This file has compiler attributes, and memory in whole cache lines.
- * Cost on the data path: the lock, if it is on, and few reads of the clock.
+ * clock. This file has compiler attributes, and allocates memory in whole cache
+ * lines. Cost on the data path: the lock, if it is on, and a few reads of the
+ * clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -14,13 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Override the compiler's decision, which depends on the number of callers. */
+/*
+ * Override the compiler's decision whether to inline a function, which depends
+ * on the number of its callers.
+ */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * Attribute of functions that are called by tail calls with the caller's
- * arguments. The compiler must not remove unused arguments: otherwise the
- * remaining ones would need other registers.
+ * Attribute of functions that their callers call by a tail call, and with the
+ * caller's own arguments. Without it the compiler might remove an argument that
+ * a function does not use; the remaining ones would then move to other
+ * registers before the call.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
