@@ -4,9 +4,9 @@
 /*
  * Posts and recalls deferred receives. fi_cancel() is synchronous in every
  * supported core: after the call, ofi_duo reads the core's CQ until it is
- * empty. If the CQ had the entry of the cancellation, a local message may match
- * the receive; otherwise the core has matched it. docs/matching.md has the
- * proof. Needs the group's lock.
+ * empty. If the CQ had the entry of the cancellation, the receive is canceled,
+ * and a local message may match it. Otherwise the core has matched the receive.
+ * docs/matching.md has the proof. Needs the group's lock.
  */
 
 #include <assert.h>
@@ -19,7 +19,10 @@
 
 #define DUO_LAZY_MAX 64 /* bound of lazy.limit, in units of defer_polls */
 
-/* Posts rx as duo_lazy_post(), but does not renew the core poll budget. */
+/*
+ * Posts rx to the core, without a new core poll budget. Returns 0 or the core's
+ * error.
+ */
 DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -116,7 +119,10 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/* Completes rx with an error: the call that posted rx has returned 0. */
+/*
+ * Completes rx with an error, because the call that posted rx has already
+ * returned 0.
+ */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	duo_match_unpost(&rx->ep->match[rx->kind], rx);
@@ -132,8 +138,9 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first deferred receive, or removes it if the core must not get it.
- * Does not renew the core poll budget. -FI_EAGAIN: the core rejects it now.
+ * Posts the first deferred receive, or removes it from the list if the core
+ * must not have it now. Does not renew the core poll budget. Returns 0;
+ * -FI_EAGAIN: the core accepts no receive now, and the list is unchanged.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -141,8 +148,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
-	if (!duo_recv_core_may(ep, &want)) {	/* its source is confirmed
-						 * now */
+	if (!duo_recv_core_may(ep, &want)) {	/* the source of rx has been
+						 * confirmed */
 		duo_lazy_unlist(ep, rx);
 		return 0;
 	}
@@ -225,18 +232,15 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 	return false;
 }
 
-/*
- * Must be called before a receive or peek for *want goes to the core. If a
- * deferred receive overlaps with *want, posts the whole list, because the core
- * must have the deferred receive first. Returns 0 or -FI_EAGAIN.
- */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
 {
 	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
 }
 
-/* Doubles lazy.limit after a recall: local messages match the receives. */
+/*
+ * Doubles lazy.limit after a recall, because local messages match the receives.
+ */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
 	if (ep->lazy.limit < DUO_LAZY_MAX * duo_params.defer_polls)
@@ -252,7 +256,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* the result does not show whether the core has matched rx */
+	/* fi_cancel() does not return whether the core has matched rx */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -270,7 +274,9 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/* Returns the last receive on the core posted after "seq"; NULL: none. */
+/*
+ * Returns the last receive on the core that was posted after `seq`; NULL: none.
+ */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {
@@ -286,9 +292,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls receives that were posted after `seq`, and defers them. Recalls the
- * last one first: otherwise a message that matches two of them could match the
- * later one.
+ * Recalls the receives on the core that were posted after `seq`, and defers
+ * them. Recalls the last one first: otherwise a message that matches two of
+ * them might match the later one, although the earlier one comes first.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Deferred receives. If a local message may match a receive, the receive is in
- * ep->lazy.list, in posting order, before it is posted to the core. A receive
- * on the core can be recalled. lazy_when.c decides when to post, when.h which
- * receives to defer. See docs/matching.md. Lock: the group's.
+ * Deferred receives: a receive that a local message may match waits in
+ * ep->lazy.list, in posting order, before ofi_duo posts it to the core. ofi_duo
+ * can recall a receive from the core. lazy_when.c decides when to post, when.h
+ * which receives to defer. See docs/matching.md. Lock: the group's.
  *
  * Cost on efa: 330 instructions for a post; a recall is an fi_cancel() and a
  * read of the core's CQ.
@@ -16,43 +16,64 @@
 #include "base/params.h"
 #include "obj/ep.h"
 
-/* Posts rx to the core. -FI_EAGAIN: the core accepts no receive now. */
+/*
+ * Posts rx to the core. Returns 0; -FI_EAGAIN: the core accepts no receive now;
+ * or another error of the core.
+ */
 int duo_lazy_post(struct duo_rx *rx);
+/* Removes rx from the list of deferred or blocked receives, if rx is in one. */
 void duo_lazy_drop(struct duo_rx *rx);
 /* Inserts rx into the list of deferred receives, in posting order. */
 void duo_lazy_insert(struct duo_rx *rx);
-/* Inserts rx before `lazy`, if `lazy` is in a list of deferred receives. */
+/*
+ * Inserts rx before `lazy` into the list of deferred or blocked receives that
+ * contains `lazy`. Does nothing if `lazy` is in no such list.
+ */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
-/* Makes rx blocked until a multi-receive buffer is used up. */
+/*
+ * duo_lazy_block() makes rx blocked until a multi-receive buffer is used up.
+ * duo_lazy_unblock() makes all blocked receives deferred.
+ */
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
  * Defers the posted receives that name addr. Must be called if addr may belong
- * to another process from now on. So far only local messages could match these
- * receives, so they were not deferred; now a message over the core may match
- * them.
+ * to another process from now on. Until now only local messages could match
+ * these receives, so they were not deferred. From now on a message over the
+ * core may match them.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
+/* Posts all deferred receives. -FI_EAGAIN: some remain in the list. */
 int duo_lazy_flush(struct duo_ep *ep);
 /* Posts deferred receives up to the last due one. Returns 0 or -FI_EAGAIN. */
 int duo_lazy_flush_due(struct duo_ep *ep);
 /*
  * duo_lazy_flush_once() posts all deferred receives. duo_lazy_flush_oldest()
- * posts the first one that the core may match. Both return 0 or -FI_EAGAIN, and
- * do not renew the core poll budget, because the caller polls the core once.
+ * posts the oldest one, but skips those that the core must not have. Both
+ * return 0 or -FI_EAGAIN. They do not renew the core poll budget, because their
+ * caller polls the core once.
  */
 int duo_lazy_flush_once(struct duo_ep *ep);
 int duo_lazy_flush_oldest(struct duo_ep *ep);
+/*
+ * Must be called before a receive or peek for *want is posted to the core. If a
+ * deferred receive overlaps with *want, posts the whole list first, because the
+ * core must have the deferred receive before the new one. Returns 0 or
+ * -FI_EAGAIN.
+ */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
-/* Recalls rx, which is not in the posted queue. False: the core matched rx. */
+/*
+ * Recalls rx, which must not be in the posted queue. False: the core has
+ * matched rx, and its completion will free rx.
+ */
 bool duo_lazy_recall(struct duo_rx *rx);
 
 /*
  * lazy_when.c: both post deferred receives. duo_cq_progress() calls
- * duo_cq_age() before it polls the local transport, and only when the clock
- * must be read. In each poll it calls duo_cq_flush_lazy() after the local
- * transport.
+ * duo_cq_age() before it polls the local transport, but only if the clock must
+ * be read in this poll. It calls duo_cq_flush_lazy() after it has polled the
+ * local transport, in each poll.
  */
 void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);
@@ -62,7 +83,7 @@ void duo_cq_flush_lazy(struct duo_cq *cq);
  * local transport is idle. Must be called when the core has delivered a
  * message, because another message may follow.
  */
-#define DUO_LONG_AGO (-(1ULL << 62))	/* us */
+#define DUO_LONG_AGO (-(1ULL << 62))	/* before all times, us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)
 {
 	ep->lazy.limit = duo_params.defer_polls;
@@ -72,8 +93,8 @@ static inline void duo_lazy_expedite(struct duo_ep *ep)
 }
 
 /*
- * Counts rx as deferred. The caller must insert rx into the list. lazy: the
- * event that makes rx due.
+ * Counts rx as deferred. The caller must insert rx into the list of deferred
+ * receives. lazy: the event after which rx is posted.
  */
 DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 				enum duo_rx_lazy lazy)

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The times at which deferred receives are posted: docs/matching.md. A post
- * costs microseconds, and so does the recall if a local message then matches.
- * During local traffic, at most two receives are posted in each defer_us, and
- * one after each message of the core.
+ * Decides when deferred receives are posted: docs/matching.md. A post costs
+ * microseconds. If a local message then matches the receive, the recall costs
+ * as much again. So during local traffic at most two receives are posted in
+ * each defer_us, and one after each message of the core.
  */
 
 #include "base/clock.h"
@@ -13,8 +13,8 @@
 #include "core/read.h"
 
 #define DUO_CLOCK_MIN 4	/* fewest polls between two reads of the clock */
-#define DUO_CLOCK_SLOW 4000	/* us; a longer time between two reads of the
-				 * clock means slow polls */
+/* a longer time between two reads of the clock means slow polls, us */
+#define DUO_CLOCK_SLOW 4000
 #define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
 /* time that receives wait for local messages before the core is used, us */
 #define DUO_UNUSED_US 1000000
@@ -22,8 +22,8 @@
 /*
  * Reads the clock and sets the number of polls until the next read. A long time
  * between two reads shows that the application polls seldom: cq->slow counts
- * such times in a row. Above 1, duo_ep_flush_lazy() does not wait until
- * lazy.limit polls were idle.
+ * such times in a row. If cq->slow is above 1, duo_ep_flush_lazy() posts
+ * receives although fewer than lazy.limit polls were idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -49,11 +49,14 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging: posts the oldest receive every defer_us, and the whole list after
- * defer_us times its length. Otherwise receives might never be posted: if local
- * messages match receives as fast as the application posts them, the local
- * transport is never idle, so lazy.limit is not reached. After a post, polls
- * the core at once, before local messages can cause recalls.
+ * Aging: posts the oldest receive every defer_us, and the whole list every
+ * defer_us times the length of the list. Without aging, receives might never be
+ * posted: if local messages match receives as fast as the application posts
+ * them, the local transport is never idle, and lazy.limit is not reached. After
+ * a post, polls the core at once, before local messages can cause recalls.
+ *
+ * If the core is unused, posts nothing. Makes the core used when receives have
+ * waited for DUO_UNUSED_US.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
@@ -86,8 +89,8 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 }
 
 /*
- * True if the endpoint has receives that only aging posts: they are not due,
- * and the local transport is not idle.
+ * True if the endpoint has receives that only aging posts: receives that are
+ * not due, while the local transport is busy or the core is unused.
  */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {

@@ -54,7 +54,10 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/* Accepts all bindings. Only endpoints check theirs. */
+/*
+ * Binds an endpoint or an AV, without effect. duo_none_ep_bind() checks
+ * bindings of endpoints.
+ */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -110,7 +113,10 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 	       domain->mr_mode & FI_MR_PROV_KEY;
 }
 
-/* Registers a region, with a key only: near's region table has its memory. */
+/*
+ * Registers a region. The region has only a key; its memory is in near's region
+ * table.
+ */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {

@@ -4,10 +4,11 @@
 /*
  * A core that carries no data, for the provider near. Its objects open, bind
  * and close like those of any core. Its AV assigns a fi_addr to each address of
- * near. Its domain chooses keys. fi_setname(3) gives an endpoint its name,
- * once. Its CQs are empty, and its endpoints have no calls for data
- * (carries_nothing in obj/traits.h). Calls that ofi_duo never makes are NULL.
- * Cost: control path only. Thread safe; an AV needs the domain's lock.
+ * near. Its domain chooses the keys of regions if mr_mode requires this.
+ * fi_setname(3) gives an endpoint its name, once. Its CQs are empty, and its
+ * endpoints have no calls for data (carries_nothing in obj/traits.h). Calls
+ * that ofi_duo never makes are NULL. Cost: control path only. Thread safe; an
+ * AV needs the domain's lock.
  */
 #ifndef DUO_NONE_H
 #define DUO_NONE_H
@@ -19,7 +20,7 @@
 
 #define DUO_NONE "none"		/* name of this core in duo_params.core */
 
-/* none_info.c: as fi_getinfo(3). The hints must name this core. */
+/* none_info.c: fi_getinfo(3) of this core. The hints must name this core. */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 
@@ -28,7 +29,8 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 
 /*
  * none.c: allocates an object of this class, whose struct begins with the fid.
- * All objects share fi_close(3), fi_control(3), fi_ep_bind(3). NULL: no memory.
+ * fi_close(3), fi_control(3) and fi_ep_bind(3) have one function each for all
+ * classes. NULL: no memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
 /* Returns the mr_mode with which the domain was opened. */

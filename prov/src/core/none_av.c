@@ -21,8 +21,8 @@
 struct duo_none_av {
 	struct fid_av av_fid;
 	uint32_t count;		/* numbers below count are in use or free */
-	uint32_t free_count;	/* number of elements of free */
-	/* free numbers, [DUO_AV_MAX]; pages have memory from first use on */
+	uint32_t free_count;	/* number of elements in free[] */
+	/* free numbers, [DUO_AV_MAX]; memory of duo_av_reserve() */
 	uint32_t *free;
 };
 

@@ -89,7 +89,7 @@ static struct duo_none_ep *duo_none_ep_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_none_ep, ep_fid.fid);
 }
 
-/* Binds a counter. Only one counter may count each kind of operation. */
+/* Binds a counter. Each kind of operation can have only one counter. */
 static int duo_none_ep_bind_cntr(struct duo_none_ep *ep, uint64_t flags)
 {
 	if (flags & ~DUO_NONE_COUNTED)

@@ -32,7 +32,7 @@
 				 * a limit */
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
-/* Sets the fields that hints can limit to the largest values. */
+/* Sets each field that hints can limit to its largest value. */
 static void duo_none_set_limits(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
@@ -119,8 +119,8 @@ static bool duo_none_named(const char *what, const char *requested)
 
 /*
  * Returns the info's mr_mode for the mr_mode of the hints. FI_MR_BASIC and
- * FI_MR_SCALABLE, from before libfabric 1.5, are no bits but stand for several
- * modes.
+ * FI_MR_SCALABLE, from before libfabric 1.5, are values of their own, not sets
+ * of bits.
  */
 static int duo_none_mr_mode(int requested)
 {
@@ -130,8 +130,9 @@ static int duo_none_mr_mode(int requested)
 }
 
 /*
- * Sets the info's mr_mode: that of the domain in the hints, or else that for
- * the hints. False: this domain requires modes that the hints lack.
+ * Sets the info's mr_mode. If the hints name an open domain, this is the
+ * mr_mode of the domain; otherwise duo_none_mr_mode() chooses it. False: the
+ * domain requires modes that the hints lack.
  */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
@@ -148,7 +149,10 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/* False for FI_HMEM without FI_MR_HMEM: copies need a region's descriptor. */
+/*
+ * False for FI_HMEM without FI_MR_HMEM: near needs descriptors of regions to
+ * copy device memory.
+ */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||
@@ -171,7 +175,9 @@ static bool duo_none_set_domain(struct fi_info *info,
 	       duo_none_set_mr(info, hints);
 }
 
-/* Sets caps and op_flags to the hints', which the caller has checked. */
+/*
+ * Sets caps and op_flags to those of the hints, which the caller has checked.
+ */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
 	if (hints->caps)
@@ -188,7 +194,10 @@ static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 	info->rx_attr->op_flags = hints->rx_attr ? hints->rx_attr->op_flags : 0;
 }
 
-/* True unless "node" is a name to be resolved, which near cannot do. */
+/*
+ * False if `node` is the name of a destination, because near cannot resolve
+ * names.
+ */
 static bool duo_none_finds(const char *node, uint64_t flags)
 {
 	if (!node || flags & FI_SOURCE)

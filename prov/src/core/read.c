@@ -23,9 +23,10 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * Makes rx a retired entry, which is freed after DUO_RETIRED_MAX further ones.
- * Some cores, such as efa and ofi_rxm, report a truncated receive of several
- * packets twice. The second report then finds rx and is dropped.
+ * Makes rx a retired entry, which is freed when DUO_RETIRED_MAX further entries
+ * have been retired. Some cores, such as efa and ofi_rxm, report a truncated
+ * receive of several packets twice. The second report then finds rx and is
+ * dropped.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -122,7 +123,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 		duo_lazy_retire(rx);
 }
 
-/* Handles the next error of the core's CQ. Returns 1, or 0 without an error. */
+/* Handles the next error of the core's CQ. Returns 1; 0: there is no error. */
 int duo_cq_core_err(struct duo_cq *cq)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -139,9 +140,10 @@ int duo_cq_core_err(struct duo_cq *cq)
 }
 
 /*
- * Returns the receive of a successful entry; NULL: none. The entry of a remote
- * write has no context of a receive, although efa without RDMA write in the
- * device stores the context of an earlier receive in it.
+ * Returns the receive that a successful entry of the core completes; NULL:
+ * none. An entry for a remote read or write completes no receive, even if its
+ * context is that of a receive: efa, if its device has no RDMA write, leaves
+ * the context of an earlier receive in such an entry.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)
@@ -151,9 +153,9 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 }
 
 /*
- * Completes rx in the common case: changes the core's entry, in the
- * application's array, to the entry for rx. False: duo_lazy_core_done() must
- * complete rx.
+ * Completes rx in the common case: changes the core's entry, which is in the
+ * application's array, into the entry for the application. False: nothing was
+ * changed, and duo_lazy_core_done() must complete rx.
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -199,8 +201,9 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 }
 
 /*
- * Handles the remaining entries of a batch. Copies them first, because
- * completions overwrite the array that contains them.
+ * Handles the remaining entries of a batch. Copies them first, because the
+ * completions that it writes overwrite the application's array, which contains
+ * the entries.
  */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
@@ -247,7 +250,10 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* further entries would be copied twice, through the ring */
+	/*
+	 * entries that do not fit in the sink would be copied twice, through
+	 * the ring
+	 */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

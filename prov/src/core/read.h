@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads of the core's CQ. If the context of an entry is a receive entry, the
- * entry completes this receive. All others go to the application. Lock: the
- * group's. Cost: in the common case the core writes into the application's
- * array, and ofi_duo changes the entries there.
+ * Reads of the core's CQ. If the context of a CQ entry points to a receive
+ * entry (struct duo_rx), the CQ entry completes this receive. All other CQ
+ * entries go to the application. Lock: the group's. Cost: in the common case
+ * the core writes into the application's array, and ofi_duo changes the entries
+ * there.
  */
 #ifndef DUO_READ_H
 #define DUO_READ_H
@@ -27,7 +28,10 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/* Polls as duo_cq_poll_core(); inline for a core without an entry. */
+/*
+ * duo_cq_poll_core() as an inline function, for the common case that the core
+ * has no entry.
+ */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t space = cq->sink.space;

@@ -21,8 +21,8 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * The traits of a provider. whole: the row is for the stack `name` only; false:
- * for each stack that contains the provider `name`.
+ * The traits of a core. whole: the row is for the core `name` only; false: the
+ * row is for each core that has the provider `name` in its stack.
  */
 static const struct duo_traits_row {
 	const char *name;
@@ -111,7 +111,10 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/* Rejects a call of gda[]: efa's function would take fid for efa's. */
+/*
+ * Rejects a call of a function of gda[]: efa's own function would treat fid, an
+ * object of ofi_duo, as an object of efa.
+ */
 static int duo_efa_reject(struct fid *fid)
 {
 	duo_efa_no_gda(fid);

@@ -19,7 +19,7 @@
 struct duo_traits duo_traits_find(const char *core);
 /* True if ofi_duo can wrap the provider with this name. */
 bool duo_traits_allowed(const char *core);
-/* Adds the bits that ofi_duo needs to hints or an info of the core. */
+/* Adds to hints, or to an info of the core, the bits that ofi_duo needs. */
 void duo_traits_add_bits(struct fi_info *core);
 /*
  * duo_traits_direct(): true if ofi_duo never wraps this fabric.
@@ -28,8 +28,9 @@ void duo_traits_add_bits(struct fi_info *core);
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 bool duo_traits_has_direct(const char *core);
 /*
- * Replaces the table *ops of the core's domain if the table's functions would
- * get ofi_duo's objects. Returns 0; -FI_EOPNOTSUPP: no replacement.
+ * Replaces *ops, a table of functions of the core's domain, if its functions
+ * would get objects of ofi_duo as arguments. Returns 0; -FI_EOPNOTSUPP: ofi_duo
+ * has no replacement.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides whether and when the core gets a receive. The decision depends on the
- * receive's source: whether it is local, and whether it is confirmed. Table:
- * docs/matching.md. Pure. Lock: the group's. Cost: two loads.
+ * Decides whether and when a receive is posted to the core. This depends on the
+ * source that the receive names: whether it is local, and whether it is
+ * confirmed. Table: docs/matching.md. Pure. Lock: the group's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -15,7 +15,7 @@
 /* The time at which a receive is posted to the core. */
 enum duo_recv_when {
 	DUO_RECV_NO_SOURCE, /* never: the receive's source is not in the AV */
-	DUO_RECV_NOW,
+	DUO_RECV_NOW,	/* at once, or at the next poll */
 	DUO_RECV_LATER,	/* deferred, because a local message may match */
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
@@ -46,7 +46,10 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/* True if the core never gets a receive for *want. Needs an open local side. */
+/*
+ * True if a receive for *want is never posted to the core. The local side must
+ * be open.
+ */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
 {
@@ -63,8 +66,9 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if the core cannot cancel a receive for *want. Such a receive is posted
- * to the core only if no local message can match it.
+ * True if the core could not cancel a receive for *want, so that the receive
+ * cannot be recalled. It is posted to the core only if no local message can
+ * match it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
@@ -81,7 +85,10 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 	return duo_want_final(rx->ep, rx->kind, &want);
 }
 
-/* True if the core would not get rx if rx were posted now. */
+/*
+ * True if rx is for local messages only: a local message may match rx, and the
+ * core could not cancel rx. So rx is not posted to the core.
+ */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
