@@ -13,9 +13,9 @@
 #include "obj/ep.h"
 #include "obj/fabric.h"
 
-#define DUO_AUTO_MS 10
+#define DUO_AUTO_MS 10	/* interval between two polls, ms */
 #define DUO_AUTO_RETRY_MS 1 /* interval while another thread holds the domain's
-			     * lock */
+			     * lock, ms */
 
 /* The domains that have a thread. The mutex protects the list. */
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,8 +23,9 @@ static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
 /*
- * Resets the lock and the list in a forked child. The threads do not
- * exist in the child, and one of them might have held the lock at the fork.
+ * Resets the mutex and the list in a forked child. The threads of the domains
+ * do not exist in the child, nor does a thread that may have held the mutex at
+ * the fork.
  */
 static void duo_auto_forked(void)
 {
@@ -49,9 +50,9 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Never waits for the domain's lock: the thread
- * that holds the lock might have called exit(), and the destructor below, which
- * exit() calls, waits for this thread.
+ * Polls until the domain stops. Never waits for the domain's lock, because of
+ * this deadlock: a thread that holds the domain's lock calls exit(), exit()
+ * calls duo_auto_unload(), and that waits for this thread.
  */
 static void *duo_auto_run(void *arg)
 {
@@ -99,7 +100,7 @@ int duo_auto_start(struct duo_domain *domain, const struct fi_info *info)
 	return 0;
 }
 
-/* Removes the domain and ends its thread. */
+/* Removes the domain from the list and ends its thread. Needs duo_auto_lock. */
 static void duo_auto_join(struct duo_domain *domain)
 {
 	LIST_REMOVE(domain, progress.link);
@@ -118,9 +119,8 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends the threads at exit or unload. libfabric's destructors run later,
- * because this module depends on libfabric. So the core still exists while the
- * threads end.
+ * Ends all threads, at exit or unload. The core still exists then: this module
+ * depends on libfabric, so libfabric's destructors run later.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

@@ -16,7 +16,10 @@ struct fi_info;
 
 /* True if a domain of this info must have the thread. */
 bool duo_auto_needed(const struct fi_info *info);
-/* Starts the thread if duo_auto_needed(). Logs and returns an error. */
+/*
+ * Starts the thread if duo_auto_needed(). Returns 0, or an error, which was
+ * logged.
+ */
 int duo_auto_start(struct duo_domain *domain, const struct fi_info *info);
 /* Ends the thread if there is one. The domain must have no endpoints. */
 void duo_auto_stop(struct duo_domain *domain);

@@ -14,9 +14,10 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of operations that the endpoint itself has counted, or
- * with err the number of failed ones. The endpoint counts receives on both
- * paths, and sends if the local transport has no counter.
+ * Returns the number of operations that the endpoint itself has counted for
+ * this binding: those that have succeeded, or, if err is set, those that have
+ * failed. The endpoint counts receives on both paths. It counts local sends
+ * only if the local transport has no counter.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -52,7 +53,14 @@ static void duo_cntr_read_core(struct duo_cntr *cntr)
 	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
 }
 
-/* True if this read must poll the core; as duo_cq_core_due(). */
+/*
+ * True if this read of the counter must also read the core's counter, which
+ * polls the core. This is so in every core_poll_interval-th read, and in each
+ * read
+ * - if the counter has no endpoint
+ * - if an endpoint has no CQ for sends
+ * - if each poll of an endpoint's CQ polls the core
+ */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -102,9 +110,10 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 }
 
 /*
- * Adds `value` to own[err], ofi_duo's part of the counter's sum. set: makes the
- * sum equal to `value`. ofi_duo cannot change the other parts, which the core
- * and the endpoints count, so own[err] gets the difference.
+ * Adds `value` to own[err], ofi_duo's part of the counter's sum. If `set` is
+ * true, makes the sum equal to `value` instead. The other parts of the sum are
+ * counts of the core and of endpoints, which ofi_duo cannot change, so own[err]
+ * gets the difference.
  */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
@@ -211,7 +220,7 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* another provider would count */
+		return -FI_ENOSYS; /* FI_PEER: another provider would count */
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
 			 "completions only; use FI_CNTR_EVENTS_COMP, or set "
@@ -275,10 +284,10 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. The bindings to the core's counter, and to
- * that of a local transport, cannot be undone, so they come last. Of the two,
- * the binding to the core's counter comes first, because it is more likely to
- * fail.
+ * Binds the counter on both paths. Two bindings cannot be undone, so they come
+ * last: to the core's counter, and to the counter of a local transport. The
+ * binding to the core's counter is the first of these, because it is more
+ * likely to fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -295,7 +304,11 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 	return ret;
 }
 
-/* Adds the endpoint's counts to own[], or subtracts them (sign -1). */
+/*
+ * Adds the endpoint's counts to own[] (sign 1), so that the counter keeps its
+ * value when the binding ends. Or subtracts them (sign -1), so that a new
+ * binding does not change the value.
+ */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
 	int err;
@@ -304,7 +317,10 @@ static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 		bind->cntr->own[err] += sign * duo_cntr_bind_sum(bind, err);
 }
 
-/* Moves the endpoint to the counter's group, the domain's. */
+/*
+ * Moves the endpoint and its CQs to the domain's group, in which all counters
+ * are. Needs all locks. Returns 0 or -FI_ENOMEM.
+ */
 static int duo_cntr_join(struct duo_ep *ep)
 {
 	int ret = ep->rx_cq ? duo_cq_join(ep->rx_cq) : 0;

@@ -20,22 +20,29 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
 /*
- * Both need the lock. duo_cntr_progress() polls the endpoints, and the core if
- * a poll of the core is due. duo_cntr_value() returns the numbers of successes
- * and errors.
+ * Both need the domain's lock. duo_cntr_progress() polls the endpoints, and the
+ * core if a poll of the core is due. duo_cntr_value() stores the numbers of
+ * operations that have succeeded (*good) and failed (*bad).
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
-/* Binds the endpoint's counters to the core's endpoint. Needs the lock. */
+/*
+ * For each counter of the endpoint, binds the core's counter to the core's
+ * endpoint. Needs the domain's lock. Returns 0 or an error.
+ */
 int duo_cntr_bind_core(const struct duo_ep *ep);
-/* Unbinds a closing endpoint's counters; keeps its counts. Needs the lock. */
+/*
+ * Unbinds the counters of an endpoint that closes. The values of the counters
+ * do not change. Needs the domain's lock.
+ */
 void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
 /*
- * Add the descriptors of the endpoint's core CQs to wait objects: of all its
- * counters, or of one binding. Return 0 or an error.
+ * Add the descriptors of the core's CQs behind the endpoint's CQs to wait
+ * objects: duo_cntr_wait_ep() to those of all counters of the endpoint,
+ * duo_cntr_wait_bind() to that of the binding's counter. Return 0 or an error.
  */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);

@@ -4,9 +4,10 @@
 /*
  * Waiting for counters. The sources of events are those of the endpoints' CQs:
  * near's ports, and the core's CQs. The core's counters have no descriptors. A
- * call of another thread of this process may also change a counter, and wakes
- * no thread. So each sleep lasts at most DUO_CNTR_SLEEP_MS, and a timer limits
- * the sleeps on the descriptor.
+ * call of another thread of this process, fi_cntr_add() for example, may also
+ * change a counter, but wakes no thread. So each sleep in fi_cntr_wait() lasts
+ * at most DUO_CNTR_SLEEP_MS, and a timer limits the application's sleeps on the
+ * descriptor.
  */
 
 #include <rdma/fi_errno.h>
@@ -23,8 +24,8 @@
 
 /*
  * Opens the wait object. With FI_WAIT_UNSPEC, opens a descriptor only if the
- * local transport can signal. Without a descriptor, fi_cntr_wait() polls and
- * uses short sleeps.
+ * local transport can wake a thread. Without a descriptor, fi_cntr_wait() polls
+ * between short sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -40,7 +41,10 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 	return ret;
 }
 
-/* Adds the descriptor of the core's CQ, if cq is not NULL and has one. */
+/*
+ * Adds the descriptor of the core's CQ behind cq to the wait object. Does
+ * nothing if cq is NULL, or if there is no such descriptor.
+ */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
 	return cntr->waiter.fd >= 0 && cq && cq->core_fd >= 0 ?
@@ -87,7 +91,7 @@ static bool duo_cntr_signals(const struct duo_cntr *cntr)
 	return true;
 }
 
-/* Posts all deferred receives. Returns as duo_cq_before_sleep(). */
+/* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
 static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -113,7 +117,10 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 	return ret;
 }
 
-/* Arms all endpoints of the counter. Returns 0 or -FI_EAGAIN. */
+/*
+ * Arms all endpoints of the counter. Returns 0; -FI_EAGAIN: there are events;
+ * or another error of the core.
+ */
 static int duo_cntr_arm(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -137,10 +144,11 @@ static void duo_cntr_woken(const struct duo_cntr *cntr)
 }
 
 /*
- * Prepares the sleep of a thread that has seen the values good and bad; needs
- * the lock. Returns 0 if any new message or completion wakes the thread;
- * -FI_EAGAIN: the values have changed, or there are events; -FI_ENOSYS: a
- * source cannot wake the thread.
+ * Prepares the sleep of a thread that has read the values good and bad. Needs
+ * the domain's lock. Returns
+ * - 0: any new message or completion wakes the thread
+ * - -FI_EAGAIN: the values have changed, or there are events
+ * - -FI_ENOSYS: some source of events cannot wake the thread
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr, uint64_t good,
 				uint64_t bad)
@@ -187,7 +195,10 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	}
 }
 
-/* fi_trywait(3). -FI_EAGAIN: the value has changed since the previous call. */
+/*
+ * fi_trywait(3). -FI_EAGAIN: the value has changed since the previous call, or
+ * there are events.
+ */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	int ret;

@@ -22,10 +22,10 @@
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls although the ring has entries for the read. If a program sends before
- * each read, each read finds an entry, and would otherwise never poll. The
- * number of reads per poll doubles up to DUO_RING_READS. The number becomes 1
- * if DUO_RING_SLOW has passed between two polls.
+ * Polls the CQ although the ring has an entry for this read. Without this, a
+ * program that sends before each read would never poll, because each read would
+ * find an entry in the ring. The number of reads per poll doubles up to
+ * DUO_RING_READS. It becomes 1 if DUO_RING_SLOW has passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -40,7 +40,10 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/* Must be called after an entry or an error was removed. */
+/*
+ * Clears DUO_CQ_ENTRIES if the CQ is empty. Must be called after an entry or an
+ * error was removed.
+ */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
@@ -49,7 +52,7 @@ static inline void duo_cq_entry_read(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/* Releases the lock and returns ret; for tail calls. */
+/* Releases the group's lock and returns ret, for a tail call. */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	return duo_unlock_last(&cq->group->lock, ret);
@@ -63,7 +66,10 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 	return duo_cq_unlock(cq, count ? (ssize_t) count : -FI_EAGAIN);
 }
 
-/* Reads the ring, releases the lock. Returns a count; -FI_EAVAIL: error. */
+/*
+ * Reads entries of the ring, and releases the group's lock. Returns the number
+ * of entries; -FI_EAVAIL: an error must be read first.
+ */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
 {
@@ -153,7 +159,10 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/* fi_cq_strerror() for the last error read, from path cq->err_path. */
+/*
+ * fi_cq_strerror() for the last error that was read. The error came from the
+ * path cq->err_path.
+ */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {
@@ -224,7 +233,9 @@ static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 	return fi_cq_open(domain, attr, core_cq, NULL);
 }
 
-/* Opens the CQs of both paths. Stores the core's size in *attr. */
+/*
+ * Opens the CQs of both paths. Stores the size of the core's CQ in attr->size.
+ */
 static int duo_cq_open_paths(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
@@ -249,7 +260,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* another provider would read the CQ */
+		return -FI_ENOSYS; /* FI_PEER: another provider would read */
 	cq = duo_alloc(sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

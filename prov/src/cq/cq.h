@@ -27,7 +27,10 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
-/* cq.c: a read on the slow path. Needs the lock, and releases it. */
+/*
+ * cq.c: reads on the slow path. Needs the group's lock, and releases it.
+ * Returns the number of entries, -FI_EAGAIN or -FI_EAVAIL.
+ */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
 ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
@@ -52,8 +55,8 @@ void duo_cq_group(struct duo_cq *cq);
 /* Closes the CQ's own group. Needs all locks. */
 void duo_cq_ungroup(struct duo_cq *cq);
 /*
- * Moves the CQ and its endpoints to the domain's group, unless they are there.
- * Needs all locks. Returns 0; -FI_ENOMEM: nothing has changed.
+ * Moves the CQ and its endpoints to the domain's group, if they are not in it
+ * yet. Needs all locks. Returns 0; -FI_ENOMEM: nothing has changed.
  */
 int duo_cq_join(struct duo_cq *cq);
 
@@ -73,24 +76,40 @@ DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 void duo_cq_progress(struct duo_cq *cq);
 /* Polls the CQs of an endpoint. */
 void duo_ep_progress(const struct duo_ep *ep);
-/* Returns the result of a read without entry: -FI_EAGAIN, -FI_EAVAIL, or 0. */
+/*
+ * Returns the result of a read that has stored no entry:
+ * - -FI_EAVAIL: an error must be read first
+ * - 0: there are entries, but the read has requested none
+ * - -FI_EAGAIN: there is no entry. In this case the function may yield the CPU
+ */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /* Yields the CPU if CPUs are oversubscribed. Returns -FI_EAGAIN. */
 ssize_t duo_cq_yield(struct duo_cq *cq);
 
 /* wait.c */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
-/* Adds the core's CQ, opened with FI_WAIT_FD. Returns 0 or an error. */
+/*
+ * Adds the descriptor of the core's CQ, which was opened with FI_WAIT_FD, to
+ * the wait object. Returns 0 or an error.
+ */
 int duo_cq_wait_core(struct duo_cq *cq);
-/* Adds a timer if core or local transport have no descriptor. */
+/*
+ * Adds a timer to the wait object if the core's CQ or the local transport
+ * cannot wake a thread. Returns 0 or an error.
+ */
 int duo_cq_wait_timer(struct duo_cq *cq);
 struct duo_blocking;
-/* Sleeps, without the lock, until the CQ may have an entry. */
+/*
+ * Sleeps until the CQ may have an entry, or until the timeout of the call. The
+ * caller must not hold the group's lock.
+ */
 void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/* Posts all deferred receives. Needs the lock. -FI_EAGAIN: some remain. */
+/*
+ * Posts all deferred receives. Needs the group's lock. -FI_EAGAIN: some remain.
+ */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

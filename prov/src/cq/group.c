@@ -8,9 +8,10 @@
 #include "transport/transport.h"
 
 /*
- * Sets the table of calls for the mode of the group's lock. Stores the table
- * only if it changes, because other threads may read it. It changes only for
- * single locks, with which the application serializes its calls.
+ * Sets the table of calls for the mode of the group's lock. Other threads may
+ * read cq_fid.ops, so stores it only if it changes. It changes only if the lock
+ * was a single lock: then the application serializes its calls, and no other
+ * thread reads cq_fid.ops.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

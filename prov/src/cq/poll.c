@@ -10,7 +10,7 @@
 #include "obj/domain.h"
 
 struct duo_poll_member {
-	struct fid *fid;	/* a CQ or a counter, also of the core */
+	struct fid *fid;	/* a CQ or counter, of ofi_duo or of the core */
 	uint64_t good, bad;	/* counter: values last returned by fi_poll() */
 	LIST_ENTRY(duo_poll_member) link;
 };
@@ -18,7 +18,7 @@ struct duo_poll_member {
 struct duo_poll {
 	struct fid_poll poll_fid;
 	struct duo_domain *domain;
-	struct duo_lock lock;	/* on if that of the domain is */
+	struct duo_lock lock;	/* on if the domain's lock is on */
 	LIST_HEAD(, duo_poll_member) members;
 };
 

@@ -21,9 +21,9 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* polls without a local event, after which local polls have an interval */
+/* numbers of polls, see duo_cq_local_due() */
 #define DUO_LOCAL_IDLE 1024
-#define DUO_LOCAL_INTERVAL 8	/* this interval, polls of the CQ */
+#define DUO_LOCAL_INTERVAL 8
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 {
@@ -33,7 +33,10 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/* After a poll: matches unresolved messages, posts due receives. */
+/*
+ * Must be called after a poll of the local transport. Matches unresolved
+ * messages, and posts deferred receives.
+ */
 DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 {
 	if (cq->group->pending)
@@ -42,13 +45,19 @@ DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 		duo_cq_flush_lazy(cq);
 }
 
-/* True if the domain has unresolved messages or deferred receives. */
+/*
+ * True if the group has deferred receives, unresolved messages, ready
+ * remainders of multi-receive buffers, or planned scans of the registry.
+ */
 DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 {
 	return cq->group->pending | cq->group->lazy;
 }
 
-/* True if an endpoint has no addresses: its senders are not in the AV yet. */
+/*
+ * True if the AV of an endpoint is empty. The senders are then unknown, and
+ * each of them may send over the core.
+ */
 static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
@@ -60,8 +69,10 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the core: the CQ has a core poll budget, or the
- * local transport is idle, or core_poll_interval polls have passed.
+ * True if this poll must poll the core: the CQ has a core poll budget, the
+ * local transport is idle, or core_poll_interval polls have passed. In the last
+ * case an unused core is polled only while the AV of an endpoint is empty.
+ * Takes 1 from the core poll budget.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -79,8 +90,9 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. If DUO_LOCAL_IDLE polls had
- * no local event and the core is busy, only each DUO_LOCAL_INTERVAL-th must.
+ * True if this poll must poll the local transport. If the last DUO_LOCAL_IDLE
+ * polls had no local event, and the core is busy, only each
+ * DUO_LOCAL_INTERVAL-th poll must.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -90,8 +102,8 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since the last full poll as polls of the CQ and of
- * its ports. Another CQ may have polled a port in the meantime.
- * duo_near_passed() therefore counts fewer polls if otherwise the port would
+ * its ports. Another CQ of an endpoint may have polled the port in the same
+ * time. Then duo_near_passed() counts fewer polls for the port, which must not
  * miss its next tick.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
@@ -116,9 +128,9 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls both paths. While cq->left is not 0, a poll is early, because deferred
- * work or a port's work has caused it, and counts as a fast-path read. cq->left
- * stays 0 while every read must do more than poll near's rings.
+ * Polls both paths. If cq->left is not 0, this poll comes early, because of
+ * deferred work or work of a port, and counts as one of the fast-path reads.
+ * cq->left stays 0 as long as every read must do more than poll near's rings.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -176,7 +188,10 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* Repeats the check if due. True if the last check found oversubscription. */
+/*
+ * Repeats duo_cq_check_oversub() if it is time. True if its last result was
+ * oversubscription.
+ */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -187,11 +202,11 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * If CPUs are oversubscribed, releases the lock during a yield of the CPU: the
- * next sender may need the CPU. In other cases a yield would only help
- * unrelated processes. An endpoint without a local side does not yield, because
- * the core does not yield either. Returns -FI_EAGAIN. The caller must hold no
- * other lock.
+ * Yields the CPU if CPUs are oversubscribed, because the next sender may need
+ * this CPU. Otherwise a yield would only help unrelated processes. Releases the
+ * group's lock during the yield. An endpoint without a local side does not
+ * yield, because the core does not yield either. Returns -FI_EAGAIN. The caller
+ * must hold no other lock.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

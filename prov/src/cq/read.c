@@ -4,9 +4,9 @@
 /*
  * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
  * not 0, a read polls only the rings of near's ports. Functions for the slow
- * path have the same arguments as their callers: so their calls are tail calls,
- * and an empty read saves no registers. read_locked.c includes this file for
- * domains whose lock is on.
+ * path have the same arguments as their callers, so that the compiler makes
+ * their calls tail calls, and an empty read saves no registers. read_locked.c
+ * and read_single.c include this file for the other modes of the lock.
  */
 
 #include <rdma/fi_errno.h>
@@ -21,7 +21,10 @@
 #define DUO_NAME(name) name
 #endif
 
-/* Waits for the lock, which another thread holds, and takes the slow path. */
+/*
+ * Waits for the group's lock, which another thread holds, and takes the slow
+ * path.
+ */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
@@ -50,8 +53,9 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 }
 
 /*
- * Polls the rings of all endpoints from ep on. Events go to cq->sink. Returns
- * the result of the read. ring: the first ring of ep to poll; NULL: all.
+ * Polls the rings of all endpoints from ep on. Events go to cq->sink. Releases
+ * the group's lock. Returns the result of the read. ring: the first ring of ep
+ * to poll; NULL: all rings.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
@@ -76,7 +80,10 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 				duo_cq_read_none(cq));
 }
 
-/* Reads a ring that has a message, in most cases a small one. */
+/*
+ * Ends a read that has found a message in *ring, in most cases a small one.
+ * Releases the group's lock.
+ */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 		  struct duo_ep *ep, struct near_rx_ring *const *ring)

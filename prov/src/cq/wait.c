@@ -32,9 +32,10 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC only blocking reads use the wait
- * object, and it has a descriptor only if the local transport can wake threads.
- * Without a descriptor, blocking reads poll between short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use the wait
+ * object, and the wait object has a descriptor only if the local transport can
+ * wake a thread. Without a descriptor, blocking reads poll between short
+ * sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -100,8 +101,8 @@ int duo_ep_arm(struct duo_ep *ep)
 }
 
 /*
- * Ends a sleep. If this thread has consumed the port's wakeup, wakes the other
- * threads that sleep on the endpoint.
+ * Must be called after a sleep. If this thread has consumed the wakeup of the
+ * endpoint's port, wakes the other threads that sleep on CQs of the endpoint.
  */
 void duo_ep_woken(struct duo_ep *ep)
 {
@@ -129,8 +130,8 @@ void duo_cq_force_poll(struct duo_cq *cq)
 }
 
 /*
- * Prepares a sleep. Returns 0, -FI_EAGAIN if there are events, or another
- * error. After an error, the next polls poll both paths.
+ * Prepares a sleep. Needs the group's lock. Returns 0; -FI_EAGAIN: there are
+ * events; or another error. After an error, the next polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -168,10 +169,11 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * Prepares the sleep of threads. Returns 0 if new events will wake all threads
- * that sleep on the CQ. Returns -FI_EAGAIN if there are entries. The descriptor
- * then stays ready: this thread may read only some of the entries, and other
- * threads that sleep must wake for the remaining ones.
+ * Prepares a sleep of this thread, or of the application's threads
+ * (fi_trywait()). Returns 0 if new events will wake all threads that sleep on
+ * the CQ. Returns -FI_EAGAIN if there are entries. The descriptor then stays
+ * ready: this thread may read only some of the entries, and other threads that
+ * sleep must wake for the remaining ones.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -243,7 +245,10 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/* fi_trywait() of one object; the core's own objects go to the core. */
+/*
+ * fi_trywait() of one object. Objects that the application got from the core go
+ * to the core.
+ */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)

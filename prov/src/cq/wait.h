@@ -16,7 +16,10 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/* Limit of a sleep, ms: a near peer that closes rings no doorbell. */
+/*
+ * Longest sleep, ms. It must be limited, because a peer of near that closes its
+ * port rings no doorbell.
+ */
 #define DUO_SLEEP_MS 1000
 
 /*
@@ -48,13 +51,18 @@ static inline bool duo_blocking_over(struct duo_blocking *call)
 	       call->waited >= (uint64_t) call->timeout * 1000000;
 }
 
-/* True if the call had polled for DUO_SPIN_NS at duo_blocking_over(). */
+/*
+ * True if the call had polled for DUO_SPIN_NS at its last duo_blocking_over().
+ */
 static inline bool duo_blocking_sleeps(const struct duo_blocking *call)
 {
 	return call->waited >= DUO_SPIN_NS;
 }
 
-/* Returns the time left, ms, rounded up: the last part is slept, too. */
+/*
+ * Returns the time left, ms. Rounds up, so that the thread does not spin for
+ * the last fraction of a millisecond.
+ */
 static inline int duo_blocking_left_ms(const struct duo_blocking *call)
 {
 	return call->timeout - (int) (call->waited / 1000000);
@@ -67,14 +75,19 @@ static inline void duo_short_sleep(void)
 	nanosleep(&time, NULL);
 }
 
-/* True if the local transport can wake a thread, or there is none. */
+/*
+ * True if the local transport can wake a thread, or if there is no local
+ * transport.
+ */
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
- * duo_ep_arm() and duo_cq_arm_core() arm the endpoint's events or the core's CQ
- * before a sleep. duo_ep_woken() must follow duo_ep_arm(). All need the group's
- * lock. The first two return 0, or -FI_EAGAIN if there are events: the caller
- * must then call duo_cq_force_poll().
+ * duo_ep_arm() arms the local transport of an endpoint, so that new events wake
+ * a sleeping thread. duo_cq_arm_core() arms the core's CQ. If events are there
+ * already, both return -FI_EAGAIN; the caller must then call
+ * duo_cq_force_poll(), which makes the next polls poll both paths.
+ * duo_ep_woken() must be called after the sleep for which duo_ep_arm() was
+ * called. All need the group's lock.
  */
 int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);
