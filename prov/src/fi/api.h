@@ -8,7 +8,7 @@
  *
  * Cost: control path, except calls*.c. Locks: obj/group.h; a call that changes
  * data of the data path takes all locks of the domain. local.c takes the lock
- * of the registry's directory before these.
+ * of the registry's directory before the domain's locks.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -58,7 +58,10 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int duo_ep_enable(struct duo_ep *ep);
 
-/* calls.c; calls_locked.c, calls_single.c: for these modes of the lock */
+/*
+ * calls.c, calls_locked.c, calls_single.c: one pair of tables for each mode of
+ * the lock
+ */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked,
 	duo_tagged_ops_single;
@@ -85,13 +88,15 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: with duo_traits.peer_names, opens an endpoint of the local transport
- * and makes its name ep's address. duo_ep_close_local() reverts this.
+ * local.c: with duo_traits.peer_names, opens the local transport's endpoint of
+ * ep, and makes the name of that endpoint the address of ep. Otherwise does
+ * nothing. Returns 0 or an error. duo_ep_close_local() reverts this.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side. Takes all locks. If this fails and the core can
- * carry messages, logs a warning and returns 0.
+ * Opens the local side, and takes all locks for this. If it cannot be opened,
+ * logs a warning and returns 0, because the core carries the messages. Returns
+ * an error only if the core carries nothing.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 void duo_ep_close_local(struct duo_ep *ep);

@@ -3,8 +3,8 @@
 
 /*
  * Calls for messages: the inline fast path for one buffer. The slow paths are
- * in tx/send.c and rx/recv.c. calls_locked.c includes this file for domains
- * whose lock is on.
+ * in tx/send.c and rx/recv.c. calls_locked.c and calls_single.c include this
+ * file for the other modes of the lock.
  */
 
 #include "fi/api.h"

@@ -112,9 +112,10 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 }
 
 /*
- * True if endpoints in two network namespaces of a host may have the same
- * address, as with IP addresses. Also true for unknown formats. Such endpoints
- * do not connect across namespaces.
+ * True if two endpoints in different network namespaces of a host may have the
+ * same address, as with IP addresses, or if the format is unknown. An address
+ * then does not identify an endpoint across namespaces, so endpoints use the
+ * local transport only within a namespace.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -149,8 +150,9 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 /*
  * True if the local transport supports all kinds of device memory that the
- * process uses. This is necessary, because all messages to a peer take the same
- * path. True also for a core that carries nothing.
+ * process uses; else logs why not. The local transport must support all kinds,
+ * because all messages to a peer take the same path. If the core carries
+ * nothing, the kinds are not checked, because there is no other path.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)

@@ -28,7 +28,10 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/* Reads a number; false, with *value unchanged, if there is none. */
+/*
+ * Reads a number into *value. False, with *value unchanged, if the parameter is
+ * not set to a number.
+ */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;

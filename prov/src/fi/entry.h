@@ -30,7 +30,7 @@ struct duo_param {
 	enum fi_param_type type;
 	/*
 	 * member of duo_params: int, size_t, or char * with a copy of the text.
-	 * Its initial value is the parameter's default
+	 * The initial value of the member is the default of the parameter
 	 */
 	void *value;
 	void (*read)(const struct duo_param *param); /* reads the value; NULL:
@@ -42,7 +42,10 @@ struct fi_provider *fi_prov_ini(void);
 
 /* Defines and reads params[], and the parameters that all modules have. */
 void duo_params_load(const struct duo_param *params, size_t count);
-/* duo_param.read of numbers: raises values below 1 to 1. */
+/*
+ * duo_param.read for numbers from 1 to 1000000: replaces a value beyond these
+ * limits by the limit.
+ */
 void duo_param_read_positive(const struct duo_param *param);
 
 /* True if libfabric has the public structures of the build; else warns. */

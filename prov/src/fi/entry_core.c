@@ -71,9 +71,9 @@ static const struct duo_param duo_param_table[] = {
 };
 
 /*
- * True if ofi_duo supports the running version of libfabric. For libfabric's
- * shm it must have the minor version of the build, because the structures of
- * fi_peer(3) differ between minor versions.
+ * True if ofi_duo supports the running version of libfabric. With libfabric's
+ * shm, the running version must have the minor version of the build, because
+ * the structures of fi_peer(3) differ between minor versions.
  */
 static bool duo_version_ok(void)
 {

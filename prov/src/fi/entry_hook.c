@@ -29,7 +29,10 @@
 static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
-/* True while this thread calls the core, whose objects stay unwrapped. */
+/*
+ * True while this thread calls the core: objects that the core opens for itself
+ * are not wrapped.
+ */
 static __thread bool duo_hook_inside;
 
 static struct fid_fabric *duo_hook_core(struct fid_fabric *fabric)
@@ -38,8 +41,9 @@ static struct fid_fabric *duo_hook_core(struct fid_fabric *fabric)
 }
 
 /*
- * Opens a domain of ofi_duo. If it has no local transport, for example because
- * near cannot copy its device memory, opens a domain of the core instead.
+ * Opens a domain of ofi_duo. If this domain has no local transport, for example
+ * because near cannot copy the device memory of the process, closes it, and
+ * opens a domain of the core instead.
  */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
@@ -110,9 +114,9 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * Wraps a fabric that the application has opened. attr has only the core's
- * fabric; context is the core's struct fi_provider. After an error, the
- * application gets the core's fabric.
+ * Wraps a fabric that the application has opened. attr: only the member
+ * `fabric` is set, to the core's fabric. context: the core's struct
+ * fi_provider. After an error, the application gets the core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,
 			   struct fid_fabric **fabric, void *context)

@@ -29,8 +29,9 @@ static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 }
 
 /*
- * Binds the CQs to the core's endpoint. Does not pass FI_SELECTIVE_COMPLETION
- * for receives, because the core must report each receive.
+ * Binds the core's CQs to the core's endpoint. Does not pass
+ * FI_SELECTIVE_COMPLETION for receives, because the core must report each
+ * receive: otherwise ofi_duo could not free its entry.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
@@ -48,10 +49,10 @@ static int duo_core_bind_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Binds CQs and counters to the core's endpoint and enables it. Holds the lock
- * throughout: no thread may read a CQ or counter whose endpoint is bound but
- * not enabled. In this state efa before libfabric 2.2 posts receives to a QP
- * that does not exist.
+ * Binds CQs and counters to the core's endpoint and enables it. Holds all locks
+ * of the domain throughout, so that no thread reads a CQ or counter whose
+ * endpoint is bound but not enabled. In such a read, efa before libfabric 2.2
+ * posts receives to a QP that does not exist.
  */
 static int duo_core_enable(struct duo_ep *ep)
 {
@@ -71,8 +72,9 @@ static int duo_core_enable(struct duo_ep *ep)
 }
 
 /*
- * Makes the groups of the endpoint and of a CQ to be bound equal. other: the CQ
- * bound before, or NULL. Returns 0 or -FI_ENOMEM.
+ * Puts an endpoint, and a CQ that is to be bound to the endpoint, into one
+ * group. other: the CQ that is already bound, or NULL. Needs all locks. Returns
+ * 0 or -FI_ENOMEM.
  */
 static int duo_ep_unite(struct duo_ep *ep, struct duo_cq *cq,
 			struct duo_cq *other)
@@ -227,8 +229,9 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if the core may have a message before the application's first call for
- * the endpoint: one that needs no receive, or one that wakes a thread.
+ * True if the core must be used from fi_enable() on: because the endpoint has
+ * no local side, because the core may execute operations that need no receive,
+ * or because a message over the core may have to wake a thread.
  */
 static bool duo_ep_needs_core(const struct duo_ep *ep)
 {

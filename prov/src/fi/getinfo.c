@@ -49,10 +49,11 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 
 /*
  * Sets all MR modes if the hints request RMA or atomics without any MR mode.
- * Without this, efa's infos would have no mode, although efa chooses keys and
- * requires virtual addresses, and would lack FI_REMOTE_READ and
- * FI_REMOTE_WRITE. Does nothing in API versions before 1.5, or for a core that
- * is part of ofi_duo, which would return all modes.
+ * Otherwise efa would return infos without an MR mode, although it chooses keys
+ * and requires virtual addresses; these infos would also lack FI_REMOTE_READ
+ * and FI_REMOTE_WRITE. Does nothing
+ * - in API versions before 1.5
+ * - for a core that is part of ofi_duo, because it would return all these modes
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {
@@ -64,7 +65,7 @@ static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 	hints->domain_attr->mr_mode = DUO_MR_ANY;
 }
 
-/* Returns the core's infos for hints with its name; NULL: none. */
+/* Returns the core's infos for hints that name the core; NULL: none. */
 static struct fi_info *duo_getinfo_core(const struct duo_query *query,
 					const struct fi_info *hints)
 {
@@ -102,7 +103,7 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 
 /*
  * Removes prov_name if the module has only one core. libfabric then stores the
- * module's name there.
+ * name of the module as the name of the provider.
  */
 static void duo_info_drop_name(struct fi_info *info)
 {
@@ -187,9 +188,10 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * Returns the names of the requested stacks of providers, separated by commas.
- * The caller must free the text; NULL: no memory. The first of these that has
- * names decides: the hints, FI_PROVIDER, the fabric in the hints, the parameter
- * "cores". *named: it was one of the first two.
+ * The caller must free the text; NULL: no memory. The names are those of the
+ * first of these that has any: the hints, FI_PROVIDER, the fabric in the hints,
+ * the parameter "cores". *named: true if the names are from the hints or
+ * FI_PROVIDER.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -208,7 +210,10 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 					     duo_params.cores);
 }
 
-/* Returns the core of a stack, to be freed; NULL: not for this module. */
+/*
+ * Returns the name of the core in a stack's name. The caller must free it.
+ * NULL: the stack is not for this module, or no memory.
+ */
 static char *duo_wanted_core(const char *stack, bool named)
 {
 	if (!named)
@@ -219,7 +224,10 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/* Appends the core's infos that ofi_duo wraps, or if there are none, others. */
+/*
+ * Appends infos of fabrics that ofi_duo wraps. If there are none, appends those
+ * of fabrics that ofi_duo never wraps.
+ */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)

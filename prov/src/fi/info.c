@@ -32,8 +32,9 @@
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the core's name, for example "tcp;ofi_rxm" for "tcp;ofi_rxm;ofi_duo".
- * The caller must free it. NULL: the name has no core, or no memory.
+ * Returns the core's name in a provider name: "tcp;ofi_rxm" for
+ * "tcp;ofi_rxm;ofi_duo". The caller must free it. NULL: the provider name has
+ * no core, or no memory.
  */
 char *duo_core_name(const char *prov_name)
 {
@@ -186,7 +187,10 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
-/* Fields that must not change in duo_info_restrict(): see duo_info_kept(). */
+/*
+ * Fields in which ofi_duo must support all that an info of the core promises:
+ * see duo_info_kept().
+ */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -203,8 +207,8 @@ static const struct duo_hint duo_kept_fields[] = {
 
 /*
  * Capabilities in domain_attr->caps for calls that ofi_duo rejects. Most
- * applications do not make these calls, so ofi_duo uses the info without these
- * capabilities.
+ * applications do not make these calls, so duo_info_keeps() does not require
+ * these capabilities.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
@@ -269,7 +273,7 @@ static const struct fi_info duo_info_limits = {
 	},
 };
 
-/* For hints that request no messages, only the first field is checked. */
+/* If the hints request no messages, duo_hints_supported() checks only caps. */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -308,8 +312,8 @@ bool duo_info_device(const struct fi_info *info)
 }
 
 /*
- * Removes FI_HMEM if the hints do not request it, because it disables the fast
- * path of one-sided operations.
+ * Removes FI_HMEM if the hints do not request it, because FI_HMEM disables the
+ * fast path of one-sided operations.
  */
 static void duo_info_drop_device(struct fi_info *info,
 				 const struct fi_info *hints)
@@ -338,7 +342,10 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 			hints->rx_attr->msg_order : 0);
 }
 
-/* True if messages and RMA keep their order: by near, or on a single path. */
+/*
+ * True if messages and RMA keep their order, because near keeps it or because
+ * there is only one path.
+ */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =
@@ -383,7 +390,9 @@ static const struct duo_hint duo_info_fields[] = {
 	DUO_HINT_MAX(tx_attr, iov_limit),
 	DUO_HINT_MAX(tx_attr, size),
 	DUO_HINT_MAX(rx_attr, iov_limit),
-	/* the value FI_SHARED_CONTEXT is above all counts */
+	/*
+	 * FI_SHARED_CONTEXT is larger than any count, so it is rejected as well
+	 */
 	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
 	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
 	DUO_HINT_MAX(domain_attr, max_ep_stx_ctx),
@@ -394,8 +403,8 @@ static const struct duo_hint duo_info_fields[] = {
 
 /*
  * Checks that a restricted info satisfies the hints. Returns 0 or -FI_ENODATA.
- * Sets the AV type and threading level of the hints: ofi_duo supports all of
- * them.
+ * Copies the AV type and the threading level of the hints to the info, because
+ * ofi_duo supports all of them.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {

@@ -5,10 +5,11 @@
  * An endpoint's local side: fi_enable() opens it, then publishes it in the
  * registry. If a step fails, the core carries all messages.
  *
- * Processes that start at the same time share the directory's lock. If space is
- * lacking, or the record's name is in use, a process takes the lock
- * exclusively, sweeps the directory, and starts again. If
- * duo_transport.exclusive_start is set, each start does so.
+ * Processes that start at the same time share the lock of the registry's
+ * directory. If space is lacking, or the name of the record is in use, a
+ * process takes the lock exclusively, sweeps the directory, and starts again.
+ * If duo_transport.exclusive_start is set, each process does so at its first
+ * attempt.
  */
 
 #include <errno.h>
@@ -122,7 +123,10 @@ static const char *duo_local_remedy(int ret)
 	}
 }
 
-/* Logs why there is no local side. live: number of other endpoints, or 0. */
+/*
+ * Logs why there is no local side. live: number of other live endpoints in the
+ * registry; 0: not counted.
+ */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
 	const struct duo_transport *peer = ep->domain->peer;
@@ -150,9 +154,10 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side under a shared lock of the directory, which must be
- * taken before the domain's locks. If a stopped process holds the directory's
- * lock, opens the local side without this lock. Returns 0 or an error.
+ * Opens the local side under a shared lock of the registry's directory. The
+ * caller must not hold the domain's locks. If a stopped process holds the
+ * directory's lock, opens the local side without the directory's lock. Returns
+ * 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
 {
@@ -183,7 +188,10 @@ static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 	return ret;
 }
 
-/* True if the local side keeps the requested order; else warns. */
+/*
+ * True if the application has requested no order between messages and RMA, or
+ * if near keeps this order; else logs a warning.
+ */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;

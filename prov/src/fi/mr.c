@@ -44,8 +44,8 @@ static int duo_mr_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	duo_near_region_unlist(mr);
-	duo_device_unlist(mr);	/* the core may assign its descriptor to another
-				 * region */
+	/* the core may assign the descriptor of this region to another one */
+	duo_device_unlist(mr);
 	ret = fi_close(&mr->core->fid);
 	if (ret) {
 		if (listed)
@@ -64,8 +64,9 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter of remote accesses. Only the core's counter counts them, so
- * from now on the core must carry all accesses to the region.
+ * Binds a counter of remote accesses. near's accesses would not be counted,
+ * because only the core's counter counts remote accesses. So from now on the
+ * core must carry all accesses to the region.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)
@@ -109,7 +110,9 @@ static void duo_mr_copy(struct duo_mr *mr)
 	mr->mr_fid.key = mr->core->key;
 }
 
-/* fi_control(). FI_ENABLE may change the key, so lists the region again. */
+/*
+ * fi_control(). Lists the region again, because FI_ENABLE may change the key.
+ */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
@@ -145,9 +148,10 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 }
 
 /*
- * Returns the core's region of attr->base_mr. NULL: the pointer is not a region
- * of this domain. libfabric's hooks (2.0 to 2.6) leave the pointer
- * uninitialized in fi_mr_reg() and fi_mr_regv().
+ * Returns the core's region of `base`, the attr->base_mr of a registration.
+ * NULL: `base` is not a region of this domain. Does not access `base`, because
+ * libfabric's hooks (2.0 to 2.6) leave attr->base_mr uninitialized in
+ * fi_mr_reg() and fi_mr_regv().
  */
 static const struct fid_mr *duo_mr_base(struct duo_domain *domain,
 					const struct fid_mr *base)

@@ -23,7 +23,10 @@ static void duo_opened_give(void)
 	pthread_mutex_unlock(&duo_opened_lock);
 }
 
-/* Prevents forks while a thread changes the lists: the child needs them. */
+/*
+ * Prevents forks while a thread changes the lists, because the child may use
+ * them.
+ */
 __attribute__((constructor)) static void duo_opened_loaded(void)
 {
 	pthread_atfork(duo_opened_take, duo_opened_give, duo_opened_give);
@@ -106,7 +109,7 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
 			opened->domain->path_domain[FI_DUO_CORE];
 }
 
-/* True if the info is this fabric's. Its provider name may be missing. */
+/* True if attr describes this fabric. attr->prov_name may be NULL. */
 static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 				 const struct fi_fabric_attr *attr)
 {
@@ -129,10 +132,10 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 }
 
 /*
- * True if an endpoint of this info can be opened in the domain. If the core's
- * info contains the domain, the core has already compared capabilities. The
- * domain needs FI_HMEM if the info has it: otherwise its local transport was
- * chosen for host memory only.
+ * True if an endpoint of this info can be opened in the domain. If the info has
+ * the core's domain, the core has already compared the capabilities. But
+ * FI_HMEM is compared in any case: the local transport of a domain without
+ * FI_HMEM was chosen for host memory only.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -149,7 +152,10 @@ static bool duo_opened_is_domain(const struct duo_domain *domain,
 	       !(domain->mr_mode & ~attr->mr_mode);
 }
 
-/* Returns the oldest fabric of the info, the last in the list; NULL: none. */
+/*
+ * Returns the oldest fabric that fits the info; NULL: none. The oldest is the
+ * last in the list.
+ */
 static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 {
 	struct duo_fabric *fabric, *first = NULL;
@@ -162,8 +168,8 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 }
 
 /*
- * Returns the domain for an info if the hints name none: the oldest one that
- * fits; NULL: none. The domain's mr_mode must be the info's, because the
+ * For hints that name no domain: returns the oldest domain that fits the info;
+ * NULL: none. The domain must also have the info's mr_mode, because the
  * application has not chosen this domain.
  */
 static struct duo_domain *

@@ -15,11 +15,15 @@
 struct duo_domain;
 struct duo_fabric;
 
-/* The open objects with fids in the hints. NULL: no fid of that class. */
+/*
+ * The open objects that the hints name by fid. NULL: the hints have no fid of
+ * this class.
+ */
 struct duo_opened {
 	struct duo_fabric *fabric;	/* set whenever domain is set */
 	struct duo_domain *domain;
-	bool foreign;	/* the hints contain another fid */
+	/* a fid in the hints is of no open object, or domain not of fabric */
+	bool foreign;
 };
 
 void duo_opened_fabric(struct duo_fabric *fabric);
@@ -36,8 +40,9 @@ bool duo_opened_ours(const struct duo_opened *opened);
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Replaces the core's fids in an info by ofi_duo's, or by NULL if no open
- * object has a fid. False: the info does not fit the objects in the hints.
+ * Replaces the core's fids in an info by the fids of ofi_duo's objects, or by
+ * NULL if no open object fits. False: the info does not fit the objects in the
+ * hints.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

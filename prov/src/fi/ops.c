@@ -13,8 +13,9 @@
 #include "rx/recv.h"
 
 /*
- * duo_up.calls(): sets the tables of calls for the mode of the lock. Stores a
- * table only if it changes: see duo_cq_calls().
+ * duo_up.calls(): sets the tables of calls for the mode of the group's lock.
+ * Stores a table only if it changes, because other threads may read the
+ * pointer: see duo_cq_calls().
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

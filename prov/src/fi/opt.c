@@ -12,7 +12,10 @@
 
 #define DUO_MIN_MULTI_RECV 64	/* used if the core has no default; bytes */
 
-/* Sets the default flags of receives. The core does not get FI_MULTI_RECV. */
+/*
+ * Sets the default flags of receives. The core does not get FI_MULTI_RECV,
+ * because ofi_duo splits the buffers.
+ */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
 	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
@@ -52,7 +55,9 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 	return 0;
 }
 
-/* Sets a new endpoint's options; FI_OPT_MIN_MULTI_RECV is the core's. */
+/*
+ * Sets a new endpoint's options. FI_OPT_MIN_MULTI_RECV gets the core's value.
+ */
 void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
 	size_t len = sizeof(ep->multi.min_space);
@@ -122,8 +127,8 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * Sets FI_OPT_CUDA_API_PERMITTED, which the core must accept, too. In ofi_duo
- * only near's copies of device memory call CUDA.
+ * Sets FI_OPT_CUDA_API_PERMITTED for ofi_duo and the core. The core must accept
+ * the value. ofi_duo calls CUDA only when near copies device memory.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)

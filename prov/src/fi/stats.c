@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The operations of rdma/fi_duo.h; statistics at an endpoint's close. */
+/*
+ * Implements the operations of rdma/fi_duo.h, and prints the statistics of an
+ * endpoint that closes.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +19,7 @@
 #include "obj/fabric.h"
 #include "transport/near/near_ep.h"
 
-/* Returns the number of operations on device memory with this path. */
+/* Returns the number of operations on device memory that took this path. */
 static uint64_t duo_stats_device(const struct duo_ep *ep,
 				 enum near_device_path path)
 {
