@@ -32,8 +32,8 @@ static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* protected by
 							 * duo_cuda_lock */
 
 /*
- * Finds the context of the memory. Memory of a pool has no context; for it,
- * uses the primary context of the device. Returns 0 or -FI_EIO.
+ * Stores the context of the memory in *found. Memory of a pool has no context:
+ * then stores the primary context of attr's device. Returns 0 or -FI_EIO.
  */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
@@ -203,7 +203,10 @@ void duo_cuda_close(void *state)
 	pthread_mutex_unlock(&duo_cuda_lock);
 }
 
-/* Returns a copy with an event; NULL: failed. Needs the stream's context. */
+/*
+ * Returns a struct for a copy, with an event; NULL: failed. The stream's
+ * context must be the current one.
+ */
 static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 {
 	struct duo_cuda_copy *copy;
@@ -282,7 +285,7 @@ int duo_cuda_done(struct duo_device_handle *handle)
 
 	if (ret == DUO_CUDA_SUCCESS) {
 		ret = duo_cuda.query(copy->event);
-		/* the caller may now reuse the buffers of a failed copy */
+		/* after an error the caller may reuse the buffers: wait */
 		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
 			duo_cuda.wait(copy->stream->stream);
 		duo_cuda.pop(&context);
@@ -325,8 +328,9 @@ static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
 }
 
 /*
- * Pins host memory. NULL: failed. Copies are then slower, because they go
- * through memory of the driver. state NULL: any stream.
+ * Pins host memory. state: a stream; NULL: any stream. Returns NULL after a
+ * failure: copies are then slower, because they go through memory of the
+ * driver.
  */
 struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len)
 {

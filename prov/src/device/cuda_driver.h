@@ -3,7 +3,8 @@
 
 /*
  * The CUDA driver's functions, and declarations that cuda.c and cuda_map.c
- * share. Lock: any thread may call the driver; a mutex protects the streams.
+ * share. Any thread may call the driver. Lock: duo_cuda_lock (cuda.c) protects
+ * all struct duo_cuda_stream.
  */
 #ifndef DUO_DEVICE_CUDA_DRIVER_H
 #define DUO_DEVICE_CUDA_DRIVER_H
@@ -83,7 +84,7 @@ extern struct duo_cuda {
 	int (*ipc_open)(uint64_t *addr, struct duo_cuda_ipc handle,
 			unsigned int flags);
 	int (*ipc_close)(uint64_t addr);
-	/* handle_of is NULL if the driver lacks one of the next functions */
+	/* handle_of is NULL if the driver lacks one of the next eleven */
 	int (*handle_of)(uint64_t *handle, void *addr);
 	int (*prop_of)(struct duo_cuda_prop *prop, uint64_t handle);
 	int (*handle_close)(uint64_t handle);
@@ -98,7 +99,8 @@ extern struct duo_cuda {
 	int (*unmap)(uint64_t addr, size_t len);
 	int (*access)(uint64_t addr, size_t len,
 		      const struct duo_cuda_access *access, size_t count);
-	int (*device)(int *device);	/* of the current context */
+	/* Stores the device of the current context. */
+	int (*device)(int *device);
 } duo_cuda;
 
 /* A CUDA context, with ofi_duo's stream for all regions in it. */
@@ -106,18 +108,18 @@ struct duo_cuda_stream {
 	LIST_ENTRY(duo_cuda_stream) link;
 	void *context;
 	void *stream;
-	int device;		/* device of which the primary context is
-				 * retained; -1: none */
-	unsigned int refs; /* number of regions, copies, pinned blocks and
-			    * mappings that use the stream */
+	/* device whose primary context ofi_duo has retained; -1: none */
+	int device;
+	/* number of regions, copies, pinned blocks and mappings that use it */
+	unsigned int refs;
 	unsigned int copies;	/* number of copies that have not ended */
-	struct duo_cuda_copy *spare;
+	struct duo_cuda_copy *spare;	/* list of structs for later copies */
 };
 
 /* cuda_driver.c. Loads the library at the first call. False: no driver. */
 bool duo_cuda_load(void);
 
-/* cuda.c. Keep a stream open. */
+/* cuda.c. Take and release a reference, which keeps the stream open. */
 void duo_cuda_hold(struct duo_cuda_stream *stream);
 void duo_cuda_unhold(struct duo_cuda_stream *stream);
 

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mappings of other processes' allocations: by CUDA's IPC, and for physical
- * memory (cuMemCreate) by a descriptor, if the application has requested
- * handles of that type. The driver rejects memory of pools and managed memory.
- * It also rejects GPUs without peer access.
+ * Mappings of other processes' allocations: by CUDA's IPC; or, for physical
+ * memory (cuMemCreate), by a file descriptor. For a descriptor, the application
+ * must have requested CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. The driver maps
+ * no memory of pools, no managed memory, and no memory of a GPU without peer
+ * access.
  */
 
 #include <stdlib.h>
@@ -21,13 +22,13 @@ struct duo_cuda_mapping {
 	struct duo_device_handle handle;
 	struct duo_cuda_stream *stream;
 	uint64_t addr;
-	size_t len;		/* of physical memory; 0: CUDA's IPC */
+	size_t len;	/* bytes of physical memory; 0: mapped by CUDA's IPC */
 };
 
 /*
- * Stores the export of memory of cuMemCreate, if other processes can map this
- * memory by a descriptor. The export has the length in place of a handle.
- * Returns a CUresult.
+ * Stores the export of memory of cuMemCreate. The export has the length in
+ * place of a handle. Returns a CUresult; -1: other processes cannot map this
+ * memory by a descriptor.
  */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
@@ -52,7 +53,10 @@ static int duo_cuda_describe_physical(uint64_t base, size_t len,
 	return DUO_CUDA_SUCCESS;
 }
 
-/* Stores the export of the allocation with this address. Returns a CUresult. */
+/*
+ * Stores the export of the allocation with these len bytes. Returns a CUresult;
+ * -1: other processes cannot map the memory.
+ */
 static int duo_cuda_describe(const void *addr, size_t len,
 			     struct near_export *export)
 {
@@ -116,8 +120,8 @@ int duo_cuda_share(const void *state, const void *addr)
 
 /*
  * Maps an allocation by its handle of CUDA's IPC. Gets the range of the mapping
- * from the driver, because the process that made the handle may be faulty.
- * Returns a CUresult.
+ * from the driver, not from the export, because the peer may be faulty. Returns
+ * a CUresult; -1: the range is invalid.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
 			     struct near_map *map)
@@ -143,7 +147,10 @@ static int duo_cuda_ipc_open(const struct near_export *export,
 	return 0;
 }
 
-/* Maps physical memory, for the device of the current context. */
+/*
+ * Maps physical memory at a reserved address, for the device of the current
+ * context. Returns a CUresult.
+ */
 static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 {
 	struct duo_cuda_access access = {
@@ -163,8 +170,9 @@ static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 }
 
 /*
- * Maps physical memory. The length and the descriptor may come from a faulty
- * process: the driver maps no more than the memory has. Returns a CUresult.
+ * Maps physical memory at an address of the driver's choice. The length in the
+ * export may be wrong, because the peer may be faulty; the driver maps no more
+ * bytes than the memory has. Returns a CUresult.
  */
 static int duo_cuda_map_physical(const struct near_export *export, int fd,
 				 struct near_map *map)

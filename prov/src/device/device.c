@@ -23,10 +23,10 @@
 #include "obj/fabric.h"
 #include "obj/mr.h"
 
-#define DUO_DEVICE_PART ((size_t) 256 << 10)	/* size of a part of a copy,
-						 * bytes */
-#define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)	/* minimum length of host
-						 * regions that are pinned */
+/* size of the bounce buffer, bytes; longer copies go through it in parts */
+#define DUO_DEVICE_PART ((size_t) 256 << 10)
+/* minimum length of host regions that are pinned, bytes */
+#define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)
 
 static const struct duo_device_iface duo_device_table[] = {
 	{ .id = FI_HMEM_CUDA, .name = "CUDA", .library = DUO_CUDA_LIBRARY,
@@ -89,13 +89,16 @@ void duo_device_unlist(struct duo_mr *mr)
 		return;
 	duo_lock(&mr->domain->group.lock);
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
-	if (found && *found == mr)	/* otherwise a later region has this
-					 * descriptor */
+	/* the tree may have a later region with the same descriptor instead */
+	if (found && *found == mr)
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->group.lock);
 }
 
-/* Takes all endpoints off the fast path. Needs the domain's lock. */
+/*
+ * Takes the domain's endpoints off the fast path, which ignores descriptors.
+ * Needs the domain's lock.
+ */
 static void duo_device_attend(struct duo_domain *domain)
 {
 	struct duo_av *av;
@@ -139,8 +142,8 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 }
 
 /*
- * Pins a region of host memory, so that devices can copy between it and peers'
- * memory. A region that cannot be pinned is copied by the CPU.
+ * Pins a region of host memory, so that a device can copy between this region
+ * and peers' device memory. The CPU copies regions that cannot be pinned.
  */
 static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
 {
@@ -283,11 +286,14 @@ static const void *duo_device_queue(void *device)
 	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
 }
 
-/* near_device.host(): uses any region's queue. Needs the domain's lock. */
+/*
+ * near_device.host(): returns the region at the root of the tree, if its device
+ * can access the host memory; else NULL. Needs the domain's lock.
+ */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
 	const struct duo_domain *domain = ((const struct duo_ep *) ctx)->domain;
-	/* tsearch(): a node begins with the pointer to its element */
+	/* a node of tsearch() begins with the pointer to its region */
 	struct duo_mr *const *root = domain->device_mrs;
 
 	return root && (*root)->device->pinned &&
@@ -400,7 +406,10 @@ static int duo_device_copy_now(struct duo_mr *mr, void *to, const void *from,
 	return ret;
 }
 
-/* Copies between device and host memory. Returns 0 or a negative error. */
+/*
+ * Copies between device memory and `host` through the bounce buffer. out: from
+ * device memory. Returns 0 or a negative error.
+ */
 static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,
 			   bool out, char *device, char *host, size_t len)
 {

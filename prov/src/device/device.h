@@ -2,23 +2,26 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory (FI_HMEM): copies between a device and host memory. near
- * accesses only host memory, and uses these copies to carry messages and RMA of
- * device memory. The application passes the core's descriptors. The descriptor
- * shows whether a buffer is in device memory: a buffer in host memory has no
- * descriptor, or that of a region of host memory.
+ * Device memory (FI_HMEM): copies from and to the memory of a device. near's
+ * own code accesses only host memory; it carries messages and RMA of device
+ * memory by these copies. The application passes the core's descriptors. The
+ * descriptor shows whether a buffer is in device memory: a buffer in host
+ * memory has no descriptor, or that of a region of host memory.
  *
- * A table has a row of functions for each interface, such as CUDA.
- * fi_mr_regattr() prepares a region for copies. A copy does not wait for the
- * application's work on the device, so it may run under a lock that the
- * application's callbacks need. Copies for RMA and for large messages are
- * asynchronous; copies for messages of up to 8 KiB end before the call returns.
+ * The table duo_device_ifaces has a row of functions for each interface, such
+ * as CUDA. fi_mr_regattr() prepares a region for copies. Copies for RMA and for
+ * large messages are asynchronous; copies for messages of up to 8 KiB end
+ * before the call returns. A copy does not wait for the application's work on
+ * the device, because a callback of that work may call libfabric and wait for
+ * the domain's lock. So a thread may hold this lock during a copy.
  *
- * Cost: without device memory, a branch for each message. With it, a search in
- * a tree for each buffer with a descriptor, and a copy of at least 6 us for
- * each small message of device memory. Lock: the domain's.
- * duo_device_register(), _forget(), _unlist() and _list() take it. The caller
- * must hold it for duo_device_near, _find(), _any(), _handles(), _out(), _in().
+ * Cost: without device memory, a branch for each message. With device memory, a
+ * search in a tree for each buffer with a descriptor, and a copy of at least 6
+ * us for each small message of device memory.
+ *
+ * Lock: the domain's (duo_domain.group.lock). duo_device_register(), _forget(),
+ * _unlist() and _list() take it. The caller must hold it for _find(), _any(),
+ * _handles(), _out(), _in() and the functions of duo_device_near.
  */
 #ifndef DUO_DEVICE_H
 #define DUO_DEVICE_H
@@ -35,7 +38,10 @@ struct duo_mr;
 
 struct duo_device_iface;
 
-/* A pending copy, pinned memory or a mapping. Interfaces append fields. */
+/*
+ * A pending copy, pinned memory or a mapping. The structs of the interfaces
+ * begin with this one.
+ */
 struct duo_device_handle {
 	const struct duo_device_iface *iface;
 };
@@ -47,13 +53,17 @@ struct duo_device_iface {
 				 * the process may use the interface */
 	/*
 	 * Prepares copies from and to the memory at addr, on the device in
-	 * attr. Returns 0 or -errno. Stores a state for the functions below.
+	 * attr. Returns 0 or -errno. Stores in *state an argument for the
+	 * functions below.
 	 */
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
 		    void **state);
-	/* Waits for all copies from and to the region. Frees the state. */
+	/* Waits for all copies from and to the region; releases the state. */
 	void (*close)(void *state);
-	/* As in struct near_device. Either `to` or `from` is device memory. */
+	/*
+	 * The next four functions are as in struct near_device, but start() and
+	 * pin() take a state. `to`, `from` or both are device memory.
+	 */
 	int (*start)(void *state, void *to, const void *from, size_t len,
 		     struct duo_device_handle **copy);
 	int (*done)(struct duo_device_handle *copy);
@@ -61,17 +71,17 @@ struct duo_device_iface {
 	/* NULL if pin() always returns NULL. */
 	void (*unpin)(struct duo_device_handle *pin);
 	/*
-	 * True if copies can access this host memory, by pin() or because the
-	 * application has pinned it. pin() then also accepts NULL in place of a
-	 * region's state. NULL: not supported.
+	 * True if copies can access this host memory, because pin() or the
+	 * application has pinned it. NULL: not supported. If an interface has
+	 * this function, its pin() also accepts NULL in place of a state.
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*
 	 * The next four functions are for memory that other processes map;
 	 * NULL if the interface does not support this. Regions with the same
 	 * state have their copies in one queue of the device.
-	 * - export() describes memory to other processes. It returns an error
-	 *   if the memory cannot be mapped.
+	 * - export() stores a description by which other processes can map the
+	 *   memory. It returns an error if they cannot map this memory.
 	 * - share() and map() are as in struct near_device. map->mapping is a
 	 *   struct duo_device_handle.
 	 * - unmap() may wait for the application's work on the device.
@@ -91,27 +101,28 @@ struct duo_device_iface {
 extern const struct duo_device_iface *duo_device_ifaces;
 
 /*
- * Returns the name of an interface whose memory near cannot copy, and whose
- * library is loaded in this process; NULL: none.
+ * Returns the name of an interface without start() whose library this process
+ * has loaded; NULL: none. near cannot copy memory of such an interface.
  */
 const char *duo_device_unsupported(void);
 /*
- * Prepares a region for copies, after the core has registered it. Returns 0, or
- * logs a warning and returns -errno: the region must then not be used.
+ * Prepares a region for copies. Must be called after the core has registered
+ * the region. Returns 0 or -errno. After an error the region must not be used.
  */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr);
+/* Waits for the region's copies, and undoes duo_device_register(). */
 void duo_device_forget(struct duo_mr *mr);
 /*
- * The list finds regions by descriptor. duo_device_unlist() must be called
- * before the core changes a descriptor, duo_device_list() afterwards. A region
- * without a descriptor is not listed. duo_device_list() returns 0 or
- * -FI_ENOMEM.
+ * Remove a region from the tree of regions by descriptor, and add it. A caller
+ * that makes the core change a descriptor must call duo_device_unlist() before,
+ * and duo_device_list() afterwards. The tree has only regions of device memory
+ * with a descriptor. duo_device_list() returns 0 or -FI_ENOMEM.
  */
 void duo_device_unlist(struct duo_mr *mr);
 int duo_device_list(struct duo_mr *mr);
 /*
- * Describes a region's allocation to peers, so that they can map it. Returns
- * -errno if that is not possible, or if the parameter gpu_ipc is off. Needs no
+ * Stores a description by which peers can map the region's allocation. Returns
+ * 0, or -errno if they cannot map it or the parameter gpu_ipc is off. Needs no
  * lock.
  */
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
@@ -127,20 +138,21 @@ void duo_device_unmap(void *mapping);
 extern const struct near_device duo_device_near;
 /* Returns the region of device memory with this descriptor; NULL: none. */
 struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
-/* Frees the host memory through which the domain's copies go. */
+/* Frees the host memory through which duo_device_out() and _in() copy. */
 void duo_device_close(struct duo_domain *domain);
-/* True if any buffer is device memory. desc: descriptors, or NULL. */
+/* True if any buffer is device memory. desc: descriptors; may be NULL. */
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*
- * Stores in handle[] the handle of each buffer for near; NULL for host memory.
- * False: no buffer is device memory, and handle[] may be unset.
+ * True if any buffer is device memory. Then handle[] has each buffer's handle
+ * for near_device; NULL for host memory. After false, handle[] may be unset.
  */
 bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 			size_t count, void **handle);
 /*
- * Copy the first len bytes of the buffers to host memory, or from it. The
- * copies go through pinned memory of the domain and end before the call
+ * duo_device_out() copies the first len bytes of the buffers to `host`.
+ * duo_device_in() copies len bytes from `host` to the buffers. Copies of device
+ * memory go through pinned memory of the domain and end before the call
  * returns. Return 0, -FI_EIO or -FI_ENOMEM.
  */
 int duo_device_out(struct duo_domain *domain, void *host,

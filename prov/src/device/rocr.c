@@ -35,7 +35,7 @@ static const struct duo_symbol duo_rocr_symbols[] = {
 struct duo_rocr_copy {
 	struct duo_stream_copy copy;
 	struct duo_rocr_signal signal;
-	/* of each side: memory pinned for this copy only; NULL: none */
+	/* destination and source, if pinned for this copy only; else NULL */
 	void *pinned[2];
 };
 
@@ -58,7 +58,7 @@ static bool duo_rocr_is_cpu(struct duo_rocr_agent agent)
 	       type == DUO_ROCR_CPU;
 }
 
-/* Stores the first CPU's agent, and ends the iteration. */
+/* Callback of hsa_iterate_agents(): stores the agent of the first CPU. */
 static int duo_rocr_find_cpu(struct duo_rocr_agent agent, void *data)
 {
 	struct duo_rocr_agent *cpu = data;
@@ -82,7 +82,10 @@ static void duo_rocr_load_once(void)
 		duo_library_warn(DUO_ROCR_LIBRARY, missing, "ROCr");
 }
 
-/* Describes memory. Type DUO_ROCR_UNKNOWN: the memory is not ROCr's. */
+/*
+ * Stores ROCr's description of memory. The type is DUO_ROCR_UNKNOWN if ROCr has
+ * neither allocated nor pinned the memory. Returns 0 or -FI_EIO.
+ */
 static int duo_rocr_look(const void *addr, struct duo_rocr_info *info)
 {
 	*info = (struct duo_rocr_info) { .size = sizeof(*info) };
@@ -106,10 +109,11 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Finds the agent of one side of a copy, and replaces *addr by the address for
- * GPUs. If ROCr has not pinned host memory, pins it for this copy: an earlier
- * attempt may have failed, or another interface may have pinned the region.
- * Returns 0 or -FI_EIO.
+ * Prepares one side of a copy, the source or the destination. Stores its agent,
+ * and replaces *addr by the address for GPUs. If ROCr has not pinned host
+ * memory, pins it for this copy and stores it in *pinned: duo_rocr_pin() may
+ * have failed, or another interface may have pinned the region. Returns 0 or
+ * -FI_EIO.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)
@@ -210,9 +214,9 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * Prepares copies of the memory. If it is host memory, which the application
- * has allocated with ROCr or has pinned, the CPU copies it, in the stream of
- * duo_rocr_cpu.
+ * Prepares copies of the memory. It may be host memory that the application has
+ * allocated or pinned with ROCr. Such memory is copied by the CPU; its copies
+ * are in the stream of duo_rocr_cpu.
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {

@@ -17,7 +17,10 @@
 
 #define DUO_ROCR_LIBRARY "libhsa-runtime64.so.1"
 
-/* Name of the library. In tests NULL: this program's symbols. */
+/*
+ * Name of the library. In tests it may be NULL; then this program's symbols are
+ * used.
+ */
 extern const char *duo_rocr_library;
 
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,

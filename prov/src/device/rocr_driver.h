@@ -32,9 +32,9 @@ struct duo_rocr_signal {
 	uint64_t handle;
 };
 
-/* The first members of hsa_amd_pointer_info_t, `size` bytes. */
+/* The first members of hsa_amd_pointer_info_t. */
 struct duo_rocr_info {
-	uint32_t size;
+	uint32_t size;		/* of this struct, bytes */
 	uint32_t type;
 	void *agent_base;	/* address for GPUs */
 	void *host_base;

@@ -12,7 +12,7 @@ static pthread_mutex_t duo_stream_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_stream) duo_streams;	/* protected by
 						 * duo_stream_lock */
 
-/* Opens a stream and adds it to the list. The caller must hold the lock. */
+/* Opens a stream and adds it to the list. Needs duo_stream_lock. */
 static int duo_stream_add(const struct duo_stream_driver *driver,
 			  uint64_t device, void *context,
 			  struct duo_stream **stream)
@@ -56,7 +56,7 @@ int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 	return ret;
 }
 
-/* Closes the stream if nothing uses it. The caller must hold the lock. */
+/* Closes the stream if nothing uses it. Needs duo_stream_lock. */
 static void duo_stream_put(struct duo_stream *stream)
 {
 	struct duo_stream_copy *copy;
@@ -87,7 +87,7 @@ void duo_stream_close(void *state)
 	pthread_mutex_unlock(&duo_stream_lock);
 }
 
-/* Adds a spare copy. The caller must hold the lock. */
+/* Adds a spare copy. Needs duo_stream_lock. */
 static int duo_stream_add_copy(struct duo_stream *stream)
 {
 	struct duo_stream_copy *copy = calloc(1, stream->driver->copy_size);

@@ -4,13 +4,13 @@
 /*
  * Copies in progress, for libraries that report the end of each copy by an
  * object: a signal of ROCr, an event of Level Zero. All regions of a device
- * share a stream, a list of copies, which may end in any order. The object of a
- * copy that has ended is kept for a later copy, so that most copies create no
- * object.
+ * share a stream: a list of copies, which may end in any order. When a copy has
+ * ended, the stream keeps its object for a later copy, so that most copies
+ * create no object.
  *
- * Cost: a mutex operation at the start and at the end of a copy. Lock: one
- * mutex for all streams. Callers of struct duo_stream_driver, except done(),
- * hold this mutex.
+ * Cost: a mutex operation at the start and at the end of a copy. Lock: the
+ * mutex duo_stream_lock, one for all streams. stream.c holds it while it calls
+ * functions of struct duo_stream_driver, except for done().
  */
 #ifndef DUO_DEVICE_STREAM_H
 #define DUO_DEVICE_STREAM_H
@@ -23,19 +23,19 @@
 
 struct duo_stream;
 
-/* The first member of an interface's struct of a copy. */
+/* A copy. The structs of the interfaces begin with this one. */
 struct duo_stream_copy {
 	struct duo_device_handle handle;
 	struct duo_stream *stream;
-	LIST_ENTRY(duo_stream_copy) link;	/* in the stream's copies or
-						 * spare */
+	/* in duo_stream.copies or duo_stream.spare */
+	LIST_ENTRY(duo_stream_copy) link;
 };
 
 /* The functions of a device library. They return 0 or a negative error. */
 struct duo_stream_driver {
 	/* sizes of the interface's structs for a stream and a copy, bytes */
 	size_t size, copy_size;
-	/* Open and close the library's objects of a stream. NULL: none. */
+	/* Open and close a stream's objects of the library. NULL: none. */
 	int (*open)(struct duo_stream *stream);
 	void (*close)(struct duo_stream *stream);
 	/* Create and destroy the object that reports a copy's end. */
@@ -43,7 +43,7 @@ struct duo_stream_driver {
 	void (*copy_close)(struct duo_stream_copy *copy);
 	int (*start)(struct duo_stream_copy *copy, void *to, const void *from,
 		     size_t len);
-	/* -FI_EAGAIN: pending */
+	/* Tests a copy. -FI_EAGAIN: pending; 0 or another error: ended. */
 	int (*done)(struct duo_stream_copy *copy);
 	/* Waits until a copy has ended, or has failed. */
 	void (*wait)(struct duo_stream_copy *copy);
@@ -53,16 +53,18 @@ struct duo_stream_driver {
 struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
-	uint64_t device;	/* device; the library's handle */
-	void *context;		/* the driver's own */
+	uint64_t device;	/* the library's handle of the device */
+	void *context;		/* for the driver's functions */
 	unsigned int refs;	/* number of open regions and pending copies */
 	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */
+	/* structs of ended copies, for later copies */
 	LIST_HEAD(, duo_stream_copy) spare;
 };
 
 /*
- * Opens the stream of a device, or adds a reference if it is open. Stores it in
- * *state, the state of all regions of the device.
+ * Opens the stream of a device, or takes a reference if the stream is open.
+ * Stores the stream in *state; all regions of the device use it. Returns 0 or a
+ * negative error.
  */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		    void *context, void **state);

@@ -12,7 +12,8 @@
 #include "device/ze.h"
 #include "device/ze_driver.h"
 
-#define DUO_ZE_DRIVERS 8	/* limits: ofi_duo uses no more of each */
+/* limits; ofi_duo ignores further drivers, devices and groups of queues */
+#define DUO_ZE_DRIVERS 8
 #define DUO_ZE_DEVICES 64
 #define DUO_ZE_GROUPS 16
 
@@ -42,7 +43,10 @@ struct duo_ze_stream {
 	void *list;		/* immediate command list */
 };
 
-/* A copy. Each event has a pool of one event, so that there is no limit. */
+/*
+ * A copy. Each copy has its own pool, of one event, because a common pool would
+ * limit the number of copies.
+ */
 struct duo_ze_copy {
 	struct duo_stream_copy copy;
 	void *pool;
@@ -53,10 +57,14 @@ const char *duo_ze_library = DUO_ZE_LIBRARY;
 static pthread_once_t duo_ze_once = PTHREAD_ONCE_INIT;
 static bool duo_ze_there;
 static void *duo_ze_drivers[DUO_ZE_DRIVERS];
-static void *duo_ze_contexts[DUO_ZE_DRIVERS]; /* of the drivers; NULL: none */
+/* contexts of duo_ze_drivers; NULL: could not be created */
+static void *duo_ze_contexts[DUO_ZE_DRIVERS];
 static uint32_t duo_ze_count;	/* number of drivers */
 
-/* Creates the drivers' contexts, for good. False: there is none. */
+/*
+ * Creates a context of each driver. The contexts exist until the process ends.
+ * False: no context could be created.
+ */
 static bool duo_ze_add_contexts(void)
 {
 	const struct duo_ze_context desc = { .stype = DUO_ZE_IS_CONTEXT };
@@ -89,8 +97,8 @@ static void duo_ze_load_once(void)
 }
 
 /*
- * Finds the device with the number fi_hmem_ze_device(), and the context of its
- * driver. NULL: no such device.
+ * Returns the device with a number made by fi_hmem_ze_device(); NULL: no such
+ * device. Stores the context of the device's driver.
  */
 static void *duo_ze_by_number(unsigned int number, void **context)
 {
@@ -108,10 +116,10 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 }
 
 /*
- * Finds the device of the memory, and the context of its driver. Drivers
- * recognize only memory of their contexts, and host memory has no device. If no
- * driver recognizes the memory, uses the device that the application has named.
- * NULL: no such device.
+ * Returns the device of the memory, and stores the context of the device's
+ * driver. A driver finds the device only if the memory belongs to the context,
+ * and is not host memory. If no driver finds a device, returns the device that
+ * the application has named in attr. NULL: no such device.
  */
 static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 			   void **context)

@@ -20,7 +20,10 @@
 
 #define DUO_ZE_LIBRARY "libze_loader.so.1"
 
-/* Name of the library. In tests NULL: this program's symbols. */
+/*
+ * Name of the library. In tests it may be NULL; then this program's symbols are
+ * used.
+ */
 extern const char *duo_ze_library;
 
 int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state);
