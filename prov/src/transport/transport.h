@@ -3,16 +3,18 @@
 
 /*
  * Local transports, which carry messages within a host: near (transport/near)
- * and libfabric's shm (shm/). Only fi/ distinguishes them. Both ends must use
- * the same transport. The record of an endpoint has the transport's kind and
- * the endpoint's address there.
+ * and libfabric's shm (shm/). The layers above call a transport by struct
+ * duo_transport, except for near's fast paths. Both ends must use the same
+ * transport: the registry record of an endpoint has the kind of its transport
+ * and its address at this transport.
  *
- * A send calls path_ep[FI_DUO_LOCAL] with the peer index that connect() has
- * returned. Messages and completions arrive in polls.
+ * A send names the peer by the peer index that connect() has returned. Messages
+ * and completions arrive in polls.
  *
- * Cost: an indirect call per poll and send. Lock: the group's, and all locks of
- * the domain for open(), enable(), count() and close(). None for fabric_open(),
- * domain_open(), reap() and sweep().
+ * Cost: an indirect call per poll and send. Locks that the caller must hold:
+ * - open(), enable(), count(), close(): all locks of the domain
+ * - fabric_open(), domain_open(), reap(), sweep(): none
+ * - other functions: the lock of the group of the endpoint or CQ
  */
 #ifndef DUO_TRANSPORT_H
 #define DUO_TRANSPORT_H
@@ -39,7 +41,7 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/* Limits. fi_getinfo returns the smaller of a limit here and the core's. */
+/* Limits. fi_getinfo returns the smaller of each limit and the core's limit. */
 struct duo_transport_limits {
 	size_t inject_size;	/* bytes of an injected message */
 	size_t iov_limit;
@@ -48,7 +50,7 @@ struct duo_transport_limits {
 };
 
 struct duo_transport {
-	/* value of FI_OFI_DUO_LOCAL */
+	/* value of FI_OFI_DUO_LOCAL for this transport */
 	const char *name;
 	struct duo_transport_limits limits;
 	/* Resources that a local side requires, as text for a warning. */
@@ -63,18 +65,18 @@ struct duo_transport {
 	/* Carries messages in device memory, see device/device.h. */
 	bool device;
 	/*
-	 * Open the transport's objects at path_*[FI_DUO_LOCAL]; NULL: the
-	 * transport has no such object. fabric_open() and domain_open() log a
-	 * warning before they return an error; then the core carries all
-	 * messages.
+	 * Open the transport's objects, and store them in
+	 * path_*[FI_DUO_LOCAL]; NULL: the transport has no such object. After
+	 * an error of fabric_open() or domain_open(), which they log as a
+	 * warning, the core carries all messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
-	/* Opens the local side, and fills in its part of ep->publication. */
+	/* Opens the local side. Stores the transport's part of the record. */
 	int (*open)(struct duo_ep *ep);
-	/* Sets path_ep[FI_DUO_LOCAL], when record and map exist. */
+	/* Sets path_ep[FI_DUO_LOCAL]. The endpoint's record and map exist. */
 	int (*enable)(struct duo_ep *ep);
 	/* Binds a counter to an endpoint that is already enabled. */
 	int (*count)(const struct duo_cntr_bind *bind);
@@ -82,38 +84,48 @@ struct duo_transport {
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
 	 * True if this process and the endpoint's peers oversubscribe the CPUs
-	 * of this thread. endpoints: number of records on this host, of peers
-	 * and of other processes.
+	 * of this thread. endpoints: number of registry records on this host,
+	 * those of other processes included.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * Sleeping, see cq/wait.c. After arm() has returned 0, an arrival makes
-	 * the CQ's wait object readable; -FI_EAGAIN: the caller must poll
-	 * instead. woken() ends a sleep. True: the transport has signaled an
-	 * event, and is not armed any more. The caller must then wake the other
-	 * threads, which must arm again. NULL: the transport cannot wake
-	 * threads.
+	 * Sleeping, see cq/wait.c. arm() returns
+	 * - 0: the next event makes the CQ's wait object readable
+	 * - -FI_EAGAIN: there is an event; the caller must poll instead
+	 *
+	 * woken() ends a sleep. True: the transport has signaled an event, and
+	 * is not armed any more. The caller must then wake the other sleeping
+	 * threads; each must call arm() again before it sleeps.
+	 *
+	 * Both are NULL if the transport cannot wake threads.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	bool (*woken)(struct duo_ep *ep);
-	/* Sends messages that are queued, before fi_close. */
+	/* Sends queued messages. fi_close calls drain() first. */
 	void (*drain)(struct duo_ep *ep);
-	/* Closes the local side, also if it was opened in part. */
+	/* Closes the local side. Permitted after an error of open(), too. */
 	void (*close)(struct duo_ep *ep);
-	/* Receives an unexpected message. Errors change nothing. */
+	/*
+	 * Starts to receive rx, a message that has arrived, into the buffers of
+	 * recv. Returns 0 or -errno. An error changes nothing.
+	 */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * Connects to the peer with this name, which its record has. Returns
-	 * the peer index, the same at each call. FI_ADDR_NOTAVAIL: not
-	 * reachable; *reason is set. If there is an index and *reason is not
-	 * FI_DUO_OK, the peer may send over this transport, but the core
-	 * carries sends to the peer. addr: for log messages.
+	 * Connects to a peer. name: peer_name of the peer's record. addr: for
+	 * log messages. Returns the peer index, the same at each call, or
+	 * FI_ADDR_NOTAVAIL: not reachable. Sets *reason:
+	 * - FI_DUO_OK: sends to the peer may use this transport
+	 * - another value together with an index: the peer may send over this
+	 *   transport, but sends to the peer must use the core
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/* True if the peer's process is known to exist. */
 	bool (*exists)(const struct duo_ep *ep, fi_addr_t index);
-	/* Monitors a peer; if the peer fails, receives from it end. Or NULL. */
+	/*
+	 * Monitors a peer: if the peer fails, posted receives that name the
+	 * peer end in an error. NULL: not supported.
+	 */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*
 	 * Remove files that failed processes have left; NULL: there are none.

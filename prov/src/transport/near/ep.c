@@ -18,7 +18,7 @@
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* polls before a port is closed */
-/* limit of near_attr.timeout_ms; afterwards the core carries messages */
+/* near_attr.timeout_ms; after this time the core carries the messages */
 #define DUO_NEAR_TIMEOUT_MS 2000
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
@@ -92,7 +92,7 @@ static int duo_near_open(struct duo_ep *ep)
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
-	/* other processes may have the port's address already, and connect */
+	/* peers may connect as soon as they have the endpoint's address */
 	if (ep->core.peer_names) {
 		near_listen(ep->near->port, -1);
 		ep->near_named = ep->near;
@@ -101,7 +101,7 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/* Make the provider near's port visible to calls and polls, or hide it. */
+/* In the provider near: set or clear ep->near, which calls and polls use. */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -182,8 +182,9 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns peer indexes in turn. So an index that was just
- * freed is not reused soon, and a late send to it finds no peer.
+ * near_sink.peer_up(): assigns a peer index. The indexes are assigned in turn,
+ * so that an index is not reused soon after it was freed: a late send to this
+ * index finds no peer.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -217,9 +218,8 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 
 /*
  * True if messages and RMA to this peer keep the order that the application has
- * requested. near keeps the order if it executes the RMA, or if there is no
- * RMA. If the peer has no region table, the core executes the RMA. The core's
- * operations do not wait for near's messages.
+ * requested. False if the peer has no region table: then the core executes the
+ * RMA, which does not wait for near's messages.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -229,8 +229,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * Implements duo_transport.connect(). Starts the fd exchange early. The segment
- * is opened by the first send; duo_near_send_failed() handles its errors.
+ * duo_transport.connect(). Starts the fd exchange early. The first send opens
+ * the peer's segment; duo_near_send_failed() handles an error of that.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)

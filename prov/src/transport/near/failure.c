@@ -3,9 +3,9 @@
 
 /*
  * Failure of a peer. near calls duo_near_peer_down() after it has delivered all
- * complete messages of the peer and ended its operations. This file ends
- * receives that name the peer, and drops unexpected messages in the peer's
- * memory.
+ * complete messages of the peer and ended all operations with the peer. This
+ * file ends receives that name the peer, and drops unexpected rendezvous
+ * messages, because they are in the peer's memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -42,7 +42,10 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 	return NULL;
 }
 
-/* Ends posted receives that name the peer, unless the core has matched them. */
+/*
+ * Ends posted receives that name the peer by FI_ECONNRESET, unless the core has
+ * matched them.
+ */
 static void duo_near_fail_all(struct duo_match *match, fi_addr_t index)
 {
 	struct duo_rx *rx;
@@ -55,7 +58,7 @@ static void duo_near_fail_all(struct duo_match *match, fi_addr_t index)
 	}
 }
 
-/* Frees the queued messages that are in the peer's memory. */
+/* Frees the queued rendezvous messages of the peer. */
 static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
 {
 	struct duo_rx *rx, *next;
@@ -78,8 +81,8 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
 		/*
-		 * comes first: the source is found by the peer's routes, which
-		 * are then removed
+		 * now, because this finds the source of messages by the peer's
+		 * routes, which duo_map_peer_failed() removes
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

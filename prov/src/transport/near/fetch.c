@@ -3,10 +3,10 @@
 
 /*
  * Large messages from device memory of the sender (NEAR_DEVICE), or to device
- * memory of the receiver. The receiver reads such a message into its buffers by
- * near_rma(): it fetches the message. If that fails, near transfers the message
- * in fragments; the sender first copies a message in device memory to host
- * memory.
+ * memory of the receiver. The receiver fetches such a message: it reads the
+ * message into its buffers by near_rma(). If the fetch fails, near transfers
+ * the message in fragments. The sender then copies a message in device memory
+ * to host memory first.
  */
 
 #include <stdlib.h>

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over near. ep.c has its port and peers, send.c
- * sends, sink.c receives, failure.c handles failures, and onesided.h has RMA
- * and atomics. near's code for a message is inlined here. See
- * docs/near/design.md. Cost: 36 KiB per endpoint, and near's memory. Lock: the
- * group's.
+ * An endpoint's local side over near. ep.c has the port and its peers, send.c
+ * and sink.c messages, fetch.c messages from and to device memory, failure.c
+ * failures of peers, and onesided.h RMA and atomics. near's fast paths are
+ * inlined into these files. See docs/near/design.md. Cost: 36 KiB per endpoint,
+ * and near's memory. Lock: the caller must hold that of the endpoint's group.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -21,32 +21,37 @@
 #define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
 
 /*
- * An endpoint's local side over near. With the provider near, endpoints have
- * near's addresses, so the port must exist before fi_enable: it is opened with
- * the endpoint and stored in ep->near_named. fi_enable copies it to ep->near.
- * No thread polls the port before fi_enable.
+ * An endpoint's local side over near: ep->near. fi_enable creates it. In the
+ * provider near an endpoint has the address of its port, which must exist
+ * before fi_enable. So there the call that opens the endpoint creates it, and
+ * stores it in ep->near_named; fi_enable copies it to ep->near. No thread polls
+ * the port before fi_enable.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
 	struct duo_ep *ep;
 	struct near_port *port;
 	bool tx_all;	/* true if every send has a completion */
-	/* true if calls without flags have a completion that is read */
+	/*
+	 * true if a call without flags writes a completion that the application
+	 * can read: its CQ is not a hidden one
+	 */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/* pending sub-receives, in each peer's order of completion */
+	/* pending sub-receives; those of a peer complete in this order */
 	struct duo_rx_list subs;
-	bool onesided;			/* peers may use RMA and atomics */
+	bool onesided;	/* near executes peers' RMA and atomics */
 	bool fetches;	/* near_rma() can fetch messages in device memory */
-	bool direct;	/* near executes RMA; false: the core does */
-	bool unordered;	/* the warning on order was logged; log no more */
+	bool direct;	/* near executes this endpoint's RMA; else the core */
+	bool unordered;	/* the warning about order was logged */
 	/* bit duo_near_small(op) is set if near's fast path can execute op */
 	uint32_t small;
 	uint32_t next;	/* first peer index to try for a new peer */
+	/* peers by peer index; NULL: index not in use */
 	struct near_peer *peer[DUO_LOCAL_MAX];
-	/* the map has a reference to the peer */
+	/* true if the map has a reference to the peer with this index */
 	bool bound[DUO_LOCAL_MAX];
 };
 
@@ -61,7 +66,10 @@ struct duo_near_sending {
 	void *desc;			/* descriptor of the first buffer */
 };
 
-/* Returns the bit of duo_near.small: one per verb, one for all injects. */
+/*
+ * Returns the bit of an operation in duo_near.small. Each verb has a bit;
+ * all injects share another one.
+ */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 {
 	return 1u << (op->flags & NEAR_RMA_COPY ? NEAR_VERBS : op->verb);
@@ -83,14 +91,14 @@ static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* Counts CQ reads that have found the port's rings empty as polls of it. */
+/* Counts reads of the CQ that found the port's rings empty as its polls. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)
 		near_passed(ep->near->port, polls);
 }
 
-/* Returns `polls`, but at most the polls before the port's next tick. */
+/* Returns the number of polls before the port's next tick, at most `polls`. */
 static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 {
 	uint32_t left = ep->near ? near_polls_left(ep->near->port) : polls;
@@ -98,18 +106,30 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 	return left < polls ? left : polls;
 }
 
-/* send.c: sends to the peer with this index. Returns as fi_send(). */
+/*
+ * send.c: sends to the peer with this index. Returns 0, -FI_EAGAIN, or another
+ * error that fi_send() may return.
+ */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
 /* near_sink.sent(): ends a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err);
-/* near_sink.unload() */
+/*
+ * near_sink.unload(): copies a message in device memory to host memory. Returns
+ * 0 or a positive errno value.
+ */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len);
 
-/* fetch.c: fetches a NEAR_DEVICE message that has matched rx. */
+/*
+ * fetch.c: fetches the message that has matched rx, from or to device memory.
+ * op: result of near_recv_begin().
+ */
 void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op);
-/* Ends the fetch. err: 0 or a positive errno value. */
+/*
+ * Ends the receive after a fetch. err: 0 or a positive errno value. After an
+ * error, requests the message in fragments, unless the peer has failed.
+ */
 void duo_near_fetched(struct duo_rx *rx, int err);
 
 /* sink.c: the callbacks of near. Their ctx is the struct duo_ep. */
@@ -117,21 +137,19 @@ extern const struct near_sink duo_near_sink;
 /* Frees the payloads of messages that were not received; for fi_close. */
 void duo_near_drop_all(struct duo_near *near);
 
-/* ep.c */
+/* ep.c: near_sink.peer_up() and near_sink.peer_release() */
 void duo_near_peer_up(void *ctx, struct near_peer *peer);
 void duo_near_peer_release(void *ctx, struct near_peer *peer);
 
-/* Polls all endpoints of the CQ. Returns the number of events. */
+/* Polls the ports of the CQ's endpoints. Returns the number of events. */
 uint32_t duo_near_poll(struct duo_cq *cq);
-/* Prepares a sleep. -FI_EAGAIN: poll instead. */
+/* Functions of struct duo_transport. */
 int duo_near_arm(struct duo_ep *ep);
-/* Ends a sleep. True: wake the other threads, which must arm again. */
 bool duo_near_woken(struct duo_ep *ep);
 struct duo_recv;
-/* Receives an unexpected message. -FI_EAGAIN: no change. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
-/* failure.c */
+/* failure.c: near_sink.peer_down() */
 void duo_near_peer_down(void *ctx, struct near_peer *peer);
 
 #endif /* DUO_TRANSPORT_NEAR_EP_H */

@@ -69,7 +69,7 @@ static void duo_near_no_event(void *ctx, const struct near_rma_event *event)
 {
 }
 
-/* The sink of endpoints for which near executes no RMA and atomics. */
+/* The sink of endpoints for which near executes neither RMA nor atomics. */
 static const struct near_rma_sink duo_near_messages_sink = {
 	.device = &duo_device_near,
 	.messages_only = true,
@@ -77,7 +77,7 @@ static const struct near_rma_sink duo_near_messages_sink = {
 	.event = duo_near_no_event,
 };
 
-/* Requests only events that a counter counts: each costs the peer a slot. */
+/* Requests no other events, because each event costs the peer a slot. */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)

@@ -49,29 +49,33 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
- * Opens the domain's region table if it is not open, and if near can execute
- * RMA for this info (of a domain or endpoint) or the domain has device memory.
- * If near can execute RMA, regions registered from now on are listed for RMA;
- * the core executes operations on earlier regions.
+ * Opens the domain's region table if it is needed and not open yet. info: of
+ * the domain, or of an endpoint. The table is needed
  *
- * If the core carries nothing, opens the table in any case, and returns an
- * error if this fails. With other cores a failure is only logged.
+ * - for RMA, if the core carries nothing or duo_near_serves(info) is true:
+ *   regions registered from now on are then listed for RMA, and the core
+ *   executes operations on earlier regions;
+ * - for messages of device memory, if the domain has device memory.
+ *
+ * Logs a failure. Returns an error only if the core carries nothing. Takes all
+ * locks of the domain.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);
 /*
- * Releases mappings of peers' regions that the peers have removed. May take
- * time. Must be called without the domain's lock.
+ * Releases the mappings of peers' regions that near does not use any more. Must
+ * be called without the domain's lock, because a release may wait for the
+ * application's work on the device.
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
 /*
  * duo_near_region_set() fills in mr->region and calls duo_near_region_list(),
  * which lists the region in near's table if peers may access it.
- * duo_near_region_unlist() removes it. If a region is not listed, for example
- * because it has several buffers, the core executes the operations on it.
- * Errors occur only if the core carries nothing. The caller must not hold the
- * domain's lock.
+ * duo_near_region_unlist() removes the region from the table. If a region is
+ * not listed, for example because it has several buffers, the core executes the
+ * operations on it. Errors occur only if the core carries nothing. The caller
+ * must not hold the domain's lock.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);

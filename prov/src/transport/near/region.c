@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Contiguous regions of host or device memory for local peers. */
+/*
+ * Entries of near's region table: regions of host or device memory that local
+ * peers may access. A region with several buffers has no entry.
+ */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +21,7 @@
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
 /* lowest key of regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
-/* access without a key of the application */
+/* access rights that do not depend on the application's key */
 #define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)
@@ -130,9 +133,9 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 }
 
 /*
- * Returns the region's entry for the table; if its access is 0, the region is
- * not listed. A region without remote access gets a key of this module, because
- * the application may give equal keys to such regions.
+ * Returns the region's entry for the table; access 0: do not list the region. A
+ * region without remote access gets a key from message_keys, because the
+ * application may give equal keys to such regions.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {
@@ -163,7 +166,7 @@ int duo_near_region_list(struct duo_mr *mr)
 	if (table)
 		ret = near_table_add(table, &entry);
 	mr->listed = table && !ret;
-	/* after a failure, peers' operations on the region are staged */
+	/* if this fails, peers' operations on the region are staged */
 	if (mr->listed && mr->export.id)
 		near_table_export(table, mr->region.key, &mr->export);
 	duo_domain_unlock(domain);

@@ -21,6 +21,7 @@
  * longer messages of device memory
  */
 #define DUO_NEAR_GATHER 8192
+/* flags that duo_near_send() leaves to duo_near_send_any() */
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
 
 /* True if the send has a completion. */
@@ -101,8 +102,9 @@ static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 }
 
 /*
- * Starts a large send. An injected one has no completion. owned: NULL; or the
- * message in memory from malloc(), which near frees after success.
+ * Starts a large send. An injected message has no completion. owned: NULL; or
+ * the message in memory from malloc(), which near frees after success. Returns
+ * 0 or an error of near_send_large().
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t index, void *owned)
@@ -210,7 +212,7 @@ static bool duo_near_announce(struct duo_near *near,
 	return true;
 }
 
-/* near_sink.unload(). The region may have been closed after the send. */
+/* Fails if the application has closed the region after the send. */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len)
 {
@@ -226,8 +228,8 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 }
 
 /*
- * Sends a message in device memory. If the receiver cannot fetch it, this
- * function copies it to host memory and sends the copy.
+ * Sends a message in device memory. If the receiver cannot fetch the message,
+ * copies it to host memory and sends the copy.
  */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,

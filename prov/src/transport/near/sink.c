@@ -69,7 +69,10 @@ static void duo_near_begin(struct duo_rx *rx)
 		TAILQ_INSERT_TAIL(&rx->ep->near->subs, rx, link);
 }
 
-/* Ends a receive. A sub-receive completes after earlier ones of its peer. */
+/*
+ * Ends a receive. A sub-receive does not complete before the earlier
+ * sub-receives with messages of the same peer have ended.
+ */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
 	struct duo_rx_list *subs = &rx->ep->near->subs;
@@ -112,8 +115,8 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 
 /*
  * Starts to receive a rendezvous message. Returns 0 or -FI_EAGAIN. After 0, the
- * caller must mark rx as begun; duo_near_received() will report the end. If
- * *fetch is not NULL, the caller must then call duo_near_fetch().
+ * caller must call duo_near_begin(), and then, if *fetch is not NULL,
+ * duo_near_fetch(). near calls duo_near_received() at the end.
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -135,9 +138,9 @@ static int duo_near_receive(struct duo_rx *rx,
 }
 
 /*
- * Queues a message, unresolved or else unexpected, with a copy of its payload.
- * Without memory for the copy, the message stays in the ring. When the ring is
- * full, the peer's sends return -FI_EAGAIN.
+ * Queues a message as unresolved or unexpected, with a copy of its payload.
+ * -FI_EAGAIN: no memory for the copy; the message stays in the ring. When the
+ * ring is full, the peer's sends return -FI_EAGAIN, too.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,

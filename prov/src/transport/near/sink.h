@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of received messages, inlined into polls. If a message fits
- * into the only buffer of the first posted receive, copies it from the ring
- * into this buffer and writes the completion for the reader. Needs the group's
- * lock. Cost: 100 instructions for 8 bytes.
+ * The fast path of received messages, inlined into polls. It handles a message
+ * that matches the first posted receive and fits into the receive's only
+ * buffer: it copies the message from the ring to the buffer, and writes the
+ * completion. The caller must hold the lock of the endpoint's group. Cost: 100
+ * instructions for a message of 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -16,7 +17,7 @@
 #include "core/lazy.h"
 #include "transport/near/near_ep.h"
 
-/* sink.c: delivers any message, as near_sink.arrived(). */
+/* sink.c: delivers any message. Returns 0, or -FI_EAGAIN: no memory now. */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
@@ -27,7 +28,10 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/* Copies the payload into rx. False: a rendezvous that was not copied. */
+/*
+ * Copies the message to the buffer of rx. False: a rendezvous message that
+ * cannot be copied during the call.
+ */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
@@ -84,9 +88,12 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive and stores the fi_addr of its source in
- * *addr. Returns NULL if the receive does not match, if the core has it, or if
- * it has several buffers, too short a buffer, or no completion.
+ * Returns the first posted receive, and stores the fi_addr of the message's
+ * source in *addr. Returns NULL if
+ * - the receive does not match, or was posted to the core
+ * - the receive has several buffers, too short a buffer, or no completion
+ * - the source is not confirmed
+ * - the queue has so many receives that it uses an index
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
@@ -108,7 +115,7 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
 	return rx;
 }
 
-/* Delivers a message of this kind. */
+/* near_sink.arrived() for messages of one kind: tagged, or untagged. */
 static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 					     struct near_peer *peer,
 					     enum duo_rx_kind kind,
@@ -138,7 +145,7 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* Tries to receive a message of one kind, as duo_near_match_first(). */
+/* duo_near_match_first() for an inline message of one kind. */
 static near_inline void *
 duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
@@ -162,8 +169,9 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives a ring's next message if it is inline, and writes its completion to
- * `at`. Returns the place of the next completion; NULL: nothing was done. Calls
+ * Receives a ring's next message, if it is inline and matches the first posted
+ * receive. Writes the completion to `at`, and its source to *src unless src is
+ * NULL. Returns the place of the next completion; NULL: nothing was done. Calls
  * no function. duo_cq.attention must be 0: then there are no unresolved
  * messages, and no fi_close is running.
  */
@@ -190,7 +198,7 @@ duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
 					     at, src);
 }
 
-/* Sink for near_rx_ring_poll(), which calls only this function. */
+/* Sink for near_rx_ring_poll(), which calls only arrived(). */
 static const struct near_sink duo_near_rings = {
 	.arrived = duo_near_arrived,
 };
