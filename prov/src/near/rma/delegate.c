@@ -22,9 +22,9 @@
 #include "near/rma/ops.h"
 
 #define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
-/* time before a revocation, ns; equals that of two single copies */
+/* time before a revocation, ns; two single copies take as long */
 #define NEAR_DELEG_BACKOFF 3000
-/* delay after an attempt to revoke that executed nothing, ns */
+/* delay after a revocation by which no operation was executed, ns */
 #define NEAR_DELEG_PAUSE 100000
 /* number of operations that are not delegated after a revocation */
 #define NEAR_DELEG_SKIP 16
@@ -127,7 +127,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* ring full: no pending reply would show when a slot is free */
+	/* the ring is full, and no reply will show when a slot is free */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;
@@ -222,8 +222,8 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Revokes and executes all delegated operations, unless the target has started
- * one of them. Returns the number of operations executed. If it is 0, delays
- * the next attempt.
+ * one of them. Returns the number of operations executed. If the revocation
+ * executes none, delays the next one.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -333,7 +333,7 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
-	/* poll again: the first operation is a read */
+	/* the next poll must continue: the first operation is a read */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

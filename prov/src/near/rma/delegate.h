@@ -8,7 +8,7 @@
 #include "near/link/barrier.h"
 #include "near/rma/state.h"
 
-/* State of a delegated operation, in its slot. The initiator changes it. */
+/* State of a delegated operation, in its slot. Only the initiator stores it. */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
 	/* the target may execute it, or the initiator revoke it */
@@ -17,9 +17,10 @@ enum near_deleg {
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-/* result of near_deleg_execute(): release the slot */
+/* result of near_deleg_execute(): the caller must release the slot */
 #define NEAR_DELEG_SKIPPED 1
-#define NEAR_DELEG_ANSWERED 2	/* release the slot, report the operation */
+/* the same: the caller must release the slot, and report the operation */
+#define NEAR_DELEG_ANSWERED 2
 #define NEAR_DELEG_MASK 0xfu	/* bits of word >> NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
@@ -27,7 +28,7 @@ static inline enum near_deleg near_deleg_state(uint64_t word)
 	return word >> NEAR_WORD_FLAGS & NEAR_DELEG_MASK;
 }
 
-/* Registers the operation that was just posted in `slot`. */
+/* Adds op, just posted in `slot`, to the list of delegated operations. */
 static near_inline void near_deleg_add(struct near_port *port,
 				       struct near_rma_peer *at,
 				       struct near_rma_op *op,
@@ -44,7 +45,7 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/* no polls needed: writes wait for the poll word, reads for a reply */
+	/* polls need not continue op: it waits for the poll word or a reply */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -52,7 +53,10 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_set_poll_word(port, at);
 }
 
-/* Returns 0, -EPERM if op must not be delegated, or an error of near_rma(). */
+/*
+ * Delegates an operation. Returns 0; -EPERM: the operation must not be
+ * delegated; -EAGAIN: poll and retry; or -ECONNRESET.
+ */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
 /* Removes an operation that ends from the list of delegated operations. */
@@ -79,7 +83,7 @@ int near_delegs_advanced(struct near_port *port);
  * executed.
  */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
-/* True if near_deleg_done() suffices: the operation needs no reply. */
+/* True if the operation needs no reply: near_deleg_done() reports its end. */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
@@ -97,13 +101,14 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 
 /*
  * Starts the delegated operation in a slot, at the target. Returns
- * - 0: the caller must execute the operation; no step before may fail
+ * - 0: the caller must now execute the operation, and must not fail any more
  * - -EAGAIN: the slot must stay in the ring
  * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute the
  *   operation
  *
  * Memory ordering: store buffering with near_delegs_mark() and near_deleg_at().
- * The membarrier there orders both ends, so a compiler barrier suffices here.
+ * The membarrier of near_delegs_mark() orders both ends, so a compiler barrier
+ * suffices here.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

@@ -56,7 +56,13 @@ static ssize_t near_rma_copy(const struct near_rma_op *op, uint64_t memory,
 		process_vm_writev(pid, here, n, &there, 1, 0);
 }
 
-/* Copies the next bytes, at most NEAR_STEP. Returns as near_rma_direct(). */
+/*
+ * Copies the next bytes, at most NEAR_STEP. Returns 0, or
+ * - -ECONNRESET: the peer has failed
+ * - -EPERM: not permitted; op->sent is 0
+ * - -EAGAIN: no memory now
+ * - -EFAULT: memory is not mapped
+ */
 static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 			 uint64_t memory)
 {
@@ -111,13 +117,16 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/* no reply shows when this slot is consumed: count it as a message */
+	/*
+	 * no reply will show that the target has consumed this slot, so
+	 * near_tx_consumed() must count it as a message
+	 */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
-/* Gets the target's slot first, because nothing may fail after the copy. */
+/* Gets the slot for near_rma_notify() first: the copy cannot be undone. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -3,12 +3,12 @@
 
 /*
  * Fast path of near_rma(), for one short local buffer. Conditions: the region
- * was looked up last, the region table is unchanged, a slot is free, and no
- * pending operation must end first.
+ * is the one looked up last, the peer's region table has not changed since
+ * then, a slot is free, and no pending operation must end first.
  *
  * Stores only those fields of near_rma_op that are read when the operation ends
- * or is revoked. Verbs are compile-time constants, so that the compiler removes
- * the code of other verbs.
+ * or is revoked. If the caller's verb is a compile-time constant, the compiler
+ * removes the code of other verbs.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -34,9 +34,10 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if the new operation need not wait for pending ones. If it will be
- * delegated, only delegated operations may be pending, because all these are
- * revoked together and in order.
+ * True if the new operation need not wait for pending ones. A new delegated
+ * operation may start while other delegated operations are pending, because the
+ * initiator revokes all of them together and executes them in order. It must
+ * wait for operations of other kinds.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
@@ -51,8 +52,8 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 }
 
 /*
- * True if the region was looked up last and grants the access. For an atomic,
- * the target address must also be aligned.
+ * True if the region is the one looked up last and grants the access. For an
+ * atomic, the target address must also be aligned.
  */
 static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 					   const struct near_rma_args *args)

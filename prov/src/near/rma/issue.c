@@ -58,7 +58,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	free(op->copy);
 }
 
-/* True if op is one part without CQ data, and its operands fit the slot. */
+/* True if op has one part, no CQ data, and operands that fit into the slot. */
 static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 			    unsigned int operands)
 {
@@ -142,7 +142,7 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/* Posts requests for up to NEAR_STEP bytes. 0: all parts are posted. */
+/* Posts requests for up to NEAR_STEP bytes. 0: all parts; -EAGAIN: not all. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -168,7 +168,10 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* True if the target must execute op: no single copy, or op is ordered. */
+/*
+ * True if the target must execute op: it has a request already, single copy is
+ * impossible, or op must follow messages in the ring.
+ */
 static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
@@ -316,7 +319,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* the next poll must continue, because an operation may have ended */
+	/* the next poll must continue the operations behind an ended one */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;
@@ -417,7 +420,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	return 0;
 }
 
-/* Executes a short operation by single copy now. -EPERM: not possible. */
+/* Executes a short operation by single copy. -EPERM: not possible now. */
 static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args, uint64_t memory)
 {

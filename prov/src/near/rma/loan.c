@@ -98,9 +98,10 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Stores the address of a message in host memory. Returns 0, EKEYREJECTED if no
- * such message goes to the peer, or NEAR_LOAN_REJECTED if it has several
- * buffers.
+ * Stores the address of a message in host memory in *local. Returns
+ * - 0
+ * - EKEYREJECTED: this port sends no such message to the peer
+ * - NEAR_LOAN_REJECTED: the message has several buffers
  */
 static int near_loan_message(const struct near_port *port,
 			     const struct near_peer *peer,
@@ -116,7 +117,10 @@ static int near_loan_message(const struct near_port *port,
 	return local->iov_len <= op->iov[0].iov_len ? 0 : NEAR_LOAN_REJECTED;
 }
 
-/* Stores the address of a region. Returns 0 or an errno value > 0. */
+/*
+ * Stores the request's address in a region in *local. Returns 0 or a positive
+ * errno value; NEAR_LOAN_REJECTED: the region is device memory.
+ */
 static int near_loan_region(const struct near_port *port,
 			    const struct near_rma_reply *reply,
 			    struct iovec *local)
@@ -131,8 +135,8 @@ static int near_loan_region(const struct near_port *port,
 }
 
 /*
- * Maps the initiator's allocation. Returns the address in the mapping of the
- * memory that is lent; NULL: not possible.
+ * Maps the initiator's allocation. Returns the address at which this process
+ * has mapped the lent memory; NULL: not possible.
  */
 static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_loan *loan,
@@ -152,7 +156,7 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 			      &memory))
 		return NULL;
 	*mapping = near_mapping_get(port, at, &args, &entry, memory);
-	at->device_path = path;	/* this is no operation of this port */
+	at->device_path = path;	/* unchanged: the operation is the peer's */
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }
 
@@ -219,7 +223,7 @@ void near_loan_end(struct near_rma_reply *reply)
 
 /*
  * Revokes a loan, or waits until the target's copy has ended. Waits at most
- * NEAR_STOP_MS: the target ends the loan in a poll.
+ * NEAR_STOP_MS, because the target ends the loan only when it polls.
  */
 static void near_loan_revoke(const struct near_peer *peer,
 			     struct near_loan *loan)

@@ -7,12 +7,12 @@
  * memory and the stage. If the host memory is pinned, a device of the target
  * copies instead: the initiator lends its memory to the target.
  *
- * The chunk of such an operation has no data, but a loan, which names a region
+ * The chunk of a lent operation has no data, but a loan, which names a region
  * of the initiator. The target maps the region's allocation (mapped.h), takes
  * the loan, starts a copy of all bytes, and replies when the copy has ended. If
  * the target cannot map or copy, it rejects the loan, and the initiator stages
- * the operation. Until the reply the operation stays in the queue, so no later
- * one overtakes it.
+ * the operation. Until the reply the operation stays in the initiator's queue,
+ * so that no later operation overtakes it.
  *
  * An initiator that closes revokes the loan, or waits until the copy has ended:
  * afterwards the application may reuse the memory. See docs/near/rma.md.
@@ -23,11 +23,12 @@
 #include "near/rma/stage.h"
 
 /*
- * Minimum length of a lent operation. While others are pending, the minimum is
- * a chunk's length: lent operations wait for each other, staged ones do not.
+ * Minimum length of a lent operation, bytes. While other operations are
+ * pending, the minimum is the length of a chunk, because lent operations wait
+ * for each other, and staged operations do not.
  */
 #define NEAR_LOAN_MIN (64u << 10)
-/* number of operations after a rejected loan that are not lent */
+/* number of operations that near does not lend after a rejected loan */
 #define NEAR_LOAN_SKIP 4
 /* error in the reply to a loan that the target has rejected */
 #define NEAR_LOAN_REJECTED EXDEV
@@ -39,7 +40,7 @@ enum near_loan_state {
 	NEAR_LOAN_REVOKED,	/* by the initiator: the target must not copy */
 };
 
-/* The content of a chunk. The peer may be faulty, and change it at any time. */
+/* The content of a lent operation's chunk. A faulty peer may change it. */
 struct near_loan {
 	uint32_t state;		/* enum near_loan_state */
 	uint64_t key;		/* region of the initiator */
@@ -47,7 +48,7 @@ struct near_loan {
 };
 
 /* The initiator */
-/* True if an operation on this region should be lent. */
+/* True if an operation on this region should be lent. Counts loan_skip down. */
 bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry);
@@ -64,15 +65,19 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 		       int err);
 
 /* The target */
-/* Starts or rejects the copy for a request. Returns 0 or a positive error. */
+/*
+ * Starts the copy for a request. Returns 0 or a positive errno value;
+ * NEAR_LOAN_REJECTED: the initiator must stage the operation.
+ */
 int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 		    struct near_rma_reply *reply, struct near_loan *loan);
 /* Ends a loan whose copy has ended. */
 void near_loan_end(struct near_rma_reply *reply);
 
 /*
- * Both: revokes this port's loans, and waits for pending copies of the others.
- * Must be called before near_mapped_close() and near_stage_close().
+ * Both ends. Revokes this port's loans, and waits for this port's pending
+ * copies of the peer's loans. Must be called before near_mapped_close() and
+ * near_stage_close().
  */
 void near_loans_close(struct near_rma_peer *at);
 

@@ -17,9 +17,9 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 }
 
 /*
- * Starts a copy for each local buffer. Returns 0, or the first error of the
- * device, or -ENOENT: host memory that the mapping's device cannot access any
- * more. Starts no further copy after an error.
+ * Starts a copy for each local buffer, until an error. Returns 0 or the error
+ * of the device; -ENOENT: a buffer is host memory that the mapping's device
+ * cannot access any more.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -66,14 +66,18 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 	struct near_rma_peer *at = op->to;
 
 	near_stage_begin(op);
-	op->mark = 0;	/* its end does not show which slots are consumed */
+	op->mark = 0;	/* no request: do not raise tx->consumed */
 	op->sent = op->args.len;
 	at->due++;
 	mapped->op[mapped->begun++ % NEAR_MAPPED_OPS] = op;
 	return 0;
 }
 
-/* Makes a mapped operation a staged one, before it has begun. */
+/*
+ * Turns a mapped operation, which must not have begun, into a staged one.
+ * Returns -EAGAIN; 0: no stage can be opened; near_mapped_step() will report
+ * the error.
+ */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = near_stage_open(port, op->to);

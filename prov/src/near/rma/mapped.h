@@ -25,7 +25,7 @@
 #define NEAR_MAPPINGS 64
 /* limit of mappings per table that wait for near_table_unmapped() */
 #define NEAR_UNMAPPED 64
-/* number of ids that near remembers, to detect repeated mapping */
+/* number of dropped mappings per peer that near can detect as repeated */
 #define NEAR_DROPPED 8
 /* time that a repeated mapping stays after its region was removed, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
@@ -36,24 +36,24 @@
 
 /* A peer's allocation that this process has mapped. */
 struct near_mapping {
-	/* in near_mapped.mappings, afterwards in near_table.unmapped */
+	/* in near_mapped.mappings; after the drop, in near_table.unmapped */
 	struct near_link link;
 	uint64_t id;		/* near_export.id */
 	uint64_t base;		/* near_export.base */
 	uint64_t key;		/* key of the allocation's last used region */
-	const void *queue;	/* queue of the device that has mapped it */
-	struct near_map map;	/* map.mapping is NULL if it is not mapped */
+	const void *queue;	/* queue of the device that maps the memory */
+	struct near_map map;	/* map.mapping is NULL: not mapped yet */
 	int fd;			/* descriptor for near_device.map(); -1: none */
-	/* time of the last request for the descriptor; 0: none */
+	/* time of the last request for the descriptor, ms; 0: none */
 	uint64_t requested_ms;
 	/* near_table.released + 1 at the last -ENOMEM of map(); 0: none */
 	uint64_t enomem_at;
-	/* mapping or a copy has failed: operations are staged */
+	/* map() or a copy has failed: near stages further operations */
 	bool failed;
 	bool repeated;	/* the allocation was mapped and dropped before */
 	/* time when near found the region removed, ms; 0: not removed */
 	uint64_t gone_ms;
-	uint32_t ops;		/* operations that use the mapping */
+	uint32_t ops;		/* number of operations that use the mapping */
 };
 
 /* The mappings of a peer's allocations, and pending operations on them. */
@@ -64,12 +64,15 @@ struct near_mapped {
 	const struct near_device *device;
 	struct near_link mappings;
 	uint32_t count;			/* length of the list mappings */
-	/* generation of the peer's table at the last search for old mappings */
+	/*
+	 * generation of the peer's table at the last search for mappings of
+	 * removed regions
+	 */
 	uint64_t searched;
 	/* ids of the mappings dropped last, and the number of all drops */
 	uint64_t dropped[NEAR_DROPPED];
 	uint32_t drops;
-	const void *queue;		/* queue of all pending copies */
+	const void *queue;	/* queue in which all pending copies are */
 	/* numbers of operations begun and ended since the start */
 	uint32_t begun, ended;
 	struct near_rma_op *op[NEAR_MAPPED_OPS];
@@ -116,12 +119,13 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 				      const struct near_region_entry *entry,
 				      uint64_t memory);
 /*
- * Returns the address in the mapping; NULL: out of range. Compares with the
+ * Returns the address at which this process has mapped `memory`, an address of
+ * the peer; NULL: the mapping does not have all len bytes. The limit is the
  * length that the device has reported, because the peer may be faulty.
  */
 uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
-/* Moves a peer's mappings to near_table.unmapped; frees the peer's state. */
+/* Moves a peer's mappings to near_table.unmapped, and frees `mapped`. */
 void near_mappings_close(struct near_mapped *mapped);
 /* near_onesided.share() and shared() */
 int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id);

@@ -12,7 +12,7 @@
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 
-/* Returns the peer's state, created if necessary; NULL: no memory. */
+/* Returns at->mapped, created if necessary; NULL: no memory. */
 static struct near_mapped *near_mapped(struct near_port *port,
 				       struct near_rma_peer *at)
 {
@@ -32,7 +32,10 @@ static struct near_mapped *near_mapped(struct near_port *port,
 	return mapped;
 }
 
-/* Removes a mapping that no operation uses. */
+/*
+ * Drops a mapping, which no operation must use. If the allocation is mapped,
+ * near_table_unmapped() passes the mapping to the embedder later.
+ */
 static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
 {
@@ -59,7 +62,7 @@ static bool near_mapping_dropped(const struct near_mapped *mapped, uint64_t id)
 	return false;
 }
 
-/* True if the peer's table has a region with the mapping's key and id. */
+/* True if the peer's table has, or may have, the mapping's last used region. */
 static bool near_mapping_valid(const struct near_mapped *mapped,
 			       const struct near_mapping *mapping)
 {
@@ -72,8 +75,8 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 /*
  * True if near must give up the mapping of a removed region now. If the
  * allocation was mapped once before, its mapping stays for
- * NEAR_MAPPING_KEEP_MS, because the peer may register regions of it for each
- * transfer.
+ * NEAR_MAPPING_KEEP_MS, because the peer may register a region of the
+ * allocation for each transfer.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
@@ -191,7 +194,10 @@ near_mapped_queue(const struct near_port *port,
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
-/* Adds an allocation that is not mapped yet. NULL: no memory, or the limit. */
+/*
+ * Adds an allocation that is not mapped yet. NULL: no memory, or the peer has
+ * NEAR_MAPPINGS mappings.
+ */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 {
@@ -213,7 +219,7 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 	return mapping;
 }
 
-/* Remembers that an allocation cannot be mapped. */
+/* Stages all further operations on an allocation that cannot be mapped. */
 static enum near_device_path near_mapping_give_up(struct near_port *port,
 						  struct near_mapping *mapping,
 						  const struct near_peer *peer,
@@ -226,7 +232,10 @@ static enum near_device_path near_mapping_give_up(struct near_port *port,
 	return NEAR_DEVICE_FAILED;
 }
 
-/* Requests an allocation's descriptor, again after NEAR_MAPPING_REQUEST_MS. */
+/*
+ * Requests an allocation's descriptor from the peer, again after
+ * NEAR_MAPPING_REQUEST_MS. Returns NEAR_DEVICE_WAITS or NEAR_DEVICE_FAILED.
+ */
 static enum near_device_path near_mapping_request(struct near_port *port,
 						  struct near_mapping *mapping,
 						  struct near_peer *peer)
@@ -355,7 +364,10 @@ uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 	       mapping->map.at + offset : NULL;
 }
 
-/* Returns the path of near_mapping_get(); sets *mapping if it is MAPPED. */
+/*
+ * Decides on the path of an operation for near_mapping_get(). If the path is
+ * NEAR_DEVICE_MAPPED, stores the mapping.
+ */
 static enum near_device_path
 near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		    const struct near_rma_args *args,
@@ -368,7 +380,7 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	/* near copies the buffers of NEAR_RMA_COPY to other memory */
+	/* with NEAR_RMA_COPY the device would copy from near's memory */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
 	path = near_mapped_queue(port, &args->local, &queue, &handle);
@@ -377,8 +389,8 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	if (!entry->export_id)
 		return NEAR_DEVICE_NO_EXPORT;
 	/*
-	 * messages are still in the ring: a staged operation keeps the order, a
-	 * mapped one does not
+	 * messages are still in the ring: only a staged operation, whose
+	 * request follows them in the ring, keeps the order
 	 */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;

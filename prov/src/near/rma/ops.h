@@ -10,13 +10,17 @@
 /* issue.c: the initiator */
 /* Removes an operation from the queue if it is in there. */
 void near_rma_unqueue(struct near_rma_op *op);
-/* Opens NEAR_GATE_QUEUE unless other operations keep it closed. */
+/*
+ * Lets later messages overtake op: opens NEAR_GATE_QUEUE, unless other
+ * operations keep this gate closed.
+ */
 void near_rma_ungate(struct near_rma_op *op);
 /* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
  * Posts a request for the next len bytes; a read has one request for all bytes.
- * flags: flags for near_slot.word. Returns 0 or -EAGAIN: no slot is free.
+ * flags: flags for near_slot.word. Returns 0, -EAGAIN (the ring is full), or
+ * -ECONNRESET.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -35,7 +39,7 @@ static inline void near_rma_begun(struct near_rma_peer *at,
 	near_peer_hold(at->peer);
 }
 
-/* Handles a reply: near_onesided.answered(). */
+/* Handles a reply: near_onesided.answered(). -EPROTO: the reply is invalid. */
 int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
@@ -44,7 +48,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
  * requires events of this kind of operation, or the operation has CQ data.
  */
 bool near_rma_notifies(const struct near_rma_op *op);
-/* Notifies the target of a copy that has ended. */
+/* Notifies the target, by a free slot of its ring, of a copy that has ended. */
 void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		     struct near_slot *slot);
 
@@ -75,13 +79,16 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 		at->peer->tx.consumed = mark - ring;
 }
 
-/* True if op must follow messages of which some may not be consumed yet. */
+/*
+ * True if the operation has NEAR_RMA_BEHIND and the peer may not have consumed
+ * all earlier messages yet.
+ */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
  * Appends op to the queue and closes NEAR_GATE_QUEUE. Puts a fetch before
- * operations that have not begun, because these may wait until the fetched
- * message is acknowledged.
+ * operations that have not begun, because these may wait for the ACK of the
+ * fetched message.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */
@@ -89,8 +96,8 @@ bool near_rma_must_wait(const struct near_rma_op *op);
 
 /*
  * issue.c. Queues an operation, and issues it if possible. Returns 0; -EAGAIN:
- * no memory. on_device: the operation uses device memory. mapping: the
- * target's mapping, or NULL.
+ * no memory. on_device: the operation uses device memory. mapping: mapping of
+ * the target's memory; NULL: none.
  */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool on_device,
@@ -98,32 +105,36 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 
 /* direct.c: single copies */
 /*
- * Looks up the target address of an operation in the peer's region table.
- * Stores it in *memory, as an address of the peer's process. Returns 0, or
+ * Translates the target address of an operation by the peer's region table, and
+ * stores the address in the peer's process in *memory. Returns 0, or
  * - -EOPNOTSUPP: the peer has no table
  * - -ENOENT: the table cannot be read
- * - an error of near_rma() for key, range or access
+ * - -EAGAIN: retry
+ * - -EKEYREJECTED, -EACCES, -EINVAL: see near_rma()
  */
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 		     uint64_t *memory);
 /*
- * Continues an operation by single copy. Returns 0 if op->sent bytes are
- * copied, or
+ * Continues an operation by single copy, with at most NEAR_STEP bytes. Returns
+ * - 0: the first op->sent bytes are copied
  * - -EPERM: not permitted; op->sent is 0
  * - -EAGAIN: retry
  * - another error, which ends the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* Copies to or from `memory`, as near_rma_direct(). See near_rma_look_up(). */
+/* The same if near_rma_look_up() has already stored the address in `memory`. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
-/* True if single copy is possible, unless pending operations prevent it. */
+/* True if single copy is possible; it may have to wait for other operations. */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);
 
 /* serve.c: the target */
-/* Executes a request: near_onesided.request(). */
+/*
+ * Executes a request: near_onesided.request(). Nonzero: the slot must stay in
+ * the ring, for a retry (-EAGAIN) or because it is invalid (-EPROTO).
+ */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
 /* Sends queued replies to a peer, in order, while its ring has space. */
@@ -140,7 +151,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     size_t len);
 /*
  * Reports an executed operation of a peer by event(), if the operation has CQ
- * data or this port requires events.
+ * data or this port requires events of its kind.
  */
 void near_rma_report(struct near_port *port, struct near_peer *peer,
 		     const struct near_rma_slot *req);

@@ -65,7 +65,7 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
-/* Sends an empty write; its reply shows that all slots before are consumed. */
+/* Sends an empty write: its reply shows that the earlier slots are consumed. */
 static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
 {
 	const struct near_rma_args args = { .verb = NEAR_WRITE };

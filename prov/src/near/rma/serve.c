@@ -113,7 +113,10 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 		near_rma_add_work(port, at);
 }
 
-/* Copies a short range now, because later operations may change it. */
+/*
+ * Copies the result of a short read into the reply at once, because a later
+ * operation may change the memory before the reply is sent.
+ */
 static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_slot *req,
 			      const uint8_t *memory,

@@ -223,7 +223,7 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 	}
 	if (ret == -ENOSPC)
 		at->device_path = NEAR_DEVICE_PEERS;
-	/* near_mapped_to_stage() and others may change the path */
+	/* near_rma_queue() may change at->device_path, for a staged op */
 	path = at->device_path;
 	if (!ret)
 		ret = near_rma_queue(port, at, &with, true, mapping);
@@ -248,9 +248,9 @@ void near_stage_begin(struct near_rma_op *op)
 }
 
 /*
- * Copies parts of the first queued operation into chunks, between two polls at
- * most NEAR_STEP bytes of host memory. Returns 0 if all parts are in chunks,
- * else -EAGAIN.
+ * Takes chunks for the parts of the first operation in the queue, and copies a
+ * write's parts into them: per poll at most NEAR_STEP bytes of host memory.
+ * Returns 0 if all parts have chunks, else -EAGAIN.
  */
 static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 {
@@ -421,9 +421,9 @@ void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * Waits for the copies, then frees the stage. If the peer is alive, it may
- * still access chunks of operations without a reply. Then the stage is not
- * freed, so that no other peer uses it.
+ * While the peer is alive, it may still access chunks of operations without a
+ * reply. In this case the stage stays allocated in the table, so that no other
+ * peer uses it.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

@@ -4,8 +4,8 @@
 /*
  * Staged operations: reads and writes of device memory that this process cannot
  * map (mapped.h). Only the owner's device driver can copy such memory (struct
- * near_device). So the bytes go through a stage: shared memory behind the
- * initiator's region table, divided into chunks.
+ * near_device). So the bytes go through a stage: shared memory in the file of
+ * the initiator's region table, divided into chunks.
  *
  * - Write: the initiator copies a part into a chunk and posts a request; the
  *   target copies the chunk into its region and replies.
@@ -26,13 +26,15 @@
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
 enum near_chunk_state {
-	/* a write's chunk is being filled, or its request waits for a slot */
+	/* the request waits for a slot, or for a write's copy to the chunk */
 	NEAR_CHUNK_FILLS,
 	NEAR_CHUNK_POSTED,	/* the request is posted; waits for the reply */
-	NEAR_CHUNK_DRAINS,	/* a read: being copied to the local buffers */
-	NEAR_CHUNK_ENDED,
+	/* the reply has arrived; a read may still copy the chunk's bytes */
+	NEAR_CHUNK_DRAINS,
+	NEAR_CHUNK_ENDED,	/* waits until all earlier chunks have ended */
 };
 
+/* A chunk in use: a part of a staged operation. */
 struct near_chunk {
 	enum near_chunk_state state;
 	struct near_rma_op *op;
@@ -50,13 +52,14 @@ struct near_stage {
 	int index;	/* index of the stage in the region table */
 };
 
+/* The staged operations between a port and a peer, in both directions. */
 struct near_staging {
 	/* NULL: this process has no device memory */
 	const struct near_device *device;
 	struct near_table *table;
 	/* stages for this port's operations, and for the peer's operations */
 	struct near_stage ours, theirs;
-	bool no_view;	/* it was logged that the region table is not open */
+	bool no_view;	/* the warning about the peer's table was logged */
 	/* numbers of chunks taken, and of chunks freed, since the start */
 	uint32_t filled, freed;
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
@@ -77,14 +80,15 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,
 		    void **copy);
 /*
- * Begins an operation on device memory, at the local or the remote end. Returns
- * as near_rma().
+ * Begins an operation on device memory at the initiator, the target, or both.
+ * Returns 0: done() will report the end; or an error of near_rma().
  */
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
 /*
  * Looks up a region of host or device memory and checks the access. Stores the
- * target address, which is valid in the peer's process. Returns as near_rma().
+ * target address, which is valid in the peer's process. Returns 0, -ENOENT,
+ * -EKEYREJECTED, -EACCES or -EAGAIN: see near_rma().
  */
 int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		    struct near_region_entry *entry, uint64_t *memory);
@@ -97,14 +101,17 @@ static inline uint32_t near_stage_access(const struct near_region_entry *entry,
 }
 /*
  * True if none of the NEAR_IOV_MAX copies is pending. If a copy has failed,
- * stores its error, positive, in *err.
+ * stores a positive errno value in *err.
  */
 bool near_copies_ended(const struct near_device *device, void **copy, int *err);
-/* Waits for the end of a copy; then, and if there is none, *copy is NULL. */
+/* Waits until the copy, if there is one, has ended. Sets *copy to NULL. */
 void near_copy_wait(const struct near_staging *staging, void **copy);
 /* Counts an operation as begun. */
 void near_stage_begin(struct near_rma_op *op);
-/* Opens the stage for this port's operations on the peer's memory. */
+/*
+ * Opens the stage for this port's operations on the peer's memory. Returns 0,
+ * -EAGAIN or another error; -ENOSPC: too many peers have a stage.
+ */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
  * Continues the first operation of the queue, which is one on device memory.
@@ -112,32 +119,36 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at);
  * -EAGAIN.
  */
 int near_stage_continue(struct near_port *port, struct near_rma_op *op);
-/* Posts filled chunks. Ends operations whose chunks have all ended. */
+/* Posts requests of filled chunks, and ends operations without a chunk left. */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 /* Handles a reply. False: the reply is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
 /*
- * Waits until all copies of chunks have ended, and unmaps the chunks.
- * peer_lives: the peer may still use the stage.
+ * Waits until all copies of chunks have ended, and unmaps both stages.
+ * peer_lives: the peer may still use the stages.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 
 /* stage_serve.c: the target */
 /*
- * Begins to execute a request. Nonzero: the slot is not consumed, because it is
- * invalid or must be retried.
+ * Begins to execute a request. Nonzero: the slot must stay in the ring, for a
+ * retry (-EAGAIN) or because it is invalid (-EPROTO).
  */
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /*
- * Looks up a request's region in this port's table. Stores the part's address,
- * and the region's handle for near_device. Returns 0 or a positive errno value.
+ * Looks up a request's region in this port's table. Stores the address of the
+ * request's part, and the region's handle for near_device (NULL: host memory).
+ * Returns 0 or a positive errno value.
  */
 int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,
 		     uint8_t **memory, void **device);
-/* True if the peer may fetch op, a message in host memory, or NULL. */
+/*
+ * True if the peer may fetch the message of the send op: it is a message to
+ * this peer, in host memory, and long enough for the request. op may be NULL.
+ */
 bool near_stage_has_message(const struct near_tx_op *op,
 			    const struct near_peer *peer,
 			    const struct near_rma_slot *req);

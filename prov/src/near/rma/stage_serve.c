@@ -81,8 +81,8 @@ static int near_stage_message(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Starts the copy for a request, or executes it. Returns 0 or a positive errno
- * value; EAGAIN: retry in the next poll.
+ * Starts the copy for a request; a copy by the CPU ends before the return.
+ * Returns 0 or a positive errno value; EAGAIN: retry in the next poll.
  */
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
@@ -99,7 +99,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 		return EIO;
 	ret = staging ? -near_stage_open_theirs(port, at, req->type) : ENOMEM;
 	if (ret)
-		/* EAGAIN from mmap() is no reason to retry for ever */
+		/* EAGAIN of mmap() would make the caller retry for ever */
 		return ret == EAGAIN ? ENOMEM : ret;
 	chunk = staging->theirs.memory + req->op * NEAR_STAGE_CHUNK;
 	if (req->flags & NEAR_RMA_LENT)
@@ -145,7 +145,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
-	/* the reply needs a ring to the peer; the chunk, the peer's table */
+	/* connect: the reply needs a ring, and the chunk the peer's table */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The state of one-sided operations: creation, progress in polls, end. */
+/* One-sided operations of a port: setup, progress in polls, cleanup. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		if (segment->table_fd >= 0)
 			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			/* few descriptors left: the target must execute all */
+			/* few are left: the target executes all operations */
 			close(fd);
 			fd = -1;
 		}
@@ -155,8 +155,8 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 			near_rma_end(port, op, err);
 	near_rma_stop_work(at);
 	/*
-	 * now, because unexpected messages may hold their references to the
-	 * peer for a long time
+	 * now, not in near_rma_forget(): unexpected messages may keep their
+	 * references to the peer for a long time
 	 */
 	near_rma_view_drop(at);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* One-sided operations (RMA, atomics): state of port, peer, operations. */
+/* The structs of one-sided operations (RMA and atomics), per port and peer. */
 #ifndef NEAR_RMA_STATE_H
 #define NEAR_RMA_STATE_H
 
@@ -10,13 +10,14 @@
 #include "near/rma/atomic.h"
 #include "near/rma/table.h"
 
-#define NEAR_RMA_OPS (1u << 16)
+#define NEAR_RMA_OPS (1u << 16)	/* limit of a port's pending operations, and
+				 * of its queued replies */
 #define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: operands in the slot */
 /* near_rma_slot.flags: data in a chunk (stage.h) */
 #define NEAR_RMA_STAGED 0x40u
 /* near_rma_slot.flags: a staged read of a message */
 #define NEAR_RMA_FETCHES 0x20u
-/* near_rma_slot.flags: NEAR_RMA_BY_ID; the id is in near_slot.tag */
+/* near_rma_slot.flags: as NEAR_RMA_BY_ID; the id is in near_slot.tag */
 #define NEAR_RMA_FETCHES_ID 0x10u
 /* near_rma_slot.flags: the chunk has a loan (loan.h) */
 #define NEAR_RMA_LENT 0x08u
@@ -38,12 +39,13 @@ struct near_rma {
 	struct near_pool replies;
 	/* peer whose near_ctl.done is the poll word; or NULL */
 	struct near_rma_peer *poll_peer;
-	/* operations on fast paths: issued by this port, executed for peers */
+	/* numbers of fast path operations issued, and executed for peers */
 	uint64_t small, served;
 	/* numbers of operations on device memory, by their path */
 	uint64_t device_ops[NEAR_DEVICE_PATHS];
 };
 
+/* The operations between a port and a peer, in both directions. */
 struct near_rma_peer {
 	struct near_peer *peer;
 	struct near_link link;		/* in port->onesided_work */
@@ -54,21 +56,24 @@ struct near_rma_peer {
 	uint32_t expect;		/* replies that the peer will send */
 	uint32_t replies_queued;	/* entries of replies */
 	/*
-	 * id of the peer's last operation if this port has rejected a part of
-	 * it, and so executes no further part; or 0
+	 * id of the peer's last operation, if this port has rejected a part of
+	 * it: then this port skips the further parts. 0: not rejected
 	 */
 	uint64_t rejected;
-	/* the same after a failed copy of a staged part; set with the reply */
+	/*
+	 * id of the peer's staged operation of which a copy has failed; 0:
+	 * none. Set when the failed part's reply is sent
+	 */
 	uint64_t failed;
 	/* the peer's region table; NULL: not readable */
 	struct near_table_view *view;
 	/* The next seven fields are for delegated operations. */
 	struct near_link delegated;	/* delegated operations, in order */
-	uint32_t delegs;
+	uint32_t delegs;		/* number of delegated operations */
 	/* seq of the last delegated operation */
 	uint64_t delegated_last;
 	uint64_t counted;		/* last loaded value of near_ctl.done */
-	/* start of the first operation's wait, ns; 0: not set */
+	/* time since when the first of them has waited, ns; 0: not set */
 	uint64_t delegated_ns;
 	/* number of following operations that must not be delegated */
 	uint32_t skip;
@@ -82,8 +87,9 @@ struct near_rma_peer {
 	uint32_t loan_skip;
 	/* operations on device memory begun, but not ended */
 	uint32_t device_pending;
-	uint32_t gates;	/* operations for which NEAR_GATE_QUEUE is closed */
-	/* chunks and mapped operations that polls must continue */
+	/* number of operations for which NEAR_GATE_QUEUE is closed */
+	uint32_t gates;
+	/* number of chunks and mapped operations that polls must continue */
 	uint32_t due;
 	struct near_link queue;	/* operations not yet issued, in order */
 	struct near_link replies;	/* queued replies, in order */
@@ -118,20 +124,26 @@ struct near_rma_op {
 	struct iovec compare[NEAR_IOV_MAX];
 	void *device[NEAR_IOV_MAX];	/* handles of local, for near_device */
 	struct near_mapping *mapping;	/* NULL: the stage is used */
-	void *pending[NEAR_IOV_MAX];	/* mapped: copies of local; or NULL */
-	uint8_t kept[NEAR_RMA_KEPT];
+	/* a mapped operation: pending copy of each local buffer; or NULL */
+	void *pending[NEAR_IOV_MAX];
+	uint8_t kept[NEAR_RMA_KEPT];	/* copy of short operands */
 };
 
-/* A reply of this port to a request of a peer. */
+/*
+ * A reply of this port to a request of a peer. A long read is a *read in
+ * parts*: several replies carry the result, and near copies a part of it when
+ * it sends the part's reply.
+ */
 struct near_rma_reply {
 	struct near_pooled pooled;
 	struct near_link link;
 	uint8_t verb;
 	uint32_t err;
 	uint64_t id;
-	/* offset of bytes[] in the result; of a read in parts: bytes sent */
+	/* offset of bytes[] in the result; read in parts: bytes sent so far */
 	uint64_t offset;
-	uint64_t len;	/* length of bytes[]; of a read in parts: all bytes */
+	/* length of bytes[]; read in parts: length of the whole read */
+	uint64_t len;
 	uint64_t key;	/* key and target address of a read in parts */
 	uint64_t addr;
 	/* The next five fields are for staged operations. */
@@ -149,7 +161,10 @@ struct near_rma_reply {
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 /* Opens the peer's region table at the first call; NULL: not readable. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
-/* True if all operations wait for a slot, the poll word or the next tick. */
+/*
+ * True if polls need not continue the peer's operations: all of them wait for
+ * the arrival of a slot, for a change of the poll word, or for the next tick.
+ */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
 	return near_list_empty(&at->queue) && near_list_empty(&at->replies) &&
@@ -174,7 +189,10 @@ static inline void near_rma_add_work(struct near_port *port,
 	at->working = true;
 }
 
-/* Makes near_ctl.done the poll word. The first delegated op must be a write. */
+/*
+ * Makes the peer's near_ctl.done the port's poll word. The first delegated
+ * operation must be a write, because writes end by a change of this word.
+ */
 static inline void near_rma_set_poll_word(struct near_port *port,
 					  struct near_rma_peer *at)
 {

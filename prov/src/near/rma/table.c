@@ -144,7 +144,10 @@ static void near_table_begin(struct near_table *table)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Ends a change. By release: stores to entries come before the generation. */
+/*
+ * Ends a change. The release orders the stores to entries before the store of
+ * the even generation.
+ */
 static void near_table_end(struct near_table *table)
 {
 	__atomic_store_n(&table->shared->generation,
@@ -268,8 +271,9 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. Then moves later entries closer to the place of their key's
- * hash: with linear probing, the removed entry may have been in their place.
+ * Removes an entry. A search by linear probing stops at the free entry, the
+ * gap. So then moves a later entry into the gap if its search would stop there,
+ * and continues with the gap that this entry leaves.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
@@ -364,7 +368,10 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 	       st.st_size >= near_table_stage(NEAR_STAGES);
 }
 
-/* Copies an entry. If the generation changes, the caller must discard it. */
+/*
+ * Copies the entry with this key. If the generation has changed afterwards, the
+ * caller must discard the result. -EKEYREJECTED: no such key.
+ */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
 {

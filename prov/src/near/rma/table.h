@@ -22,7 +22,11 @@
 
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
-/* Stages in the table's file. Each peer with staged operations uses one. */
+/*
+ * The table's file has space for NEAR_STAGES stages of NEAR_STAGE bytes, with
+ * chunks of NEAR_STAGE_CHUNK bytes: stage.h. Each peer with staged operations
+ * uses one stage.
+ */
 #define NEAR_STAGES 256
 #define NEAR_STAGE (2u << 20)
 #define NEAR_STAGE_CHUNK (256u << 10)
@@ -41,8 +45,8 @@ struct near_table_head {
 } __attribute__((aligned(64)));
 
 struct near_table {
-	struct near_table_head *shared;
-	struct near_region_entry *own;
+	struct near_table_head *shared;	/* the copy in the memfd */
+	struct near_region_entry *own;	/* entries of the private table */
 	uint32_t bits;
 	uint32_t count;
 	int fd;
@@ -51,14 +55,14 @@ struct near_table {
 	uint64_t stages[NEAR_STAGES / 64];
 	/* bitmap of the exports in use */
 	uint64_t exports[NEAR_EXPORTS / 64];
-	/* all near_mapped; unused near_mapping: mapped.h */
+	/* all near_mapped; near_mapping that the embedder must release */
 	struct near_link mapped, unmapped;
 	uint32_t unmapped_count;
 	/* number of mappings that near_table_unmapped() has returned */
 	uint64_t released;
 };
 
-/* Returns the offset of a stage, or an export, in the file of a table. */
+/* Return the offset of a stage, or of an export, in a table's file, bytes. */
 off_t near_table_stage(int index);
 off_t near_table_export_at(uint32_t index);
 /* Allocates a stage. Returns its index; -ENOSPC: all are in use; -ENOMEM. */
@@ -103,7 +107,7 @@ struct near_table_view {
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
-/* True if the file has space for stages, and `index` is that of a stage. */
+/* True if the peer's file has a stage with this index. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
  * Copies the entry with this key. Returns 0, or -EKEYREJECTED: no such key, or
