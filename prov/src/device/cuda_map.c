@@ -192,7 +192,7 @@ static int duo_cuda_map_physical(const struct near_export *export, int fd,
 		if (ret != DUO_CUDA_SUCCESS)
 			duo_cuda.unreserve(addr, len);
 	}
-	/* the memory exists until it is unmapped */
+	/* the mapping, not the handle, now keeps the memory allocated */
 	duo_cuda.handle_close(handle);
 	if (ret != DUO_CUDA_SUCCESS)
 		return ret;

@@ -49,8 +49,8 @@ struct duo_device_handle {
 struct duo_device_iface {
 	enum fi_hmem_iface id;
 	const char *name;	/* NULL: end of the table */
-	const char *library;	/* library of the interface; if it is loaded,
-				 * the process may use the interface */
+	/* the interface's library, loaded in processes that use it */
+	const char *library;
 	/*
 	 * Prepares copies from and to the memory at addr, on the device in
 	 * attr. Returns 0 or -errno. Stores in *state an argument for the

@@ -43,7 +43,7 @@ enum duo_transport_kind {
 
 /* Limits. fi_getinfo returns the smaller of each limit and the core's limit. */
 struct duo_transport_limits {
-	size_t inject_size;	/* bytes of an injected message */
+	size_t inject_size;	/* longest injected message, bytes */
 	size_t iov_limit;
 	size_t queue;		/* pending operations, in each direction */
 	size_t cq_data_size;	/* bytes of remote CQ data */
@@ -74,7 +74,7 @@ struct duo_transport {
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
-	/* Opens the local side. Stores the transport's part of the record. */
+	/* Opens the local side. Sets its part of the record ep->publication. */
 	int (*open)(struct duo_ep *ep);
 	/* Sets path_ep[FI_DUO_LOCAL]. The endpoint's record and map exist. */
 	int (*enable)(struct duo_ep *ep);

@@ -78,8 +78,8 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 
 /*
  * True if the operation should be delegated; counts down the backoff. False
- * while other operations are pending: a revoked operation must not overtake
- * them.
+ * while operations of other kinds are pending, which a revoked operation would
+ * overtake.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -189,7 +189,7 @@ static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/* Ends a revoked operation by single copy. False: that is impossible. */
+/* Executes and ends a revoked operation. False: single copy is impossible. */
 static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			      struct near_rma_op *op)
 {

@@ -3,7 +3,8 @@
 
 /*
  * Single copies by process_vm_readv() and process_vm_writev(). The target takes
- * no part. If the target requires an event, a slot notifies it after the copy.
+ * no part. If the target requires an event, the initiator notifies it by a slot
+ * after the copy.
  */
 
 #include <errno.h>

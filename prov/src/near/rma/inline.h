@@ -34,10 +34,9 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if the new operation need not wait for pending ones. A new delegated
- * operation may start while other delegated operations are pending, because the
- * initiator revokes all of them together and executes them in order. It must
- * wait for operations of other kinds.
+ * True if the new operation need not wait for pending ones. delegated: the new
+ * operation will be delegated. Then all pending operations must be delegated,
+ * too, because the initiator revokes all of them together and in order.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,

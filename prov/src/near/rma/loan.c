@@ -43,7 +43,7 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* Makes a lent operation a staged one. */
+/* Turns a lent operation into a staged one. */
 static void near_loan_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;

@@ -25,13 +25,16 @@
 #define NEAR_MAPPINGS 64
 /* limit of mappings per table that wait for near_table_unmapped() */
 #define NEAR_UNMAPPED 64
-/* number of dropped mappings per peer that near can detect as repeated */
+/*
+ * number of dropped mappings per peer whose ids near keeps, to detect that an
+ * allocation is mapped again
+ */
 #define NEAR_DROPPED 8
 /* time that a repeated mapping stays after its region was removed, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
 /* time after which a request for a descriptor is repeated, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
-/* limit of mapped operations to a peer whose copies are pending */
+/* limit of mapped operations per peer that have pending copies */
 #define NEAR_MAPPED_OPS 16
 
 /* A peer's allocation that this process has mapped. */
@@ -46,7 +49,7 @@ struct near_mapping {
 	int fd;			/* descriptor for near_device.map(); -1: none */
 	/* time of the last request for the descriptor, ms; 0: none */
 	uint64_t requested_ms;
-	/* near_table.released + 1 at the last -ENOMEM of map(); 0: none */
+	/* near_table.released + 1 at the last -ENOMEM of map(); 0: never */
 	uint64_t enomem_at;
 	/* map() or a copy has failed: near stages further operations */
 	bool failed;

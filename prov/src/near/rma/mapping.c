@@ -219,7 +219,10 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 	return mapping;
 }
 
-/* Stages all further operations on an allocation that cannot be mapped. */
+/*
+ * Logs why an allocation cannot be mapped. Sets mapping->failed, so that near
+ * stages the operations on it. Returns NEAR_DEVICE_FAILED.
+ */
 static enum near_device_path near_mapping_give_up(struct near_port *port,
 						  struct near_mapping *mapping,
 						  const struct near_peer *peer,

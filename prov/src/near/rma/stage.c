@@ -223,7 +223,7 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 	}
 	if (ret == -ENOSPC)
 		at->device_path = NEAR_DEVICE_PEERS;
-	/* near_rma_queue() may change at->device_path, for a staged op */
+	/* loaded now, because near_rma_queue() may change at->device_path */
 	path = at->device_path;
 	if (!ret)
 		ret = near_rma_queue(port, at, &with, true, mapping);

@@ -54,7 +54,7 @@ struct near_rma_peer {
 	bool reading;	/* the peer is answering a read in several parts */
 	uint32_t unanswered;		/* operations begun, but not ended */
 	uint32_t expect;		/* replies that the peer will send */
-	uint32_t replies_queued;	/* entries of replies */
+	uint32_t replies_queued;	/* length of the list replies */
 	/*
 	 * id of the peer's last operation, if this port has rejected a part of
 	 * it: then this port skips the further parts. 0: not rejected
@@ -82,7 +82,8 @@ struct near_rma_peer {
 	/* The next six fields are for operations on device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
-	enum near_device_path device_path;	/* of the last operation */
+	/* path of this port's last operation on device memory */
+	enum near_device_path device_path;
 	/* number of following operations that must not be lent */
 	uint32_t loan_skip;
 	/* operations on device memory begun, but not ended */

@@ -4,8 +4,8 @@
 /*
  * A table of memory regions by key. The owner checks requests against a private
  * table. A copy of the table is in a memfd, which initiators map for single
- * copies. They read it as a seqlock: the generation is odd while the owner
- * writes.
+ * copies. Initiators read the copy as a seqlock: the generation is odd while
+ * the owner writes.
  *
  * The embedder must serialize calls for a table with calls for the table's
  * ports.

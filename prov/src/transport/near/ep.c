@@ -230,7 +230,7 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 
 /*
  * duo_transport.connect(). Starts the fd exchange early. The first send opens
- * the peer's segment; duo_near_send_failed() handles an error of that.
+ * the peer's segment; if it cannot, it calls duo_near_send_failed().
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)

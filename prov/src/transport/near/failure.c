@@ -43,8 +43,8 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 }
 
 /*
- * Ends posted receives that name the peer by FI_ECONNRESET, unless the core has
- * matched them.
+ * Ends posted receives that name the peer, unless the core has matched them.
+ * Their error is FI_ECONNRESET.
  */
 static void duo_near_fail_all(struct duo_match *match, fi_addr_t index)
 {

@@ -6,7 +6,7 @@
  * and sink.c messages, fetch.c messages from and to device memory, failure.c
  * failures of peers, and onesided.h RMA and atomics. near's fast paths are
  * inlined into these files. See docs/near/design.md. Cost: 36 KiB per endpoint,
- * and near's memory. Lock: the caller must hold that of the endpoint's group.
+ * and near's memory. The caller must hold the lock of the endpoint's group.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -21,11 +21,11 @@
 #define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
 
 /*
- * An endpoint's local side over near: ep->near. fi_enable creates it. In the
- * provider near an endpoint has the address of its port, which must exist
- * before fi_enable. So there the call that opens the endpoint creates it, and
- * stores it in ep->near_named; fi_enable copies it to ep->near. No thread polls
- * the port before fi_enable.
+ * An endpoint's local side over near: ep->near. fi_enable creates this struct.
+ * In the provider near, an endpoint has the address of its port, so the port
+ * must exist before fi_enable. There fi_endpoint creates this struct and stores
+ * it in ep->near_named; fi_enable copies the pointer to ep->near. No thread
+ * polls the port before fi_enable.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
@@ -91,7 +91,7 @@ static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* Counts reads of the CQ that found the port's rings empty as its polls. */
+/* Counts CQ reads that found the port's rings empty as polls of the port. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)

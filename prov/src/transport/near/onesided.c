@@ -77,7 +77,7 @@ static const struct near_rma_sink duo_near_messages_sink = {
 	.event = duo_near_no_event,
 };
 
-/* Requests no other events, because each event costs the peer a slot. */
+/* Requests only counted events, because each event costs the peer a slot. */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
