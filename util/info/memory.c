@@ -25,8 +25,9 @@
 #define INFO_SHM "/dev/shm"
 #define INFO_MIB (1ULL << 20)
 /*
- * Space of an endpoint over libfabric's shm, MiB. In addition, one more
- * endpoint exists for a moment.
+ * Space of an endpoint over libfabric's shm, MiB. info_shm_need() adds one
+ * endpoint to those of the ranks, because an additional endpoint exists for a
+ * moment.
  */
 #define INFO_SHM_EP 16
 /* Space of an endpoint's record on a tmpfs, bytes. */

@@ -77,8 +77,8 @@ struct duo_cq {
 	uint32_t ring_left;	/* such reads before the next one that polls */
 	uint32_t ring_every;	/* one in this number of such reads polls */
 	uint64_t ring_ms;	/* time of the last such poll, ms */
-	struct fid_peer_cq peer_cq;	/* libfabric's shm writes completions to
-					 * it */
+	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
+	struct fid_peer_cq peer_cq;
 	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */
 	uint64_t core_polls;
 	/* While there are deferred receives, some polls read the clock: */

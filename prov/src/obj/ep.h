@@ -53,7 +53,7 @@ enum {
 	DUO_EP_SEND = 1 << DUO_KIND_COUNT,
 };
 
-/* Deferred, blocked and retired receives: core/lazy.c. */
+/* Deferred, blocked and retired receives; used by core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
 	/* number of receives in list to post at the next poll */
@@ -70,7 +70,7 @@ struct duo_ep_lazy {
 	uint64_t all_us; /* time of the last posting of the whole list, us */
 };
 
-/* Multi-receive buffers: rx/multi.c. */
+/* Multi-receive buffers; used by rx/multi.c. */
 struct duo_ep_multi {
 	uint32_t open;	/* number of buffers that further messages can match */
 	struct duo_rx_list buffers; /* all buffers that are not released yet */
@@ -171,7 +171,10 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	/* ep->near from fi_enable() on, see near_ep.h */
+	/*
+	 * near's part of the endpoint; fi_enable() copies the pointer to
+	 * ep->near: near_ep.h
+	 */
 	struct duo_near *near_named;
 	struct duo_shm *shm;		/* NULL: not shm, or not open */
 	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */

@@ -66,7 +66,10 @@ DUO_INLINE bool duo_group_take(struct duo_group *const *at,
  */
 void duo_group_wait(struct duo_group *const *at);
 
-/* Locks an object's group. Afterwards *at is constant until the release. */
+/*
+ * Takes the lock of an object's group. The object stays in this group until the
+ * lock is released.
+ */
 static inline void duo_group_lock(struct duo_group *const *at)
 {
 	struct duo_group *group = duo_group_of(at);

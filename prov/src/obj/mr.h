@@ -28,7 +28,7 @@ struct duo_mr {
 	/* functions that copy this kind of memory; NULL: host memory */
 	const struct duo_device_iface *device;
 	void *device_state;	/* private to "device" */
-	/* host memory: result of duo_device_iface.pin(); or NULL */
+	/* result of duo_device_iface.pin(), for host memory only; or NULL */
 	struct duo_device_handle *pin;
 	struct near_region_entry region; /* entry in near's region table */
 	struct near_export export; /* id 0: peers cannot map the region */

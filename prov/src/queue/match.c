@@ -171,8 +171,8 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 }
 
 /*
- * Sets *best to the first receive in the list that matches (addr, tag), if
- * *best is NULL or was posted later. The list is linked by key_link.
+ * Searches a list that is linked by key_link for the first receive that matches
+ * (addr, tag). Stores this receive in *best, unless *best was posted earlier.
  */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

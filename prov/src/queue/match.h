@@ -148,7 +148,7 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 }
 
 /*
- * Removes rx from the posted queue. Does not change its state. rx must be in no
+ * Removes rx from the posted queue. Does not change rx->state. rx must be in no
  * index.
  */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,

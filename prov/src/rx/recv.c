@@ -75,8 +75,11 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
-		rx->wanted = DUO_RX_UNWANTED;	/* owner->wanted decides about
-						 * the completion */
+		/*
+		 * whether there is a completion depends on owner->wanted:
+		 * duo_multi_done()
+		 */
+		rx->wanted = DUO_RX_UNWANTED;
 	}
 	/* a peek with FI_DISCARD: the message has no completion */
 	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)

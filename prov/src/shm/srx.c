@@ -51,7 +51,7 @@ static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 	rx->peer.count = 1;
 }
 
-/* Sets those fields of a new entry that shm reads. */
+/* Sets the fields that shm reads in a new entry. */
 static void duo_shm_describe(struct duo_rx *rx,
 			     const struct fi_peer_match_attr *attr)
 {
