@@ -18,9 +18,10 @@ struct ft_child {
 /* Forks. In the child to->pid is 0, and the pipes lead to the parent. */
 void ft_fork(struct ft_child *to);
 /*
- * Continues in a child process, the first one of a new pid namespace. If
- * "users" is set, it also has a new user namespace. Both processes form a
- * process group, so that a signal to the group stops or kills both.
+ * Forks; the caller continues in the child only. The child is the first process
+ * of a new pid namespace, and of a new user namespace if "users" is set. Parent
+ * and child form a process group, so that a signal to the group stops or kills
+ * both.
  */
 void ft_move_away(bool users);
 void ft_end_child(struct ft_child *child);

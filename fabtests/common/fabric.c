@@ -30,8 +30,9 @@ static bool ft_is_duo(const char *prov)
 }
 
 /*
- * True if ofi_duo is loaded as a hook and shared memory is not disabled.
- * Otherwise the hook changes nothing, and no object of ofi_duo may be visible.
+ * True if ofi_duo is loaded as a hook and shared memory is not disabled. With
+ * shared memory disabled the hook changes nothing, and no object of ofi_duo may
+ * be visible.
  */
 static bool ft_is_hooked(void)
 {

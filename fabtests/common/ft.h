@@ -100,7 +100,7 @@ struct ft_buf {
 
 /* Configuration of an endpoint. Most tests leave all members 0. */
 struct ft_cfg {
-	/* API version, where FT_API_VERSION is newer; 0: FT_API_VERSION */
+	/* highest API version to use; 0: FT_API_VERSION */
 	uint32_t api;
 	uint64_t caps;		/* capabilities besides FI_MSG | FI_TAGGED */
 	uint64_t order;		/* orders besides FI_ORDER_SAS */
@@ -116,10 +116,10 @@ struct ft_cfg {
 	bool any_buffer; /* buffers need no registration: no FI_MR_LOCAL */
 	bool counters; /* open one counter for sends and one for receives */
 	bool bind_late;		/* bind the counters after fi_enable() */
-	bool no_cqs;		/* no CQs: counters with this wait_obj only */
+	bool no_cqs;		/* bind counters with this wait_obj, and no CQs */
 	bool eq;		/* bind an event queue, which is not read */
 	bool raw;		/* the test itself reads the CQs */
-	bool plain;		/* with -p ofi_duo: open the core without it */
+	bool plain; /* with -p "CORE;ofi_duo": open CORE without ofi_duo */
 	void (*hints)(struct fi_info *hints);	/* changes the hints */
 	const void *src;	/* source address, instead of -s */
 	size_t src_len;

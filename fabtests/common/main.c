@@ -115,7 +115,10 @@ static void ft_catch_crashes(void)
 	void *at[1];
 	size_t i;
 
-	/* the first call loads a library: not in the handler */
+	/*
+	 * the first backtrace() loads a library, which a signal handler must
+	 * not do
+	 */
 	backtrace(at, 1);
 	for (i = 0; i < FT_COUNT(crashes); i++)
 		if (!sigaction(crashes[i], NULL, &now) &&

@@ -51,7 +51,8 @@ bool ft_over_tcp(void)
 
 /*
  * True if an AV may have several endpoints, also one after another. efa before
- * libfabric 2.2 rejects the second one, and ofi_duo's AV is the core's.
+ * libfabric 2.2 rejects a second endpoint on an AV, and the AV of ofi_duo is
+ * the AV of its core.
  */
 bool ft_shares_av(void)
 {

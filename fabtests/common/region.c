@@ -20,7 +20,7 @@ struct ft_region_peer {
 void ft_region_open(struct ft_ep *e, struct ft_region *region, size_t len)
 {
 	const int mode = e->info->domain_attr->mr_mode;
-	/* FI_MR_BASIC, which stands for two modes, is deprecated */
+	/* FI_MR_BASIC. Its name is deprecated, so its value is used */
 	const bool basic = mode == 1;
 	struct ft_region_peer self, all[FT_MAX_RANKS];
 	static uint64_t key = 1;
@@ -123,7 +123,7 @@ void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 	ft_stats(region->e, &stats);
 	if (ft_region_near(region->e))
 		path = FI_DUO_LOCAL;
-	/* near has no core for a comparison */
+	/* the provider near has no core: near itself counts all operations */
 	if (!strcmp(ft.opts.prov, "near")) {
 		rma += refused;
 		refused = 0;

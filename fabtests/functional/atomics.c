@@ -124,7 +124,7 @@ static void ft_all_add(void)
 	for (i = 0; i < FT_ROUNDS; i++)
 		ft_add(1);
 	ft_region_barrier(&region);
-	/* when this fetch completes, all additions have arrived or soon will */
+	/* a completed addition may still be on its way to rank 0 */
 	while (ft_fetch(FT_SUM, FI_ATOMIC_READ, 0) != want)
 		;
 	ft_region_barrier(&region);

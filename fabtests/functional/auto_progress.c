@@ -74,8 +74,9 @@ static void ft_case_idle_target_is_written(void)
 }
 
 /*
- * Delays exit(), which flushes this stream after all destructors: if ofi_duo's
- * thread still runs, it crashes in this time.
+ * Write function of a stream, called when exit() flushes the stream, after all
+ * destructors. Delays the exit: if ofi_duo's thread still runs, the process
+ * crashes during the delay.
  */
 static ssize_t ft_linger(void *cookie, const char *buf, size_t len)
 {

@@ -117,9 +117,10 @@ static void ft_run_stay(void)
 }
 
 /*
- * Opens the next endpoint before it closes the last one. If both had the same
- * address, tcp would send to the new one over the old connection and report
- * success (contrib/upstream/tcp_reuse.c).
+ * Opens the next endpoint before it closes the last one, so that they have
+ * different addresses. With the same address, tcp would send to the new
+ * endpoint over the connection of the old one, and report success
+ * (contrib/upstream/tcp_reuse.c).
  */
 static void ft_run_come(void)
 {

@@ -30,7 +30,7 @@ struct ft_race {
 static struct ft_ep e;
 static struct ft_buf buf;
 static int canceled, completed;
-static unsigned int patience_ns;	/* longest time until the cancel, ns */
+static unsigned int patience_ns;	/* longest wait before the cancel, ns */
 
 static void ft_spin(unsigned int upto_ns, bool progress)
 {

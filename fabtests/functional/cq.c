@@ -289,8 +289,8 @@ static void ft_case_batch_returns_available(void)
 }
 
 /*
- * A blocking read without a message ends after its timeout; a message ends one
- * without a timeout.
+ * A blocking read without a message ends after its timeout. A message ends a
+ * blocking read that has no timeout.
  */
 static void ft_sread_with(enum fi_wait_obj wait_obj)
 {

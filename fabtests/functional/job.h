@@ -2,59 +2,65 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A job whose members are killed: job_deaths.c has the keepers, job_member.c
- * the members. Each rank of the test is a keeper, with the members of its host
- * as children. They share the memory of a struct job; keepers exchange its
- * contents with those of other hosts.
+ * A job whose members are killed. Each rank of the test is a keeper
+ * (job_deaths.c). A keeper forks the members of its host (job_member.c), and
+ * shares a struct job with them. The keepers of all hosts exchange the contents
+ * of their struct job.
  */
 #ifndef JOB_H
 #define JOB_H
 
 #include "common/ft.h"
 
-#define JOB_MEMBERS 4		/* alive at any time */
-#define JOB_MAX 8		/* with those that are killed */
+#define JOB_MEMBERS 4		/* number of living members */
+#define JOB_MAX 8 /* largest number of members, with the killed ones */
 #define JOB_LEN 70000		/* longest message and RMA, bytes */
 
 /* Kinds of messages, and their tags. */
 enum { JOB_ANY, JOB_DIRECTED, JOB_KINDS };
 
-/* Data by which other members reach one. */
+/* Description of a member, by which other members reach it. */
 struct job_about {
 	char name[FT_NAME_MAX];
-	uint64_t key, base;	/* region: a struct job_cell of each member */
+	/* RMA key and address of a struct job_cell for each other member */
+	uint64_t key, base;
 	int host;
 };
 
 struct job_cell {
-	uint64_t count;		/* of additions */
+	uint64_t count;		/* number of additions */
 	uint8_t data[JOB_LEN];
 } __attribute__((aligned(4096)));
 
-/* Numbers of messages and additions of a member to each other one. */
+/* Numbers of messages and additions from one member to each other member. */
 struct job_row {
 	uint32_t sent[JOB_MAX][JOB_KINDS];
 	uint32_t added[JOB_MAX];
 };
 
-/* A doomed member may be killed at any moment; a dead one has exited. */
+/*
+ * The keepers mark a member as doomed before they kill it, and as dead after it
+ * has exited.
+ */
 enum job_fate { JOB_ALIVE, JOB_DOOMED, JOB_DEAD };
 
 /*
- * Steps of a member. After JOB_OPEN its description is valid, after JOB_STOPPED
- * its row. It enters each step when the keepers have begun it.
+ * Steps of a member. Its job_about is valid from JOB_OPEN on, and its job_row
+ * from JOB_STOPPED on. A member enters JOB_STOPPED and each later step only
+ * after the keepers have stored that step in job.step.
  */
 enum job_step { JOB_START, JOB_OPEN, JOB_STOPPED, JOB_CHECKED, JOB_CLOSED };
 
 struct job {
 	struct job_about about[JOB_MAX];
 	struct job_row row[JOB_MAX];
-	atomic_int count;	/* members that all can reach */
-	atomic_int round;	/* begins after each death */
-	atomic_int step;	/* enum job_step that members may enter */
+	atomic_int count;	/* number of members with a valid job_about */
+	atomic_int round;	/* number of the round; each death begins one */
+	atomic_int step;	/* highest enum job_step that may be entered */
 	atomic_int fate[JOB_MAX];
-	atomic_int entered[JOB_MAX];	/* enum job_step, by member */
-	atomic_int rounds[JOB_MAX];	/* rounds that it has completed */
+	atomic_int entered[JOB_MAX];	/* enum job_step of each member */
+	/* number of completed rounds of each member */
+	atomic_int rounds[JOB_MAX];
 };
 
 /* Main function of a member. Ends the process. */
@@ -69,11 +75,11 @@ size_t job_fill(uint8_t *buf, int from, int to, int kind, uint32_t seq);
 int job_verify(const uint8_t *buf, size_t len, int to, int kind);
 int job_from(const uint8_t *buf);	/* sender of a message */
 uint32_t job_seq(const uint8_t *buf);	/* number of a message */
-uint64_t job_cpu_ns(void);	/* of this process */
+uint64_t job_cpu_ns(void);	/* CPU time of this process, ns */
 /*
- * True if this process has pidfds and memory of at most that number of members,
- * itself among them: a segment and a region table of each. If not and `late`,
- * fails.
+ * True if this process has at most "members" pidfds, and maps only the segments
+ * and region tables of at most that number of members, itself included. If not,
+ * fails the test if "late" is set.
  */
 bool job_is_clean(int members, bool late);
 

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A member's receives from any source. Each source's messages arrive in the
- * order of posting. Over efa a receive has no end if its remote sender failed
- * in the middle of the message (docs/upstream.md). The member then continues
- * with the other receives, and at its end permits one such receive for each
- * failed sender.
+ * A member's receives from any source. The messages of each sender must match
+ * these receives in the order of posting. Over efa a receive does not end if
+ * its remote sender fails in the middle of the message (docs/upstream.md). The
+ * member then continues with its other receives. When it closes, one receive
+ * without an end is permitted for each failed remote member.
  */
 
 #include "job_member.h"
 
-#define JOB_POSTED 6		/* more than members that die */
+#define JOB_POSTED 6		/* more than the members that are killed */
 
 static struct ft_ep *e;
 static struct job *job;
@@ -19,8 +19,9 @@ static struct job_peer *peers;
 static int self;
 static struct job_act any[JOB_POSTED];
 static unsigned int turn[JOB_POSTED];	/* place in the order of posting */
-static unsigned int turns;	/* receives posted */
-static bool failed[JOB_POSTED];	/* efa may report the error again */
+static unsigned int turns;	/* number of receives posted so far */
+/* do not post: efa may report the error again */
+static bool failed[JOB_POSTED];
 
 void job_any_open(struct ft_ep *ep, struct job *shared, int me,
 		  struct job_peer *all)
@@ -35,7 +36,7 @@ void job_any_open(struct ft_ep *ep, struct job *shared, int me,
 		ft_buf_alloc(e, &any[i].buf, JOB_LEN);
 }
 
-/* True if a receive that was posted before this one has no end yet. */
+/* True if a receive that was posted before receive i has not ended yet. */
 static bool job_any_waits(int i)
 {
 	int j;
@@ -47,8 +48,9 @@ static bool job_any_waits(int i)
 }
 
 /*
- * True if the message of receive i may be taken. If it is not the next one of
- * its sender, an earlier receive must be about to get that.
+ * True if receive i may be handled now. False if it has a message that is not
+ * the next one of its sender, and an earlier receive has not ended: the
+ * sender's next message may be in that receive.
  */
 static bool job_any_ready(int i)
 {
@@ -95,7 +97,7 @@ void job_any_step(void)
 	}
 }
 
-/* Returns the number of receives that may have no end: at most this many. */
+/* Returns the largest permitted number of receives without an end. */
 static int job_any_endless(void)
 {
 	int p, count = 0;

@@ -2,13 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Random deaths of members of a running job. Members exchange messages with any
- * source and directed ones, RMA and atomics, all verified. A random one gets
- * SIGKILL at a random moment. Within a second of CPU time, each survivor on its
- * host has an end of all operations with it: success, or FI_ECONNRESET, whose
- * entry names the dead member. The traffic of the others continues, and a new
- * member joins. In the end no message is missing, and no memory, descriptor or
- * file of a dead member is left. -x chooses members and moments.
+ * Members of a running job are killed. Members send messages to each other,
+ * receive them from any source and from named sources, and execute RMA and
+ * atomics. All data are verified. In each round a random member gets SIGKILL at
+ * a random moment, and a new member joins.
+ *
+ * Within a second of CPU time, all operations with the dead member must have
+ * ended at each survivor on the same host: with success, or with FI_ECONNRESET
+ * and an error entry that names the dead member. The traffic of the others
+ * continues. In the end no message is missing, and no memory, descriptor or
+ * file of a dead member is left. The seed (-x) chooses members and moments.
  */
 
 #include <dirent.h>
@@ -23,7 +26,7 @@
 #include "job.h"
 
 #define JOB_MOMENT_US 20000
-#define JOB_SWEEPS 2		/* endpoints until no file may be left */
+#define JOB_SWEEPS 2 /* endpoints to open until no file may be left */
 
 static struct job *job;
 static struct ft_child child[JOB_MAX];
@@ -47,7 +50,9 @@ static void job_fork(int member, int host)
 	job_member(job, member, host);
 }
 
-/* Fails if a member has exited that was not killed and has not closed. */
+/*
+ * Fails the test if a member has exited that was not killed and had not closed.
+ */
 static void job_check(void)
 {
 	siginfo_t end;
@@ -58,13 +63,19 @@ static void job_check(void)
 			continue;
 		end.si_pid = 0;
 		waitid(P_PID, child[m].pid, &end, WEXITED | WNOHANG | WNOWAIT);
-		/* loaded after the exit, which follows the close */
+		/*
+		 * entered[] is loaded after waitid(): a member stores
+		 * JOB_CLOSED before it exits
+		 */
 		FT_CHECK(!end.si_pid || job->entered[m] == JOB_CLOSED,
 			 "member %d has ended, status %d", m, end.si_status);
 	}
 }
 
-/* Waits until all living members of this host have a number in at[]. */
+/*
+ * Waits until at[m] has reached "number" for each living member m of this host,
+ * and then for the other keepers.
+ */
 static void job_wait(const atomic_int *at, int count, int number)
 {
 	int m;
@@ -79,7 +90,10 @@ static void job_wait(const atomic_int *at, int count, int number)
 	ft_barrier();
 }
 
-/* Makes members from job->count on known to all. */
+/*
+ * Exchanges the descriptions of the members from job->count to count - 1 among
+ * the keepers, and lets all members use them.
+ */
 static void job_publish(int count)
 {
 	struct job_about all[FT_MAX_RANKS];
@@ -145,8 +159,9 @@ static void job_end(void)
 }
 
 /*
- * Returns the number of files in the registry. Makes its last sweep seem long
- * ago, by the access time of the user's directory.
+ * Returns the number of entries in the registry. Makes the access time of the
+ * user's directory old, so that the next endpoint that opens sweeps the
+ * directory.
  */
 static int job_registered(void)
 {
@@ -168,7 +183,10 @@ static int job_registered(void)
 	return count;
 }
 
-/* An endpoint that opens removes the records of dead processes. */
+/*
+ * Opens endpoints, in children, until the registry is empty: an endpoint that
+ * opens removes the records of dead processes.
+ */
 static void job_sweep(void)
 {
 	struct ft_child one;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A member of the job of job_deaths.c, and its traffic with each other one. */
+/*
+ * A member of the job of job_deaths.c, and its operations with other members.
+ */
 
 #include <sched.h>
 #include <rdma/fi_atomic.h>
@@ -9,10 +11,12 @@
 
 #include "job_member.h"
 
-#define JOB_AHEAD 6		/* messages sent more than received, at most */
-#define JOB_EACH 6		/* of each kind with each member, in a round */
-#define JOB_ONESIDED 2		/* writes, reads and additions likewise */
-#define JOB_LIMIT_NS 1000000000u	/* CPU time of this process */
+/* limit of messages sent to a member minus those received from the member */
+#define JOB_AHEAD 6
+#define JOB_EACH 6 /* messages of each kind from each member, in a round */
+/* writes, reads and additions at each member, in a round */
+#define JOB_ONESIDED 2
+#define JOB_LIMIT_NS 1000000000u	/* limit, CPU time of this process */
 
 static struct job *job;
 static int self, round_now, known;
@@ -30,13 +34,13 @@ static bool job_local(int p)
 /* An operation with a member may fail only after the member was doomed. */
 static void job_check_error(int p, const struct ft_op *op)
 {
-	/* members close at different times */
+	/* members close at different times, so operations may fail now */
 	if (job->step == JOB_CLOSED)
 		return;
 	FT_CHECK(job->fate[p] != JOB_ALIVE, "an operation with member %d, "
 		 "which lives: %d (%s)", p, op->err, fi_strerror(op->err));
 	if (!job_local(p))
-		return;		/* the core's error */
+		return;		/* its error is the core's */
 	FT_CHECK(op->err == FI_ECONNRESET, "an operation with member %d, "
 		 "which has failed: %d (%s)", p, op->err, fi_strerror(op->err));
 	FT_CHECK(FI_MAJOR_VERSION < 2 || op->err_src == peers[p].addr,
@@ -45,10 +49,10 @@ static void job_check_error(int p, const struct ft_op *op)
 }
 
 /*
- * Returns the member that an operation was for. A receive from any source fails
- * if its message came from a member that failed before it was all copied. The
- * error names only a member of this host, from libfabric 2.0 on. Otherwise
- * returns any member that has failed.
+ * Returns the member with which a failed operation was. For a receive from any
+ * source, p is this member: the sender has failed before the message was copied
+ * completely. The error entry names a sender of this host only, and only from
+ * libfabric 2.0 on. Otherwise returns any failed member that may be the sender.
  */
 static int job_other(int p, const struct ft_op *op)
 {
@@ -80,7 +84,10 @@ static void job_reset(int p, struct job_act *act)
 	act->op.repeats = p == self ? ft.opts.nranks > 1 : !job_local(p);
 }
 
-/* Handles the result of a call that starts an operation. */
+/*
+ * Handles the result of a call that starts an operation. Returns true if the
+ * operation was started.
+ */
 static bool job_started(int p, struct job_act *act, ssize_t ret)
 {
 	act->busy = !ret;
@@ -98,7 +105,10 @@ static void job_act_open(struct job_act *act)
 	ft_buf_alloc(&e, &act->buf, JOB_LEN);
 }
 
-/* The memory stays, since operations may be pending. */
+/*
+ * Closes the buffer's region. The buffer is not freed, since operations may be
+ * pending.
+ */
 static void job_act_close(struct job_act *act)
 {
 	if (act->buf.mr)
@@ -201,7 +211,7 @@ static ssize_t job_verb(int p, struct job_act *act)
 	}
 }
 
-/* Checks the result of one that has succeeded. */
+/* Checks the result of a one-sided operation that has succeeded. */
 static void job_verb_ended(int p, const struct job_act *act)
 {
 	const uint64_t *was = (const uint64_t *)act->buf.ptr + 1;
@@ -260,7 +270,7 @@ static void job_step_dead(int p)
 	ret = ft_tx_try(&e, FT_TX_INJECT, peer->addr, &x, &last.op);
 	FT_CHECK(!ret || ret == -FI_EAGAIN || ret == -FI_ECONNRESET,
 		 "a send to member %d, which has failed: %zd", p, ret);
-	/* 0: its end was not detected yet */
+	/* 0: near has not detected the failure yet */
 	peer->over = ret == -FI_ECONNRESET;
 }
 
@@ -299,7 +309,10 @@ static void job_meet(int p)
 	job_acts(&peers[p], job_act_open);
 }
 
-/* True if there was traffic of all kinds with p in this round. */
+/*
+ * True if the operations of this round with p are complete, or p is doomed or
+ * has failed.
+ */
 static bool job_has_talked(int p)
 {
 	const struct job_peer *peer = &peers[p];
@@ -341,7 +354,10 @@ static void job_steps(void)
 		job_step_peer(p);
 }
 
-/* Continues until all have entered the step; done: this member may. */
+/*
+ * Calls job_steps() until done() returns true. Then enters the step, and calls
+ * job_steps() until the keepers have begun the next step.
+ */
 static void job_enter(enum job_step step, bool (*done)(void))
 {
 	while (!done || !done())
@@ -373,7 +389,7 @@ static bool job_has_all(void)
 	return true;
 }
 
-/* Checks the additions of members that live. */
+/* Checks the number of additions that each living member has made here. */
 static void job_check_cells(void)
 {
 	int p;
@@ -399,7 +415,8 @@ static void job_open(int host)
 {
 	static const struct ft_cfg cfg = {
 		.caps = FI_DIRECTED_RECV | FI_RMA | FI_ATOMIC,
-		.eq = true,	/* else efa aborts when a remote peer fails */
+		/* without an EQ efa aborts when a remote peer fails */
+		.eq = true,
 	};
 	struct job_about *about = &job->about[self];
 
@@ -430,9 +447,10 @@ static void job_close(void)
 }
 
 /*
- * True if all messages have arrived, and the resources of dead members are
- * released. A send to a dead member may fail some polls before that. Waits here,
- * as no member can close yet, and members that close release theirs.
+ * True if all messages have arrived, and near has released the resources of
+ * dead members. near may do so some polls after sends to a dead member fail;
+ * the test fails if it takes JOB_LIMIT_NS. No member may have closed before
+ * this check, because a close releases resources, too.
  */
 static bool job_has_all_and_no_more(void)
 {

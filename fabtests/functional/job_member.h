@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A member's operations and peers: job_member.c, and job_any.c for the receives
- * from any source.
+ * A member's operations and peers, for job_member.c and for job_any.c, which
+ * has the receives from any source.
  */
 #ifndef JOB_MEMBER_H
 #define JOB_MEMBER_H
@@ -17,30 +17,35 @@ struct job_act {
 	bool busy;
 };
 
-/* Steps of one-sided operations with a member. */
+/* The one-sided operations with a member, in the order of their execution. */
 enum { JOB_WRITE, JOB_READ, JOB_ADD, JOB_VERBS };
 
 struct job_peer {
 	fi_addr_t addr;
-	bool over;		/* it has failed, and nothing with it is pending */
+	bool over; /* it has failed, and no operation with it is pending */
 	uint64_t dead_ns;	/* CPU time when its failure was found; 0: alive */
 	struct job_act tx[JOB_KINDS], in, verb[JOB_VERBS];
-	int at;			/* verb to start or pending */
+	int at; /* index in verb[] of the pending or next operation */
 	uint64_t was;		/* result of the addition */
-	unsigned int seed, len;	/* of the data in its cell */
+	unsigned int seed, len;	/* of the data written to the peer */
 	uint32_t got[JOB_KINDS], onesided;
-	unsigned int any_turn;	/* of the receive that had its last message */
-	uint32_t old_got[JOB_KINDS], old_onesided;	/* before the round */
+	/* job_any.c: turn of its last message's receive */
+	unsigned int any_turn;
+	/* at the start of the round */
+	uint32_t old_got[JOB_KINDS], old_onesided;
 };
 
 /* job_member.c */
 /*
- * True once if the operation has ended. *ok: with success. One with a remote
- * member that failed stays busy, since efa may report its error again. p: the
- * member itself for a receive from any source.
+ * Returns true once: when the operation with member p has ended. Sets *ok to
+ * whether it succeeded. For a receive from any source, p is the member itself.
+ * A failed operation with a remote member stays busy, and the result is false:
+ * efa may report the error again.
  */
 bool job_ended(int p, struct job_act *act, bool *ok);
-/* Posts a receive. It is busy then, or has to be posted later. */
+/*
+ * Posts a receive. If act->busy is false afterwards, it must be posted again.
+ */
 void job_receive(int p, struct job_act *act, int kind);
 /* Checks a message that has arrived, and counts it. */
 void job_got(const struct job_act *act, int kind);
@@ -48,7 +53,7 @@ void job_got(const struct job_act *act, int kind);
 /* job_any.c: receives from any source */
 void job_any_open(struct ft_ep *e, struct job *job, int self,
 		  struct job_peer *peers);
-/* Takes messages that have arrived, and posts receives. */
+/* Handles completed receives, and posts receives. */
 void job_any_step(void);
 /*
  * Cancels all receives. Each must end, except for those that efa has matched

@@ -60,9 +60,9 @@ static void ft_case_send_ends_without_region(void)
 }
 
 /*
- * The target closes its region during or before the write. For near only:
- * ofi_duo passes operations without a region in near to the core, and some
- * cores then close the connection.
+ * The target closes its region during or before a write to the region. For the
+ * provider near only: ofi_duo passes an operation to the core if near has no
+ * region for it, and some cores then close the connection.
  */
 static void ft_write_round(struct ft_region *region, int round)
 {

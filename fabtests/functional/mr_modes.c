@@ -75,8 +75,8 @@ static void ft_mode(int hinted)
 }
 
 /*
- * Not over efa itself: its infos then have no MR modes, and no FI_REMOTE_READ
- * and FI_REMOTE_WRITE (libfabric 2.1 to 2.6).
+ * Not over efa itself: for such hints its infos have no MR modes, no
+ * FI_REMOTE_READ and no FI_REMOTE_WRITE (libfabric 2.1 to 2.6).
  */
 static void ft_case_hints_without_mode(void)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Orders between messages and RMA, each one that the core has: rank 1 sends,
- * and writes or reads. When a message arrives, rank 0 checks its memory and
- * changes it. At the end: a message and a write with FI_FENCE while earlier
- * operations are pending.
+ * Each order between messages and RMA (FI_ORDER_*) that the core supports: rank
+ * 1 sends a message, and writes or reads before or after it. When a message
+ * arrives, rank 0 checks its memory and changes it. At the end: a message and a
+ * write with FI_FENCE while earlier operations are pending.
  */
 
 #include <rdma/fi_rma.h>
@@ -24,7 +24,7 @@ static uint64_t *local;
 
 static const size_t sizes[] = {8, 1024, FT_WORDS * 8};
 
-/* No thread may poll for rank 0 while it holds still. */
+/* Manual progress: no thread may poll for rank 0 during ft_hold_still(). */
 static const struct ft_cfg cfg = {
 	.caps = FI_RMA, .raw = true, .data_progress = FI_PROGRESS_MANUAL,
 };
@@ -109,7 +109,10 @@ static bool ft_taken_by_polls(void)
 	       ft_path(&e, !ft.opts.rank) == FI_DUO_LOCAL;
 }
 
-/* In rank 1: returns when rank 0 has stopped polling, for 300 us. */
+/*
+ * Called by both ranks. Rank 0 then waits 300 us without a poll; rank 1 returns
+ * at once.
+ */
 static void ft_hold_still(void)
 {
 	uint64_t until;

@@ -53,10 +53,10 @@ static struct ft_cfg cfg = { .caps = FI_DIRECTED_RECV };
 static struct ft_ep e;
 static struct ft_buf in, out;
 static uint64_t number, fetched;
-/* operations with the present peer; some may stay at the core */
+/* operations with the current peer; the core may never end some of them */
 static struct ft_op *op;
 static int awaited;		/* number of operations that must end */
-static fi_addr_t other;		/* fi_addr of that peer */
+static fi_addr_t other;		/* fi_addr of the current peer */
 static int steps_left, ended_well, ended_badly;
 static int peers;		/* number of peers started */
 
@@ -100,8 +100,8 @@ static void ft_peer_post(fi_addr_t us)
 }
 
 /*
- * In the peer: fills in its description. The test may write to and read from
- * its memory "in".
+ * In the peer: fills in the peer's description. The test may then write to and
+ * read from the peer's buffer "in".
  */
 static void ft_peer_about(struct ft_about *about)
 {
@@ -317,8 +317,8 @@ static void ft_post(fi_addr_t peer)
 static void ft_post_onesided(fi_addr_t peer, const struct ft_about *about)
 {
 	/*
-	 * The atomic first, so that the later operations wait for the peer
-	 * itself.
+	 * The atomic is first: only the target executes it, and the operations
+	 * after it wait for it.
 	 */
 	ft_try(FT_FETCH, FT_RETRY(&e, fi_fetch_atomic(
 		e.ep, &number, 1, NULL, &fetched, NULL, peer, about->base,
@@ -404,7 +404,7 @@ static void ft_stop(pid_t pid)
 	kill(-pid, SIGCONT);
 }
 
-/* Checks that the peer is local, and lets it continue. */
+/* Checks that the peer is local, and lets the waiting peer continue. */
 static void ft_meet(const struct ft_child *peer, fi_addr_t addr)
 {
 	if (!e.ops)
@@ -468,7 +468,7 @@ static void ft_run(void)
 	ft_buf_alloc(&e, &out, FT_LARGE);
 	if (far.child.pid)
 		ft_far_meet();
-	else /* the peer gets fi_addr 0, as in error entries without a peer */
+	else /* takes fi_addr 0, the value in error entries without a source */
 		ft_exchange(&e);
 	ft.phase = "peers that die";
 	/* on a busy host steps are slow, so some are left out */

@@ -28,7 +28,10 @@ static void ft_read_entries(struct fid_cq *cq, int side)
 	struct fi_cq_tagged_entry entry[4];
 	ssize_t i, n = fi_cq_read(cq, entry, FT_COUNT(entry));
 
-	/* fi_poll(3) permits contexts without an event; ofi_duo has none */
+	/*
+	 * fi_poll() may return contexts without an event, but not that of
+	 * ofi_duo
+	 */
 	if (n == -FI_EAGAIN && !ft_wraps())
 		return;
 	FT_CHECK(n > 0, "fi_cq_read after fi_poll: %zd", n);
@@ -43,7 +46,10 @@ static void ft_read_entries(struct fid_cq *cq, int side)
 	ended[side] += n;
 }
 
-/* Polls, reads the members that fi_poll() returns; returns their number. */
+/*
+ * Calls fi_poll(), and reads each CQ and counter that it returns. Returns their
+ * number.
+ */
 static int ft_poll(void)
 {
 	void *context[FT_MEMBERS];

@@ -9,7 +9,7 @@
  *
  * -a          also multi-receive buffers, RMA and atomics
  * -t THREADS  each with its endpoint, in one domain (default 1)
- * -m SECONDS  repeats until so many seconds have passed
+ * -m SECONDS  repeats the rounds for this time
  * -w N        the last N ranks use the core only
  */
 
@@ -44,7 +44,10 @@ static uint32_t ft_hash(const struct ft_load *l, uint32_t from, int kind,
 	return h ^ (h >> 16);
 }
 
-/* Each number of bits is as frequent as the others. */
+/*
+ * Returns the length of a message, by a hash: a length of each number of bits
+ * is equally likely.
+ */
 size_t ft_len(const struct ft_load *l, uint32_t from, int kind, uint32_t seq)
 {
 	uint32_t h = ft_hash(l, from, kind, seq);

@@ -46,7 +46,7 @@ struct ft_multi {
 	bool posted;
 };
 
-/* A rank writes into its cell of another rank. */
+/* A part of a rank's memory into which one other rank writes. */
 struct ft_cell {
 	uint64_t count;
 	uint8_t data[FT_MAX_LEN];

@@ -152,11 +152,11 @@ static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 	ft_talk(w, &e);
 	ft_buf_free(&region);
 	ft_check_tx(&e);
-	/* if the AV is shared, this may be the same fi_addr */
+	/* if the AV is shared, this may be the fi_addr that ft_insert() got */
 	FT_OK(fi_av_remove(w->e->av, &addr, 1, 0));
 	/*
-	 * all messages that this CQ's reader has read belong to the other
-	 * endpoint
+	 * these messages were for w->e, which may share its CQ with e: the
+	 * message to e itself is not counted
 	 */
 	atomic_fetch_add(&w->e->rx_ok, e.rx_ok);
 	ft_close_fids(&e);

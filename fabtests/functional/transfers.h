@@ -23,7 +23,7 @@ struct ft_rail {
 	/* buffers for receives; the last one is for sends */
 	uint8_t note[FT_RECVS + 1][FT_NOTE];
 	struct ft_op recv[FT_RECVS];
-	pthread_mutex_t lock;	/* of posts; with the thread, of reads, too */
+	pthread_mutex_t lock;	/* for posts and, with the thread, for reads */
 	atomic_int notes, written; /* messages and writes that arrived */
 	uint64_t rma; /* number of RMA operations of this rank */
 };

@@ -81,7 +81,7 @@ static void ft_poll_all(void)
 		ft_poll(&rails[r]);
 }
 
-/* As NIXL with its progress thread. */
+/* Polls all rails, as NIXL's progress thread does. */
 static void *ft_progress_thread(void *arg)
 {
 	while (!atomic_load(&stop)) {
@@ -120,9 +120,11 @@ void ft_meet(void)
 }
 
 /*
- * Registers the memory as Mooncake: fi_mr_reg() with key 0, where the provider
- * selects the key. As NIXL: fi_mr_regattr(), with the address as the key if the
- * provider does not select one, and without access for local use if it does.
+ * Registers the memory as one of the engines does.
+ *
+ * - Mooncake: fi_mr_reg() with key 0, since the provider selects the key.
+ * - NIXL: fi_mr_regattr(). If the provider selects the key, only with remote
+ *   access. Otherwise with the address as the key, and with local access, too.
  */
 static int ft_register_memory(const struct ft_rail *rail, bool nixl,
 			      struct fid_mr **mr)

@@ -11,7 +11,8 @@
 #include "common/ft.h"
 
 #define FT_MANY 5000
-#define FT_SAVED 60	/* tcp holds 64 unmatched messages of a peer */
+/* messages that the core can hold unmatched; tcp: 64 of each peer */
+#define FT_SAVED 60
 
 static struct ft_ep e;
 static struct ft_buf buf;
@@ -38,8 +39,8 @@ static struct ft_xfer ft_at(const struct ft_flood *f, int i)
 
 /*
  * Sends all messages. The provider may return -FI_EAGAIN until the receiver
- * consumes some. So the receiver starts when all messages are sent or a time is
- * over.
+ * consumes messages. So the receiver starts after 300 ms, even if not all
+ * messages are sent by then.
  */
 static void ft_send_flood(const struct ft_flood *f)
 {

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Whether local messages starve one that arrives over the core. A server keeps
- * a window of MPI_ANY_SOURCE receives, and posts each again when it completes.
- * Local clients send requests without pause and wait for the replies. The last
- * rank sends a request every 20 ms over the core, which must be answered as
- * well. This rank has a registry directory of its own, so that the others do
- * not find it in shared memory.
+ * Checks that local messages do not starve messages that arrive over the core.
+ * A server keeps a window of MPI_ANY_SOURCE receives, and posts each again when
+ * it completes. Local clients send requests without pause and wait for the
+ * replies. The last rank sends a request every 20 ms over the core, which must
+ * be answered as well. This rank has a registry directory of its own, so that
+ * the others do not find it in shared memory.
  *
  * starve [WINDOW [SECONDS]]  at least 3 ranks: server, clients, the last rank
  */
@@ -17,7 +17,7 @@
 #include "mt.h"
 
 #define MT_TAG 5
-#define MT_TAG_REPORT 6 /* not a tag of requests, one of which may be pending */
+#define MT_TAG_REPORT 6 /* not the tag of requests: one may be pending */
 #define MT_INTERVAL 0.02 /* seconds between two requests of the last rank */
 #define MT_WINDOW_MAX 1024
 /*

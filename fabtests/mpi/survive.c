@@ -32,7 +32,7 @@ static void mt_die(int sig)
 	kill(getpid(), SIGKILL);
 }
 
-/* Kills this rank at a moment of the seed, unless another one is chosen. */
+/* If the seed chooses this rank, kills it at the moment that the seed gives. */
 static void mt_doom(unsigned int seed)
 {
 	struct itimerval at = { 0 };
@@ -45,7 +45,10 @@ static void mt_doom(unsigned int seed)
 	setitimer(ITIMER_REAL, &at, NULL);
 }
 
-/* A message around the ring, and a sum. Returns MPI's error. */
+/*
+ * Sends a message around the ring of ranks, and computes a sum over all ranks.
+ * Returns MPI's error.
+ */
 static int mt_round(MPI_Comm comm, int round)
 {
 	int rank, size, left, right, ret, sum, one = 1;
