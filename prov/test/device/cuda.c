@@ -116,7 +116,7 @@ int cuCtxPopCurrent_v2(void **ctx)
 	return 0;
 }
 
-/* Creates a stream: the current context stands for it. */
+/* Creates a stream, whose handle is the current context. */
 int cuStreamCreate(void **stream, unsigned int flags)
 {
 	ck_assert_uint_eq(flags, 1);	/* non-blocking */
@@ -148,7 +148,7 @@ int cuStreamSynchronize(void *stream)
 	return 0;
 }
 
-/* Creates an event: the number of queries until it is complete. */
+/* Creates an event, which holds the number of queries until it is complete. */
 int cuEventCreate(void **event, unsigned int flags)
 {
 	ck_assert_uint_eq(flags, 2);	/* without timing */
@@ -348,8 +348,9 @@ UNIT_TEST(region_closed_during_copy_is_released)
 }
 
 /*
- * A pin for no particular region uses any open one. Memory that is pinned up to
- * its end is accessible to the device.
+ * duo_cuda_pin() without a region uses the context of any open region, and
+ * fails if there is none. duo_cuda_pinned() is true for each part of the pinned
+ * memory.
  */
 UNIT_TEST(host_memory_is_pinned)
 {
@@ -427,7 +428,10 @@ UNIT_TEST(missing_driver_fails_open)
 	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), -FI_ENOSYS);
 }
 
-/* A region in an allocation is exported, and mapped: its stream stays open. */
+/*
+ * A region's allocation is exported and mapped. The mapping keeps the region's
+ * stream open when the region is closed.
+ */
 UNIT_TEST(allocation_is_exported_and_mapped)
 {
 	void *state = open_region();
@@ -447,7 +451,10 @@ UNIT_TEST(allocation_is_exported_and_mapped)
 	duo_cuda_unmap(map.mapping);
 }
 
-/* A failed call, a range beyond the allocation, no id: no export. */
+/*
+ * No export: the range is longer than the allocation, a call of the driver
+ * fails, the allocation has no id, or the driver has no IPC.
+ */
 UNIT_LOOP(export_fails_without_change, 0, 6)
 {
 	void *state = open_region();
@@ -464,7 +471,10 @@ UNIT_LOOP(export_fails_without_change, 0, 6)
 	duo_cuda_close(state);
 }
 
-/* If mapping fails, or its length is unknown, nothing stays mapped. */
+/*
+ * If a call of the driver fails, or cannot return the length of the mapping,
+ * nothing stays mapped.
+ */
 UNIT_LOOP(failed_mapping_is_closed, 0, 3)
 {
 	void *state = open_region();

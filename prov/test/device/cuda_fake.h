@@ -12,7 +12,7 @@
 
 extern void *current;		/* the current context */
 extern int mappings, streams;
-/* memory of this process; the address at which it is mapped */
+/* memory of this process, and the address to which the fake maps it */
 extern char allocation[256], mapped[256];
 extern uint64_t buffer_id;
 extern bool physical;		/* the allocation is of cuMemCreate */

@@ -194,8 +194,8 @@ UNIT_TEST(physical_memory_is_shared_by_descriptor)
 }
 
 /*
- * A failed call, no descriptors for this allocation, a driver without such
- * functions: no export.
+ * No export: a call of the driver fails, the allocation cannot be shared by a
+ * descriptor, or the driver does not have the functions for that.
  */
 UNIT_LOOP(physical_export_fails_without_change, 1, 5)
 {
@@ -212,7 +212,10 @@ UNIT_LOOP(physical_export_fails_without_change, 1, 5)
 	duo_cuda_close(state);
 }
 
-/* Each call fails: of duo_cuda_share(), and of duo_cuda_map(). */
+/*
+ * One call of the driver fails, in duo_cuda_share() (_i < 3) or duo_cuda_map():
+ * the error is returned, and nothing stays open.
+ */
 UNIT_LOOP(failed_descriptor_leaves_nothing, 1, 2 + 5 + 1)
 {
 	void *state = open_region();

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A stand-in for ROCr's library: pinned host memory has another address for
- * GPUs, and every copy must use that address.
+ * A stand-in for ROCr's library. Pinned host memory has another address for
+ * GPUs than for the CPU, and every copy must use the GPUs' address.
  */
 
 #include <rdma/fi_errno.h>
@@ -12,12 +12,12 @@
 #include "device/rocr_driver.h"
 #include "staged.h"
 
-#define AWAY ((uintptr_t) 1 << 40)	/* distance of a GPU's address from the
-					 * host's */
+/* a GPU's address of pinned memory, minus the CPU's address */
+#define AWAY ((uintptr_t) 1 << 40)
 #define PINS 4
 #define FAILS 0x1000		/* HSA_STATUS_ERROR */
 
-enum agent { NO_AGENT, CPU, OTHER_CPU, GPU };	/* and GPU + 1 */
+enum agent { NO_AGENT, CPU, OTHER_CPU, GPU };	/* GPU + 1: the second */
 
 static struct {
 	char *memory;
@@ -50,7 +50,7 @@ int hsa_amd_memory_lock(void *memory, size_t len, struct duo_rocr_agent *agents,
 			int count, void **agent_addr);
 int hsa_amd_memory_unlock(void *memory);
 
-/* Returns the result of a call. */
+/* Counts a call of the library; returns 0, or FAILS if the call must fail. */
 static int result(void)
 {
 	return standin_fails() ? FAILS : 0;
@@ -154,14 +154,16 @@ int64_t hsa_signal_load_scacquire(struct duo_rocr_signal signal)
 	}
 }
 
-/* 1: prepares a copy; 0: reports the end of one that the CPU made. */
+/*
+ * Value 1 prepares a copy. Value 0 reports the end of a copy that the CPU made.
+ */
 void hsa_signal_store_screlease(struct duo_rocr_signal signal, int64_t value)
 {
 	ck_assert_int_ne(copy_of(signal)->state, STANDIN_MOVES);
 	copy_of(signal)->state = value ? STANDIN_IDLE : STANDIN_ENDED;
 }
 
-/* Returns too early the first time. */
+/* The first of two calls returns before the condition is true. */
 int64_t hsa_signal_wait_scacquire(struct duo_rocr_signal signal, int condition,
 				  int64_t value, uint64_t timeout, int state)
 {
@@ -176,7 +178,7 @@ int64_t hsa_signal_wait_scacquire(struct duo_rocr_signal signal, int condition,
 	return standin_poll(copy_of(signal), true) == STANDIN_LOST ? -1 : 0;
 }
 
-/* Returns the host's address of one side of a copy. */
+/* Returns the CPU's address of the source or destination of a copy. */
 static void *reach(const void *addr, struct duo_rocr_agent agent, size_t len)
 {
 	char *at = (char *) ((uintptr_t) addr - AWAY);
@@ -250,8 +252,8 @@ static void teardown(void)
 UNIT_CASE("rocr", setup, teardown);
 
 /*
- * The CPU copies host memory that the application has registered as ROCr's,
- * allocated or pinned.
+ * The CPU copies if a region is host memory that the application has allocated
+ * (_i is 0) or pinned (1) with ROCr.
  */
 UNIT_LOOP(host_region_is_copied_by_cpu, 0, 2)
 {

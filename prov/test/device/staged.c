@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The rows of ROCr and Level Zero in the table of device interfaces, over
- * stand-ins for their libraries. Each test runs for both rows.
+ * The interfaces of ROCr and Level Zero (device/rocr.c, device/ze.c), over
+ * stand-ins for their libraries. Each test runs for ROCr (even _i) and for
+ * Level Zero.
  */
 
 #include <rdma/fi_errno.h>
@@ -18,7 +19,7 @@
 struct standin standin;
 static const struct duo_device_iface *iface;
 static char host[HOST];
-/* the second device of the second driver, for Level Zero */
+/* for Level Zero: device 1 of driver 1 */
 static struct fi_mr_attr attr = { .device.ze = 1 << 16 | 1 };
 
 bool standin_fails(void)
@@ -129,8 +130,8 @@ static void unpin(struct duo_device_handle *pin)
 }
 
 /*
- * Copies move their bytes after their start, end in any order, and leave their
- * objects to later copies.
+ * The start of a copy moves no bytes, copies end in any order, and later copies
+ * use the objects of ended ones.
  */
 UNIT_LOOP(copies_are_asynchronous, 0, 2)
 {
@@ -164,7 +165,7 @@ UNIT_LOOP(copies_are_asynchronous, 0, 2)
 	unpin(pin);
 }
 
-/* Host memory that this interface has not pinned is copied as well. */
+/* Host memory that was not pinned is copied, too, to and from device memory. */
 UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 {
 	struct duo_device_handle *copy;
@@ -206,8 +207,8 @@ UNIT_LOOP(failed_copy_returns_error, 0, 2)
 }
 
 /*
- * A region is closed while its stream copies: its memory is not accessed
- * afterwards, and the copy can still be polled.
+ * A region is closed while a copy from or to it is pending: the close waits for
+ * the end of the copy, and the copy can still be polled.
  */
 UNIT_LOOP(region_closed_during_copy_is_released, 0, 2)
 {
@@ -243,8 +244,9 @@ UNIT_LOOP(regions_of_device_share_stream, 0, 2)
 }
 
 /*
- * Memory that the library does not know: ROCr rejects it; Level Zero uses the
- * device that the application names, and rejects numbers of no device.
+ * The library recognizes no memory. ROCr rejects such memory. Level Zero uses
+ * the device that the application names, and rejects a number that names no
+ * device.
  */
 UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 {
@@ -265,7 +267,7 @@ UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 	ck_assert_ptr_null(state);
 }
 
-/* Returns a call's error; 0 if it has copied. */
+/* Copies 8 bytes. Returns 0, or the error of the start or the end. */
 static int copy_one(void *state, void *to, const void *from)
 {
 	struct duo_device_handle *copy = NULL;
@@ -279,8 +281,9 @@ static int copy_one(void *state, void *to, const void *from)
 }
 
 /*
- * Each call of the library fails once, with pinned host memory and without: an
- * error is returned or another way is taken, and nothing stays open.
+ * One call of the library fails, with pinned host memory (_i & 2) or without. A
+ * region or copy that needs the call returns an error or succeeds by other
+ * calls, and nothing stays open.
  */
 UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 {
@@ -307,7 +310,7 @@ UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 	unpin(pin);
 }
 
-/* No library; a library without devices. */
+/* There is no library (_i is 2 or 3), or the library finds no device. */
 UNIT_LOOP(missing_library_fails_open, 0, 4)
 {
 	void *state;
@@ -322,8 +325,9 @@ UNIT_LOOP(missing_library_fails_open, 0, 4)
 }
 
 /*
- * A process that has loaded these libraries uses near for device memory. The
- * rows of other interfaces have no functions.
+ * A process that has loaded the libraries of ROCr and Level Zero uses near for
+ * device memory. The rows of other interfaces in duo_device_ifaces have no
+ * functions.
  */
 UNIT_TEST(libraries_are_supported)
 {
@@ -343,7 +347,7 @@ UNIT_TEST(libraries_are_supported)
 
 static struct fid_mr *mr;
 
-/* An endpoint over near, with the table of the real interfaces. */
+/* Sets up an endpoint over near, with the real table of device interfaces. */
 static void near_setup_staged(void)
 {
 	const struct duo_device_iface *table = duo_device_ifaces;
@@ -364,8 +368,9 @@ static void near_teardown_staged(void)
 UNIT_CASE("messages", near_setup_staged, near_teardown_staged);
 
 /*
- * An endpoint sends from device memory, and receives into it. Calls are off the
- * fast path only while the domain has a region of device memory.
+ * An endpoint sends from device memory, and receives into it. The endpoint's
+ * calls take the slow path (attention is not 0) only while the domain has a
+ * region of device memory.
  */
 UNIT_LOOP(messages_are_copied, 0, 2)
 {

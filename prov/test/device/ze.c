@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A stand-in for the library of Level Zero: two drivers with two devices each,
- * of which the first driver's have memory.
+ * A stand-in for the library of Level Zero. It has two drivers with two devices
+ * each. Only the devices of the first driver have memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -16,13 +16,16 @@
 #define NOT_READY 1
 #define FAILS 0x70000001	/* device lost */
 
-/* handles; only their addresses are used, and their driver */
+/*
+ * handles, of which only the addresses are used; devices[i] belongs to
+ * drivers[i]
+ */
 static char drivers[2], contexts[2], devices[2][2], list;
-static int lists;		/* number of open ones */
-static void *list_device;	/* device of the last list */
-static uint32_t ordinal;	/* and its group of queues */
-static uint32_t flags[2] = { 3, 2 };	/* of the groups: compute and copy;
-					 * copy */
+static int lists;		/* number of open command lists */
+static void *list_device;	/* device of the command list opened last */
+static uint32_t ordinal;	/* queue group of that list */
+/* of the queue groups; 1: compute, 2: copy */
+static uint32_t flags[2] = { 3, 2 };
 
 int zeInit(uint32_t init_flags);
 int zeDriverGet(uint32_t *count, void **found);
@@ -48,7 +51,7 @@ int zeEventHostReset(void *event);
 int zeEventQueryStatus(void *event);
 int zeEventHostSynchronize(void *event, uint64_t timeout);
 
-/* Returns the result of a call. */
+/* Counts a call of the library; returns 0, or FAILS if the call must fail. */
 static int result(void)
 {
 	return standin_fails() ? FAILS : 0;
@@ -228,7 +231,10 @@ static void teardown(void)
 
 UNIT_CASE("ze", setup, teardown);
 
-/* Queues that execute copies only are preferred; some queue is needed. */
+/*
+ * A queue group that only copies is preferred to one that also computes.
+ * Without a group that copies, the open fails.
+ */
 UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 {
 	static const struct fi_mr_attr attr = { .iface = FI_HMEM_ZE };
