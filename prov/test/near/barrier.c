@@ -153,8 +153,9 @@ UNIT_TEST(registration_beside_thread_succeeds)
 }
 
 /*
- * A process exits while a thread of near registers: the process waits for the
- * thread. Its forked child does not, because it does not have the thread.
+ * A process exits while a thread of near registers: exit() waits for the
+ * thread. In a forked child, which does not have the thread, exit() does not
+ * wait.
  */
 static void exit_during_registration(void)
 {

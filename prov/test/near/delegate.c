@@ -124,7 +124,7 @@ UNIT_TEST(delegation_becomes_rarer)
 }
 
 /*
- * An operation in state revoked makes the target wait with it and with all
+ * While an operation is revoked, the target neither executes it nor consumes
  * later slots.
  */
 UNIT_TEST(revoked_operation_blocks_target)

@@ -34,7 +34,7 @@ static void set_state(struct near_slot *slot, enum near_deleg deleg)
 		     (uint64_t)deleg << NEAR_WORD_FLAGS;
 }
 
-/* Poll a longer than it waits before it revokes an operation. */
+/* Poll a for a longer time than a waits before it revokes an operation. */
 static void a_polls(void)
 {
 	int i;
@@ -147,7 +147,7 @@ UNIT_TEST(revoked_slot_without_memory_resets_doing)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* The slot of the test, and its state when "doing" was stored. */
+/* Slot of the second operation, and its state when "doing" was stored. */
 static const struct near_slot *watched;
 static enum near_deleg found;
 
@@ -241,7 +241,7 @@ UNIT_TEST(count_does_not_complete_rejected_operation)
 	ck_assert_int_eq(a.err, 0);
 	side_until(3, false);
 	ck_assert_mem_eq(memory + 8, local, 8);
-	/* the last operation has a reply, too, as all later ones */
+	/* after a rejection each operation has a reply, also the last one */
 	ck_assert_int_eq(a.err, 0);
 	ck_assert_uint_eq(to_b->rma->rejected, 0);
 	side_put(16);
@@ -288,8 +288,8 @@ static void *b_polls(void *none)
 }
 
 /*
- * Make a use b's mapping of the ring: ThreadSanitizer identifies memory by its
- * address.
+ * Let a use b's mapping of the ring instead of its own, because ThreadSanitizer
+ * identifies memory by its address. Return a's own mapping.
  */
 static struct near_tx one_mapping(void)
 {
@@ -321,7 +321,7 @@ UNIT_TEST(one_side_executes_each_operation)
 		memcpy(local, &value, sizeof(value));
 		while (side_deleg(NEAR_WRITE, SIDE_KEY, 8 * (round % 512), 8))
 			near_poll(a.rig->port, a.rig->port->sink);
-		/* 1: an old operation, to be revoked */
+		/* 1: as if delegated long ago, so a revokes it */
 		to_b->rma->delegated_ns = round % 2;
 		slot = first_deleg()->slot;
 		while (a.done < round)

@@ -140,8 +140,8 @@ UNIT_TEST(byte_wakes_before_armed_is_cleared)
 }
 
 /*
- * The byte is not written to another process (_i is 0: it has the pid of the
- * port's process), nor to a closed port (1).
+ * The byte is not written to another process that has the pid of the port's
+ * process (_i is 0), nor to a closed port (1).
  */
 UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 {
@@ -232,9 +232,9 @@ UNIT_TEST(polls_leave_byte_for_sleeper)
 }
 
 /*
- * Work that another thread adds wakes a sleeping thread, once: a receive of an
- * announced message, or (_i & 1) the failure of a peer. With _i & 2 another
- * thread has checked whether it may sleep; it must not have consumed the
+ * Another thread receives an announced message or, with _i & 1, finds that a
+ * peer has failed. Either wakes a sleeping thread, once. With _i & 2 a further
+ * thread has called near_woken() before, which must not have consumed the
  * wakeup.
  */
 UNIT_LOOP(added_work_wakes_sleeper, 0, 4)

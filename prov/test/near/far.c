@@ -24,7 +24,8 @@
 
 enum place {
 	IN_NAMESPACE,
-	PRETENDS,	/* in this namespace; its child lives longer */
+	/* in this namespace, with another address; its child lives longer */
+	PRETENDS,
 	PLACES
 };
 
@@ -96,8 +97,8 @@ static void child_main(enum place place, int to, bool sleeper)
 }
 
 /*
- * Start a process there; return the pipe to which it writes. -1: pid namespaces
- * are not permitted.
+ * Start a process in this place. Return the pipe to which the process writes;
+ * -1: pid namespaces are not permitted.
  */
 static int start(enum place place, bool sleeper)
 {

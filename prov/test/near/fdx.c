@@ -447,9 +447,9 @@ UNIT_TEST(sockets_are_found_in_directory)
 }
 
 /*
- * The kernel has closed the socket of an exiting process, its file is still in
- * the directory, and its pid exists. _i is 1: a peer of this pid namespace whose
- * descriptors /proc hides.
+ * The kernel has closed the socket of an exiting process. The socket's file is
+ * still in the directory, and the pid exists. A send must return the failure.
+ * _i is 1: the peer is in this pid namespace, and /proc hides its descriptors.
  */
 UNIT_LOOP(refused_socket_shows_exit, 0, 2)
 {

@@ -72,7 +72,10 @@ UNIT_ROUNDS(message_is_fetched, 0, 2)
 	ck_assert_int_eq(near_port_has_work(a.rig->port), 0);
 }
 
-/* The right to fetch messages is no right to read, nor the reverse. */
+/*
+ * The right to fetch messages does not include the right to read, nor the
+ * reverse.
+ */
 UNIT_TEST(rights_are_separate)
 {
 	ck_assert_int_eq(get(MESSAGES_KEY, 8, 0), -EACCES);
@@ -84,8 +87,8 @@ UNIT_TEST(rights_are_separate)
 }
 
 /*
- * A hostile initiator posts a request without a check of the region: b checks
- * it against its private table.
+ * A hostile initiator posts a request without checking its rights: b checks
+ * them in its private table.
  */
 UNIT_ROUNDS(target_checks_rights, 0, 4)
 {
@@ -113,11 +116,11 @@ UNIT_ROUNDS(target_checks_rights, 0, 4)
 	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
 	rig_poll(b.rig, 20);
 	ck_assert_int_eq(b.rig->warnings, 0);
-	/* not 0 in b's memory */
+	/* b has copied nothing: its memory is not 0 */
 	ck_assert_mem_eq(chunk, "\0\0\0\0\0\0\0", 8);
 }
 
-/* A write has no right to use the flag of fetches. */
+/* A write with the flag of fetches: the initiator is disconnected. */
 UNIT_TEST(fetching_write_disconnects)
 {
 	struct near_slot *slot;
@@ -135,7 +138,7 @@ UNIT_TEST(fetching_write_disconnects)
 		side_poll(1);
 }
 
-/* Messages to b need not wait for a fetch, but for a read by the embedder. */
+/* Messages to b overtake a fetch (_i is 1), but not a read by the embedder. */
 UNIT_ROUNDS(messages_overtake_fetch, 0, 2)
 {
 	gpu.polls = 1000;
@@ -151,8 +154,9 @@ UNIT_ROUNDS(messages_overtake_fetch, 0, 2)
 }
 
 /*
- * A fenced write waits until b has received a large message. A fetch does not
- * wait for that write: b might wait in the same way.
+ * A fenced write waits until b has received a's large message. a's fetch must
+ * not wait for that write: if b waited for a in the same way, neither would
+ * continue.
  */
 UNIT_TEST(fetch_overtakes_fenced_write)
 {
@@ -175,7 +179,10 @@ UNIT_TEST(fetch_overtakes_fenced_write)
 	ck_assert_int_eq(a.err, 0);
 }
 
-/* b fails during a fetch: the receive ends once a's copies have ended. */
+/*
+ * b fails during a fetch: a's receive ends only after all copies of a have
+ * ended.
+ */
 UNIT_ROUNDS(failure_ends_fetch, 0, 12)
 {
 	struct near_rndv rndv = { .id = 1 };
@@ -228,7 +235,10 @@ static int fetch_by_id(uint64_t id, size_t len)
 	return near_rma(a.rig->port, to_b, &args);
 }
 
-/* A message in host memory goes to device memory, all of it or its begin. */
+/*
+ * A message in host memory is fetched to device memory: its first bytes (_i is
+ * 0), or all.
+ */
 UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 {
 	const size_t len = _i ? GPU_LEN : 20000;
@@ -246,8 +256,8 @@ UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 }
 
 /*
- * b has no such message: it has ended, is shorter, or is in device memory. The
- * chunk, and so a's memory, gets nothing of it.
+ * b has no message that may be fetched: the message has ended, is shorter, or
+ * is in device memory. No byte of it reaches the chunk or a's memory.
  */
 UNIT_ROUNDS(unknown_message_is_not_fetched, 0, 3)
 {
@@ -268,7 +278,7 @@ UNIT_ROUNDS(unknown_message_is_not_fetched, 0, 3)
 	rig_until(b.rig, a.rig, 1);
 }
 
-/* A message for another peer is not a's to fetch. */
+/* a cannot fetch a message that b has sent to another peer. */
 UNIT_TEST(message_of_other_peer_is_not_fetched)
 {
 	struct rig *other = rig_open(false);

@@ -72,8 +72,8 @@ static void others_go_on(void)
 UNIT_CASE("full", setup, rig_close_all);
 
 /*
- * a has read b's messages, but there is no space to send their ACKs; _i is 1:
- * nor CTS. Messages between a and c are not delayed.
+ * The ring to b is full, so that a cannot send ACKs to b, and (_i is 1) no CTS
+ * either. Messages between a and c are not delayed.
  */
 UNIT_LOOP(waiting_replies_delay_no_other_peer, 0, 2)
 {

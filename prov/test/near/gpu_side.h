@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fake device for two ports. near must not access its memory itself. It
- * copies asynchronously: after a number of polls, one of them copies the bytes
- * and returns that the copy has ended.
+ * A fake device for two ports. near must not load from or store to its memory.
+ * Copies are asynchronous: after gpu.polls polls, the next poll copies the
+ * bytes and returns that the copy has ended.
  */
 #ifndef NEAR_GPU_SIDE_H
 #define NEAR_GPU_SIDE_H
@@ -25,9 +25,9 @@ extern struct gpu {
 	/* 2 * GPU_LEN bytes: b's region, then a's buffer */
 	uint8_t *base, *shadow;
 	uint8_t *mapped;	/* address of the same bytes in a mapping */
-	int polls;		/* number of polls before a copy has ended */
+	int polls;		/* number of polls that do not end a copy */
 	bool until_failure;	/* copies end after b's failure only */
-	int fail_at;		/* number of the call that fails, from 1 */
+	int fail_at; /* number of the call that fails, from 1; 0: none */
 	int calls;
 	/*
 	 * Atomic for ThreadSanitizer: a thread that polls b ends a copy for
@@ -37,13 +37,13 @@ extern struct gpu {
 	int pinned;
 	size_t map_len;		/* length of each mapping */
 	int map_err;		/* result of map(); 0: it succeeds */
-	/* number of calls of map(), of those that succeeded */
+	/* number of calls of map(), and of those that succeeded */
 	int map_calls, maps;
 	int fd;			/* the descriptor that share() duplicates */
 	bool share_fails;
 	int share_calls;
-	char second;		/* a second queue of the same device */
-	void *host;	/* handle for copies of host memory; NULL: none */
+	char second; /* its address stands for a second queue of the device */
+	void *host;	/* handle for copies of host memory; NULL: it is not pinned */
 	bool lends;		/* result of lend() */
 } gpu;
 
@@ -51,18 +51,18 @@ extern struct gpu {
 extern void *const on_gpu[];
 
 /*
- * side_setup_direct() or side_setup_asked(), with b's region in device memory,
- * which a cannot map. gpu_teardown() asserts that nothing is left open.
+ * side_setup_direct() or side_setup_asked(), with b's region in device memory
+ * that a cannot map. gpu_teardown() asserts that nothing is left open.
  */
 void gpu_setup_direct(void);
 void gpu_setup_asked(void);
-/* The same, and a may map b's region. */
+/* The same, but a may map b's region. */
 void gpu_setup_mapped(void);
 void gpu_setup_mapped_asked(void);
 void gpu_teardown(void);
 /* Add b's region, and fill both ends. */
 void gpu_region(void);
-/* Let a map b's region; by a descriptor. */
+/* Let a map b's region; gpu_export_fd(): by a descriptor. */
 void gpu_export(uint64_t id);
 void gpu_export_fd(uint64_t id);
 
@@ -77,7 +77,10 @@ void gpu_lend_region(uint32_t access, bool needs_fd);
 /* Start an operation; return the result of near_rma(). */
 int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 	    uint32_t flags);
-/* Assert a's number of operations with device memory, and of the mapped. */
+/*
+ * Assert the numbers of a's operations on device memory, and of the mapped
+ * ones.
+ */
 void gpu_paths(uint64_t all, uint64_t mapped);
 uint64_t gpu_mapped_ops(void);
 void gpu_last_path(enum near_device_path path);

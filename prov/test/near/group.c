@@ -105,10 +105,10 @@ static bool enter(char *dir, size_t size)
 }
 
 /*
- * In the group, allocate until near_group_has() denies a page. The kernel
- * counts in units as large as a ring, and the 1 MiB that near leaves could
- * still hold one. Return 0 if sends then fail, and succeed after memory was
- * freed.
+ * In the group, allocate until near_group_has() denies a page. (The kernel
+ * counts in units as large as a ring. It might still permit a ring in the 1 MiB
+ * that near leaves free.) Return 0 if sends fail at this limit, and succeed
+ * when the memory is freed.
  */
 static int at_the_limit(void)
 {

@@ -92,7 +92,7 @@ UNIT_TEST(eager_above_limit_disconnects)
 	expect_disconnected(0);
 }
 
-/* "bad" acknowledges a message that us has sent to "good". */
+/* "bad" acknowledges a message that "us" has sent to "good". */
 UNIT_TEST(ack_for_other_peer_disconnects)
 {
 	struct near_peer *us_to_good = rig_peer(us, good);

@@ -36,7 +36,9 @@ UNIT_CASE("no single copies", setup_asked, gpu_teardown);
 
 static const size_t lengths[] = { NEAR_LOAN_MIN, GPU_LEN };
 
-/* Asserts the numbers of a's operations that were lent, and that were not. */
+/*
+ * Asserts the numbers of a's operations that were lent, and that were staged.
+ */
 static void ways(uint64_t lent, uint64_t staged)
 {
 	ck_assert_uint_eq(near_rma_device_ops(a.rig->port, NEAR_DEVICE_LENT),
@@ -87,7 +89,7 @@ UNIT_ROUNDS(target_copies, 0, 2 * (int)ARRAY_SIZE(lengths))
 }
 
 /*
- * Operations that nothing is lent for: several buffers; too short, alone or
+ * Operations that are not lent: with several buffers; too short; or too short
  * while another operation is pending.
  */
 UNIT_ROUNDS(other_operations_are_staged, 0, 3)
@@ -116,8 +118,8 @@ UNIT_ROUNDS(other_operations_are_staged, 0, 3)
 }
 
 /*
- * b cannot copy: the operation is staged, and so are the next ones. Later b can
- * copy.
+ * b cannot copy: the operation is staged, and so are the next NEAR_LOAN_SKIP
+ * ones, even if b can copy again. The one after these is lent.
  */
 UNIT_ROUNDS(rejected_loan_is_staged, 0, 2 * 6)
 {
@@ -161,7 +163,10 @@ UNIT_ROUNDS(rejected_loan_is_staged, 0, 2 * 6)
 	ways(1, NEAR_LOAN_SKIP + 1);
 }
 
-/* Loans, staged and other operations, and messages keep the order. */
+/*
+ * Lent, staged and other operations, and messages take effect in the order of
+ * the calls.
+ */
 UNIT_TEST(operations_keep_order)
 {
 	const uint8_t *last = gpu_at_a(AT_A);
@@ -171,7 +176,7 @@ UNIT_TEST(operations_keep_order)
 	for (i = 0; i < 30; i++) {
 		ck_assert_int_ge(gpu_rma(NEAR_WRITE, i % 3 ? AT_A : 0, 0,
 					 i % 2 ? GPU_LEN : 100, 0), 0);
-		/* the other end of a's memory is written meanwhile */
+		/* an operation that cannot be lent */
 		ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A | AT_B, 0, 8, 0), 0);
 	}
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, GPU_LEN, 0), 0);
@@ -306,7 +311,7 @@ static void *end_copy(void *arg)
 	return NULL;
 }
 
-/* a closes while b copies: a waits. */
+/* a closes while b copies: near_close() waits for the end of the copy. */
 UNIT_TEST(closing_initiator_waits_for_copy)
 {
 	pthread_t thread;
@@ -342,7 +347,10 @@ UNIT_ROUNDS(closing_target_ends_copy, 0, 2 * 12)
 	side_reopen();
 }
 
-/* a fails while b copies: b waits for the copy, and gives the mapping up. */
+/*
+ * a fails while b copies: b waits for the end of the copy, and then
+ * near_table_unmapped() returns the mapping.
+ */
 UNIT_TEST(failed_initiator_ends_copy)
 {
 	gpu.polls = 1000;

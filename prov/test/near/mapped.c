@@ -89,8 +89,9 @@ UNIT_TEST(copied_buffer_is_staged)
 }
 
 /*
- * Host memory is not pinned any more, or for another queue, when its operation
- * begins: it is staged. Later operations still use the mapping.
+ * When an operation begins, its host memory is no longer pinned, or (_i is 1)
+ * it is pinned for another queue: the operation is staged. Later operations use
+ * the mapping.
  */
 UNIT_ROUNDS(unpinned_memory_is_staged, 0, 2)
 {
@@ -109,7 +110,9 @@ UNIT_ROUNDS(unpinned_memory_is_staged, 0, 2)
 	gpu_last_path(NEAR_DEVICE_MAPPED);
 }
 
-/* The device cannot start a copy of host memory: only this one is staged. */
+/*
+ * The device cannot start a copy of host memory: only this operation is staged.
+ */
 UNIT_TEST(failed_copy_of_host_memory_is_staged)
 {
 	gpu.host = &gpu;
@@ -271,7 +274,7 @@ UNIT_TEST(fenced_operation_waits)
 	gpu_paths(2, 2);
 }
 
-/* The same immediate errors as with the stage. */
+/* near_rma() returns the same errors as for staged operations. */
 UNIT_TEST(missing_right_is_rejected)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, GPU_LEN - 7, 8, 0),
@@ -307,7 +310,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 	gpu_paths(4, 1);
 }
 
-/* Without near_device.queue(), or an id, near does not map. */
+/* near maps nothing without near_device.queue(), or if the export has no id. */
 UNIT_ROUNDS(unsupported_mapping_is_staged, 0, 3)
 {
 	if (_i == 0)

@@ -14,8 +14,9 @@ UNIT_CASE("single copies", gpu_setup_mapped, gpu_teardown);
 UNIT_CASE("no single copies", gpu_setup_mapped_asked, gpu_teardown);
 
 /*
- * The peer removes its region: its operations fail, and near passes the mapping
- * on. A new region with the same key is mapped anew.
+ * The peer removes its region: operations on it fail, and near_table_unmapped()
+ * returns the mapping, for the embedder to release. A new region with the same
+ * key is mapped anew.
  */
 UNIT_TEST(removed_region_is_unmapped)
 {
@@ -36,8 +37,9 @@ UNIT_TEST(removed_region_is_unmapped)
 }
 
 /*
- * The peer registers a region of one allocation for each transfer: from the
- * second time on, the mapping stays for a while.
+ * The peer registers a region of one allocation for each transfer. From the
+ * second time on, near keeps the mapping for NEAR_MAPPING_KEEP_MS after the
+ * region is removed.
  */
 UNIT_TEST(repeated_mapping_is_kept)
 {
@@ -58,7 +60,7 @@ UNIT_TEST(repeated_mapping_is_kept)
 	}
 	gpu.maps--;
 	ck_assert_int_eq(gpu.map_calls, 2);
-	/* the region in use is another one of the allocation */
+	/* the allocation has a region again, so the mapping is in use */
 	ck_assert_ptr_null(near_table_unmapped(a.table));
 	near_table_remove(b.table, GPU_KEY);
 	ck_assert_ptr_null(near_table_unmapped(a.table));
@@ -70,7 +72,9 @@ UNIT_TEST(repeated_mapping_is_kept)
 	gpu.maps--;
 }
 
-/* A mapping with pending operations is passed on after their end. */
+/*
+ * near_table_unmapped() returns a mapping only after its operations have ended.
+ */
 UNIT_TEST(mapping_in_use_is_kept)
 {
 	gpu.polls = 3;
@@ -212,8 +216,8 @@ UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 6)
 }
 
 /*
- * The peer closes: operations fail, and near passes on the mapping, which it
- * does not release in a poll.
+ * The peer closes: operations fail. No poll releases the mapping;
+ * near_table_unmapped() returns it.
  */
 UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 {

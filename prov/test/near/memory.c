@@ -97,7 +97,7 @@ UNIT_TEST(thousand_ports_communicate)
 				 0);
 		rig_until(other[i], NULL, 1);
 	}
-	/* a page for each, and the budget for the first ones */
+	/* a page for each sender, and the ring budget for the first ones */
 	ck_assert_uint_le(rig_taken(us),
 			  near_memory(0, MANY) + NEAR_MEMORY);
 	for (i = 0; i < MANY; i++)
@@ -304,7 +304,10 @@ UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
 		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
-	/* its own head, and a peer's mapping of it, may be in use */
+	/*
+	 * mlockall() after the open (_i is 1) may allocate all of the segment's
+	 * head
+	 */
 	near_place(1, 0, NEAR_TIERS - 1, &first);
 	ck_assert_uint_le(rig_taken(us) - idle,
 			  (us->port->budget.extra + us->port->budget.rings) *

@@ -325,7 +325,10 @@ UNIT_TEST(failure_at_reply_ends_operations)
 	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
-/* As the kernel does first when a process exits. */
+/*
+ * Close the segment's descriptor, as the kernel does first when a process
+ * exits.
+ */
 static void act_close(struct rig *rig)
 {
 	close(rig->port->fd);

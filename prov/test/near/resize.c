@@ -224,7 +224,7 @@ static void act_resize(int out)
 
 	if (write(out, &sent, sizeof(sent)) < 0)
 		_exit(1);
-	/* RESIZE is sent once the ring has space, then the reply */
+	/* near sends RESIZE when the ring has space, and gets a reply */
 	near_too_small(rig->port, peer, 2000);
 	while (peer->resize.count < 1)
 		near_full(rig->port, peer);

@@ -11,7 +11,7 @@
 
 #include "rma_side.h"
 
-/* Start an operation; if it is long enough, with two local buffers. */
+/* Start an operation with two local buffers, the first one of len / 3 bytes. */
 static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 		       size_t len, uint32_t flags)
 {
@@ -131,9 +131,9 @@ UNIT_TEST(region_closed_during_operation_is_rejected)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /*
- * A part of a write or read (_i) is copied. Then the target's main thread has
- * exited, or its process is exiting: single copies fail with ESRCH. The target
- * executes the operation, or its failure ends the operation.
+ * A part of a write or read (_i) is copied. Then single copies fail with ESRCH,
+ * as if the target's main thread had exited, or its process were exiting. The
+ * target executes the operation, or the target's failure ends it.
  */
 UNIT_LOOP(target_executes_when_single_copies_end, 0, 2)
 {
@@ -370,8 +370,8 @@ UNIT_TEST(table_of_exiting_target)
 
 /*
  * The target sends its reply, in its first slot to this port, and closes. Both
- * happen after near has checked the doorbells: the reply must count. _i is 1:
- * in a poll that checks the peers; 0: after a sleep.
+ * happen after near has checked the doorbells: in a poll that checks the peers
+ * (_i is 1), or after a sleep (0). The operation must succeed.
  */
 UNIT_LOOP(reply_before_close_counts, 0, 2)
 {

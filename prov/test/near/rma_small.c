@@ -255,7 +255,7 @@ static const struct {
 };
 
 /*
- * The target's own fast path does not apply: it executes the operation on its
+ * The target cannot use its own fast path: it executes the operation on its
  * slow path.
  */
 UNIT_ROUNDS(slow_target_executes, 0, ARRAY_SIZE(others))

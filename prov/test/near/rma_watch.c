@@ -71,8 +71,9 @@ static void pass_delegs(uint64_t count)
 }
 
 /*
- * After a rejection half of the operation numbers that a slot can hold, or
- * nearly all, are used up. Each operation must still get its own reply.
+ * An operation is rejected. Then the number of the next operation advances by
+ * half of the 2^32 numbers that a slot can hold, or by nearly all. Later
+ * operations must still get their own replies.
  */
 UNIT_LOOP(reply_matches_after_number_wrap, 0, 3)
 {
@@ -113,7 +114,7 @@ static void answer(uint64_t id, uint32_t len)
 
 /*
  * The target replies with half of an atomic's result, and then with all of it:
- * it is disconnected as faulty.
+ * a disconnects the target as faulty.
  */
 UNIT_TEST(second_reply_disconnects)
 {

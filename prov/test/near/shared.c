@@ -56,7 +56,7 @@ static void poll_ms(void)
 	rig_poll_ms(a.rig, 1);
 }
 
-/* Polls until b has handled a request, and a the reply. */
+/* Polls until b has handled a request, and a has handled the reply. */
 static void until_reply(void)
 {
 	int i;
@@ -84,7 +84,10 @@ UNIT_TEST(descriptor_is_requested)
 	gpu_paths(4, 2);
 }
 
-/* Two queues need a mapping, and so a descriptor, each. */
+/*
+ * Operations of two queues: near needs a mapping, and so a descriptor, for each
+ * queue.
+ */
 UNIT_TEST(each_queue_gets_descriptor)
 {
 	static void *const second[] = { &gpu.second };
@@ -149,7 +152,9 @@ UNIT_ROUNDS(missing_descriptor_is_staged, 0, 3)
 	gpu_paths(4, 0);
 }
 
-/* The device cannot map the descriptor. */
+/*
+ * The device cannot map the descriptor: near closes it, and does not try again.
+ */
 UNIT_TEST(descriptor_of_failed_mapping_is_closed)
 {
 	gpu.map_err = -EIO;
@@ -301,9 +306,9 @@ static int begin_second(void)
 }
 
 /*
- * There is no memory for a mapping: near passes on another one, unless an
- * operation uses it, and tries again when that was released. It keeps the
- * descriptor.
+ * There is no memory for a mapping. near gives another mapping to the embedder,
+ * unless an operation uses it. near keeps the new descriptor, and tries again
+ * only when the embedder has released the other mapping.
  */
 UNIT_ROUNDS(scarce_memory_drops_unused_mappings, 0, 2)
 {

@@ -38,7 +38,10 @@ static const struct space {
 	{ "none", 0, BOTH_WAYS },
 	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
 	{ "mount", CLONE_NEWNS, BOTH_WAYS },
-	/* inside, all uids look alike, so peers outside are not trusted */
+	/*
+	 * the process sees the same uid for all others, so it does not trust
+	 * peers outside
+	 */
 	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
 	/*
 	 * peers outside can map its memory; the process itself uses the fd

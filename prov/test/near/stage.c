@@ -97,8 +97,8 @@ UNIT_TEST(event_follows_all_bytes)
 }
 
 /*
- * Operations without the right of access are rejected; some others are left to
- * the embedder.
+ * Operations that the region does not permit are rejected. Atomics are left to
+ * the embedder (-EOPNOTSUPP).
  */
 UNIT_TEST(missing_right_is_rejected)
 {

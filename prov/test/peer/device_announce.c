@@ -17,7 +17,7 @@ static struct near_rndv rndv;
 static struct near_rx_op *receiving;
 static struct near_peer *sender;
 
-/* The peer's read has ended. */
+/* Called when the peer's read has ended. */
 static void fetched(void *cookie, int err)
 {
 	fetch_err = err;
@@ -109,7 +109,10 @@ static void expect_sent(void)
 UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
-/* The call copies nothing. The peer's read, or fragments, bring the message. */
+/*
+ * The send copies nothing. The peer reads the message or, if _i is 1, gets
+ * fragments.
+ */
 UNIT_LOOP(message_is_announced, 0, 2)
 {
 	frags = _i;
@@ -124,7 +127,7 @@ UNIT_LOOP(message_is_announced, 0, 2)
 	ck_assert_int_eq(fetch_err, 0);
 }
 
-/* The region is not one that peers may read by RMA. */
+/* The announced region may be read for the message, but not by RMA. */
 UNIT_TEST(region_is_for_messages_only)
 {
 	const struct iovec iov = { got, 8 };

@@ -99,7 +99,7 @@ static void poll_both(void)
 	}
 }
 
-/* Asserts the numbers of fetches, of the mapped, and of copies at the peer. */
+/* Asserts the numbers of fetches, mapped fetches, and copies at the peer. */
 static void paths(uint64_t fetches, uint64_t mapped, int copies)
 {
 	ck_assert_uint_eq(stats_now().device_rma_ops, fetches);
@@ -107,7 +107,7 @@ static void paths(uint64_t fetches, uint64_t mapped, int copies)
 	ck_assert_int_eq(unloaded, copies);
 }
 
-/* The peer has the ACK, and no operation is left. */
+/* Asserts that the peer's send has ended with err, and nothing is pending. */
 static void expect_ended(int err)
 {
 	poll_both();
@@ -234,7 +234,7 @@ UNIT_LOOP(multi_receive_fetches, 0, 2)
 	paths(2, 2 * _i, 0);
 }
 
-/* A cancelled receive: the message waits for the next. */
+/* A canceled receive: the message waits for the next receive. */
 UNIT_TEST(cancelled_receive_fetches_nothing)
 {
 	add_region(true);
@@ -432,8 +432,8 @@ UNIT_LOOP(endpoint_closes_during_fetch, 0, 2 * 6)
 }
 
 /*
- * A hostile peer announces other values than it has: length, address and key
- * lead to no access outside of the receive's buffer, in either path.
+ * A hostile peer announces invalid lengths, addresses and keys: nothing is
+ * accessed outside of the receive's buffer, with a mapping (odd _i) or without.
  */
 UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 {

@@ -47,7 +47,7 @@ UNIT_TEST(writes_and_reads)
 				 peer, START, KEY, &context), 0);
 	ended(FI_RMA | FI_READ);
 	ck_assert_mem_eq(fake.device.shadow + NEXT, theirs, 16);
-	/* RMA of host memory is executed in near's other ways */
+	/* RMA of host memory is not counted as RMA of device memory */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 16, NULL, peer, START, KEY,
 				  &context), 0);
 	ended(FI_RMA | FI_WRITE);
@@ -128,8 +128,9 @@ UNIT_TEST(device_atomics_use_core)
 }
 
 /*
- * Asserts how the last operation was copied; NULL: there was none. Of all ways,
- * this one has been counted.
+ * Asserts that near reports how the last RMA of device memory was copied, by a
+ * text that begins with "begin", and that near has counted it under this text.
+ * NULL: there was no such RMA.
  */
 static void device_path(const char *begin)
 {
@@ -204,7 +205,10 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 	ck_assert_int_eq(fake.device.maps, 0);
 }
 
-/* Closing a region fails until the write from it has ended: mapped, staged. */
+/*
+ * fi_close() of a region fails until a write from it has ended: a mapped one
+ * (_i is 0), or a staged one.
+ */
 UNIT_LOOP(region_in_use_stays_open, 0, 2)
 {
 	port_add_device(_i ? "other" : "fake");
@@ -322,7 +326,7 @@ UNIT_LOOP(device_copies_for_peer, 0, 4)
 	ck_assert_int_eq(fake.device.copies, !(_i & 2));
 	ck_assert_uint_eq(near_rma_device_ops(rig.port, NEAR_DEVICE_LENT),
 			  !(_i & 2));
-	/* the peer's operation is none of this endpoint */
+	/* operations of the peer are not counted at this endpoint */
 	device_path(NULL);
 	ck_assert_int_eq(fi_close(&region->fid), 0);
 }

@@ -152,8 +152,9 @@ static const struct fi_cq_tagged_entry *send_and_read(void)
 }
 
 /*
- * A program that reads only its own sends' completions gets others, too: within
- * 128 reads, or (_i is 1) after two, if it reads seldom.
+ * While each read returns the completion of a send, a message is received all
+ * the same: within 128 reads, or (_i is 1) within two if 100 ms pass before
+ * each read.
  */
 UNIT_LOOP(reads_beside_sends_make_progress, 0, 2)
 {

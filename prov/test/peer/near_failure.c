@@ -107,7 +107,8 @@ UNIT_TEST(receive_matched_by_core_completes)
 {
 	struct fi_cq_tagged_entry entry;
 
-	peer_insert(2);		/* else the receive is posted after 1 s */
+	/* without a remote peer the core gets the receive after 1 s */
+	peer_insert(2);
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
 	post_recv(&slot, peer, TAG);
 	poll_cq(2 * LAZY_POLLS);
@@ -164,7 +165,7 @@ UNIT_TEST(held_messages_keep_their_source)
 	near_close(sender);
 }
 
-/* The peer's descriptor has a number that no other file gets. */
+/* The descriptor of the peer's segment has a number that no other file gets. */
 static void setup_exit(void)
 {
 	near_setup_alone();
@@ -193,7 +194,10 @@ static ssize_t inject(void)
 
 UNIT_CASE("exiting peer", setup_exit, near_teardown);
 
-/* Its address fails, whether its record remains or was removed in a sweep. */
+/*
+ * The address of a failed peer stays failed, whether the peer's record remains
+ * or (_i is 1) was removed by a sweep.
+ */
 UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 {
 	enum fi_duo_reason reason;
@@ -208,7 +212,10 @@ UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
-/* A receive that names it ends, also if it is posted later. */
+/*
+ * A receive that names a failed peer ends, also if it is posted after the
+ * failure.
+ */
 UNIT_TEST(receive_after_failure_ends)
 {
 	post_recv(&slot, peer, TAG);
@@ -222,7 +229,7 @@ UNIT_TEST(receive_after_failure_ends)
 	ck_assert_uint_eq(fake_core_posted(), 0);
 }
 
-/* A new process at the address is served. */
+/* A new process with the address of the failed peer is reached. */
 UNIT_TEST(new_process_at_address_is_reached)
 {
 	rig_exits();
