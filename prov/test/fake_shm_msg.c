@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * How the fake shm uses its owner, fi_peer(3), in the order in which shm
- * does: get, then the completion, then free_entry; or get, queue, and later
- * start, the completion, free_entry.
+ * The fake shm's calls of its owner's shared receive context, fi_peer(3), in
+ * the order in which shm makes them. If a receive matches the message: get, the
+ * completion, free_entry. Otherwise: get, queue, and later start, the
+ * completion, free_entry.
  */
 
 #include <errno.h>
@@ -12,7 +13,10 @@
 
 #include "fake.h"
 
-/* shm takes no lock of its own with its owner's callbacks in mind. */
+/*
+ * Asserts that obj is shm's and that the caller has ofi_duo's lock, if there is
+ * one: the functions of ofi_duo that shm calls take no lock.
+ */
 void fake_shm_check(struct fake_obj *obj)
 {
 	ck_assert_int_eq(obj->path, FI_DUO_LOCAL);

@@ -55,7 +55,7 @@ static ssize_t fake_send(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 		return 0;
 	if (ep->path == FI_DUO_CORE) {
 		entry.err = entry.prov_errno = fake.core.send_err;
-		fake_core_event(ep->tx_cq, &entry, 3);	/* any source */
+		fake_core_event(ep->tx_cq, &entry, 3); /* an arbitrary source */
 	}
 	else
 		ep->tx_cq->peer_cq->owner_ops->write(

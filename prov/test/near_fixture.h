@@ -23,7 +23,7 @@ extern struct rig {
 	int arrived, received, sent;
 	int err;
 	void *cookie;
-	/* receives a NEAR_DEVICE message; as near_sink.arrived() */
+	/* called for a NEAR_DEVICE message, as near_sink.arrived() */
 	int (*fetch)(struct near_peer *source, const struct near_msg *msg);
 	/* as near_sink.unload() */
 	int (*unload)(const void *from, void *host, size_t len);

@@ -42,8 +42,8 @@ void port_device_teardown(void);
 #define DEVICE_AT 0x7654321000u	/* its address in the peer's process */
 void port_add_device(const char *handle);
 /*
- * As port_add_device(), with MESSAGE_LEN bytes and this access. They lie behind
- * the first half of the fake device's memory.
+ * As port_add_device(), with MESSAGE_LEN bytes and this access. The bytes lie
+ * behind the first half of the fake device's memory.
  */
 #define MESSAGE_LEN (LARGE / 2 - 100)
 void port_add_messages(const char *handle, uint32_t access);

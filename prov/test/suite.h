@@ -30,7 +30,7 @@
  * last round that standard error names is the one that failed.
  */
 #define UNIT_CASE(name, setup, teardown)				\
-	UNIT_LONG_CASE(name, setup, teardown, 300)	/* a busy machine */
+	UNIT_LONG_CASE(name, setup, teardown, 300)	/* seconds, for a busy host */
 /* A test case whose tests may each take this number of seconds. */
 #define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
 	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\
@@ -53,7 +53,7 @@
 		}							\
 	}								\
 	static void name##_round(int _i)
-/* A loop of tests each of which must be ended by that signal. */
+/* A loop of tests, each of which must end by that signal. */
 #define UNIT_SIGNAL(name, signal, first, end)				\
 	UNIT_ADD(name, tcase_add_loop_test_raise_signal(tcase, name,	\
 							signal, first, end))

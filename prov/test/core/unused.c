@@ -103,7 +103,10 @@ static void use_by_remote_address(void)
 	peer_insert(2);
 }
 
-/* Receives that are canceled and posted again may never wait a second. */
+/*
+ * A program that cancels its receives and posts them again might never let a
+ * receive wait for a second. So a cancel makes ofi_duo use the core.
+ */
 static void use_by_cancel(void)
 {
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);

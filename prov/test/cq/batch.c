@@ -154,7 +154,7 @@ UNIT_TEST(array_above_batch_without_sources_works)
 	int i;
 
 	fixture_start(&attr);
-	peer_insert(2);		/* else the core is not polled */
+	peer_insert(2); /* without a remote peer the core is not polled */
 	for (i = 0; i < 2 * DUO_CORE_BATCH; i++)
 		sent(SEND);
 	while ((ret = fi_cq_read(fx.cq, array, ARRAY_SIZE(array))) > 0) {

@@ -136,8 +136,8 @@ UNIT_LOOP(sends_are_counted, 0, 2)
 }
 
 /*
- * Endpoints whose receives are reported to the CQ, are not reported, and have
- * no CQ.
+ * Endpoints with a CQ that gets all receives, with a CQ that gets those with
+ * FI_COMPLETION only, and without a CQ.
  */
 static const struct fixture_attr receivers[] = {
 	{ .cntr_flags = BOTH },
@@ -179,8 +179,8 @@ UNIT_TEST(reads_without_cq_make_progress)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, NULL), 0);
 	expect_count(2, 0);
 	/*
-	 * the core gets the receive before the thread sleeps, if it sleeps at
-	 * all
+	 * fi_cntr_wait() posts the receive to the core before the thread
+	 * sleeps, but the timeout may end the call before that
 	 */
 	for (i = 0; i < 1000 && !fake_core_posted(); i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, 5), -FI_ETIMEDOUT);

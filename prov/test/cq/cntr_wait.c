@@ -100,7 +100,10 @@ static void added(void)
 	ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
 }
 
-/* Events that wake the thread, and calls of other threads: the timer does. */
+/*
+ * Events after which the sleeping thread must wake. timer: the event is a call
+ * of another thread, which the sleeping thread notices by its timer.
+ */
 static const struct {
 	void (*now)(void);
 	bool timer;
@@ -115,7 +118,10 @@ static const struct {
 
 UNIT_CASE("modes", NULL, NULL);
 
-/* Without a lock, the calls happen one after another. */
+/*
+ * The test itself makes the calls of other threads, so that they can also be
+ * tested without a lock (odd _i).
+ */
 UNIT_LOOP(event_wakes_descriptor, 0, 2 * ARRAY_SIZE(wakers))
 {
 	struct fixture_attr attr = modes[0];
@@ -173,7 +179,7 @@ static void wait_in_silence(void)
 {
 	int i;
 
-	/* libraries call nanosleep, too */
+	/* do not count calls of nanosleep() that libraries made */
 	short_sleeps = short_at_sleep = sleeps = yields = 0;
 	for (i = 0; i < 1000 && !sleeps && !yields; i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The locks of a domain: a CQ has its own while its endpoints have no other CQ
- * and no counter; otherwise it has the domain's.
+ * The locks of a domain. A CQ and its endpoints use the CQ's own lock while
+ * none of the endpoints has another CQ or a counter. Otherwise they use the
+ * domain's lock.
  */
 
 #include <pthread.h>
@@ -99,7 +100,10 @@ static pthread_t thread_waits(void *(*run)(void *))
 	return thread;
 }
 
-/* A thread that waits for the CQ's own lock gets the lock of the domain. */
+/*
+ * A thread waits for the CQ's own lock while the CQ moves to the group of the
+ * domain. The thread then takes the lock of the domain.
+ */
 UNIT_TEST(waiting_thread_follows_cq)
 {
 	pthread_t reader;
@@ -126,8 +130,9 @@ static void *setter_run(void *arg)
 }
 
 /*
- * An endpoint is in the group of the domain until it gets its first CQ. A
- * thread that waits meanwhile gets the lock of the CQ.
+ * A thread waits for the lock of the domain while the endpoint gets its first
+ * CQ, and so moves to that CQ's group. The thread then takes the lock of the
+ * CQ.
  */
 UNIT_TEST(waiting_thread_follows_endpoint)
 {
@@ -159,7 +164,10 @@ static void *inserter_run(void *arg)
 	return NULL;
 }
 
-/* An insert waits until the user of the CQ has left. */
+/*
+ * fi_av_insert() waits until the thread that holds the CQ's single lock
+ * releases it.
+ */
 UNIT_TEST(insert_waits_for_user)
 {
 	fi_addr_t addr = FI_ADDR_NOTAVAIL;
@@ -181,7 +189,10 @@ UNIT_TEST(insert_waits_for_user)
 	exchange();
 }
 
-/* The user waits during an insert. */
+/*
+ * A thread that reads a CQ waits while another thread holds all locks of the
+ * domain, as an insert does.
+ */
 UNIT_TEST(user_waits_for_insert)
 {
 	pthread_t reader;
@@ -194,7 +205,10 @@ UNIT_TEST(user_waits_for_insert)
 	expect_own();
 }
 
-/* A filter of system calls that is installed later forbids membarrier. */
+/*
+ * fi_av_insert() also works if a seccomp filter that was installed after the
+ * open of the domain forbids membarrier(2).
+ */
 UNIT_TEST(insert_without_membarrier)
 {
 	fi_addr_t high = fixture_ep()->av->high;
@@ -206,7 +220,10 @@ UNIT_TEST(insert_without_membarrier)
 	exchange();
 }
 
-/* With the lock of the domain the calls take the lock of any thread. */
+/*
+ * When the CQ has moved to the domain's group, its calls use a lock that any
+ * thread may take.
+ */
 UNIT_TEST(counter_ends_single_lock)
 {
 	bind_counter();
@@ -240,7 +257,10 @@ UNIT_TEST(device_memory_has_lock_of_domain)
 
 UNIT_CASE("no local transport", setup_no_peer, fixture_close);
 
-/* The core still returns a receive entry that was posted before. */
+/*
+ * A receive is posted to the core before the CQ moves to the domain's group,
+ * and completes afterwards.
+ */
 UNIT_TEST(receive_survives_join)
 {
 	expect_own();
@@ -263,7 +283,10 @@ UNIT_TEST(core_has_level_of_application)
 
 UNIT_CASE("core with shared lists", setup_efa, fixture_close);
 
-/* efa locks lists that polls of all CQs change only with this level. */
+/*
+ * Polls of any CQ change lists that all CQs of efa share. efa locks these lists
+ * only with FI_THREAD_SAFE.
+ */
 UNIT_TEST(efa_has_locks)
 {
 	ck_assert_int_eq(fake.core_threading, FI_THREAD_SAFE);

@@ -159,9 +159,7 @@ UNIT_LOOP(fast_path_reads_large_message, 0, 2)
 	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 1);
 }
 
-/*
- * Messages that the fast path must leave to the slow path: it changes nothing.
- */
+/* Messages that fast path reads must leave, unchanged, to the slow path. */
 UNIT_TEST(fast_path_leaves_other_messages)
 {
 	static char text[200];
@@ -241,7 +239,7 @@ UNIT_TEST(fast_path_reads_count_as_polls)
 	struct fi_cq_tagged_entry none;
 	uint32_t i, most = 0;
 
-	peer_insert(2);		/* else the core is not polled */
+	peer_insert(2); /* without a remote peer the core is not polled */
 	for (i = 0; i < 128; i++) {
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 		most = fast_path_reads() > most ? fast_path_reads() : most;

@@ -98,7 +98,7 @@ UNIT_TEST(enough_cpus_do_not_yield)
 	cpus = 2;
 	poll_cq(3 * POLLS);
 	ck_assert_int_eq(yields, 0);
-	/* that the process has fewer CPUs now is noticed after a while */
+	/* reads find the lower number of CPUs at the next check only */
 	cpus = 1;
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 0);

@@ -108,7 +108,10 @@ UNIT_TEST(base_region_is_that_of_core)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-/* As libfabric's hooks leave it: a pointer to no region, or to a closed one. */
+/*
+ * attr.base_mr points to a closed region, or to none, as in calls of
+ * libfabric's hooks: the core gets no base region.
+ */
 UNIT_TEST(invalid_base_region_is_ignored)
 {
 	struct fi_mr_attr attr = { .access = FI_RECV };

@@ -97,7 +97,7 @@ UNIT_TEST(record_of_dead_owner_is_swept)
 	ck_assert(!region_exists(region));
 	ck_assert_int_eq(unit_dir_count(), 0);
 	ck_assert_int_eq(lookup(), FI_DUO_NOT_REGISTERED);
-	/* its address can be published */
+	/* the address of the dead owner can be published */
 	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 	duo_registry_withdraw(&pub);
 }

@@ -230,8 +230,8 @@ static int count_dirs(void)
 }
 
 /*
- * Starts a process that makes and removes files with such names during the
- * test.
+ * Starts a process that creates and removes a file with the name of a registry,
+ * in a loop.
  */
 static pid_t start_churn(void)
 {
@@ -248,8 +248,8 @@ static pid_t start_churn(void)
 }
 
 /*
- * Child: opens the registry when all children may start, writes its name, and
- * ends when all have written.
+ * Child: opens the registry when all children may start, writes the directory's
+ * inode number, and ends when all have written.
  */
 static void starter(const int *go, int report, int leave)
 {

@@ -94,7 +94,10 @@ static void model_act_arrive(void)
 	model_arrive_some(ep, model_random(model_sources()));
 }
 
-/* The core, if it gets the send, reports an error with probability 1/4. */
+/*
+ * Send to dest. If the core carries the message, the send fails with
+ * probability 1/4.
+ */
 static void model_send(struct model_send *send, enum model_source dest)
 {
 	fi_addr_t addr = model.peer[dest].addr[send->ep];

@@ -163,8 +163,8 @@ static bool model_core_filled(const struct model_recv *recv,
 }
 
 /*
- * Check that the second message did not match a receive earlier than the first
- * one's that also matches the first message.
+ * Check that the second message of a source did not overtake the first one: by
+ * matching an earlier receive, which also matches the first message.
  */
 static void model_check_pair(const struct model_msg *first,
 			     const struct model_msg *second)
@@ -205,7 +205,8 @@ static bool model_was_free(const struct model_recv *recv,
 }
 
 /*
- * Check that no receive earlier than the message's own should have matched it.
+ * Check that the message has matched the earliest receive that was free and
+ * matches.
  */
 static void model_check_first(const struct model_msg *msg)
 {

@@ -78,8 +78,9 @@ void model_open_peers(void)
 
 /*
  * Insert a source into the AV after some of its messages have arrived and
- * before others do. The sends around it poll shm. Such a poll may queue later
- * messages of the source while its earlier ones are still unresolved.
+ * before others do. The sends before and after the insert poll shm. Such a poll
+ * may queue later messages of the source while its earlier ones are still
+ * unresolved.
  */
 void model_act_insert(void)
 {
@@ -146,8 +147,10 @@ static void model_look_up_all(void)
 }
 
 /*
- * A new process over the core need not publish a record, so a lookup may find
- * none. Its address is inserted again before it sends (docs/matching.md).
+ * End the process of a source and start another one with the same address. If
+ * the new process sends over the core, it need not publish a record, and a
+ * lookup may find none. So the address is inserted again before the process
+ * sends (docs/matching.md).
  */
 void model_act_restart(void)
 {

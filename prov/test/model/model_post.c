@@ -192,7 +192,7 @@ static void model_post_multi(struct model_recv *recv)
 
 	recv->op = MODEL_MULTI;
 	recv->len = 40 + model_random(MODEL_BUF - 40);
-	/* for the reason of model_random_source() */
+	/* a directed buffer might never match: see model_random_source() */
 	if (model.util_srx)
 		recv->source = MODEL_ANY;
 	if (model.attr.rx_op_flags & FI_MULTI_RECV && model_one_in(2)) {
@@ -286,7 +286,7 @@ void model_drain(void)
 }
 
 /*
- * Peek. In a CQ of this format or a later one, the remote CQ data identify the
+ * Post a random peek, if the CQ's format has remote CQ data: these identify the
  * message.
  */
 void model_peek(void)

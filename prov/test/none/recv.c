@@ -167,8 +167,8 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 }
 
 /*
- * An injected message that is too long for a slot, without a context: its
- * completion is reported.
+ * A message with FI_INJECT and without a context that is too long for a slot:
+ * its completion is reported all the same.
  */
 UNIT_TEST(long_inject_is_reported)
 {

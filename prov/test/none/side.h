@@ -26,7 +26,7 @@
 
 #define NEAR_NAME "near"
 #define NEAR_INJECT 4096	/* limit of an injected message, bytes */
-#define NEAR_TX_SIZE 65536	/* size in the info: sends, and receives */
+#define NEAR_TX_SIZE 65536	/* size in the info, for sends and receives */
 #define RECV_CQ 1024	/* size of the CQ, entries */
 
 /*

@@ -139,9 +139,9 @@ static struct duo_rx *post(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 UNIT_CASE("queues", setup, teardown);
 
 /*
- * A sub-receive takes the place of another receive, posted or matched, in the
- * queue: it is found at that place, with few receives, and with so many that
- * the queue has an index.
+ * A sub-receive replaces another receive, posted or matched. It is found at
+ * that receive's place in the queue, with few receives and with enough for an
+ * index.
  */
 UNIT_ROUNDS(replacement_is_found_in_place, 0, 4)
 {

@@ -46,8 +46,8 @@ static const struct talk_plan plans[] = {
 	{ .name = "mixed", 15, 100, 0, 15000 },
 	{ .name = "asleep", 15, 80, 0, 15000, .sleeps = true },
 	/*
-	 * Last, because "stopped" leaves it out: a stop inside a pid namespace
-	 * is not visible outside.
+	 * Last, so that stopped_process_has_not_failed() can leave it out: a
+	 * stop inside a pid namespace is not visible outside.
 	 */
 	{ .name = "far", 15, 80, 0, 15000, .sleeps = true, .far = true },
 };
@@ -182,9 +182,9 @@ static void deaths_pause(struct talk *talk)
 }
 
 /*
- * True if the port's memory is that from before. One exception: a sender of
- * another pid namespace failed while it attached to a ring. Its claim does not
- * identify it, so the claim stays (docs/reliability.md).
+ * True if the port's memory is at most that from before the run. One exception:
+ * a sender of another pid namespace failed while it attached to a ring. Its
+ * claim does not identify it, so the claim stays (docs/reliability.md).
  */
 static bool deaths_clean(const struct talk *talk, size_t taken)
 {
@@ -235,8 +235,7 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 }
 
 /*
- * Checks that another sender can use the port, and that the port's rings are
- * free.
+ * Checks that no peer is left at the port, and that another sender can use it.
  */
 static void deaths_serve(struct talk *talk)
 {
@@ -294,8 +293,8 @@ static bool deaths_run(const struct talk_plan *plan, int role, int signal,
 }
 
 /*
- * Chooses the site with the fewest stops that is worth a further run; false:
- * there is none.
+ * Chooses, among the sites with the fewest tries, one that may be tried again;
+ * false: there is none.
  */
 static bool deaths_choose(uint32_t most, unsigned int *seed, uint32_t *site_out)
 {
@@ -404,7 +403,9 @@ UNIT_LOOP(stopped_process_has_not_failed, 0, (PLANS - 1) * TALK_ROLES)
 
 UNIT_LONG_CASE("long_stops", NULL, NULL, 3600);
 
-/* All sweeps at once, since most of their processes are stopped or sleep. */
+/*
+ * Runs all plans at once, since most of their processes are stopped or asleep.
+ */
 UNIT_TEST(process_stopped_for_long_has_not_failed)
 {
 	pid_t pid[(PLANS - 1) * TALK_ROLES];

@@ -139,7 +139,7 @@ static void shared_events(struct shared_side *side)
 			iov.iov_base = side == &us ?
 				taken[fuzz_below(SHARED_AHEAD)] : arena[1];
 			iov.iov_len = SHARED_BUF;
-			/* fails if the peer has failed */
+			/* returns an error if the peer has failed */
 			if (fuzz_once_in(2) ||
 			    !near_recv_now(rig->port, event->peer,
 					   &event->msg.rndv, iov.iov_base,

@@ -18,7 +18,7 @@ static const struct near_rma *rma(void)
 	return fixture_ep()->near->port->rma;
 }
 
-/* Makes the next operation a delegated one, whatever time the last one took. */
+/* Makes near delegate the next operation, whatever time the last one took. */
 static void offer(void)
 {
 	struct near_rma_peer *at = fixture_ep()->near->peer[0]->rma;
