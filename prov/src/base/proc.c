@@ -99,9 +99,10 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * Checks a process that /proc hides, by a signal and by a pidfd. Returns -ESRCH
- * if no process with this pid is alive, -EACCES if one is alive (its start time
- * is unknown), or another -errno if the kernel has no pidfds.
+ * Checks a process that /proc hides, by a signal and by a pidfd. Returns
+ * - -ESRCH: no process with this pid is alive
+ * - -EACCES: a process with this pid is alive; its start time is unknown
+ * - another -errno: the kernel has no pidfds
  */
 static int duo_proc_hidden(pid_t pid)
 {

@@ -20,8 +20,8 @@
 #define DUO_LAZY_MAX 64 /* bound of lazy.limit, in units of defer_polls */
 
 /*
- * Posts rx to the core, without a new core poll budget. Returns 0 or the core's
- * error.
+ * Posts rx to the core, but does not renew the core poll budget. Returns 0 or
+ * the core's error.
  */
 DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {

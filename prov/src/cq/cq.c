@@ -18,7 +18,7 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-#define DUO_RING_READS 128	/* most reads of the ring per poll */
+#define DUO_RING_READS 128	/* most reads of the ring between two polls */
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*

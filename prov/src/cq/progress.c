@@ -3,8 +3,8 @@
 
 /*
  * Progress of a CQ: polls the local transport, and the core at intervals. Both
- * write completions to the ring or to the array of the running read. Needs the
- * group's lock.
+ * paths write completions to the ring or to the array of the running read.
+ * Needs the group's lock.
  */
 
 #include <sched.h>

@@ -75,7 +75,9 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* fi_domain2(): only providers pass flags. They get a domain of the core. */
+/*
+ * fi_domain2(): opens a domain of the core, because only providers pass flags.
+ */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)

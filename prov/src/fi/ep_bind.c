@@ -124,7 +124,10 @@ static int duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 	return ret;
 }
 
-/* Binds a CQ. -FI_EINVAL: already bound, or of another domain. */
+/*
+ * Binds a CQ. -FI_EINVAL: the endpoint has a CQ already, the CQ is of another
+ * domain, or flags are wrong.
+ */
 static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
 	if (duo_ep_enabled(ep))
@@ -229,9 +232,10 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if the core must be used from fi_enable() on: because the endpoint has
- * no local side, because the core may execute operations that need no receive,
- * or because a message over the core may have to wake a thread.
+ * True if the core must be used from fi_enable() on, because
+ * - the endpoint has no local side
+ * - the core may execute operations that need no receive
+ * - a message over the core may have to wake a thread
  */
 static bool duo_ep_needs_core(const struct duo_ep *ep)
 {
