@@ -140,7 +140,7 @@ void bn_send(fi_addr_t to, size_t len, uint64_t tag);
 void bn_recv(fi_addr_t src, size_t len, uint64_t tag);
 int bn_try_recv(fi_addr_t src, size_t len, uint64_t tag, void *context);
 void bn_wait(uint64_t tx, uint64_t rx);
-fi_addr_t bn_from(int rank);	/* fi_addr of the rank, or of any source */
+fi_addr_t bn_from(int rank);	/* source of a receive; see bn.any */
 
 /*
  * rma.c: operations of rank 0 on the region of rank 1. Call

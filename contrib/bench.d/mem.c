@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory of an endpoint and of an AV entry, with addresses of peers that do not
- * exist.
+ * Measures the memory of an endpoint and of an AV entry. The AV gets addresses
+ * of peers that do not exist.
  */
 
 #include <arpa/inet.h>

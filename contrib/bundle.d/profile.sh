@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=sh
 #
-# ofi_duo's provider modules and programs, for login shells.
+# Sets FI_PROVIDER_PATH and PATH in login shells, for ofi_duo's provider modules and
+# programs.
 
 case :$PATH: in
 *:@prefix@/bin:*) ;;

@@ -466,9 +466,9 @@ export_sanitizers()
 	export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
 }
 
-# Tests that run with ASan over tcp and the device without --all: each program
-# once, in the layout with the most kinds of receives and buffers. All other
-# tests with ASan run over near.
+# Tests that run with ASan over tcp and over the software EFA device if --all is not
+# given: each program once, in the layout with the most kinds of receives and buffers.
+# All other tests with ASan run over near.
 asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 	--only cq/remote --only cntr/mixed --only cq_errors/remote
 	--only any_source/plain_recv_mixed --only match_model/plain

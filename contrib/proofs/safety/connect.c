@@ -38,7 +38,7 @@
 static struct near_port port;
 static struct near_peer peer;
 static uint32_t growing;
-static size_t reserved_at, reserved;	/* the last bytes that have memory */
+static size_t reserved_at, reserved;	/* offset, length reserved last */
 static bool mapped, pipe_checked;
 
 off_t lseek(int fd, off_t offset, int whence)

@@ -136,7 +136,7 @@ void near_doorbell_ring(struct near_peer *to)
 	notified = true;
 }
 
-/* Makes an operation with one or two buffers of its length together. */
+/* Makes an operation; its one or two buffers have its length in total. */
 static void op_any(void)
 {
 	size_t len = any(size_t), first = any(bool) ? len : any(size_t);

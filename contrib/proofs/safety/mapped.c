@@ -297,7 +297,7 @@ static void mapped_any(void)
 	at.mapped = mapped;
 }
 
-/* Makes an operation with two buffers of its length together. */
+/* Makes an operation; its two buffers have its length in total. */
 static void op_any(struct near_rma_op *op)
 {
 	static void *handles[2] = { handles };

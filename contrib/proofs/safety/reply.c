@@ -88,7 +88,7 @@ void near_peer_put(struct near_port *of, struct near_peer *put)
 	check(put == &peer);
 }
 
-/* Makes one or two buffers of len bytes together. */
+/* Makes one or two buffers with len bytes in total. */
 static void buffers(struct near_rma_bufs *bufs, struct iovec *iov, size_t len)
 {
 	size_t first = any(bool) ? len : any(size_t);

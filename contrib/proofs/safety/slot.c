@@ -137,7 +137,7 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local,
 	return -1;
 }
 
-/* Makes one or two buffers. Returns their size together. */
+/* Makes one or two buffers. Returns their total size, bytes. */
 static size_t buffers(struct iovec *iov, uint32_t *count)
 {
 	size_t first = any(size_t), second = any(size_t);
