@@ -29,7 +29,7 @@ struct job_peer {
 	uint64_t was;		/* result of the addition */
 	unsigned int seed, len;	/* of the data written to the peer */
 	uint32_t got[JOB_KINDS], onesided;
-	/* job_any.c: turn of its last message's receive */
+	/* job_any.c: turn of the receive with the peer's last message */
 	unsigned int any_turn;
 	/* at the start of the round */
 	uint32_t old_got[JOB_KINDS], old_onesided;

@@ -184,7 +184,7 @@ struct fake_shm {
 	struct fake_obj *ep;	/* the endpoint that was enabled first */
 	struct fake_msg_list incoming, queued, started;
 	bool slow; /* a receive that shm starts completes at the next poll */
-	bool send_polls; /* a send receives a message, as it may in shm */
+	bool send_polls; /* a send polls, as in shm, and may receive a message */
 	int rx_err;		/* error of the next receive */
 	bool tx_eagain;
 	int polls;

@@ -31,7 +31,7 @@ UNIT_CASE("late", fixture_setup, fixture_close);
 
 /*
  * A first send has chosen the core. Later sends to this peer stay on the core,
- * although the peer is local, because they must not overtake.
+ * although the peer is local, because they must not overtake the first one.
  */
 UNIT_TEST(sends_after_a_core_send_use_core)
 {

@@ -20,7 +20,7 @@ static void setup(void)
 	duo_params.defer_us = 0;
 }
 
-/* Posts a wildcard receive. Tag 0: without a tag, or with any tag. */
+/* Posts a wildcard receive. Tag 0: it is untagged, or matches any tag. */
 static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
 {
 	memset(at, 0, sizeof(*at));

@@ -39,8 +39,8 @@ UNIT_TEST(same_version_returns_provider)
 }
 
 /*
- * The provider's version counts as libfabric's does: Open MPI would otherwise
- * take "efa;ofi_duo" for an efa that is too old.
+ * The provider's version is numbered like those of libfabric's providers.
+ * Otherwise Open MPI would take "efa;ofi_duo" for an efa that is too old.
  */
 UNIT_TEST(provider_version_counts_as_libfabric)
 {

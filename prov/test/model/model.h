@@ -130,7 +130,7 @@ extern struct model {
 	 * addresses are local, and most receives name a source */
 	bool local_first;
 	size_t window; /* largest number of open receives of each kind */
-	/* one untagged receive in this number is a MODEL_SINGLE */
+	/* one in this number of untagged receives is a MODEL_SINGLE */
 	size_t single_in;
 	int post_errs;		/* number of injected errors not yet returned */
 	int eps;

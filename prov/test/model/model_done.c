@@ -59,8 +59,8 @@ static void model_send_done(struct model_send *send,
 }
 
 /*
- * Check the source address. It may be missing if the source was not in the AV
- * when it sent, or if its process has ended.
+ * Check the source address. A completion may have none if the source was not in
+ * the AV when it sent the message, or if the source's process has ended.
  */
 static void model_check_src(const struct model_msg *msg, fi_addr_t src)
 {

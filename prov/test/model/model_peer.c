@@ -135,7 +135,10 @@ static bool model_holds(void)
 	return false;
 }
 
-/* Gap: a message that is unresolved when its source ends stays unresolved. */
+/*
+ * Read until no message is unresolved. Gap: a message that is unresolved when
+ * its source ends would stay so.
+ */
 static void model_look_up_all(void)
 {
 	int i;

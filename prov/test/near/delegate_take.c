@@ -222,8 +222,8 @@ UNIT_TEST(operation_behind_read_completes_after_it)
 }
 
 /*
- * A count that includes a rejected operation does not complete this operation
- * successfully.
+ * The count of executed operations includes rejected ones: it must not complete
+ * a rejected operation with success.
  */
 UNIT_TEST(count_does_not_complete_rejected_operation)
 {

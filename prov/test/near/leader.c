@@ -31,7 +31,7 @@ static bool main_ended(pid_t pid)
 	FILE *file;
 	size_t len;
 
-	/* not PID/stat: qemu-user replaces a process's own */
+	/* not PID/stat: qemu-user replaces that file if PID is its own */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid,
 		 (int)pid);
 	file = fopen(path, "r");
