@@ -62,7 +62,7 @@ struct ft_peer {
 	size_t namelen;
 	char host[32];
 	bool duo;		/* its rank runs ofi_duo */
-	bool shm;		/* FI_OFI_DUO_LOCAL is not off */
+	bool shm;		/* its rank may use the local transport */
 	fi_addr_t addr;		/* fi_addr in this process */
 };
 

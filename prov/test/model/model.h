@@ -22,7 +22,8 @@
 #define MODEL_GUARD_BYTE 0x77
 #define MODEL_MIN_MULTI 16	/* FI_OPT_MIN_MULTI_RECV, bytes */
 #define MODEL_ID 7 /* first bytes of a message, which identify it */
-#define MODEL_NEVER INT32_MAX	/* instead of the number of a step: not yet */
+/* in place of the number of a step that has not come yet */
+#define MODEL_NEVER INT32_MAX
 #define MODEL_EPS 2
 #define MODEL_ADDR 10		/* core address of the first source */
 

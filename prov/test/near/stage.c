@@ -225,7 +225,7 @@ UNIT_TEST(target_without_descriptors)
 
 	ck_assert_int_ge(ended, 0);
 	side_until(first, true);
-	/* b can reply to a */
+	/* a message attaches b to a ring of a, for its replies */
 	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
 			 0);
 	getrlimit(RLIMIT_NOFILE, &limit);
