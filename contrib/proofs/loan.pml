@@ -23,8 +23,8 @@
  * MUTANT NO_ENDED: the target does not end a loan whose copy it could not start
  * MUTANT CLOSE_FIRST: the target closes before the copy has ended
  *
- * Not modeled: a target that is stopped while the initiator closes, which waits for
- * NEAR_STOP_MS at most.
+ * Not modeled: a target that is stopped while the initiator closes. The initiator then
+ * waits for NEAR_STOP_MS at most.
  */
 #define LOANS 2
 #define STATE 0			/* enum near_loan_state */
@@ -113,7 +113,10 @@ end:
 	od
 }
 
-/* taken: false if the loan is rejected */
+/*
+ * Sets taken: true if the device now copies; false if the loan was revoked before, or
+ * if its copy could not start
+ */
 inline near_loan_copy()
 {
 #ifdef TAKE_PLAIN
