@@ -4,7 +4,7 @@
 /*
  * duogpu, for contrib/gpu: two processes of a host that transfer GPU memory
  * over libfabric. main.c has the processes and the endpoint, cuda.c the GPU,
- * run.c measures and verifies.
+ * run.c transfers and verifies, table.c measures.
  */
 #ifndef DUOGPU_H
 #define DUOGPU_H
@@ -22,11 +22,16 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#define GPU_WINDOW 16		/* operations at a time, to measure bandwidth */
 #define GPU_MOST (64u << 20)	/* size of each memory, bytes */
 #define GPU_SKIP 77		/* exit status: not possible on this machine */
 
 enum gpu_place { GPU_HOST, GPU_DEVICE, GPU_PLACES };
 enum gpu_kind { GPU_WRITE, GPU_READ, GPU_TAGGED, GPU_KINDS };
+/* Values of gpu_shared.step, the next step of rank 1. */
+enum gpu_step {
+	GPU_IDLE, GPU_ECHO, GPU_SINK, GPU_CHECK, GPU_SETTLE, GPU_END
+};
 
 struct gpu_shared {
 	/* number of processes that have entered each barrier */
@@ -50,6 +55,11 @@ struct gpu_shared {
 	/* number of operations of each rank that the other rank's GPU copied */
 	uint64_t lent[2];
 	bool wrong;
+	/*
+	 * writes have FI_DELIVERY_COMPLETE, and each rank waits for its GPU
+	 * after each operation
+	 */
+	bool settle;
 };
 
 extern struct gpu {
@@ -131,10 +141,30 @@ struct gpu_other {
 bool gpu_cuda_other(struct gpu_other *other, size_t len);
 
 /* run.c */
-void gpu_table(void);
-void gpu_copies(void);
+extern const char *const gpu_kinds[], *const gpu_places[];
+double gpu_now(void);	/* s */
+/* Waits for this number of completions; counts those with an error. */
+void gpu_complete(int count);
+void gpu_start(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
+	       size_t offset, size_t len);
+void gpu_receive(enum gpu_place mine, size_t offset, size_t len);
+void gpu_next(enum gpu_step step);
+/* Waits until gpu_shared.checked has another value. */
+void gpu_await(uint32_t checked);
+/*
+ * Waits until all copies that either rank has started have ended. A receiver
+ * of a message waits by itself, before it replies.
+ */
+void gpu_settle(enum gpu_kind kind);
+/* True if an operation has transferred the right data, or has failed. */
+bool gpu_right(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
+	       size_t offset, size_t len, unsigned int seed);
 void gpu_verify(unsigned int count);
 void gpu_kill(pid_t child);
 void gpu_serve(void);
+
+/* table.c */
+void gpu_table(void);
+void gpu_times(void);
 
 #endif /* DUOGPU_H */

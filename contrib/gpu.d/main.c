@@ -5,9 +5,12 @@
  * duogpu PROVIDER COMMAND [COUNT [ALLOCATION]]
  *
  *	table	latency and bandwidth, by size, path and place of the memory
+ *	times	lines "OPERATION|BYTES|US|RIGHT" for contrib/gpu --beside; RIGHT is
+ *		0 if an operation completed before its bytes were there
  *	verify	COUNT random transfers, each compared with the bytes that were sent;
  *		ALLOCATION is plain, pool, managed, vmm (memory of cuMemCreate that
- *		has a descriptor for other processes) or private (without one)
+ *		has a descriptor for other processes), private (without one), or
+ *		pinned (plain, and the host memory is the driver's)
  *	kill	a peer is killed while it is written to
  *
  * DUOGPU_DISJOINT=1: each process sees only one GPU, another one than its peer.
@@ -92,7 +95,10 @@ static void gpu_open(void)
 
 	gpu_info();
 	gpu_cuda_open();
-	gpu.place[GPU_HOST] = aligned_alloc(4096, GPU_MOST);
+	if (!strcmp(gpu.alloc, "pinned"))
+		GPU_OK(cuda.host((void **) &gpu.place[GPU_HOST], GPU_MOST));
+	else
+		gpu.place[GPU_HOST] = aligned_alloc(4096, GPU_MOST);
 	gpu.place[GPU_DEVICE] = gpu_cuda_alloc(gpu.alloc, GPU_MOST);
 	GPU_OK(fi_fabric(gpu.info->fabric_attr, &gpu.fabric, NULL));
 	GPU_OK(fi_domain(gpu.fabric, gpu.info, &gpu.domain, NULL));
@@ -193,6 +199,8 @@ static void gpu_command(const char *command, unsigned int count, pid_t child)
 		gpu_serve();
 	else if (!strcmp(command, "table"))
 		gpu_table();
+	else if (!strcmp(command, "times"))
+		gpu_times();
 	else if (!strcmp(command, "verify"))
 		gpu_verify(count);
 	else
@@ -236,7 +244,7 @@ int main(int argc, char **argv)
 	int ns;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: duogpu PROVIDER table|verify|kill "
+		fprintf(stderr, "usage: duogpu PROVIDER table|times|verify|kill "
 			"[COUNT [ALLOCATION]]\n");
 		return 2;
 	}
