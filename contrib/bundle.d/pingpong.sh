@@ -12,15 +12,16 @@ listening()
 		/proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
-# pingpong DIR PROVIDER COMMAND...: runs fi_pingpong's client and server, on the
-# first free port. Their outputs are DIR/client and DIR/server. COMMAND is
-# fi_pingpong with its prefix.
+# pingpong DIR PROVIDER COMMAND...: runs fi_pingpong's client and server, on a free
+# port. The port is random, since processes in other pid namespaces may have the same
+# pid and search at the same time. The outputs are DIR/client and DIR/server. COMMAND
+# is fi_pingpong with its prefix.
 pingpong()
 {
 	dir=$1 provider=$2
 	shift 2
 	set -- "$@" -p "$provider" -e rdm -I 100 -S 4096
-	port=$((20000 + $$ % 10000))
+	port=$((20000 + $(od -A n -N 2 -t u2 /dev/urandom) % 10000))
 	while listening "$port"; do
 		port=$((port + 1))
 	done
