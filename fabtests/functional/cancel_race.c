@@ -30,7 +30,7 @@ struct ft_race {
 static struct ft_ep e;
 static struct ft_buf buf;
 static int canceled, completed;
-static unsigned int patience_ns;	/* longest wait before the cancel, ns */
+static unsigned int max_wait_ns;	/* longest wait before the cancel, ns */
 
 static void ft_spin(unsigned int upto_ns, bool progress)
 {
@@ -64,7 +64,7 @@ static void ft_race_cancel(struct ft_op *first, int i)
 	if (i == FT_MESSAGE_FIRST)
 		ft_wait_any(&e, first);
 	else if (i >= FT_RACES)
-		ft_spin(patience_ns, true);
+		ft_spin(max_wait_ns, true);
 	fi_cancel(&e.ep->fid, &first->ctx);
 	ft_wait_any(&e, first);
 	FT_CHECK(!first->err || first->err == FI_ECANCELED, "%d (%s)",
@@ -91,14 +91,14 @@ static void ft_race_recv(const struct ft_race *r, int i)
 	ft_race_cancel(&first, i);
 	if (first.err) {
 		canceled++;
-		patience_ns += patience_ns / 4;
+		max_wait_ns += max_wait_ns / 4;
 		x.buf = buf.ptr + r->len;
 		ft_rx(&e, FT_RX_RECV, &x, &second);
 		ft_wait(&e, &second);
 		FT_CHECK(second.len == r->len, "%zu bytes", second.len);
 	} else {
 		completed++;
-		patience_ns -= patience_ns / 4;
+		max_wait_ns -= max_wait_ns / 4;
 		FT_CHECK(first.len == r->len, "%zu bytes", first.len);
 	}
 	ft_verify(x.buf, r->len, i, first.err ? "after cancel" : "won");
@@ -115,7 +115,7 @@ static void ft_run_race(struct ft_race r)
 	if (r.len > 100000)
 		trials /= 4;
 	canceled = completed = 0;
-	patience_ns = 150000;
+	max_wait_ns = 150000;
 	ft_rand_seed(ft.opts.rank);
 	for (i = 0; i < trials; i++) {
 		if (ft.opts.rank)

@@ -104,7 +104,7 @@ struct fake_msg {
 	void *desc[DUO_IOV_LIMIT];
 	size_t count;
 	size_t len;
-	size_t says;			/* msg_size that shm reports; 0: len */
+	size_t reported_len;		/* msg_size that shm reports; 0: len */
 	char payload[FAKE_MSG_MAX];
 	char name[DUO_TRANSPORT_NAME_MAX]; /* over shm: the sender's name */
 	struct fake_obj *to; /* receiving endpoint; NULL, over the core: any */

@@ -93,7 +93,7 @@ static void fake_shm_deliver(struct fake_msg *msg)
 	struct fid_peer_srx *srx = msg->to->srx;
 	struct fi_ops_srx_owner *ops = srx->owner_ops;
 	struct fi_peer_match_attr attr = {
-		.msg_size = msg->says ? msg->says : msg->len,
+		.msg_size = msg->reported_len ? msg->reported_len : msg->len,
 		.tag = msg->tag,
 	};
 	int ret;

@@ -235,7 +235,7 @@ UNIT_LOOP(multi_receive_fetches, 0, 2)
 }
 
 /* A canceled receive: the message waits for the next receive. */
-UNIT_TEST(cancelled_receive_fetches_nothing)
+UNIT_TEST(canceled_receive_fetches_nothing)
 {
 	add_region(true);
 	post_device(LEN);

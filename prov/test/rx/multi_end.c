@@ -25,7 +25,7 @@ UNIT_LOOP(failed_start_releases_buffer, 0, 2)
 	multi_near("1");
 	poll_cq(1);
 	msg = fake_shm_arrive(DUO_MSG, local_name, 0, "hello");
-	msg->says = TOO_LARGE;
+	msg->reported_len = TOO_LARGE;
 	if (_i) {
 		poll_cq(1);
 		multi_post(&multi[0], 20);

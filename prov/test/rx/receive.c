@@ -63,7 +63,8 @@ UNIT_LOOP(failed_truncation_keeps_message, 0, 2)
 	}
 	if (_i)
 		from = peer_publish(3);
-	fake_shm_arrive(DUO_TAGGED, from, TAG, "hello")->says = TOO_LARGE;
+	fake_shm_arrive(DUO_TAGGED, from, TAG, "hello")->reported_len =
+		TOO_LARGE;
 	expect_error(&slot[0], FI_ENOMEM);
 	expect_error(&slot[1], FI_ENOMEM);
 	expect_recv(&slot[2], "hello", src);
@@ -73,7 +74,8 @@ UNIT_LOOP(failed_truncation_keeps_message, 0, 2)
 UNIT_TEST(receive_without_memory_fails)
 {
 	ck_assert_int_eq(recv_flags(&slot[0], slot[0].buf, 4, local, 0), 0);
-	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "hello")->says = TOO_LARGE;
+	fake_shm_arrive(DUO_TAGGED, local_name, TAG, "hello")->reported_len =
+		TOO_LARGE;
 	expect_error(&slot[0], FI_ENOMEM);
 	ck_assert_int_eq(recv_flags(&slot[1], slot[1].buf, 4, local, 0),
 			 -FI_ENOMEM);

@@ -21,7 +21,7 @@
 #include "near/link/fdx.h"
 #include "unit.h"
 
-#define MEET_FDS 5		/* one more than a datagram may have */
+#define FUZZ_FDS 5		/* one more than a datagram may have */
 
 static struct rig *us, *other;
 
@@ -79,13 +79,13 @@ static void fdx_datagram(int from)
 {
 	struct near_fdx fdx[2] = { { .from = other->addr,
 		.to = us->addr.nonce, .kind = fuzz_below(NEAR_FDX_KINDS + 1) } };
-	char rights[CMSG_SPACE(MEET_FDS * sizeof(int))]
+	char rights[CMSG_SPACE(FUZZ_FDS * sizeof(int))]
 		__attribute__((aligned(8))) = { 0 };
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	struct iovec iov = { fdx, sizeof(fdx[0]) };
 	struct msghdr msg = { .msg_name = &name, .msg_iov = &iov,
 			      .msg_iovlen = 1, .msg_control = rights };
-	uint32_t fds = fuzz_below(MEET_FDS + 1), i;
+	uint32_t fds = fuzz_below(FUZZ_FDS + 1), i;
 	struct cmsghdr *cmsg;
 	int fd;
 

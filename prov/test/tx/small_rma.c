@@ -19,7 +19,7 @@ static const struct near_rma *rma(void)
 }
 
 /* Makes near delegate the next operation, whatever time the last one took. */
-static void offer(void)
+static void delegate_next(void)
 {
 	struct near_rma_peer *at = fixture_ep()->near->peer[0]->rma;
 
@@ -29,7 +29,7 @@ static void offer(void)
 
 static void put(size_t len)
 {
-	offer();
+	delegate_next();
 	ck_assert_int_eq(fi_write(fx.ep, ours, len, NULL, peer, START, KEY,
 				  &context), 0);
 }
@@ -102,7 +102,7 @@ UNIT_TEST(small_operations_take_fast_path)
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_uint_eq(theirs[0], 4242);
 	theirs[0] = 17;
-	offer();
+	delegate_next();
 	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START, KEY,
 				 &context), 0);
 	ended(FI_RMA | FI_READ);
@@ -127,7 +127,7 @@ UNIT_TEST(injected_write_reports_nothing)
 	uint64_t small = rma()->small, value = 77;
 	int i;
 
-	offer();
+	delegate_next();
 	ck_assert_int_eq(fi_inject_write(fx.ep, &value, 8, peer, START, KEY),
 			 0);
 	value = 0;
@@ -199,7 +199,7 @@ UNIT_TEST(ordered_messages_exclude_fast_path)
 		put(8);
 		ended(FI_RMA | FI_WRITE);
 	}
-	offer();
+	delegate_next();
 	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START, KEY,
 				 &context), 0);
 	ended(FI_RMA | FI_READ);
