@@ -274,7 +274,6 @@ static void ft_case_invalid_opens_fail(void)
 	ft_finish();
 }
 
-/* Binds a counter for RMA to an endpoint without FI_RMA, as MPICH does. */
 /*
  * A CQ is read while one of its endpoints is bound, but not enabled. In efa of
  * libfabric 2.1 such a read crashes, as does fi_cntr_read().
@@ -312,6 +311,7 @@ static void ft_case_bound_ep_waits_for_enable(void)
 	ft_close(&e);
 }
 
+/* Binds a counter for RMA to an endpoint without FI_RMA, as MPICH does. */
 static void ft_case_rma_counter_is_bound(void)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };

@@ -22,21 +22,21 @@ struct duo_oversub_check {
 #define DUO_OVERSUB_SOON 100	/* ms */
 #define DUO_OVERSUB_LATE 1600
 
-static inline bool duo_oversub_due(const struct duo_oversub_check *turn,
+static inline bool duo_oversub_due(const struct duo_oversub_check *check,
 				   uint64_t now)
 {
-	return now >= turn->next;
+	return now >= check->next;
 }
 
-static inline void duo_oversub_update(struct duo_oversub_check *turn,
+static inline void duo_oversub_update(struct duo_oversub_check *check,
 				      uint64_t now, bool oversubscribed)
 {
-	if (!turn->wait || oversubscribed != turn->oversubscribed)
-		turn->wait = DUO_OVERSUB_SOON;
-	else if (turn->wait < DUO_OVERSUB_LATE)
-		turn->wait *= 2;
-	turn->next = now + turn->wait;
-	turn->oversubscribed = oversubscribed;
+	if (!check->wait || oversubscribed != check->oversubscribed)
+		check->wait = DUO_OVERSUB_SOON;
+	else if (check->wait < DUO_OVERSUB_LATE)
+		check->wait *= 2;
+	check->next = now + check->wait;
+	check->oversubscribed = oversubscribed;
 }
 
 #endif /* DUO_OVERSUB_H */

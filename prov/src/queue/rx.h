@@ -164,7 +164,7 @@ struct duo_rx {
 static_assert(sizeof(struct duo_rx) <= 256, "four cache lines");
 static_assert(offsetof(struct duo_rx, arrival) +
 	      sizeof(struct duo_near_msg) <= sizeof(struct fi_peer_rx_entry),
-	      "near's lies in what only libfabric's shm needs");
+	      "a message of near lies in memory that only libfabric's shm uses");
 
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
