@@ -3,9 +3,11 @@
 
 /*
  * The receiver's end of a resize, with any length in the RESIZE slot, and the
- * division of the port's memory: a ring gets no more pages than are free, uses
- * only bytes that are allocated and mapped, and does not change the pages of
- * another ring. The loops over size classes end.
+ * division of the port's memory. Asserted:
+ * - a ring gets no more pages than are free;
+ * - a ring uses only bytes that are allocated and mapped;
+ * - a resize does not change the pages of another ring;
+ * - the loops over size classes end.
  *
  * C: near/link/ring_budget.c near_rx_ring_resize near_rx_ring_extend
  * C: near/link/ring_budget.c near_budget_grant near_budget_fit near_tier_for

@@ -2,10 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Claims and doorbells, with any bytes in the segment: a ring is mapped and
- * cleared only at a place that near_place() has computed (place.c), the address
- * in a claim is not loaded again after its check, rings and references are
- * dropped once, and the tables of rings stay consistent.
+ * Claims and doorbells, with any bytes in the segment. Asserted:
+ * - a ring is mapped and cleared only at a place that near_place() has computed
+ *   (place.c);
+ * - the address in a claim is not loaded again after its check;
+ * - each ring and each reference is dropped once;
+ * - the tables of rings stay consistent.
  *
  * C: near/link/rx_ring.c near_port_doorbells near_doorbell_handle near_rx_ring_open
  * C: near/link/rx_ring.c near_rx_ring_peer near_claim_reject near_ring_free

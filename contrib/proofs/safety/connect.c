@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Attaching to a peer's ring, with any bytes in the peer's segment: the search
- * for a claim ends, memory is reserved only for claims and for the ring's
- * place, and the sender's end of the ring has the size of the bytes that were
- * mapped.
+ * Attaching to a peer's ring, with any bytes in the peer's segment. Asserted:
+ * - the search for a claim ends;
+ * - memory is reserved only for claims and for the ring's place;
+ * - the sender's end of the ring has the size of the bytes that were mapped.
  *
  * C: near/link/peer.c near_claim near_connect_place near_connect_ring
  * C: near/link/peer.c near_doorbell_ring near_wake near_peer_wake_fd

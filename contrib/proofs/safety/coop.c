@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy, both ends, with any values in near_ctl and in the COOP
- * slot: all copied bytes are within the buffers of the message, each step of
- * an operation ends, and its counters stay within the message.
+ * Both ends of a cooperative copy, with any values in near_ctl and in the COOP
+ * slot. Asserted:
+ * - all copied bytes are within the buffers of the message;
+ * - each step of an operation ends;
+ * - the counters of an operation stay within the message.
  *
  * C: near/msg/coop.h near_coop_step near_coop_take near_coop_end
  * C: near/msg/coop.h near_coop_sender_ended

@@ -3,9 +3,11 @@
 
 /*
  * Delegated operations at the initiator, with any counts in near_ctl and any
- * words in the slots: each operation ends once and is not accessed afterwards,
- * the operations that have not ended stay in the list and unchanged, and a copy
- * that failed or was short is no success. delegate.pml has the protocol.
+ * words in the slots. delegate.pml has the protocol. Asserted:
+ * - each operation ends once, and is not accessed afterwards;
+ * - the list has all operations that have not ended, and no others;
+ * - an operation in the list is still marked as sent, with its slot;
+ * - no operation ends with success if its copy has failed or was short.
  *
  * C: near/rma/delegate.c near_rma_delegate near_deleg_post near_deleg_wanted
  * C: near/rma/delegate.c near_delegs_step near_delegs_count near_deleg_counted

@@ -3,8 +3,10 @@
 
 /*
  * Places of rings, for each number of growing rings, index, size class and page
- * size: each ring begins where the previous ring ends, the last ring ends with
- * the file, and slots and data lie in their ring.
+ * size. Asserted:
+ * - each ring begins where the previous ring ends;
+ * - the last ring ends with the file;
+ * - slots and data lie in their ring.
  *
  * C: near/link/place.c near_place near_segment_size near_tier_most
  * C: near/link/place.c near_tier_least near_rings_end

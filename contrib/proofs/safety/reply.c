@@ -2,9 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Replies to RMA and atomics at the initiator, with any bytes in the slot: a
- * result is copied from the ring into the buffers of an operation of this peer,
- * an operation ends once, and counts of expected replies do not wrap.
+ * Replies to RMA and atomics at the initiator, with any bytes in the slot.
+ * Asserted:
+ * - a result is copied from the ring into the buffers of an operation of this
+ *   peer;
+ * - an operation ends once;
+ * - counts of expected replies do not wrap.
  *
  * C: near/rma/issue.c near_rma_answered near_rma_answer_take near_rma_accept
  * C: near/rma/issue.c near_rma_accept_small near_rma_end_more near_rma_unqueue

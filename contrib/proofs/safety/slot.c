@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A slot of a message or of a large message's protocol, with any bytes: the
- * payload that the embedder gets is in the ring, an id finds operations of its
- * sender only, and fragments are copied within the buffers of an operation.
+ * A slot of a message or of a large message's protocol, with any bytes.
+ * Asserted:
+ * - the payload that the embedder gets is in the ring;
+ * - an id finds only operations with the sender of the slot;
+ * - fragments are copied within the buffers of an operation.
  *
  * C: near/msg/inline.h near_rx_ring_one near_rx_ring_inline near_rx_ring_other
  * C: near/msg/inline.h near_rx_ring_payload near_rx_ring_announced
