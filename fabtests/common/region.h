@@ -37,9 +37,12 @@ void ft_region_poll(struct ft_region *region);
 void ft_region_wait(struct ft_region *region, struct ft_op *op);
 void ft_region_barrier(struct ft_region *region);
 /*
- * Checks the provider's counts of operations to rank 0 on the expected path:
- * RMA, and atomics. refused: number of RMA operations that near leaves to the
- * core.
+ * Checks the provider's counts of this rank's operations, which must all be to
+ * rank 0. Does nothing for an endpoint without FI_DUO_OPS. The arguments are the
+ * expected numbers:
+ * - rma, atomic: operations over near, or over the core if near cannot reach
+ *   rank 0;
+ * - refused: RMA operations that near leaves to the core.
  */
 void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 		       uint64_t refused);

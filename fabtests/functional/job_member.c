@@ -49,10 +49,11 @@ static void job_check_error(int p, const struct ft_op *op)
 }
 
 /*
- * Returns the member with which a failed operation was. For a receive from any
- * source, p is this member: the sender has failed before the message was copied
- * completely. The error entry names a sender of this host only, and only from
- * libfabric 2.0 on. Otherwise returns any failed member that may be the sender.
+ * Returns the other member of a failed operation: p, unless the operation is a
+ * receive from any source. For such a receive p is self, and the sender has
+ * failed before the message was copied completely. The error entry names only
+ * senders on this host, and only from libfabric 2.0 on. If it names none, the
+ * function returns any failed member that may be the sender.
  */
 static int job_other(int p, const struct ft_op *op)
 {

@@ -42,8 +42,10 @@ void duo_multi_resume(struct duo_ep *ep);
 /* multi.c: true if an earlier buffer or receive must keep rx off the core. */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
- * Removes a remainder from the queue for a local message of msg_size bytes, and
- * posts the next remainder. False: the core has matched the remainder.
+ * A local message of msg_size bytes matches the remainder rx. Takes rx out of
+ * the posted queue, and recalls rx if it is on the core. Then cuts rx to the
+ * message, and posts the next remainder if enough space is left. False: the
+ * core has already matched rx, and the caller must look for another receive.
  */
 bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
 /*

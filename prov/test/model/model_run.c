@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Random test of the whole data path: one or two endpoints that share AV, CQ,
- * both or neither, receives of all kinds, messages over both paths, sources
- * that restart, addresses that are removed and inserted again, cancellations,
- * injected faults, and close in any order. A model has the receives that a
- * message may match. The test checks the completions, their order, and that
- * nothing is left. The suites of rx/, core/ and av/ have only tests outside the
- * model: calls that the core gets, lack of memory, wrong arguments.
+ * Random test of the whole data path, with one or two endpoints that share AV,
+ * CQ, both or neither. Receives of all kinds are posted and canceled. Messages
+ * arrive over both paths, sources restart, addresses are removed and inserted
+ * again, and calls fail. The objects are closed in any order. A model has the
+ * receives that each message may match. The test checks the completions, their
+ * order, and that nothing is left. The suites of rx/, core/ and av/ have only
+ * tests outside the model: calls that the core gets, lack of memory, wrong
+ * arguments.
  *
  *   unit-model             the seeds of "make check"
  *   unit-model FIRST LAST  the seeds from FIRST to LAST

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fd exchange between two ports of this process, one of which has the
- * address of another pid namespace; and invalid messages to the socket.
- * spaces.c tests real namespaces.
+ * The fd exchange between two ports of this process. One port has an address of
+ * another pid namespace; spaces.c tests real namespaces. Other tests send
+ * invalid messages to the socket of a port.
  */
 
 #include <dirent.h>

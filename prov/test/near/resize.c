@@ -14,8 +14,9 @@
 #include "unit.h"
 
 /*
- * Pages of a budget with which new senders get one page and may get all later
- * sizes.
+ * The ring budget of b in pages: NEAR_BUDGET_MANY. All of it is kept for
+ * senders that may still attach, so the ring of a new sender has one page. The
+ * ring can grow later, while no other sender needs the pages.
  */
 #define GROWING 63
 

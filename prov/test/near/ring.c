@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The two ends of a ring, one step at a time; the layout of rings; copies;
- * pools.
+ * Tests of rings: both ends of one ring, one step at a time, and the places of
+ * all rings in a segment. Also tests of copies and of pools.
  */
 
 #include "unit.h"

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory that is mapped by a descriptor, which the target sends over its
- * socket; and mappings for which memory is scarce.
+ * Device memory that the initiator's device maps with a descriptor. The target
+ * sends the descriptor over its socket. In the last test the device has no
+ * memory for a second mapping.
  */
 
 #include <unistd.h>

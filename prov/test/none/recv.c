@@ -167,8 +167,8 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 }
 
 /*
- * A message with FI_INJECT and without a context that is too long for a slot:
- * its completion is reported all the same.
+ * A send with FI_INJECT, of a message that is too long for a slot, is reported
+ * by a completion, although it has no context.
  */
 UNIT_TEST(long_inject_is_reported)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics with a local peer over near, which is a port of this process,
- * in both directions; and operations that are left to the core.
+ * RMA and atomics over near, in both directions. The local peer is a port of
+ * this process. Other tests have operations that near leaves to the core.
  */
 
 #include <rdma/fi_atomic.h>

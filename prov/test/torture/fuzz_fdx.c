@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Datagrams of the fd exchange with changed bytes and any descriptors; and
- * changed addresses, as an application might insert them. The port must close
- * the descriptors of datagrams that it rejects, and correct peers must still
- * reach it.
+ * One test sends datagrams of the fd exchange, with changed bytes and any
+ * descriptors, to a port. The port must close the descriptors of datagrams that
+ * it rejects. The other test connects the port to changed addresses, as an
+ * application might insert them. Correct peers must still reach the port.
  */
 
 #include <stddef.h>
