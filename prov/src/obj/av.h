@@ -6,7 +6,8 @@
  * assigns. av/ maintains AVs, all layers look up addresses here. Lock: to read
  * an AV, the lock of any group; to change it, all locks of the domain
  * (duo_domain_lock()). Senders read the route words without a lock. Cost of
- * each fi_addr: 16 bytes, its address, and 8 bytes for each endpoint.
+ * each fi_addr: 16 bytes plus the length of the address. Each endpoint adds 8
+ * bytes for the route, and up to 9 bytes in struct duo_map.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H

@@ -341,10 +341,7 @@ UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(unsupported))
 	fixture_close();
 }
 
-/*
- * While an endpoint with a counter is opened, the n-th call of one path fails:
- * the open returns the error, and a later open succeeds.
- */
+/* The core or shm fails to open its counter: ofi_duo returns the error. */
 UNIT_LOOP(failed_open_returns_error, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr attr;

@@ -34,8 +34,8 @@ static void teardown(void)
 }
 
 /*
- * Return the length of a message's data: every third message has none; the
- * length identifies the message.
+ * Return the length of the data of message i, bytes. Every third message has
+ * data, the others have none. Both threads compute the length from i.
  */
 static size_t length(uint32_t i)
 {
