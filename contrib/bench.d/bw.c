@@ -79,8 +79,8 @@ static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of windows that take the time budget. Sends some windows
- * to measure that, which also warms up. Called by all ranks.
+ * Returns the number of windows that fit in the time budget. Sends some windows
+ * first, to warm up and to measure the time of a window. Called by all ranks.
  */
 static long bn_windows_count(int pairs, size_t size)
 {

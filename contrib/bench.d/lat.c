@@ -68,8 +68,9 @@ uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of iterations that take about the time budget. Executes
- * some iterations to measure that, which also warms up. Called by all ranks.
+ * Returns the number of iterations that fit in the time budget. Executes some
+ * iterations first, to warm up and to measure the time of an iteration. Called
+ * by all ranks.
  */
 long bn_pingpong_count(size_t size)
 {

@@ -40,8 +40,9 @@ void mb_alloc(size_t len);
 long mb_agree(long value);	/* returns the value of rank 0 in all ranks */
 
 /*
- * Returns the number of iterations that take the time budget, if "count"
- * iterations took ns; at least "least", at most "most". Called by all ranks.
+ * Returns the number of iterations that fit in the time budget; at least
+ * "least", at most "most". ns: time that "count" iterations took. Called by all
+ * ranks.
  */
 long mb_count(uint64_t ns, long count, long least, long most);
 

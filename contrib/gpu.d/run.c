@@ -318,9 +318,9 @@ void gpu_verify(unsigned int count)
 }
 
 /*
- * Starts writes to the killed peer until one fails. (Writes that near copied
- * before it detected the failure succeed.) Returns false if none fails within a
- * second.
+ * Starts writes to the killed peer until a write fails. Writes succeed until
+ * near detects that the peer has failed. Returns false if no write fails within
+ * a second of the kill.
  */
 static bool gpu_until_error(double killed)
 {

@@ -238,8 +238,9 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
  * - gives the address a peer index
  * - makes the address the source of the peer's unresolved messages
  * - sets a local route, unless the path was decided before
- * If it is not local, makes the core used (duo_ep_use_core()). Returns
- * FI_DUO_OK, or the reason why the address is not local.
+ * If its process is not local, calls duo_ep_use_core(), because messages of the
+ * process come over the core. Returns FI_DUO_OK, or the reason why the address
+ * is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,

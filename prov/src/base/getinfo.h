@@ -9,8 +9,9 @@
 
 /*
  * Internal flags of libfabric, the same from 1.17 to 2.6; libfabric's own
- * providers use them. Each of them disables the filter by FI_PROVIDER. For
- * "efa;ofi_duo" this filter would drop the infos of efa alone.
+ * providers use them. Each of them disables the filter by FI_PROVIDER. If
+ * FI_PROVIDER is "efa;ofi_duo", this filter would drop the infos of the
+ * provider "efa", on which ofi_duo builds.
  */
 #define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of any stack of providers */
 #define DUO_GETINFO_CORE_ONLY (1ULL << 59) /* infos without utility providers */

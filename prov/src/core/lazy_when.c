@@ -55,8 +55,8 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
  * them, the local transport is never idle, and lazy.limit is not reached. After
  * a post, polls the core at once, before local messages can cause recalls.
  *
- * If the core is unused, posts nothing. Makes the core used when receives have
- * waited for DUO_UNUSED_US.
+ * If the core is unused, posts nothing, but calls duo_ep_use_core() when
+ * receives have waited for DUO_UNUSED_US.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {

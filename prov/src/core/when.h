@@ -66,9 +66,9 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if the core could not cancel a receive for *want, so that the receive
- * cannot be recalled. It is posted to the core only if no local message can
- * match it.
+ * True if ofi_duo cannot recall a receive for *want from the core: the core
+ * cannot cancel such receives, or carries no messages. Such a receive is posted
+ * to the core only if no local message can match the receive.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
@@ -87,7 +87,7 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 
 /*
  * True if rx is for local messages only: a local message may match rx, and the
- * core could not cancel rx. So rx is not posted to the core.
+ * core cannot cancel rx. So rx is not posted to the core.
  */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {

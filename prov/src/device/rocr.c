@@ -109,11 +109,11 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Prepares one side of a copy, the source or the destination. Stores its agent,
- * and replaces *addr by the address for GPUs. If ROCr has not pinned host
- * memory, pins it for this copy and stores it in *pinned: duo_rocr_pin() may
- * have failed, or another interface may have pinned the region. Returns 0 or
- * -FI_EIO.
+ * Prepares one side of a copy, the source or the destination. Stores the agent
+ * of the memory. For host memory, replaces *addr by the address for GPUs. ROCr
+ * may not have pinned the host memory: duo_rocr_pin() may have failed, or
+ * another interface may have pinned the region. In this case, pins the memory
+ * for this copy and stores its address in *pinned. Returns 0 or -FI_EIO.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)

@@ -200,11 +200,11 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 }
 
 /*
- * The core of a CQ is unused as long as a message of the core for an endpoint
- * of the CQ is unlikely (docs/matching.md). Polls of the CQ do not poll an
+ * If there is a local transport, the core of a CQ is unused until
+ * duo_ep_use_core() is called for an endpoint of the CQ. Until then, messages
+ * over the core are unlikely (docs/matching.md). Polls of the CQ do not poll an
  * unused core, because a core may allocate memory in its first poll: efa
- * allocates 30 MB. After duo_ep_use_core() the core is used until the CQ
- * closes.
+ * allocates 30 MB. A core that is used remains so until the CQ closes.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

@@ -232,9 +232,10 @@ void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
 /*
- * Makes the core used: from then on ofi_duo polls the core and posts receives
- * to it. Must be called as soon as the core may have a message that matches a
- * receive of the endpoint: docs/matching.md, "An unused core".
+ * Ends the time in which the core is unused: from now on ofi_duo polls the core
+ * and posts receives to it. Must be called as soon as the core may have a
+ * message that matches a receive of the endpoint: docs/matching.md, "An unused
+ * core".
  */
 void duo_ep_use_core(struct duo_ep *ep);
 

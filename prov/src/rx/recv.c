@@ -157,10 +157,11 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
  * Defers rx, and monitors the process of its source. final: the core never gets
  * rx, so rx is not deferred.
  *
- * A wildcard makes an unused core (duo_cq_core_unused()) used at once, because
- * its message may come from any process. Other receives name a source that is
- * probably local. When such a receive joins the empty deferred list, the time
- * DUO_UNUSED_US starts; after this time the core becomes used (duo_ep_age()).
+ * For a wildcard, calls duo_ep_use_core() at once if the core is unused,
+ * because the message may come from any process. Other receives name a source
+ * that is probably local. When such a receive joins the empty deferred list,
+ * the time DUO_UNUSED_US starts; after this time duo_ep_age() calls
+ * duo_ep_use_core().
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)

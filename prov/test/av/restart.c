@@ -36,7 +36,7 @@ UNIT_CASE("restart", setup, fixture_close);
 
 /*
  * With efa, directed untagged receives do not go to the core: efa's util_srx
- * could not cancel them.
+ * cannot cancel them.
  */
 UNIT_TEST(untagged_receives_on_efa_stay_local)
 {

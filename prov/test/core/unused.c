@@ -47,7 +47,7 @@ UNIT_TEST(local_messages_leave_core_unused)
 	ck_assert_int_eq(fake.core.polls, 0);
 }
 
-/* The source is local, but sends over the core: it could not use shm. */
+/* The source is local, but cannot use shm, and sends over the core. */
 UNIT_TEST(receive_waits_a_second)
 {
 	post_recv(&slot[0], local, TAG);
