@@ -261,7 +261,9 @@ part_surroundings()
 			/dev/shm, because ofi_duo finds other processes by files there, and with separate network namespaces, because an
 			address of tcp is valid in one of them only.
 
-			The third column has the first 110 characters of the first warning, or *-* for none.
+			The third column has the first 110 characters of the first warning, or *-* for none. In the warnings, *near* is
+			ofi_duo's shared-memory transport, and a *record* is one of the files by which ofi_duo finds other processes. The
+			version after a record is that of its format. The *registry* is the directory of the records.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 
