@@ -148,7 +148,8 @@ static void ft_case_stopped_process_means_core(void)
 {
 	int lock = -1;
 
-	if (!getenv("FT_ROOM"))
+	/* without shared memory there is no registry to lock */
+	if (!getenv("FT_ROOM") || getenv("FT_NO_SHM"))
 		return;
 	ft_round(false, ft.opts.rank == 0 ? &lock : NULL);
 	ft_round(true, NULL);
