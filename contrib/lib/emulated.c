@@ -51,7 +51,11 @@ static ssize_t copy(pid_t pid, const struct iovec *local, unsigned long locals,
 	off_t there;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	/* /proc may be that of another pid namespace */
+	if (pid == getpid())
+		strcpy(path, "/proc/self/mem");
+	else
+		snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	fd = open(path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (fd < 0) {
 		errno = errno == ENOENT ? ESRCH : errno == EACCES ? EPERM : errno;
