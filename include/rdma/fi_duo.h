@@ -115,8 +115,9 @@ struct fi_duo_stats {
 };
 
 /*
- * Each function but reason_str() returns 0 or a negative fabric errno. ep must
- * be the endpoint for which fi_open_ops() has returned these operations.
+ * stats() and path() return 0 or a negative fabric errno; the other functions
+ * return static text. ep must be the endpoint for which fi_open_ops() has
+ * returned these operations.
  */
 struct fi_ops_duo {
 	size_t size;
@@ -127,8 +128,8 @@ struct fi_ops_duo {
 	int (*stats)(struct fid_ep *ep, struct fi_duo_stats *stats, size_t len);
 	/*
 	 * Stores the path of sends to addr, and the reason. Does not decide an
-	 * undecided path. -FI_EINVAL: addr is not in the endpoint's AV.
-	 * -FI_ENOAV: the endpoint has no AV.
+	 * undecided path: stores FI_DUO_CORE and FI_DUO_UNDECIDED. -FI_EINVAL:
+	 * addr is not in the endpoint's AV. -FI_ENOAV: the endpoint has no AV.
 	 */
 	int (*path)(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path *path,
 		    enum fi_duo_reason *reason);
@@ -141,9 +142,11 @@ struct fi_ops_duo {
 	 */
 	const char *(*device_path)(struct fid_ep *ep, fi_addr_t addr);
 	/*
-	 * Stores the number of operations in device_rma_ops that were copied by
-	 * the method `number`: 0, 1 and so on. Returns the text of this method,
-	 * as device_path() does. NULL: there is no method with this number.
+	 * Stores the number of operations with device memory that were copied
+	 * by the method `number`: 0, 1 and so on. One of the methods is the
+	 * core, whose operations device_rma_ops does not count. Returns the
+	 * text of this method, as device_path() does. NULL: there is no method
+	 * with this number.
 	 */
 	const char *(*device_count)(struct fid_ep *ep, unsigned int number,
 				    uint64_t *count);
