@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors. The core's AV assigns each fi_addr; ofi_duo keeps the bytes
- * of the addresses, and the routes to them. The core's AV is always of type
- * FI_AV_TABLE, so that a fi_addr can be an index. This suits FI_AV_MAP as well:
- * an application that opens an AV of this type must not interpret a fi_addr.
+ * Address vectors. The core's AV assigns each fi_addr; ofi_duo stores the bytes
+ * of each address and the routes to it. The core's AV is always of type
+ * FI_AV_TABLE, so that a fi_addr can be an index. An AV that the application
+ * opens as FI_AV_MAP has indexes, too: applications must not interpret the
+ * fi_addr of such an AV.
  */
 
 #include <inttypes.h>
@@ -62,9 +63,9 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array for the fi_addr of an insert: addr, or, if the application
- * passed NULL, a new array. *own: the new array, which the caller must free;
- * NULL: no new array. Returns NULL if there is no memory.
+ * Returns the array in which an insert stores each fi_addr: addr, or a new
+ * array if the application passed NULL. *own: the new array, which the caller
+ * must free; NULL: no new array. Returns NULL if there is no memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -83,8 +84,9 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 /*
  * Stores the bytes of an address, as the core returns them for addr. If the
  * core returns none (ofi_rxd, before the first message), stores the bytes that
- * the application inserted. If there are none either, stores nothing, and the
- * address is not local. Returns 0 or -FI_ENOMEM.
+ * the application inserted. If these are lacking, too (fi_av_insertsvc), or if
+ * there are more than DUO_CORE_ADDR_MAX, stores nothing, and the address is not
+ * local. Returns 0 or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {

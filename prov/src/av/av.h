@@ -13,8 +13,9 @@
  *   local side
  * - for each local side: 32 KiB
  *
- * Lock: the application's calls take all locks of the domain. Senders read the
- * route words without a lock.
+ * Locks: inserts and removals take all locks of the domain, the other calls of
+ * an AV at most the lock of the domain's group. Senders read the route words
+ * without a lock.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H

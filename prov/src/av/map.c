@@ -3,7 +3,8 @@
 
 /*
  * The map of an endpoint: looks up addresses in the registry, connects to peers
- * to get their peer indexes, and sets routes and sources. Needs the group's
+ * to get their peer indexes, and sets the route of each address and the fi_addr
+ * that the messages of each peer report as their source. Needs the group's
  * lock.
  */
 
@@ -133,9 +134,10 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Stores the peer index of an address and sets its route. If messages of the
- * peer have no source yet, makes the address their source. reason: FI_DUO_OK,
- * or the reason why sends to the address take the core.
+ * Stores the peer index of an address in the route of the address, and sets the
+ * path: local if `reason` is FI_DUO_OK; otherwise `reason` is the reason why
+ * sends take the core. A path that is the core's already does not change. If
+ * the peer's messages report no source yet, makes them report this address.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -237,7 +239,8 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
  * Looks up an address. If its process is local:
  * - gives the address a peer index
  * - makes the address the source of the peer's unresolved messages
- * - sets a local route, unless the path was decided before
+ * - sets the path: see duo_map_bind()
+ *
  * If its process is not local, calls duo_ep_use_core(), because messages of the
  * process come over the core. Returns FI_DUO_OK, or the reason why the address
  * is not local.
@@ -271,11 +274,11 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the peer index of an address, because its process has failed or
- * cannot be reached. The path of the address becomes undecided, because the
- * core may later give the address to another process. If addresses are names of
- * the local transport, the path becomes the core's: such a name never passes to
- * another process.
+ * Removes the peer index of an address, because the address's process has
+ * failed or cannot be reached. The path becomes undecided, because the core may
+ * later give the address to another process. But if addresses are names of the
+ * local transport (the provider near), the path becomes the core's: such a name
+ * never passes to another process.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -349,8 +352,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
 	/*
-	 * by inserting the address again, the application shows that another
-	 * process has the address now
+	 * the application has inserted the address again, which shows that
+	 * another process has the address now
 	 */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
@@ -414,10 +417,11 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Looks up all addresses without a live peer. Must be called when the endpoint
+ * Looks up all addresses without a live peer. Does nothing if the registry has
+ * not changed since the last complete scan. Must be called when the endpoint
  * starts, and after a message whose source has no fi_addr: the source may have
- * published its record since the last lookup, or may have the address of a
- * failed process. Decided paths do not change.
+ * published its record since the last scan, or may have the address of a failed
+ * process. An address whose path is the core's keeps this path.
  */
 void duo_map_scan(struct duo_ep *ep)
 {

@@ -6,9 +6,9 @@
  * index to each peer that it can reach (duo_transport.connect()). The map has
  * the fi_addr of each index; the route words have the index of each fi_addr.
  * For each address that is not local, the map has the reason. Each endpoint has
- * its own map, because an address may be local for one endpoint only: two
- * endpoints connect only if both local sides have space for a peer. Lock: the
- * group's. Senders read the route words without a lock.
+ * its own map, because an address may be local for one endpoint and not for
+ * another: two endpoints connect only if both local sides have space for a
+ * peer. Lock: the group's. Senders read the route words without a lock.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -28,8 +28,9 @@ struct duo_map {
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
 	 * enum fi_duo_reason, indexed by fi_addr. With FI_DUO_EXITED,
-	 * operations to the address fail until a record shows that another
-	 * process has the address
+	 * operations to the address fail. This ends when a record shows that
+	 * another process has the address, or when the application inserts the
+	 * address again and the failed process has no record any more
 	 */
 	uint8_t *reason;
 	/* by fi_addr: duo_map_id() of the last peer, flag DUO_MAP_CONFIRMED */
@@ -56,8 +57,9 @@ void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Chooses the path of an undecided address, at the first send to it. The choice
- * holds as long as the address belongs to the same process. If this process has
- * exited, the address stays undecided.
+ * holds as long as the address belongs to the same process, unless
+ * duo_map_use_core() changes it. If this process has exited, the address stays
+ * undecided.
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
@@ -73,8 +75,8 @@ bool duo_map_retry_due(const struct duo_map *map);
  */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to the failed peer of near with this index. exited: the
- * peer's addresses get the reason FI_DUO_EXITED.
+ * Removes the routes to a failed peer. exited: the peer's process has exited;
+ * the peer's addresses get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*
@@ -83,8 +85,8 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
  */
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
- * Makes the core carry all messages to the peer with this index. No message to
- * the peer may have been sent over the local path. The peer itself may still
+ * Makes the core carry all messages to the peer with this index. Must be called
+ * before the first message to the peer over the local path. The peer may still
  * send over the local path.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);

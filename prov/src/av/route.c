@@ -54,9 +54,9 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
 	/*
-	 * The address has a path again: another thread has found a new process
-	 * there, and the caller may repeat the send. If the core carries
-	 * nothing, there is no path.
+	 * If the core carries nothing, the address has no path. Otherwise the
+	 * address has a path again, because another thread has found a new
+	 * process there: the caller may repeat the send.
 	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

@@ -3,8 +3,8 @@
 
 /*
  * Groups of libfabric versions with the same public structures. A module works
- * only with versions of the group with which it was built, because struct
- * fi_info has other sizes in other groups.
+ * only with the version with which it was built, and with those of that
+ * version's group, because struct fi_info has other sizes in other groups.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H

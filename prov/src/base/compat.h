@@ -128,8 +128,9 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Return a copy of the fields that all versions have. Other fields are 0: older
- * applications lack some of them, and ofi_duo does not support FI_XPU (2.7).
+ * Return a copy without wait_set, which ofi_duo does not support. Fields that
+ * only newer versions have are 0, too: older applications lack them, and
+ * ofi_duo does not support FI_XPU (2.7).
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

@@ -37,9 +37,10 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * Waits for the lock and takes it, in the state DUO_LOCK_AWAITED, because other
- * threads may be asleep. If none is, the release makes one needless futex call.
- * Memory order: acquire; pairs with the releases in duo_lock_release() and
+ * Spins for a microsecond. If the lock does not become free, sleeps until it is
+ * free, and then takes it in the state DUO_LOCK_AWAITED, because other threads
+ * may be asleep. If none is, the release makes one needless futex call. Memory
+ * order: acquire; pairs with the releases in duo_lock_release() and
  * duo_lock_retire().
  */
 bool duo_lock_wait(struct duo_lock *lock)
@@ -80,10 +81,10 @@ bool duo_lock_prepare(void)
 }
 
 /*
- * Executes membarrier. This call fails in a forked child, because the child is
- * not registered: registers the child, and executes membarrier again. If a
- * filter of system calls (seccomp) forbids membarrier, sleeps 10 ms instead,
- * because a CPU makes its stores visible within microseconds.
+ * Executes membarrier. In a forked child, which is not registered, membarrier
+ * fails: the function then registers the child and executes membarrier again.
+ * If a filter of system calls (seccomp) forbids membarrier, sleeps 10 ms
+ * instead, because a CPU makes its stores visible within microseconds.
  */
 void duo_lock_barrier(void)
 {

@@ -102,7 +102,7 @@ int duo_proc_start(pid_t pid, uint64_t *start)
  * Checks a process that /proc hides, by a signal and by a pidfd. Returns
  * - -ESRCH: no process with this pid is alive
  * - -EACCES: a process with this pid is alive; its start time is unknown
- * - another -errno: the kernel has no pidfds
+ * - another -errno: pidfd_open() has failed, for example in an old kernel
  */
 static int duo_proc_hidden(pid_t pid)
 {
@@ -129,9 +129,9 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * If the main thread of a process has ended, finds another thread, and writes
- * to `path` the name in /proc of the descriptor fd of this thread. False: the
- * main thread has not ended, or there is no other thread.
+ * If the main thread of a process has ended, finds another thread, and stores
+ * in `path` this thread's path to descriptor fd (/proc/PID/task/TID/fd/FD).
+ * False: the main thread has not ended, or there is no other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {

@@ -22,10 +22,10 @@
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * Attribute of functions that their callers call by a tail call, and with the
- * caller's own arguments. Without it the compiler might remove an argument that
- * a function does not use; the remaining ones would then move to other
- * registers before the call.
+ * For a function that is called by tail calls, with the arguments of its
+ * caller. Without this attribute the compiler might remove an argument that the
+ * function does not use. Each caller would then have to move the remaining
+ * arguments to other registers before the call.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
