@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posts and recalls deferred receives. fi_cancel() is synchronous in every
- * supported core: after the call, ofi_duo reads the core's CQ until it is
- * empty. If the CQ had the entry of the cancellation, the receive is canceled,
- * and a local message may match it. Otherwise the core has matched the receive.
+ * Posts and recalls deferred receives. To recall a receive, ofi_duo calls
+ * fi_cancel(), then reads the core's CQ until it finds the entry of the
+ * cancellation, or the CQ is empty. If it finds the entry, the receive is
+ * canceled, and a local message may match it. Otherwise the core has matched
+ * the receive, because fi_cancel() is synchronous in every supported core.
  * docs/matching.md has the proof. Needs the group's lock.
  */
 
@@ -170,8 +171,9 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives, the oldest first, until *count is 0. count: a
- * counter in ep->lazy. -FI_EAGAIN: the core accepts no receive now.
+ * Posts deferred receives, the oldest first, until *count is 0. count: points
+ * to ep->lazy.count or ep->lazy.due. -FI_EAGAIN: the core accepts no receive
+ * now.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -239,7 +241,8 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Doubles lazy.limit after a recall, because local messages match the receives.
+ * After a recall: doubles lazy.limit, up to a maximum, because local messages
+ * match the receives, and ends the effect of duo_lazy_expedite().
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -293,8 +296,8 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 
 /*
  * Recalls the receives on the core that were posted after `seq`, and defers
- * them. Recalls the last one first: otherwise a message that matches two of
- * them might match the later one, although the earlier one comes first.
+ * them. Recalls the last one first, to keep the order: if the earlier one of
+ * two were recalled first, a message for both could still match the later one.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

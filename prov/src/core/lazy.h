@@ -37,10 +37,11 @@ void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
- * Defers the posted receives that name addr. Must be called if addr may belong
- * to another process from now on. Until now only local messages could match
- * these receives, so they were not deferred. From now on a message over the
- * core may match them.
+ * Defers the posted receives that name addr. Must be called when the process of
+ * addr has exited, has been replaced or cannot be reached. Before, only local
+ * messages could match these receives, so they were not deferred; now a message
+ * over the core may match them. To keep the order, recalls and defers later
+ * receives that are on the core.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /* Posts all deferred receives. -FI_EAGAIN: some remain in the list. */

@@ -4,8 +4,8 @@
 /*
  * Decides when deferred receives are posted: docs/matching.md. A post costs
  * microseconds. If a local message then matches the receive, the recall costs
- * as much again. So during local traffic at most two receives are posted in
- * each defer_us, and one after each message of the core.
+ * as much again. So during local traffic aging posts at most two receives in
+ * each defer_us, on average, and one more after each message of the core.
  */
 
 #include "base/clock.h"

@@ -3,12 +3,14 @@
 
 /*
  * A core that carries no data, for the provider near. Its objects open, bind
- * and close like those of any core. Its AV assigns a fi_addr to each address of
- * near. Its domain chooses the keys of regions if mr_mode requires this.
- * fi_setname(3) gives an endpoint its name, once. Its CQs are empty, and its
- * endpoints have no calls for data (carries_nothing in obj/traits.h). Calls
- * that ofi_duo never makes are NULL. Cost: control path only. Thread safe; an
- * AV needs the domain's lock.
+ * and close like those of any core. Calls that ofi_duo never makes are NULL.
+ * - The AV assigns a fi_addr to each address of near.
+ * - The domain chooses the keys of regions if mr_mode requires this.
+ * - The endpoints get their name by fi_setname(3), once, and have no calls for
+ *   data (carries_nothing in obj/traits.h).
+ * - The CQs are empty.
+ *
+ * Cost: control path only. Thread safe; an AV needs the domain's lock.
  */
 #ifndef DUO_NONE_H
 #define DUO_NONE_H

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The AV of the core that carries nothing. It assigns a number to each address.
- * av/av.c stores the addresses, and passes only numbers in use.
+ * The AV of the core that carries nothing. It assigns a number to each address;
+ * av/av.c stores the addresses, and removes only numbers in use.
  */
 
 #include <inttypes.h>

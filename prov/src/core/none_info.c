@@ -177,6 +177,7 @@ static bool duo_none_set_domain(struct fi_info *info,
 
 /*
  * Sets caps and op_flags to those of the hints, which the caller has checked.
+ * If caps name no direction (FI_SEND, FI_READ, ...), adds all of them.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {

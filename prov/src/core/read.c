@@ -251,8 +251,8 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	ssize_t count;
 
 	/*
-	 * entries that do not fit in the sink would be copied twice, through
-	 * the ring
+	 * reads no more entries than fit in the sink: further ones would be
+	 * copied twice, through the ring
 	 */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;

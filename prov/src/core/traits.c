@@ -139,9 +139,9 @@ static const struct {
 
 /*
  * Replaces efa's table of functions, because efa's functions would treat
- * ofi_duo's objects as efa's. query_mr() passes the core's region. Operations
- * on queues and work requests would bypass ofi_duo, so they return
- * -FI_EOPNOTSUPP.
+ * ofi_duo's objects as efa's. query_mr() calls efa's function with the core's
+ * region. Operations on queues and work requests would bypass ofi_duo, so they
+ * return -FI_EOPNOTSUPP.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

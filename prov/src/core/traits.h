@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores. Only this file and traits.c contain names of
- * cores. struct duo_traits (obj/traits.h) has the traits for the data path. The
- * functions here are for fi_getinfo() and fi_open_ops(), and are pure, except
- * duo_traits_domain_ops(). No lock.
+ * Differences between cores. Only this file and traits.c depend on the name of
+ * a core. struct duo_traits (obj/traits.h) has the traits for the data path.
+ * The functions here are for fi_getinfo() and fi_open_ops(), and are pure,
+ * except duo_traits_domain_ops(). No lock.
  */
 #ifndef DUO_TRAITS_H
 #define DUO_TRAITS_H

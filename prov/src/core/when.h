@@ -3,7 +3,7 @@
 
 /*
  * Decides whether and when a receive is posted to the core. This depends on the
- * source that the receive names: whether it is local, and whether it is
+ * source that the receive names: whether the source is local, and whether it is
  * confirmed. Table: docs/matching.md. Pure. Lock: the group's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
@@ -47,8 +47,9 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 }
 
 /*
- * True if a receive for *want is never posted to the core. The local side must
- * be open.
+ * True if a receive for *want is never posted to the core, because its source
+ * is confirmed, or because it has no source and the core carries nothing. The
+ * local side must be open. False if the source is not in the AV.
  */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
@@ -67,8 +68,9 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 
 /*
  * True if ofi_duo cannot recall a receive for *want from the core: the core
- * cannot cancel such receives, or carries no messages. Such a receive is posted
- * to the core only if no local message can match the receive.
+ * cannot cancel untagged receives that name a source, or carries no messages.
+ * Such a receive is posted to the core only if no local message can match the
+ * receive.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
