@@ -16,8 +16,8 @@
 /*
  * Returns the number of operations that the endpoint itself has counted for
  * this binding: those that have succeeded, or, if err is set, those that have
- * failed. The endpoint counts receives on both paths. It counts local sends
- * only if the local transport has no counter.
+ * failed. The endpoint counts receives on both paths, and also local sends if
+ * the local transport has no counter.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -55,11 +55,11 @@ static void duo_cntr_read_core(struct duo_cntr *cntr)
 
 /*
  * True if this read of the counter must also read the core's counter, which
- * polls the core. This is so in every core_poll_interval-th read, and in each
- * read
- * - if the counter has no endpoint
- * - if an endpoint has no CQ for sends
- * - if each poll of an endpoint's CQ polls the core
+ * polls the core, because
+ * - the counter has no endpoint
+ * - an endpoint has no CQ for sends
+ * - each poll of an endpoint's CQ for sends polls the core
+ * - none of these is so, and this is the core_poll_interval-th such read
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -111,9 +111,9 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 
 /*
  * Adds `value` to own[err], ofi_duo's part of the counter's sum. If `set` is
- * true, makes the sum equal to `value` instead. The other parts of the sum are
- * counts of the core and of endpoints, which ofi_duo cannot change, so own[err]
- * gets the difference.
+ * true, makes the sum equal to `value` instead: own[err] gets the difference,
+ * because the other parts of the sum are counts of the core and of endpoints,
+ * which must not change.
  */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
@@ -269,8 +269,9 @@ free_cntr:
 }
 
 /*
- * Binds the core's counter to the core's endpoint, but not for receives,
- * because the core would count recalled receives as errors.
+ * Binds the core's counter to the core's endpoint. If the endpoint has
+ * messages, does not bind it for receives, because the core would count
+ * recalled receives as errors.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {

@@ -2,11 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counters. A read computes a sum of three parts. The core's counter has sends,
- * RMA, atomics and remote accesses over the core. The endpoints' statistics
- * have receives, and sends over near. own[] has ofi_duo's part, to which
- * libfabric's shm adds, too. So counters cost nothing on the data path.
- * Lock: the domain's.
+ * Counters. A read computes a sum of three parts:
+ * - the core's counter: sends, RMA, atomics and remote accesses over the core
+ * - the endpoints' statistics: receives, and sends over near
+ * - own[]: near's RMA, atomics and remote accesses, all that libfabric's shm
+ *   counts, values that the application sets or adds, and the counts of closed
+ *   endpoints
+ *
+ * So counters cost nothing on the data path of messages. Lock: the domain's.
  */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H

@@ -46,10 +46,12 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /*
- * group.c: opens the CQ's own group, or puts the CQ into the domain's group if
- * all CQs of the domain must have one lock: if the local transport is
- * libfabric's shm, if the domain may have a bounce buffer for device memory, or
- * if the thread of FI_PROGRESS_AUTO polls.
+ * group.c: opens the CQ's own group. Puts the CQ into the domain's group
+ * instead, so that all CQs of the domain have one lock or none, if
+ * - the domain's lock is off
+ * - the local transport is libfabric's shm
+ * - the domain may have a bounce buffer for device memory
+ * - the thread of FI_PROGRESS_AUTO polls
  */
 void duo_cq_group(struct duo_cq *cq);
 /* Closes the CQ's own group. Needs all locks. */

@@ -9,9 +9,10 @@
 
 /*
  * Sets the table of calls for the mode of the group's lock. Other threads may
- * read cq_fid.ops, so stores it only if it changes. It changes only if the lock
- * was a single lock: then the application serializes its calls, and no other
- * thread reads cq_fid.ops.
+ * read cq_fid.ops at the same time, so stores the table only if it is another
+ * one. That happens when the CQ is opened, and when its lock was a single lock:
+ * in both cases no other thread reads cq_fid.ops, because a single lock means
+ * that the application serializes its calls.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

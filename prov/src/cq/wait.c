@@ -171,9 +171,10 @@ static bool duo_cq_due(struct duo_cq *cq)
 /*
  * Prepares a sleep of this thread, or of the application's threads
  * (fi_trywait()). Returns 0 if new events will wake all threads that sleep on
- * the CQ. Returns -FI_EAGAIN if there are entries. The descriptor then stays
- * ready: this thread may read only some of the entries, and other threads that
- * sleep must wake for the remaining ones.
+ * the CQ. Returns -FI_EAGAIN if there are entries, or deferred receives that
+ * the core does not accept now. The descriptor then stays ready: this thread
+ * may read only some of the entries, and other threads that sleep must wake for
+ * the remaining ones.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {

@@ -31,12 +31,15 @@ struct duo_ep;
  * The route of a fi_addr: one word, which senders read without a lock. Bits 0
  * and 1: the state. Upper bits: the peer index plus 1; 0: none.
  *
- * The state changes from UNDECIDED to CORE or LOCAL. It changes from LOCAL to
- * CORE only before the first message, so that all messages to a peer stay in
- * order. It becomes UNDECIDED again when the process of the address fails, or
- * when the address is inserted again for another process, and NONE when the
- * address is removed. With duo_traits.peer_names, a failed process makes it
- * CORE.
+ * The state changes
+ * - from NONE to UNDECIDED when the address is inserted
+ * - from UNDECIDED to CORE or LOCAL when a path is chosen
+ * - from LOCAL to CORE only before the first message, so that all messages to a
+ *   peer stay in order
+ * - to UNDECIDED when the process of the address fails, or when the address is
+ *   inserted again for another process; with duo_traits.peer_names, to CORE
+ *   when the process fails
+ * - to NONE when the address is removed
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */

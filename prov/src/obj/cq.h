@@ -68,8 +68,10 @@ struct duo_cq {
 	 * count yet
 	 */
 	uint32_t granted;
-	/* value of local_idle above which each poll polls the core;
-	 * DUO_CORE_UNUSED: no poll does */
+	/*
+	 * value of local_idle above which each poll polls the core;
+	 * DUO_CORE_UNUSED: not reached, see duo_cq_core_unused()
+	 */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
@@ -127,7 +129,8 @@ static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 
 /*
  * Slow paths of duo_cq_push() and duo_cq_push_sent(): the CQ is hidden, its
- * ring is full, or a thread may sleep and must be woken.
+ * ring is full, or a thread may sleep and must be woken. During a read, each
+ * duo_cq_push_sent() takes the slow path, too.
  */
 void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
@@ -202,9 +205,10 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 /*
  * If there is a local transport, the core of a CQ is unused until
  * duo_ep_use_core() is called for an endpoint of the CQ. Until then, messages
- * over the core are unlikely (docs/matching.md). Polls of the CQ do not poll an
- * unused core, because a core may allocate memory in its first poll: efa
- * allocates 30 MB. A core that is used remains so until the CQ closes.
+ * over the core are unlikely (docs/matching.md). Polls skip an unused core,
+ * because a core may allocate memory in its first poll: efa allocates 30 MB.
+ * duo_cq_core_due() has two exceptions: a core poll budget, and an endpoint
+ * whose AV is empty. A core that is used remains so until the CQ closes.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

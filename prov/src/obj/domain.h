@@ -46,8 +46,8 @@ struct duo_domain {
 	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics */
 	/*
-	 * number of keys made so far for regions without remote access, which
-	 * near's table has for messages only
+	 * number of keys made so far for regions without remote access. near's
+	 * table has such regions for messages only
 	 */
 	uint64_t message_keys;
 	bool virt_addrs; /* keys of regions use virtual addressing, fi_mr(3) */

@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A group: the objects that one lock protects. A CQ has its own group, with all
- * its endpoints, until duo_cq_join() (cq/cq.h) moves them to the group of the
- * domain, which has all other objects. Data that groups share, such as AVs, may
- * be read under the lock of any group; a change needs the locks of all groups.
- * See docs/architecture.md. Cost: an atomic operation to take a lock, another
- * to release it; less with other modes of base/lock.h.
+ * A group: the objects that one lock protects. A CQ and its endpoints have
+ * their own group, until duo_cq_join() (cq/cq.h) moves them to the group of the
+ * domain. This group has all other objects, and CQs that get no own group
+ * (duo_cq_group()). Data that groups share, such as AVs, may be read under the
+ * lock of any group; a change needs the locks of all groups. See
+ * docs/architecture.md. Cost: an atomic operation to take a lock, another to
+ * release it; less with other modes of base/lock.h.
  */
 #ifndef DUO_OBJ_GROUP_H
 #define DUO_OBJ_GROUP_H
