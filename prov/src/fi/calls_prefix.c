@@ -23,7 +23,7 @@ struct duo_skipped {
 /*
  * Copies a list of buffers without the prefix, and without a first buffer that
  * has only the prefix. A call without buffers, such as a peek, has no prefix.
- * False: the first buffer is too short.
+ * False: the first buffer is too short, or there are too many buffers.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)

@@ -150,9 +150,10 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 /*
  * True if the local transport supports all kinds of device memory that the
- * process uses; else logs why not. The local transport must support all kinds,
- * because all messages to a peer take the same path. If the core carries
- * nothing, the kinds are not checked, because there is no other path.
+ * process uses, and the application registers this memory (FI_MR_HMEM); else
+ * logs why not. The local transport must support all kinds, because all
+ * messages to a peer take the same path. If the core carries nothing, the kinds
+ * are not checked, because there is no other path.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints, without data transfer. The core's endpoint exists from
- * fi_endpoint() on, the local side from fi_enable() on (local.c).
+ * Endpoints, except their calls that transfer data. The core's endpoint exists
+ * from fi_endpoint() on, the local side from fi_enable() on (local.c).
  */
 
 #include <stdlib.h>

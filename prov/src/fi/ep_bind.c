@@ -30,8 +30,8 @@ static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 
 /*
  * Binds the core's CQs to the core's endpoint. Does not pass
- * FI_SELECTIVE_COMPLETION for receives, because the core must report each
- * receive: otherwise ofi_duo could not free its entry.
+ * FI_SELECTIVE_COMPLETION for receives: ofi_duo frees the entry of a receive
+ * only when the core reports the receive.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
@@ -125,8 +125,9 @@ static int duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 }
 
 /*
- * Binds a CQ. -FI_EINVAL: the endpoint has a CQ already, the CQ is of another
- * domain, or flags are wrong.
+ * Binds a CQ. -FI_EINVAL: the endpoint has a CQ for this direction already, the
+ * CQ is of another domain, or flags are wrong. -FI_EOPBADSTATE: the endpoint is
+ * enabled.
  */
 static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
@@ -160,9 +161,11 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Opens a hidden CQ for sends or receives if the application has bound none. An
- * application may use only counters, or only one direction, but both paths need
- * CQs for both directions.
+ * Opens a hidden CQ for each direction, sends or receives, for which the
+ * application has bound none, for example because it uses only counters. With a
+ * local transport, an endpoint needs CQs for both directions; without one, for
+ * those in its caps. An endpoint with neither messages nor RMA over near needs
+ * none.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {

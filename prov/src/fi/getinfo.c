@@ -188,10 +188,10 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * Returns the names of the requested stacks of providers, separated by commas.
- * The caller must free the text; NULL: no memory. The names are those of the
- * first of these that has any: the hints, FI_PROVIDER, the fabric in the hints,
- * the parameter "cores". *named: true if the names are from the hints or
- * FI_PROVIDER.
+ * The caller must free the text; NULL: no memory. Takes the names from the
+ * first of these sources that has any: the hints, FI_PROVIDER, the fabric in
+ * the hints, the parameter "cores". *named: true if the names are from the
+ * hints or FI_PROVIDER.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {

@@ -359,9 +359,12 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Removes FI_FENCE and orders between messages and RMA, because they slow down
- * or disable the local path. Keeps those that the hints request. If the hints
- * request no order at all, also keeps those that near provides.
+ * Removes orders between messages and RMA, because they slow down or disable
+ * the local path.
+ * - If near keeps these orders: removes those that the hints do not request,
+ *   but none if the hints request no order at all.
+ * - Otherwise: removes all of them, and FI_FENCE, but nothing if the hints
+ *   request FI_FENCE or one of these orders.
  */
 static void duo_info_drop_order(struct fi_info *info,
 				const struct fi_info *hints)
@@ -403,8 +406,9 @@ static const struct duo_hint duo_info_fields[] = {
 
 /*
  * Checks that a restricted info satisfies the hints. Returns 0 or -FI_ENODATA.
- * Copies the AV type and the threading level of the hints to the info, because
- * ofi_duo supports all of them.
+ * Removes FI_HMEM and orders that the hints do not request. Copies the AV type
+ * and the threading level of the hints to the info, because ofi_duo supports
+ * all of them.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {

@@ -64,9 +64,9 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter of remote accesses. near's accesses would not be counted,
- * because only the core's counter counts remote accesses. So from now on the
- * core must carry all accesses to the region.
+ * Binds a counter of remote accesses to a region. From now on the core must
+ * carry all accesses to the region, because near does not count the accesses to
+ * a region.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)
