@@ -9,13 +9,14 @@
  * failed processes, and registry_index.h finds addresses with a record. The
  * local transport fills in its part of a record.
  *
- * An endpoint is alive if its file is locked and its process exists. Malformed
- * files are rejected. "base" is the directory that has the users' directories.
+ * An endpoint is alive if its file is locked and its process exists; in another
+ * pid namespace, only the lock is tested. Malformed files are rejected. "base"
+ * is the directory that has the users' directories.
  *
  * Cost: control path only. A lookup takes about ten system calls. If the
- * address has no record, it takes one, or none with an index. Locks: flock on
- * the directory, and a lock on each record's file. The caller must serialize
- * calls with the same struct.
+ * address has no record, the lookup takes one, or none with an index. Locks:
+ * flock on the directory, and a lock on each record's file. The caller must
+ * serialize calls with the same struct.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -73,7 +74,7 @@ int duo_registry_open(const char *base, char *dir);
  * Opens and locks the directory, so that no process removes it. Returns a
  * descriptor for duo_registry_unlock(), or -errno. -FI_ETIMEDOUT: the directory
  * was locked for 3 s in which no endpoint started, probably by a stopped
- * process.
+ * process; or for 60 s.
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);

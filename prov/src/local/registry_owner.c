@@ -5,16 +5,16 @@
  * Finds or creates the user's directory. The base has the directories of all
  * users. A user may have another name and number in another user namespace. So
  * directories have random names, and a directory is the user's if the kernel
- * reports the user as its owner. Another user can neither take its name nor
- * forge its owner.
+ * reports the user as its owner. Another user can neither take the name of this
+ * directory nor forge its owner.
  *
  * All processes of a user must use the same directory, although they may create
  * and remove directories at the same time:
  * - A directory under construction has the sticky bit, and its maker, the
  *   process that has created it, holds its lock.
  * - The maker scans for other directories of the user, finished or under
- *   construction. If there are none, it clears the bit, and the directory is
- *   finished.
+ *   construction. If there are none, the maker clears the bit, and the
+ *   directory is finished.
  * - At most one of two makers succeeds: the maker with the later mkdir() finds
  *   the other directory in its scan, and no maker removes a finished directory.
  * - If several directories are under construction, the one with the lowest name
@@ -132,8 +132,8 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 }
 
 /*
- * Opens a directory that a scan has found. -ENOENT: since the scan, it was
- * removed, or ceased to be private.
+ * Opens a directory that a scan has found. -ENOENT: since the scan, the
+ * directory was removed, or ceased to be private.
  */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry: a posted receive, or a local message that has arrived before
- * its receive. If a receive has several buffers, a second entry has them.
+ * A receive entry: a posted receive, a local message that has arrived before
+ * its receive, or another state of state.h. If a receive has several buffers, a
+ * second entry has them.
  *
  * Entries never move. They are in ranges of addresses, which the group lists
  * (ranges.h), so that ofi_duo can test whether a context from the core is an
