@@ -62,9 +62,10 @@ int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the list of its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
- * Posts the remainders that are ready (duo_multi_resume()). Then looks up the
- * sources of unresolved messages, starts to receive each message that matches a
- * receive, and queues the others as unexpected.
+ * Posts the remainders that are ready (duo_multi_resume()). If there are
+ * unresolved messages, or a planned scan is due, scans the registry
+ * (duo_map_scan()). Then starts to receive each unresolved message that matches
+ * a receive, and queues the others as unexpected.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
 /* Makes unexpected messages unresolved if their source has an fi_addr now. */

@@ -27,9 +27,10 @@ struct duo_recv;
 /* multi_post.c: calls of the application */
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /*
- * Cancel a buffer: the one with the posted remainder rx, or the open one with
- * this context of the application. Return 0; -FI_ENOENT: there is no such
- * buffer, or the core has its remainder and cannot cancel it.
+ * duo_multi_cancel() cancels the buffer whose posted remainder is rx,
+ * duo_multi_cancel_context() the open buffer with this context of the
+ * application. Both return 0; -FI_ENOENT: there is no such buffer, or the core
+ * has its remainder and cannot cancel it.
  */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
@@ -63,8 +64,8 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
 /*
- * Ends a sub-receive after its error. Releases the buffer if no other
- * sub-receive is left.
+ * Ends a sub-receive whose completion or error was reported. Releases the
+ * buffer if no other sub-receive is left.
  */
 void duo_multi_end(struct duo_rx *rx);
 /* Ends rx, a remainder that has failed, and closes its buffer. */

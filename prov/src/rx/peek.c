@@ -112,7 +112,7 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
  * Reports a matching unexpected message at once, because no posted receive
  * matches it (I2 in docs/matching.md). If there is no such message, posts
  * overlapping deferred receives to the core, and then passes the peek to the
- * core.
+ * core; reports FI_ENOMSG if the core cannot have the message.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. Each receive is in ofi_duo's queue, where local messages match it.
- * This file, when.h and lazy.c decide whether and when the core gets the
- * receive, too.
+ * Receives. Each receive is in ofi_duo's queue, where local messages match it,
+ * except some that only the core can complete (duo_recv_post_core()). This
+ * file, when.h and lazy.c decide whether and when the core gets the receive,
+ * too.
  */
 
 #include <string.h>
@@ -112,8 +113,8 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 }
 
 /*
- * Ends rx with FI_ECONNRESET, because no path can deliver a message for it: its
- * source has exited (duo_map_exited()), or the core carries nothing and the
+ * Ends rx with FI_ECONNRESET, because no path can deliver a message: the source
+ * of rx has exited (duo_map_exited()), or the core carries nothing and the
  * source is not local. Returns 0.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
@@ -124,8 +125,9 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core now. final: the core cannot cancel rx, so rx is not in
- * ofi_duo's queue. Returns 0, or an error after it has freed rx.
+ * Posts rx to the core now, or queues it as blocked if a multi-receive buffer
+ * blocks it. final: the core cannot cancel rx, so rx is not in ofi_duo's queue
+ * while the core has it. Returns 0, or an error after it has freed rx.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -314,10 +316,11 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 }
 
 /*
- * True if the call is valid, no unexpected message exists, and the core need
- * not get the receive in this call. A core that matches only in polls gets the
- * receive in the next poll, unless a multi-receive buffer is open, deferred
- * receives are not due, or a process has failed.
+ * True if the call is valid and not a multi-receive, no unexpected or
+ * unresolved message exists, and the core need not get the receive in this
+ * call. A core that matches only in polls gets the receive in the next poll,
+ * unless a multi-receive buffer is open, deferred receives are not due, or a
+ * process has failed.
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)

@@ -47,8 +47,9 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if the receive only needs to be queued: the core never gets it, and
- * there is no unexpected or unresolved message. Needs the group's lock.
+ * True if the receive only needs to be queued: the core never gets it, there is
+ * no unexpected or unresolved message, the queue has no index, and a free entry
+ * exists. Needs the group's lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)

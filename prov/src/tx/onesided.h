@@ -80,8 +80,9 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Counts a call of the core in `ops`, if the result of the call, ret, is 0.
- * Returns ret.
+ * Must be called after a call of the core. If the result of the call, ret, is
+ * 0, counts the call in ops[FI_DUO_CORE]. Renews the core poll budget. Returns
+ * ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)

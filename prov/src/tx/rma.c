@@ -157,9 +157,9 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 }
 
 /*
- * The slow path of injects. If the core executes the write, calls an inject
- * call of the core, because fi_writemsg() has no flag that prevents the
- * completion.
+ * The slow path of injects. If the core executes the write, uses the core's
+ * fi_inject_write() or fi_inject_writedata(), because fi_writemsg() has no flag
+ * that prevents the completion.
  */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
