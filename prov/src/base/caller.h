@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of structures in an application that was built with older headers:
- * newer API versions append fields. The functions below return the sizes in the
- * API version that the application has passed to fi_getinfo(). ofi_duo accesses
- * no field beyond these sizes. Cost: comparisons with constants, only for
- * errors and registrations.
+ * An application that was built with older headers has smaller structures,
+ * because newer API versions append fields. The functions below return the size
+ * of a structure in the API version that the application has passed to
+ * fi_getinfo(). ofi_duo accesses no field beyond this size. Cost: comparisons
+ * with constants, only for errors and registrations.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H

@@ -33,8 +33,8 @@
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 /*
- * All MR modes since API version 1.5, except FI_MR_LOCAL: efa would return this
- * mode if the hints had it, although efa does not need it.
+ * All MR modes of API versions from 1.5 on, except FI_MR_LOCAL: if the hints
+ * had FI_MR_LOCAL, efa would return this mode, although efa does not need it.
  */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
@@ -88,7 +88,8 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 /*
  * libfabric 1.x: shm cannot be a peer provider, because its CQ cannot be opened
  * (1.17), or because the types of fi_peer(3) differ. So shm/none.c replaces the
- * folder shm. ofi_duo's structures contain the following types all the same.
+ * folder shm. The following types exist all the same, because ofi_duo's
+ * structures contain them.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO

@@ -39,9 +39,9 @@ static bool duo_lock_spin(struct duo_lock *lock)
 /*
  * Spins for a microsecond. If the lock does not become free, sleeps until it is
  * free, and then takes it in the state DUO_LOCK_AWAITED, because other threads
- * may be asleep. If none is, the release makes one needless futex call. Memory
- * order: acquire; pairs with the releases in duo_lock_release() and
- * duo_lock_retire().
+ * may be asleep. If no thread is asleep, the release makes one needless futex
+ * call. Memory order: acquire; pairs with the releases in duo_lock_release()
+ * and duo_lock_retire().
  */
 bool duo_lock_wait(struct duo_lock *lock)
 {

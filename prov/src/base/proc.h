@@ -42,7 +42,7 @@ int duo_proc_host(uint64_t *host);
 /*
  * Stores an id of this process's pid namespace. Two processes with equal ids
  * find each other in /proc by pid. If /proc belongs to another pid namespace
- * than the process, the id is unique. Returns 0 or -errno.
+ * than this process, no other process has the same id. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
 /*

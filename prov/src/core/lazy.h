@@ -71,10 +71,10 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 bool duo_lazy_recall(struct duo_rx *rx);
 
 /*
- * lazy_when.c: both post deferred receives. duo_cq_progress() calls
- * duo_cq_age() before it polls the local transport, but only if the clock must
- * be read in this poll. It calls duo_cq_flush_lazy() after it has polled the
- * local transport, in each poll.
+ * lazy_when.c: post deferred receives. duo_cq_progress() calls both:
+ * duo_cq_age() before it polls the local transport, and only if the clock must
+ * be read in this poll; duo_cq_flush_lazy() in each poll, after it has polled
+ * the local transport.
  */
 void duo_cq_age(struct duo_cq *cq);
 void duo_cq_flush_lazy(struct duo_cq *cq);

@@ -49,11 +49,12 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging: posts the oldest receive every defer_us, and the whole list every
- * defer_us times the length of the list. Without aging, receives might never be
- * posted: if local messages match receives as fast as the application posts
- * them, the local transport is never idle, and lazy.limit is not reached. After
- * a post, polls the core at once, before local messages can cause recalls.
+ * Aging: posts the oldest receive every defer_us. Posts the whole list when
+ * defer_us times the length of the list has passed. Without aging, receives
+ * might never be posted: if local messages match receives as fast as the
+ * application posts them, the local transport is never idle, and lazy.limit is
+ * not reached. After a post, polls the core at once, before local messages can
+ * cause recalls.
  *
  * If the core is unused, posts nothing, but calls duo_ep_use_core() when
  * receives have waited for DUO_UNUSED_US.

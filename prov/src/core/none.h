@@ -31,8 +31,8 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 
 /*
  * none.c: allocates an object of this class, whose struct begins with the fid.
- * fi_close(3), fi_control(3) and fi_ep_bind(3) have one function each for all
- * classes. NULL: no memory.
+ * All classes have the same functions for fi_close(3), fi_control(3) and
+ * fi_ep_bind(3). NULL: no memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
 /* Returns the mr_mode with which the domain was opened. */

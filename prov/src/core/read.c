@@ -142,8 +142,8 @@ int duo_cq_core_err(struct duo_cq *cq)
 /*
  * Returns the receive that a successful entry of the core completes; NULL:
  * none. An entry for a remote read or write completes no receive, even if its
- * context is that of a receive: efa, if its device has no RDMA write, leaves
- * the context of an earlier receive in such an entry.
+ * context is that of a receive: efa leaves the context of an earlier receive in
+ * such an entry if the device has no RDMA write.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)

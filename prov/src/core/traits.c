@@ -21,8 +21,8 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * The traits of a core. whole: the row is for the core `name` only; false: the
- * row is for each core that has the provider `name` in its stack.
+ * The traits of a core. whole: true: the row is for the core `name` only;
+ * false: the row is for each core that has the provider `name` in its stack.
  */
 static const struct duo_traits_row {
 	const char *name;

@@ -285,10 +285,10 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. Two bindings cannot be undone, so they come
- * last: to the core's counter, and to the counter of a local transport. The
- * binding to the core's counter is the first of these, because it is more
- * likely to fail.
+ * Binds the counter on both paths. The two bindings that cannot be undone come
+ * last. The first of them is the binding to the core's counter, because it is
+ * more likely to fail; the second is the one to the counter of a local
+ * transport that has counters.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -306,8 +306,8 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 }
 
 /*
- * Adds the endpoint's counts to own[] (sign 1), so that the counter keeps its
- * value when the binding ends. Or subtracts them (sign -1), so that a new
+ * If sign is 1, adds the endpoint's counts to own[], so that the counter keeps
+ * its value when the binding ends. If sign is -1, subtracts them, so that a new
  * binding does not change the value.
  */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)

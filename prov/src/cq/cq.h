@@ -7,9 +7,9 @@
  * sleeps. Lock: the functions in fi_ops_cq take the group's lock; all others
  * need it.
  *
- * Cost: a read that finds nothing polls shared memory. Such a read polls the
- * core only while the CQ has a core poll budget, while the local transport is
- * idle, or at intervals (progress.c).
+ * Cost: a read that finds nothing polls shared memory. It also polls the core
+ * while the CQ has a core poll budget, while the local transport is idle, and
+ * at intervals (progress.c).
  */
 #ifndef DUO_CQ_H
 #define DUO_CQ_H

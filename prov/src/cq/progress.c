@@ -102,8 +102,8 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since the last full poll as polls of the CQ and of
- * its ports. Another CQ of an endpoint may have polled the port in the same
- * time. Then duo_near_passed() counts fewer polls for the port, which must not
+ * its ports. If another CQ of an endpoint has polled the port in the same time,
+ * duo_near_passed() counts fewer polls for the port, so that the port does not
  * miss its next tick.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
@@ -189,8 +189,8 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 }
 
 /*
- * Repeats duo_cq_check_oversub() if it is time. True if its last result was
- * oversubscription.
+ * Calls duo_cq_check_oversub() again if its interval has passed. True if its
+ * last result was oversubscription.
  */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {

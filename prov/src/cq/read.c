@@ -81,8 +81,9 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 }
 
 /*
- * Ends a read that has found a message in *ring, in most cases a small one.
- * Releases the group's lock.
+ * Ends a read that has found a message in *ring: tries to deliver the message
+ * directly (duo_near_match_first()), then polls the remaining rings. Releases
+ * the group's lock.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

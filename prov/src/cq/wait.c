@@ -210,8 +210,8 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 		duo_waiter_poll(waiter, call, max_ms);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
-		 * returns, so that the caller retries. After a second
-		 * -FI_EAGAIN in a row, the thread sleeps: near is busy
+		 * the caller retries at once. After a second -FI_EAGAIN in a
+		 * row near is busy, and the thread sleeps
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {
