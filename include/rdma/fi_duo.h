@@ -30,9 +30,9 @@ enum fi_duo_path {
 };
 
 /*
- * The reason why an address has its path. A comment begins with the path, if it
- * is decided. "Record": the file by which ofi_duo finds an endpoint on the same
- * host.
+ * The reason why an address has its path. Each comment begins with the path,
+ * unless it is undecided; "none": sends fail. "Record": the file by which
+ * ofi_duo finds an endpoint on the same host.
  */
 enum fi_duo_reason {
 	FI_DUO_OK, /* local: the peer has a record, and its process exists */

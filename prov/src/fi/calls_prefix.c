@@ -3,7 +3,7 @@
 
 /*
  * Calls for messages with FI_MSG_PREFIX. Each call skips the prefix, and calls
- * the function for messages without a prefix. It returns -FI_EINVAL if the
+ * the function for messages without a prefix. A call returns -FI_EINVAL if the
  * first buffer is shorter than the prefix. Cost: one more call; for several
  * buffers also a copy of their list.
  */

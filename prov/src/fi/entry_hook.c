@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The module of the hook. With FI_HOOK=duo, libfabric passes each fabric that
- * the application opens to the hook. The application gets the core's infos,
+ * The module of the hook. With FI_HOOK=duo, libfabric calls the hook for each
+ * fabric that the application opens. The application gets the core's infos,
  * names and addresses, but objects of ofi_duo. If near cannot provide what an
  * info promises, the domain of that info and all objects in it are the core's.
  * Passive endpoints and event queues are always the core's. See docs/hook.md.

@@ -48,12 +48,13 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 }
 
 /*
- * Sets all MR modes if the hints request RMA or atomics without any MR mode.
- * Otherwise efa would return infos without an MR mode, although it chooses keys
- * and requires virtual addresses; these infos would also lack FI_REMOTE_READ
- * and FI_REMOTE_WRITE. Does nothing
+ * Sets all MR modes if the hints request RMA or atomics, or no capabilities,
+ * without any MR mode. Otherwise efa would return infos without an MR mode,
+ * although efa chooses keys and requires virtual addresses; these infos would
+ * also lack FI_REMOTE_READ and FI_REMOTE_WRITE. Does nothing
  * - in API versions before 1.5
- * - for a core that is part of ofi_duo, because it would return all these modes
+ * - for a core that is part of ofi_duo, because this core would return the
+ *   modes
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {

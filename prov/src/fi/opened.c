@@ -24,8 +24,8 @@ static void duo_opened_give(void)
 }
 
 /*
- * Prevents forks while a thread changes the lists, because the child may use
- * them.
+ * Prevents forks while a thread changes the lists, so that the child gets
+ * complete lists.
  */
 __attribute__((constructor)) static void duo_opened_loaded(void)
 {

@@ -54,8 +54,8 @@ struct duo_base {
 };
 
 /*
- * The lowest name of the user's finished directories, and of those under
- * construction; "": none.
+ * ready: the lowest name of the user's finished directories. making: the lowest
+ * name of those under construction. "": none.
  */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];

@@ -82,8 +82,8 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 
 /*
  * Returns the source of a message over the core. src: the source that the core
- * reports; FI_ADDR_UNSPEC, which is returned unchanged: none. Returns
- * FI_ADDR_NOTAVAIL if the AV does not have src.
+ * reports. Returns src if it is in the AV, or if it is FI_ADDR_UNSPEC (no
+ * source); otherwise FI_ADDR_NOTAVAIL.
  */
 static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 {

@@ -172,8 +172,8 @@ struct duo_ep {
 	/* the local side: */
 	struct duo_publication publication;
 	/*
-	 * near's part of the endpoint; fi_enable() copies the pointer to
-	 * ep->near: near_ep.h
+	 * near's part of the endpoint; from fi_enable() on, ep->near has the
+	 * same value: near_ep.h
 	 */
 	struct duo_near *near_named;
 	struct duo_shm *shm;		/* NULL: not shm, or not open */

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fabric: the core's fabric, and the local transport's if it has one. The
- * mutex of fi/opened.c protects the lists. shm/ep.c sets shm_info.
+ * A fabric: the core's fabric, and the fabric of the local transport, if this
+ * has one. The mutex of fi/opened.c protects the lists. shm/ep.c sets shm_info.
  */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H

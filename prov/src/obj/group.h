@@ -34,8 +34,8 @@ struct duo_group {
 /*
  * Returns the group of an object. at: the object's pointer to its group. While
  * the caller does not hold the group's lock, the object may move, and the
- * result may be an earlier group. If that was a CQ's own group, its lock is
- * retired and never free again. An endpoint's earlier group may also be the
+ * result may be an earlier group. If the earlier group was a CQ's own, its lock
+ * is retired and never free again. An endpoint's earlier group may also be the
  * domain's, until the endpoint gets its first CQ.
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)

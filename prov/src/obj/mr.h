@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region of the core. near's region table has it under the core's key.
- * Regions of device memory are found by descriptor, and by
+ * A memory region of the core. near's region table lists the region under the
+ * core's key. Regions of device memory are found by descriptor, and by
  * near_region_entry.device (device/device.h). Locks: the domain's for
  * domain->mrs and domain->device_mrs. For near's table: any group's to read it,
  * all locks of the domain to change it.

@@ -59,8 +59,8 @@ struct duo_traits {
 	 */
 	bool cpu_atomics;
 	/*
-	 * The core works with and without FI_MSG_PREFIX. It is opened without,
-	 * and fi/calls_prefix.c skips the prefix.
+	 * The core works with and without FI_MSG_PREFIX. ofi_duo opens the core
+	 * without it, and fi/calls_prefix.c skips the prefix.
 	 */
 	bool prefix_optional;
 	/*
