@@ -36,8 +36,8 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 }
 
 /*
- * Turns on an index, with empty buckets even if the index was on before. False:
- * no memory.
+ * Turns on an index. Its buckets are empty afterwards, also if the index was on
+ * before. False: no memory.
  */
 static bool duo_index_start(struct duo_index *index)
 {

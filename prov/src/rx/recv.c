@@ -125,9 +125,10 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core now, or queues it as blocked if a multi-receive buffer
- * blocks it. final: the core cannot cancel rx, so rx is not in ofi_duo's queue
- * while the core has it. Returns 0, or an error after it has freed rx.
+ * Posts rx to the core now, or queues rx as blocked if a multi-receive buffer
+ * blocks rx. final: the core cannot cancel rx, so ofi_duo's queue does not
+ * contain rx while the core has it. Returns 0, or an error after it has freed
+ * rx.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -182,8 +183,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Posts rx to ofi_duo's queue, and to the core at the time that `when`
- * requires. due: if this time is now, the next poll is early enough. Returns 0,
- * or an error after it has freed rx.
+ * requires. due: for DUO_RECV_NOW, the next poll is early enough. Returns 0, or
+ * an error after it has freed rx.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,

@@ -52,9 +52,9 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
- * True if near can execute the operation. Condition for an atomic: the core
- * executes atomics by CPU instructions, too, so that atomics of near and of the
- * core are atomic to each other.
+ * True if near can execute the operation. An atomic also requires a core that
+ * executes atomics by CPU instructions, so that atomics of near and of the core
+ * are atomic to each other.
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
@@ -144,8 +144,8 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 
 /*
  * Checks an operation, for a core that carries nothing. Returns 0; -FI_EINVAL:
- * it has several remote buffers, or is an inject of more than inject_size;
- * -FI_EOPNOTSUPP: near lacks this atomic.
+ * the operation has several remote buffers, or is an inject of more than
+ * inject_size; -FI_EOPNOTSUPP: near lacks this atomic.
  */
 static int duo_onesided_check(const struct duo_ep *ep,
 			      const struct near_rma_args *op, bool quiet)
