@@ -116,8 +116,8 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that the peer at addr accepts no RMA over near.
- * near then cannot keep the order that the application has requested.
+ * Warns, once per endpoint, that the peer at addr accepts no RMA over near:
+ * without RMA, near cannot keep the order that the application has requested.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -361,10 +361,10 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the position in an array of count addresses at which a lookup of all
- * of them begins. Processes that start together insert the same addresses. They
- * begin at different positions, so that they do not all connect to the same
- * peer at once.
+ * Returns the index of the address with which a lookup of `count` addresses
+ * begins. Processes that start together insert the same addresses. They begin
+ * with different addresses, so that they do not all connect to the same peer at
+ * once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {

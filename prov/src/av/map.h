@@ -30,7 +30,8 @@ struct duo_map {
 	 * enum fi_duo_reason, indexed by fi_addr. With FI_DUO_EXITED,
 	 * operations to the address fail. This ends when a record shows that
 	 * another process has the address, or when the application inserts the
-	 * address again and the failed process has no record any more
+	 * address again and the failed process has no record any more; it never
+	 * ends with duo_traits.peer_names
 	 */
 	uint8_t *reason;
 	/* by fi_addr: duo_map_id() of the last peer, flag DUO_MAP_CONFIRMED */
