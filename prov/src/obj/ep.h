@@ -123,8 +123,8 @@ struct duo_ep_opts {
 
 /*
  * The fields for each message come first, in the order of use. A send uses the
- * first three cache lines. A receive also uses the next two, and one line of
- * match and one of confirmed.
+ * first four cache lines. A receive uses the first three, the two that begin
+ * with rx_cq, one line of match and one of confirmed.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
