@@ -88,9 +88,10 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: with duo_traits.peer_names, opens the local transport's endpoint of
- * ep, and makes the name of that endpoint the address of ep. Otherwise does
- * nothing. Returns 0 or an error. duo_ep_close_local() reverts this.
+ * local.c: with duo_traits.peer_names, opens the endpoint that ep has at the
+ * local transport, and makes the name of that endpoint the address of ep.
+ * Otherwise does nothing. Returns 0 or an error. duo_ep_close_local() reverts
+ * this.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
