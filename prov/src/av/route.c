@@ -15,8 +15,11 @@ int duo_ep_early(struct duo_ep *ep)
 
 /*
  * Chooses the path at the first send to an address. Takes the group's lock.
- * Returns a route without an endpoint if the address is invalid, if its process
- * has exited, or if ep is not enabled.
+ * Returns a route without an endpoint
+ * - if the address is invalid
+ * - if its process has exited
+ * - if the address is not local and the core carries nothing
+ * - if ep is not enabled
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {

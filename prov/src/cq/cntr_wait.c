@@ -197,7 +197,8 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 
 /*
  * fi_trywait(3). -FI_EAGAIN: the value has changed since the previous call, or
- * there are events.
+ * there are events. -FI_EINVAL: the counter has no descriptor for the
+ * application (FI_WAIT_FD).
  */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {

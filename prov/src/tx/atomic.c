@@ -93,8 +93,8 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the descriptors; if there are none, an array of NULL, because efa
- * reads a descriptor for each buffer.
+ * Returns the descriptors. If there are none, returns an array of NULL for up
+ * to DUO_ATOMIC_DESCS buffers, because efa reads a descriptor for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {

@@ -34,9 +34,10 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path. If the path is local, takes the group's lock and reads the
- * route again, because another thread may have changed it. Returns 0, or an
- * error if there is no route; see duo_route_error().
+ * Chooses the path. If the path is local, takes the group's lock, unless the
+ * domain's lock is off, and reads the route again, because another thread may
+ * have changed it. Returns 0, or an error if there is no route; see
+ * duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
