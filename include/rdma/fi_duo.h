@@ -31,7 +31,7 @@ enum fi_duo_path {
 
 /*
  * The reason why an address has its path. Each comment begins with the path,
- * unless it is undecided; "none": sends fail. "Record": the file by which
+ * unless the path is undecided; "none": sends fail. "Record": the file by which
  * ofi_duo finds an endpoint on the same host.
  */
 enum fi_duo_reason {

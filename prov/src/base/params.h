@@ -24,8 +24,8 @@ struct duo_params {
 	char *cores;	/* names of the cores to try if the user names none */
 	char *registry_dir;	/* directory of all users' directories */
 	/*
-	 * reads in a row without a local event, before deferred receives are
-	 * posted
+	 * number of reads in a row without a local event, after which deferred
+	 * receives are posted
 	 */
 	size_t defer_polls;
 	/* time after which the oldest deferred receive is posted, us */

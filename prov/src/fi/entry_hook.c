@@ -30,8 +30,8 @@ static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
 /*
- * True while this thread calls the core: objects that the core opens for itself
- * are not wrapped.
+ * True while this thread calls the core. Meanwhile the hook wraps no objects,
+ * because the core opens them for itself.
  */
 static __thread bool duo_hook_inside;
 

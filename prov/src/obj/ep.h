@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint: the endpoints of both paths, the routes, and the receives. A
- * layer with data for each endpoint has a struct in struct duo_ep. Lock: the
- * group's, except for sends over the core.
+ * An endpoint: the endpoints of both paths, the routes, and the receives. Each
+ * layer has its data of an endpoint in a struct of its own within struct
+ * duo_ep. Lock: the group's, except for sends over the core.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
