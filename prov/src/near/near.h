@@ -7,9 +7,12 @@
  * interface. Its callbacks (struct near_sink) match and queue messages.
  * Protocols: docs/near/design.md.
  *
- * The embedder must serialize all calls for a port. near calls the sink only
- * within near_poll(). Errors are negative errno values. The data path is
- * inline: embedders include rma/inline.h, too.
+ * The embedder must serialize all calls for a port. near calls arrived() and
+ * unload() of the sink only within near_poll() and near_rx_ring_poll(). The
+ * sink's other functions are called within other functions of near, too, such
+ * as near_peer_get() and near_woken(). near's functions return errors as
+ * negative errno values. The data path is inline: embedders include
+ * rma/inline.h, too.
  */
 #ifndef NEAR_H
 #define NEAR_H
@@ -82,15 +85,16 @@ struct near_msg {
 
 struct near_sink {
 	/*
-	 * Delivers a message. The payload is valid only during the call. After
-	 * -EAGAIN, near keeps this message and all later ones of its sender,
-	 * and delivers them again later.
+	 * Delivers a message. The payload is valid only during the call.
+	 * Returns 0, or -EAGAIN: the message and all later ones of its sender
+	 * then stay in the ring, and later polls deliver them.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
 	/*
 	 * Reports the end of a receive. cookie: as in near_recv() or
-	 * near_recv_begin(). err: 0 or a positive errno value.
+	 * near_recv_begin(); a receive with cookie NULL is not reported. err: 0
+	 * or a positive errno value.
 	 */
 	void (*received)(void *ctx, void *cookie, int err);
 	/*
@@ -99,9 +103,9 @@ struct near_sink {
 	 */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/*
-	 * Copies the first len bytes of a NEAR_DEVICE message that this port
-	 * sends, because the receiver has requested fragments. from: the
-	 * message in device memory. host: the copy. cookie: as in
+	 * Copies the first len bytes of a NEAR_DEVICE message from device
+	 * memory (from) to host memory (host). near calls it at the sender,
+	 * after the receiver has requested fragments. cookie: as in
 	 * near_send_large(). Returns 0 or a positive errno value.
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
@@ -131,16 +135,18 @@ struct near_attr {
 /* Opens a port. */
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Opens the port's socket for the fd exchange. Peers use it if they cannot open
- * this process's descriptors in /proc. dir: a directory shared with the peers;
- * -1: the socket has an abstract name, valid in this network namespace.
+ * Opens the port's socket for the fd exchange. Peers that cannot open this
+ * process's descriptors in /proc use the socket. dir: descriptor of a directory
+ * shared with the peers; -1: the socket has an abstract name, valid in this
+ * network namespace. Returns 0 or -errno.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes the sockets of closed ports from a directory. */
 void near_sweep(int dir);
 /*
- * Closes a port. Messages that near_send() has accepted are delivered. Other
- * pending operations end without a callback.
+ * Closes a port. Peers still receive all messages that near_send() has
+ * accepted. Pending large messages and one-sided operations end without a
+ * callback.
  */
 void near_close(struct near_port *port);
 /* Stores the address of a port. */
@@ -177,8 +183,9 @@ bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is known to exist: it is monitored and has not failed. */
 bool near_peer_exists(const struct near_peer *peer);
 /*
- * True if the peer's process had exited when near detected the peer failure.
- * False if only the port had closed, or if no failure was detected.
+ * True if near has detected a peer failure, and the peer's process had exited
+ * by then, or its port could not be opened. False if a connected peer has only
+ * closed its port, or if no failure was detected.
  */
 bool near_peer_exited(const struct near_peer *peer);
 /*
@@ -192,8 +199,8 @@ void near_peer_set_user(struct near_peer *peer, void *user);
 /*
  * Buffers of a message for near_send_large(). near reads the buffers until the
  * operation ends, or only during the call if copy is set. If cookie is NULL,
- * sent() is not called. owned: NULL; or the only buffer, in memory from
- * malloc(), which near frees.
+ * near does not call sent(). owned: NULL; or the only buffer, memory from
+ * malloc(), which near frees. If owned is set, copy must not be set.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -204,16 +211,17 @@ struct near_large {
 };
 
 /*
- * Sends a message of any length. Returns 0 if sent() will report the end, or
+ * Sends a message of any length. Returns 0 if the message is accepted: sent()
+ * reports the end. Otherwise returns
  * - -EAGAIN: poll and retry
  * - -ECONNRESET: the peer has failed
  * - -EHOSTUNREACH: this port cannot send to the peer
  *
  * After an error the caller still owns all buffers.
  *
- * With NEAR_DEVICE the only buffer is device memory, in a region of this port's
- * table that has NEAR_MAY_MESSAGE. A cookie is then required, and the peer must
- * have NEAR_ADDR_DEVICE.
+ * A NEAR_DEVICE message has one buffer: device memory in a region of this
+ * port's table that has NEAR_MAY_MESSAGE. A cookie is then required, and the
+ * peer must have NEAR_ADDR_DEVICE.
  */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
@@ -253,15 +261,17 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if this process and its peers oversubscribe the CPUs of this thread: the
- * number of processes that may run on no other CPUs exceeds the number of these
- * CPUs. A thread that waits should yield only then. Otherwise a yield would
- * give the CPU to an unrelated process for milliseconds.
+ * True if the CPUs of this thread are oversubscribed: the number of processes
+ * that may run only on these CPUs (this process, its peers, others) exceeds the
+ * number of these CPUs. Also true if the CPUs cannot be read. A waiting thread
+ * should yield only if this function returns true. Otherwise a yield would give
+ * the CPU to an unrelated process for milliseconds.
  *
  * pid: pids of the peers; 0: unknown, counts as a process. This call sorts the
  * pids. others: number of further processes, all of which count.
  *
- * Cost: a system call per process; one in all if each process can have a CPU.
+ * Cost: one system call if there is a CPU for each process; otherwise also one
+ * for each peer's process.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
@@ -273,16 +283,17 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
 
 /*
  * Calls near_oversub() for this process and the port's peers. endpoints: number
- * of endpoints on this host; 0: unknown. Each endpoint beyond those of the
- * peers counts as one process.
+ * of endpoints on this host; 0: unknown. Each endpoint other than this port and
+ * its peers counts as one process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
 /*
  * Sleeping. near_wait_fd() returns a descriptor or -errno. After near_arm() has
  * returned 0, the descriptor becomes readable when a slot arrives, a peer
- * fails, or another thread adds work. near_arm() returns -EAGAIN if there is
- * work now: the caller must poll.
+ * fails, or another thread adds work. If near_arm() returns -EAGAIN, the caller
+ * must poll instead of sleeping, because there is work now, or membarrier has
+ * failed.
  */
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);

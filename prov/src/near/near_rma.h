@@ -78,8 +78,8 @@ int near_table_export(struct near_table *table, uint64_t key,
 void *near_table_unmapped(struct near_table *table);
 
 /*
- * One-sided operations (RMA and atomics) in both directions, after
- * near_rma_open(). Protocol: docs/near/rma.md.
+ * One-sided operations (RMA and atomics), as initiator and as target. A port
+ * has them after near_rma_open(). Protocol: docs/near/rma.md.
  */
 /* near_type and near_op have the values of enum fi_datatype and enum fi_op. */
 enum near_type {
@@ -226,11 +226,11 @@ struct near_device {
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
 	 * Maps a peer's allocation for copies between it and this device
-	 * memory. If export->needs_fd, fd is what the peer's share() returned,
-	 * and near closes it; otherwise -1. Returns 0 or -errno; after -ENOMEM
-	 * near retries when other mappings were released. near_rma() calls
-	 * map(); for lent memory, polls call it. near_table_unmapped() returns
-	 * the mapping to the embedder.
+	 * memory. fd: if export->needs_fd is set, the descriptor from the
+	 * peer's share(), which near closes; otherwise -1. Returns 0 or -errno.
+	 * After -ENOMEM near retries when other mappings were released.
+	 * near_rma() calls map(), and polls call it for lent memory.
+	 * near_table_unmapped() returns the mapping to the embedder.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
@@ -263,8 +263,9 @@ struct near_rma_sink {
 
 /*
  * Enables one-sided operations of a port. Must be called at most once, before
- * near_address(). Addresses then have NEAR_ADDR_RMA, and also NEAR_ADDR_DEVICE
- * if the embedder has device memory. Returns 0 or -ENOMEM.
+ * near_address(). Addresses then have NEAR_ADDR_RMA unless sink->messages_only
+ * is set, and NEAR_ADDR_DEVICE if the embedder has device memory and the table
+ * has stages. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
@@ -273,9 +274,10 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order
- * of the calls, and before messages that are sent later. The flags
- * NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE request further order.
- * Operations on device memory must not have NEAR_RMA_COPY.
+ * of the calls, and before messages that are sent later; NEAR_RMA_MESSAGE is an
+ * exception. The flags NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE
+ * request further order. Operations on device memory must not have
+ * NEAR_RMA_COPY.
  *
  * Returns
  * - 0: done() will report the end
@@ -305,8 +307,8 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * How device memory is copied. Values after NEAR_DEVICE_LENT are the reason
- * why the operation was staged, or with NEAR_DEVICE_PEERS, why it was rejected.
+ * How device memory is copied. Each value after NEAR_DEVICE_LENT is a reason:
+ * NEAR_DEVICE_PEERS for a rejected operation, the others for a staged one.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
@@ -328,8 +330,8 @@ enum near_device_path {
 	NEAR_DEVICE_PATHS,
 };
 /*
- * Returns the number of operations on device memory, including fetches of
- * messages, with this path.
+ * Returns the number of operations on device memory that took this path.
+ * Fetches of messages count, too.
  */
 uint64_t near_rma_device_ops(const struct near_port *port,
 			     enum near_device_path path);
