@@ -42,9 +42,10 @@ static bool near_hidden(int pidfd, int err)
 }
 
 /*
- * Monitors a peer that is not in another pid namespace, by a pidfd if possible,
- * otherwise by its start time. If /proc hides the peer, sets peer->needs_fdx.
- * Returns 0 or -errno; -ESRCH: the process has exited.
+ * Monitors a peer of this pid namespace, by a pidfd if possible, otherwise by
+ * its start time. If /proc hides the peer and this port has a socket, sets
+ * peer->needs_fdx. Returns 0 or -errno; -ESRCH: the process has exited, or
+ * /proc hides it.
  */
 static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {
@@ -92,7 +93,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->needs_fdx)
 		return ret;
 	ret = near_fdx_request(port, peer);
-	/* /proc hides the peer, and this port has no socket for a request */
+	/* the peer has no socket, and /proc hides it: its pid is in use */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -174,9 +175,9 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Ends each draining peer whose messages are all delivered. First handles the
- * doorbell: a new or idle ring, for which a peer has rung the doorbell before
- * it exited, may still have messages.
+ * Ends each draining peer whose messages are all delivered. Handles the
+ * doorbell first: before it exited, a peer may have sent messages to a new or
+ * idle ring and rung the doorbell for this ring.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -244,7 +245,8 @@ static bool near_peer_ended(const struct near_peer *peer)
 
 /*
  * Returns 0 if the peer's process exists, -ESRCH if it has exited, or the error
- * of reading /proc.
+ * of reading /proc. Also returns 0 for a peer in another pid namespace that has
+ * no pidfd.
  */
 static int near_peer_process(const struct near_peer *peer)
 {
@@ -268,8 +270,8 @@ bool near_peer_check_open(const struct near_peer *peer)
 }
 
 /*
- * True if the peer has failed. Makes the checks that need system calls: they
- * find failures that neither the pidfd nor mapped memory shows.
+ * True if system calls show that the peer has failed. These calls find failures
+ * that neither the pidfd nor mapped memory shows.
  */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
@@ -314,9 +316,9 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers every NEAR_CHECK_MS. Leaves the check of the rings to
- * the next tick, because callers of near_peer_alive(), which calls this
- * function, may be filling or reading a slot.
+ * Checks for failed peers every NEAR_CHECK_MS. near_peer_alive() also calls
+ * this function, perhaps while its caller fills or reads a slot. So the check
+ * of the claims, near_rings_check(), is left to the next tick.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -336,9 +338,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 
 /*
  * Schedules the next tick, normally NEAR_TICK_POLLS polls later. If the last
- * tick was NEAR_CHECK_MS ago, the application polls seldom: each poll then has
- * a tick, to detect failures in time. Afterwards the number of polls per tick
- * doubles every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS.
+ * tick was NEAR_CHECK_MS or more ago, the application polls seldom: then each
+ * poll has a tick, so that failures are detected in time. Afterwards the number
+ * of polls per tick doubles every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -397,7 +399,8 @@ int near_wait_fd(struct near_port *port)
  * True if the port was woken: a sender has cleared near_segment.armed, or this
  * call has read a byte from the wake pipe. The caller must then wake all
  * threads that sleep on the port. False: the port is still armed. Also checks
- * for failed peers; every NEAR_CHECK_MS this takes system calls.
+ * for failed peers; every NEAR_CHECK_MS this includes the system calls of
+ * near_peer_missed().
  */
 bool near_woken(struct near_port *port)
 {

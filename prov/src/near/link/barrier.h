@@ -3,12 +3,14 @@
 
 /*
  * membarrier(GLOBAL_EXPEDITED) executes a full barrier on each CPU that runs a
- * thread of a registered process. So one port seldom executes this barrier for
- * itself and its peers, and the peers need no fence in their fast paths.
- * Processes that are not registered execute fences themselves: near_fence.
+ * thread of a registered process. Before a port sleeps or makes rings idle,
+ * which is rare, it executes this barrier for itself and its peers. So the
+ * peers need no fence in their fast paths. A process that is not registered yet
+ * executes fences instead: enum near_fence.
  *
- * If a process has threads, its registration waits for an RCU grace period, 5
- * to 20 ms. A short-lived thread registers, so that MPI_Init does not wait.
+ * In a process with threads, the registration waits for an RCU grace period, 5
+ * to 20 ms. A short-lived thread registers the process, so that MPI_Init does
+ * not wait.
  */
 #ifndef NEAR_LINK_BARRIER_H
 #define NEAR_LINK_BARRIER_H

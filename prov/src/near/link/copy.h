@@ -65,8 +65,8 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes from flat to iov (in: true), or from iov to flat (false), in
- * iov from byte `offset` on. iov must have offset + len bytes.
+ * Copies len bytes between flat and iov, in iov from byte `offset` on. in: true
+ * copies to iov, false copies from iov. iov must have offset + len bytes.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
@@ -106,8 +106,8 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Stores in rest the part of iov with len bytes from byte `offset` on, or with
- * fewer if iov ends before. Returns the number of elements of rest.
+ * Stores in rest the part of iov that begins at byte `offset` and has len
+ * bytes, or fewer if iov ends before. Returns the number of elements of rest.
  */
 static inline size_t near_iov_from(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,

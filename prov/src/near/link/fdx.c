@@ -162,8 +162,9 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 }
 
 /*
- * Rejects a datagram of another user's port. Replies to a request, so that the
- * port does not repeat it.
+ * Rejects a datagram of another user's port. If it is a request, replies
+ * NEAR_FDX_DENIED, so that the port does not repeat it. If it is a reply of the
+ * peer, marks the peer as rejected.
  */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)

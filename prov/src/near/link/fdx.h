@@ -4,15 +4,15 @@
 /*
  * The fd exchange. If a port cannot open /proc/PID/fd/N of a peer, the two
  * ports pass descriptors over UNIX datagram sockets. The open fails if the peer
- * is in another pid namespace, or if permission is missing. Each datagram
- * carries all descriptors of the sending port and a pidfd of its process, so
+ * is in another pid namespace, or if permission is missing. Request and reply
+ * both have all descriptors of the sending port and a pidfd of its process, so
  * one request and one reply suffice.
  *
  * Two further kinds of datagrams, a request and its reply, pass a descriptor of
  * device memory. Ports in one namespace need them, too, because such a
  * descriptor cannot be opened through /proc.
  *
- * Cost: two system calls per datagram while peers connect; one read of the
+ * Cost: a few system calls per datagram, while peers connect; one read of the
  * socket every NEAR_FDX_MS, and every ms for NEAR_FDX_FAST_MS after a request.
  */
 #ifndef NEAR_LINK_FDX_H
@@ -56,7 +56,8 @@ struct near_fdx_msg {
 };
 
 /*
- * Sends this port's descriptors. Returns 0, or
+ * Sends a datagram of this kind with this port's descriptors; NEAR_FDX_DENIED
+ * has none. Returns 0, or
  * - -ECONNREFUSED: the receiver's socket is closed
  * - -ENOENT: the receiver's socket has no file
  * - -EAGAIN, -ENOBUFS, -ENOMEM, -ETOOMANYREFS: retry

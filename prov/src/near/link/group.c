@@ -3,9 +3,9 @@
 
 /*
  * Memory that control groups (cgroups of Linux) still permit. A process is in
- * one control group, which inherits the limits of its ancestors. Version 1 of
- * the interface has a hierarchy for memory alone, version 2 one for all
- * resources.
+ * one control group, which inherits the limits of its ancestors. In version 1
+ * of the interface, memory has its own hierarchy of groups. In version 2 all
+ * resources share one hierarchy.
  */
 
 #include <inttypes.h>

@@ -7,8 +7,9 @@
  * kernel kills a process of the group instead. The check is best effort,
  * because other processes may allocate after the check.
  *
- * Cost: reads two small files per group with a limit, and a third one close to
- * the limit. Only connections and resizes of rings make the check.
+ * Cost: reads two small files for each group that has a limit, and a third file
+ * if the group is close to its limit. Only near_segment_reserve() makes the
+ * check: before near allocates or enlarges a segment, ring, table or stage.
  */
 #ifndef NEAR_LINK_GROUP_H
 #define NEAR_LINK_GROUP_H

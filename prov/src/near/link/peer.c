@@ -389,8 +389,8 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 
 /*
  * Checks the time since near_connect() began to wait for the peer's reply to a
- * request. Returns -EAGAIN until port->timeout_ms has passed; 0: no limit.
- * Afterwards logs a warning and returns -ETIMEDOUT.
+ * request. Before port->timeout_ms has passed, or if port->timeout_ms is 0,
+ * returns -EAGAIN. Afterwards logs a warning and returns -ETIMEDOUT.
  */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {

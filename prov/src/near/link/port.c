@@ -167,7 +167,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 
 /*
  * Closes a port. Each peer to which the port was connected finds the port's
- * claim closed. Other peers that monitor the port find near_segment.closed set.
+ * claim closed. Each peer that is connected to the port, or has the descriptor
+ * of the port's segment from the fd exchange, finds near_segment.closed set.
  */
 void near_close(struct near_port *port)
 {
@@ -185,7 +186,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last: a peer that loads 1 may give this port's ring to a sender */
+	/* last: a peer that loads 1 frees this port's ring for other senders */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -36,9 +36,10 @@ enum near_fd_open {
 };
 
 /*
- * A remote port. The embedder, each rx ring, each operation, and `expected`
- * have a reference to it. A peer without references is freed, unless this port
- * has a ring to it.
+ * A remote port. The embedder, each rx ring from the peer, each operation with
+ * the peer, and `expected` have a reference to the peer. A peer without
+ * references is freed, unless this port has a ring to the peer and the peer has
+ * not failed.
  */
 struct near_peer {
 	struct near_tx tx;
@@ -120,15 +121,16 @@ struct near_onesided {
 			const struct near_slot *slot);
 	/*
 	 * Continues all pending operations. Returns 0 if there was no progress.
-	 * Polls call it while port->onesided_work is not empty. Sets *waits to
-	 * false if the next poll must call it again. Otherwise all operations
-	 * wait for a slot, for a change of the poll word, or for a tick.
+	 * Polls call work() while port->onesided_work is not empty; see
+	 * advanced() for the exception. Sets *waits to false if the next poll
+	 * must call work() again. Otherwise all operations wait for a slot, for
+	 * a change of the poll word, or for a tick.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/*
-	 * Polls call it in place of work() while port->work is NEAR_WORK_WAITS.
-	 * Completes operations if the poll word has changed. Returns their
-	 * number.
+	 * Polls call advanced() in place of work() while port->work is
+	 * NEAR_WORK_WAITS, except polls with a tick. Completes operations if
+	 * the poll word has changed. Returns their number.
 	 */
 	int (*advanced)(struct near_port *port);
 	/* Completes a draining peer's executed operations. */
@@ -295,10 +297,13 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes its sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops one reference, which keeps a peer that has no
- * rx ring yet: a peer that has sent a request and will attach to a ring, or one
- * that has attached and has not replied to a request yet. The reference is
- * dropped when the peer's claim is rejected or the peer is gone.
+ * Takes (expected: true) or drops (false) a reference, at most one per peer.
+ * The reference keeps a peer without an rx ring in two cases:
+ * - The peer has sent a request, and will attach to a ring.
+ * - The peer has attached, but has not replied to this port's request yet.
+ *
+ * The reference is dropped when the peer's claim is rejected or the peer is
+ * gone.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -306,9 +311,10 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
 /*
  * fdx.c: requests the peer's descriptors, at most every 100 ms. Returns
  * - -EAGAIN: wait for the reply
- * - -ESRCH: the peer's socket is closed
+ * - -ESRCH: the peer has no open socket
  * - -EACCES: the peer has rejected a request
  * - -EHOSTUNREACH: this port has no socket
+ * - another -errno: the request cannot be sent
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
 /*
@@ -333,7 +339,8 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 /*
  * True if fd, the result of near_peer_open(), shows that the peer's port is
  * closed or its process is exiting. The caller must then call near_peer_fail().
- * The descriptor must be one that a port keeps as long as it is open.
+ * The opened descriptor must be one that an open port keeps, such as
+ * NEAR_FD_SEGMENT.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
@@ -379,19 +386,21 @@ static inline bool near_monitored(const struct near_peer *peer)
  * Monitors the peer's process. Returns 0, or
  * - -EAGAIN: a pidfd was requested; retry
  * - -ESRCH: the process has exited
- * - -EACCES: the peer has rejected the request
+ * - -EACCES: the peer has rejected the request; or /proc hides the peer, which
+ *   has no socket
+ * - another -errno
  */
 int near_monitor(struct near_port *port, struct near_peer *peer);
 void near_unmonitor(struct near_port *port, struct near_peer *peer);
 /*
- * Makes a peer draining. When its messages are delivered, a later tick makes
- * the peer gone.
+ * Makes a peer draining. When its messages are delivered, a later tick or
+ * near_woken() makes the peer gone.
  */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
- * True if this port may copy from or to the process by its pid: a check in the
- * last NEAR_CHECK_MS has found the process, and Linux does not reuse a pid so
- * soon.
+ * True if this port may copy from or to the peer's process by its pid: a check
+ * in the last NEAR_CHECK_MS has found the process, and Linux does not reuse a
+ * pid so soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /* Checks whether the peer's process has exited, by one or two system calls. */
@@ -404,7 +413,9 @@ void near_port_tick(struct near_port *port);
 /*
  * port.c: executes a full barrier in this thread and, by membarrier, in all
  * running threads of registered processes. Other processes execute fences: enum
- * near_fence. False: membarrier failed, and threads may lack the barrier.
+ * near_fence. Without membarrier (port->fence) all senders execute fences, so
+ * this thread's barrier suffices. False: membarrier failed, and threads may
+ * lack the barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)

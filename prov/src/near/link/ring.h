@@ -11,8 +11,9 @@
  * the consumer publishes each quarter of a ring, show the producer free space.
  * See docs/near/memory-ordering.md.
  *
- * Cost: one cache line stored and loaded per message, no atomic
- * read-modify-write. Locks: none, each end belongs to one port.
+ * Cost of a message: the slot's cache line is stored and loaded, and those of
+ * the data if the message is longer than 48 bytes. No atomic read-modify-write.
+ * Locks: none, each end belongs to one port.
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -313,9 +314,10 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
- * After n messages in a row, prefetches the slot n slots ahead: more messages
- * are likely. If no message follows, the prefetch takes a cache line from the
- * sender, so a single message causes no prefetch.
+ * After n messages in a row, prefetches a later slot, because more messages are
+ * likely: the slot n after the next one, NEAR_RX_PREFETCH at most. If no
+ * message follows, the prefetch takes a cache line from the sender, so a single
+ * message causes no prefetch.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {

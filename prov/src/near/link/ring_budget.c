@@ -63,9 +63,9 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 
 /*
  * Advertises a ring size for new senders. A port detects a new sender only
- * after the sender has allocated its ring. Until then further senders may use
- * the same advertised size, so rings of this size must leave memory for all
- * senders that are expected next.
+ * after the sender has allocated its ring. Until then other new senders may
+ * take the same advertised size. So the budget must have memory for rings of
+ * this size for all senders expected next.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -121,9 +121,9 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class, from `least` up to the even share, for which
- * memory is free. Above the even share, only `least` itself is possible. If
- * memory is lacking, returns the ring's present class.
+ * Returns the largest size class for which memory is free, from `least` up to
+ * the even share. If `least` is above the even share, only `least` is possible.
+ * If no such class has memory, returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)

@@ -4,8 +4,10 @@
 /*
  * The ring budget divides a port's ring memory among its senders. Each ring has
  * at least a page. A new sender takes the advertised size, which leaves memory
- * for further senders. A resize grants the even share, or one class more while
- * memory is free. A ring never shrinks. See docs/near/design.md, *Ring sizes*.
+ * for further senders. A resize grants the even share. If the even share is no
+ * larger than the ring, or too small for the message that caused the resize,
+ * the resize grants the least sufficient size class while memory is free. A
+ * ring never shrinks. See docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H

@@ -63,10 +63,11 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 /*
  * Finds or creates the peer that has taken a claim, by the address in the
  * claim. Checks a copy of the address, because the sender may change the claim.
- * Stores the peer in *peer_out and returns 0, or returns
+ * Stores the peer in *peer_out, takes a reference and returns 0, or returns
  * - -EAGAIN: the peer's descriptors were requested; the peer is kept until the
  *   reply
  * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
+ * - another -errno: retry
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -218,9 +219,9 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a claim that its sender has closed: makes the peer draining, so that
- * its last messages are delivered. If the peer is already gone, frees the ring
- * and discards its messages.
+ * Handles a claim that its sender has closed, or whose sender was killed: makes
+ * the peer draining, so that its last messages are delivered. If the peer is
+ * already gone, frees the ring and discards its messages.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -271,8 +272,8 @@ static bool near_claim_abandoned(uint32_t state)
 
 /*
  * Finds claims of senders that were killed before they rang the doorbell. Reads
- * the pages of claims up to port->ring_count: senders take the first free
- * claim, and further pages may have no memory.
+ * only the pages of claims below port->ring_count, but at least one page:
+ * senders take the first free claim, and further pages may have no memory.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -317,8 +318,9 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes rings idle whose need-doorbell flags near_port_sweep() has just set. A
- * ring with a new slot stays active.
+ * Makes those `count` rings idle whose need-doorbell flags near_port_sweep()
+ * has just set. A ring with a new slot stays active. If membarrier fails, all
+ * rings stay active.
  *
  * Memory ordering: store buffering. A sender stores a slot, then loads the flag
  * (near_tx_need_doorbell()); this port stores the flag, then loads the slot.
@@ -375,8 +377,8 @@ void near_port_sweep(struct near_port *port)
  * - near_doorbell_ring() stores doorbell bits, executes a full barrier, then
  *   loads `armed`.
  *
- * If this function fails, the flags and `armed` stay set: a sender then rings
- * the doorbell or writes a byte needlessly.
+ * If this function fails after its stores, the flags and `armed` stay set: a
+ * sender then rings the doorbell or writes a byte needlessly.
  */
 int near_arm(struct near_port *port)
 {

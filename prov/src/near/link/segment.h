@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The segment of a port is a memfd: it needs no name and no space in /dev/shm,
- * and is freed with its last mapping. It is sealed against shrinking, so that
- * accesses cannot raise SIGBUS. Each sender allocates the memory of its ring.
+ * The segment of a port is a memfd. It needs no name and no space in /dev/shm,
+ * and Linux frees it when all descriptors and mappings are gone. It is sealed
+ * against shrinking, so that accesses cannot raise SIGBUS. Each sender
+ * allocates the memory of its ring.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
@@ -20,8 +21,9 @@ int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
 
 /*
- * Creates a sealed memfd of which only the first bytes have memory. Returns a
- * descriptor or -errno; -EFBIG: the limit of file sizes is exceeded.
+ * Creates a sealed memfd of `size` bytes, and allocates memory for the bytes up
+ * to `first`. Returns a descriptor or -errno; -EFBIG: the limit of file sizes
+ * is exceeded.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 

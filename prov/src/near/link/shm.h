@@ -39,10 +39,11 @@ enum near_kind {
 };
 
 /*
- * Positions of the fields of near_slot.word. This word is stored last, by
- * release. Bits 0 to 15 are the lap number, by which the consumer recognizes a
- * new slot. Kind and flags have 4 bits each. The length is that of an inline
- * message; data is the lower half of the remote CQ data.
+ * Positions of the fields of near_slot.word. The producer stores this word
+ * last, by release. Bits 0 to 15 are the lap number, by which the consumer
+ * recognizes a new slot. Kind and flags have 4 bits each. The length, 8 bits,
+ * is that of an inline message. The data, 32 bits, are the lower half of the
+ * remote CQ data.
  */
 #define NEAR_WORD_KIND 16
 #define NEAR_WORD_FLAGS 20
@@ -127,8 +128,9 @@ struct near_slot {
 static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /*
- * Control data at the start of each ring; each group of fields is a cache line.
- * The consumer writes all fields except steps and wrote.
+ * Control data at the start of each ring, in three cache lines: a field with an
+ * alignment begins a line. The consumer writes all fields. The producer writes
+ * only steps and wrote.
  */
 struct near_ctl {
 	/* numbers of consumed slots and of consumed data bytes */
@@ -218,7 +220,7 @@ struct near_segment {
 
 /*
  * Returns the system's page size in bytes, the unit in which memory is mapped.
- * near_page_assume() sets another one for tests.
+ * Tests set another size by near_page_assume().
  */
 size_t near_page_size(void);
 void near_page_assume(size_t bytes);
