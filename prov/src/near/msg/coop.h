@@ -29,8 +29,8 @@
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the size of a step in bytes: half of the message, in whole pages, at
- * most NEAR_COOP_PART. 0: the message is empty or too long.
+ * Returns the size of a step in bytes: half of the message, rounded up to whole
+ * pages, but at most NEAR_COOP_PART. 0: the message is empty or too long.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {

@@ -17,7 +17,10 @@
 /* msg/control.c */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
-/* Continues pending operations. Returns 0 if there was no progress. */
+/*
+ * Continues pending operations. Returns the number of large messages that have
+ * left their list, plus the result of near_onesided.work() or advanced().
+ */
 int near_work(struct near_port *port);
 /* Rings the doorbell if required. Returns 0, the result of the send. */
 ssize_t near_notify(struct near_peer *peer);
@@ -257,8 +260,9 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 }
 
 /*
- * Handles slots until the sink rejects a message, at most NEAR_BURST. slot,
- * word: the first new slot and its word. Returns the number of slots released.
+ * Handles new slots, NEAR_BURST at most, until none is left or one must remain
+ * in the ring, for example because the sink rejects its message. slot, word:
+ * the first new slot and its word. Returns the number of slots released.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -291,9 +295,10 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if only active rings need polls now: no doorbell is set and no operation
- * is pending. Then near_ring_ready() may replace up to near_polls_left() polls.
- * The caller must report the number of replaced polls to near_passed().
+ * True if only active rings need polls now: no doorbell is set, and no
+ * operation can continue now. Then near_ring_ready() may replace up to
+ * near_polls_left() polls. The caller must report the number of replaced polls
+ * to near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -318,7 +323,8 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 
 /*
  * Delivers messages, continues operations, and executes a tick if it is due.
- * Returns the number of slots consumed and operations continued.
+ * Returns the number of slots consumed plus the result of near_work(). The sum
+ * may be 0 although a part of a large message was copied.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

@@ -64,8 +64,8 @@ struct near_tx_op {
 };
 
 /*
- * Operations are in port->receiving or peer->waiting. In the states
- * NEAR_RX_FRAGS and NEAR_RX_FETCHING they are in no list.
+ * An operation in state NEAR_RX_FRAGS or NEAR_RX_FETCHING is in no list. In all
+ * other states it is in port->receiving or peer->waiting.
  */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
@@ -102,7 +102,8 @@ struct near_rx_op {
 
 /*
  * Returns the largest fragment in bytes: an eighth of the data ring, so that
- * the receiver copies one fragment while the sender writes the next.
+ * the receiver copies one fragment while the sender writes the next. The limit
+ * is NEAR_FRAG.
  */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
@@ -163,8 +164,9 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Continue an operation. Copy at most *budget bytes, and subtract the bytes
- * copied from *budget. True: the operation has left its list.
+ * Continue an operation until it has copied *budget bytes. Its last fragment or
+ * step may exceed the budget. Subtract the bytes copied from *budget, down to
+ * 0. True: the operation has left its list.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
@@ -189,8 +191,8 @@ static inline void near_tx_coop_finish(struct near_tx_op *op)
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
 /*
- * Clears peer->coop_op, whose cooperative copy has ended. Starts the next
- * cooperative copy, of the first receive in peer->waiting.
+ * Clears peer->coop_op, whose cooperative copy has ended. Then starts the
+ * cooperative copy of the first receive in peer->waiting.
  */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Reads the next len bytes, at most up to op->stop. False: failed. */

@@ -49,7 +49,7 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/* Takes and writes steps, within *budget. The receiver reads failed steps. */
+/* Writes steps until *budget is 0. The receiver reads failed ones. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
@@ -92,9 +92,9 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round when all steps are taken, or after a failed read. A faulty
- * sender may have stored a larger number of steps than were left; the surplus
- * does not count.
+ * Ends the round, so that neither end takes a further step. A faulty sender may
+ * have stored a larger number of steps than were left; the surplus does not
+ * count.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -107,7 +107,7 @@ static void near_rx_coop_end(struct near_rx_op *op)
 	op->state = NEAR_RX_COOP_RUNNING;
 }
 
-/* Takes and reads steps, within *budget. */
+/* Reads steps until *budget is 0. */
 static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->ring->rx.ctl;
@@ -131,7 +131,9 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 /*
  * Handles the end of a cooperative copy, after the sender's last step. wrote:
  * number of steps that the sender has written. The receiver then reads all
- * other steps by single copy; if a read has failed, it requests fragments.
+ * other steps by single copy; if one of its reads has failed, it requests
+ * fragments. If the sender has failed to write a step, later messages of this
+ * peer use no cooperative copy.
  */
 static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 				uint32_t wrote)

@@ -10,10 +10,10 @@
 #include "near/msg/large.h"
 
 /*
- * True if a cooperative copy should be faster than a single copy by the
- * receiver. False for short messages, because the sender would join too late.
- * False while this port sends large messages: the peer then probably receives a
- * large message, too, and is busy with the copy of that message.
+ * True if a cooperative copy is possible, and should be faster than a single
+ * copy by the receiver. False for short messages, because the sender would join
+ * too late. False while this port sends large messages: the peer then probably
+ * receives a large message, too, and is busy with the copy of that message.
  */
 static bool near_rx_coop_wanted(const struct near_port *port,
 				const struct near_peer *peer, size_t iov_count,

@@ -31,8 +31,8 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 
 /*
  * True if the last large or fan-out send had the same buffer and another peer,
- * and no poll came between. Only polls complete sends, so the buffer still has
- * the same message.
+ * and no poll has come in between. Only polls complete sends, so the buffer
+ * still has the same message.
  */
 static bool near_tx_same_buffer(const struct near_port *port,
 				const struct near_peer *peer, const void *buf)
@@ -247,7 +247,7 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	return true;
 }
 
-/* Sends fragments, within *budget. True: all are sent; the ACK will end op. */
+/* Sends fragments until *budget is 0. True: all sent; the ACK will end op. */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {
