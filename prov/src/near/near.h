@@ -236,12 +236,12 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * Begins to receive a rendezvous message from or to device memory. The embedder
- * then reads the message by near_rma() with NEAR_RMA_MESSAGE, and calls
- * near_recv_end(). If near_rma() fails, the embedder calls near_recv_frags()
- * instead: the sender then copies a NEAR_DEVICE message to host memory and
- * sends fragments. received() reports the end in both cases. NULL: no memory;
- * poll and retry.
+ * Begins to receive a rendezvous message, if the message or the receive buffer
+ * is in device memory. The embedder then reads the message by near_rma() with
+ * NEAR_RMA_MESSAGE, and calls near_recv_end(). If near_rma() fails, the
+ * embedder calls near_recv_frags() instead: the sender then copies a
+ * NEAR_DEVICE message to host memory and sends fragments. received() reports
+ * the end in both cases. Returns NULL if memory is lacking: poll and retry.
  */
 struct near_rx_op *near_recv_begin(struct near_port *port,
 				   struct near_peer *peer,

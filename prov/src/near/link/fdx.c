@@ -18,7 +18,8 @@
 
 /*
  * True if the kernel confirms that msg comes from this process's user. False
- * for the overflow uid, which stands for all users unknown in this namespace.
+ * for the overflow uid, which stands for all users unknown in this user
+ * namespace.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -322,9 +323,10 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * -ENOENT means that the port is closed, because an open port keeps its
- * descriptors; or that its process was killed and is exiting. While a process
- * exits, its pid still exists, and its pidfd is not readable yet.
+ * With -ENOENT the port is closed, because an open port keeps its descriptors,
+ * or its process was killed and is exiting. While a process exits, its pid
+ * still exists, and its pidfd is not readable yet. If needs_fdx is set, -ENOENT
+ * only means that no descriptor was received.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

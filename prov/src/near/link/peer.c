@@ -154,9 +154,9 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 
 /*
  * Opens the peer's wake pipe, which is descriptor fd of the peer's process.
- * Returns a descriptor; -1: failed. Opens the pipe for reading, too, so that a
- * write after the peer's exit raises no SIGPIPE. Then checks that the peer
- * still exists, because pid and descriptor might be reused.
+ * Returns a descriptor; negative: failed. Opens the pipe for reading, too, so
+ * that a write after the peer's exit raises no SIGPIPE. Then checks that the
+ * peer still exists, because pid and descriptor might be reused.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -264,7 +264,7 @@ static void near_connect_place(const struct near_segment *segment,
 
 /*
  * Takes a claim, allocates and maps its ring, and opens the claim. growing: a
- * checked copy of near_segment.growing.
+ * checked copy of near_segment.growing. Returns 0 or -errno.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,

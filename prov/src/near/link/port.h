@@ -352,9 +352,9 @@ void near_port_doorbells(struct near_port *port);
 /* Makes rings idle that had no message in two consecutive sweeps. */
 void near_port_sweep(struct near_port *port);
 /*
- * Marks an open claim as rejected, because this port cannot reply to its
- * sender. The sender's calls fail, but the sender still owns the ring. False:
- * the claim is not open.
+ * Marks an open claim as rejected, because this port cannot reply to the
+ * claim's sender. The sender's calls then fail, but the sender still owns the
+ * ring. False: the claim is not open.
  */
 bool near_ring_reject(struct near_port *port, uint32_t index);
 /* Frees the rx ring, and makes the ring free for another sender. */

@@ -103,9 +103,9 @@ void near_rx_init(struct near_rx *rx, void *ring,
 void near_tx_fence(struct near_tx *tx);
 
 /*
- * Restart an end of an empty ring after a resize, at slot 0 and lap 1. The
- * consumer restarts at the RESIZE slot. The producer restarts after the reply,
- * and its closed gates stay closed.
+ * Restart an end of an empty ring after a resize: the next slot is slot 0, in
+ * lap 1. The consumer restarts when it consumes the RESIZE slot. The producer
+ * restarts after the reply, and its closed gates stay closed.
  */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);

@@ -112,8 +112,9 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Opens the rx ring of an OPEN or CLOSED claim. Returns 0 or an error: the
- * caller must reject the claim after -EINVAL and -EHOSTUNREACH, else retry.
+ * Opens the rx ring of an OPEN or CLOSED claim. Returns 0 or -errno. After
+ * -EINVAL or -EHOSTUNREACH the caller must reject the claim, after any other
+ * error retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {

@@ -139,8 +139,8 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 
 /*
  * Returns a slot for a control message such as an ACK, even while operations
- * are queued. Connects to the peer if necessary. NULL: no slot is free, or the
- * peer has failed.
+ * are queued (NEAR_GATE_QUEUE). Connects to the peer if necessary. NULL: no
+ * slot is free, or the peer has failed or cannot be connected.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
