@@ -262,7 +262,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 
 /*
  * True if the CPUs of this thread are oversubscribed: the number of processes
- * that may run only on these CPUs (this process, its peers, others) exceeds the
+ * (this process, its peers, others) that may run only on these CPUs exceeds the
  * number of these CPUs. Also true if the CPUs cannot be read. A waiting thread
  * should yield only if this function returns true. Otherwise a yield would give
  * the CPU to an unrelated process for milliseconds.

@@ -277,8 +277,8 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 }
 
 /*
- * Returns the current slot's data; NULL: invalid length. Must be called in the
- * order of the slots.
+ * Returns the current slot's data; NULL: invalid length. Must be called for
+ * each slot with data, in the order of the slots.
  */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {

@@ -21,9 +21,9 @@ int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
 
 /*
- * Creates a sealed memfd of `size` bytes, and allocates memory for the bytes up
- * to `first`. Returns a descriptor or -errno; -EFBIG: the limit of file sizes
- * is exceeded.
+ * Creates a sealed memfd of `size` bytes, and allocates memory for its first
+ * `first` bytes. Returns a descriptor or -errno; -EFBIG: the limit of file
+ * sizes is exceeded.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
