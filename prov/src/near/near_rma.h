@@ -236,8 +236,9 @@ struct near_device {
 		   struct near_map *map);
 	/*
 	 * Returns a descriptor with which a peer can map the allocation of this
-	 * memory, or -errno. near closes the descriptor. Polls call share() for
-	 * each request of a peer. NULL if near_export.needs_fd is never set.
+	 * memory, or -errno. near closes the descriptor. near calls share() for
+	 * each request of a peer, in polls and in other calls that read the
+	 * socket. This member is NULL if near_export.needs_fd is never set.
 	 */
 	int (*share)(void *device);
 	/*

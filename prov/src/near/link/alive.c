@@ -281,8 +281,8 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
 		return true;
 	/*
-	 * monitor the peer now, if an earlier attempt found no free descriptor,
-	 * or is waiting for the peer's reply
+	 * retry if an earlier attempt has found no free descriptor, or has
+	 * requested the peer's pidfd
 	 */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;

@@ -23,8 +23,8 @@
 /* True if an allocation of size bytes leaves NEAR_GROUP_SPARE in each group. */
 bool near_group_has(size_t size);
 /*
- * The check of near_group_has() for the one group of this directory. v2: true
- * for version 2 of control groups, false for version 1.
+ * Makes the check of near_group_has() for one group, that of this directory.
+ * v2: true for version 2 of control groups, false for version 1.
  */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 

@@ -146,8 +146,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * With Yama's ptrace_scope 1, this permits single copies by peers. It
-	 * also permits other processes of the user to debug this process.
+	 * With Yama's ptrace_scope 1, peers need this call for single copies.
+	 * It also permits other processes of the user to debug this process.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);

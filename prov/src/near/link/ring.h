@@ -314,10 +314,10 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
- * After n messages in a row, prefetches a later slot, because more messages are
- * likely: the slot n after the next one, NEAR_RX_PREFETCH at most. If no
- * message follows, the prefetch takes a cache line from the sender, so a single
- * message causes no prefetch.
+ * After n > 1 messages in a row, prefetches a later slot, n or at most
+ * NEAR_RX_PREFETCH slots ahead, because more messages are likely. If no message
+ * follows, the prefetch takes a cache line from the sender, so there is none
+ * after a single message.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {
