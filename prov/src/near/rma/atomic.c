@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation stores its new value by compare-and-exchange in a loop, on
- * integers of the element's size. A comparison of floating-point values would
- * never match NaN.
+ * Each operation stores its new value by compare-and-exchange in a loop. The
+ * exchange compares integers of the element's size, because a comparison of
+ * floating-point values would never match NaN.
  */
 
 #include <complex.h>
@@ -95,9 +95,9 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
 /*
- * Defines a function that returns an element's new value. Writes, reads and
- * NEAR_CSWAP are not here, because they are the same for all types:
- * NEAR_DEFINE_APPLY().
+ * Defines a function that returns an element's new value. NEAR_DEFINE_APPLY()
+ * itself handles writes, reads and NEAR_CSWAP, which are the same for all
+ * types.
  */
 #define NEAR_DEFINE_NEXT(name, ctype, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\

@@ -39,8 +39,8 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 
 /*
  * Writes need no reply, because near_ctl.done counts all finished operations;
- * other operations get replies. After the first rejected operation
- * (near_ctl.rejected), writes get replies, too.
+ * other operations get replies. From the first rejected operation on, writes
+ * get replies, too. near_ctl.rejected is the number of that operation.
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply)
@@ -77,9 +77,9 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated; counts down the backoff. False
- * while operations of other kinds are pending, which a revoked operation would
- * overtake.
+ * True if the operation should be delegated. False while an operation that was
+ * not delegated is pending, because a revoked operation would overtake that
+ * one. Counts down the backoff, at->skip.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -153,9 +153,9 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 }
 
 /*
- * Changes the state in the slots of all delegated operations that the target
- * has not finished. The compare-and-swap of a slot fails if the target has
- * cleared the slot for a resize.
+ * Changes the state `from` to `to` in the slots of all delegated operations
+ * that the target has not finished. The compare-and-swap of a slot fails if the
+ * target has cleared the slot for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -179,9 +179,9 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * Marks all delegated operations as revoked. Afterwards the target starts no
- * operation, but may still execute the one that near_deleg_at() returns. False:
- * the membarrier failed, and the caller must reopen all operations.
+ * Marks all delegated operations as revoked. Afterwards the target starts none
+ * of them, but may still execute the one whose number near_deleg_at() returns.
+ * False: the membarrier failed, and the caller must reopen all operations.
  */
 static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 {
@@ -210,8 +210,8 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * When the target consumes the slot, it reports the operation's event,
-	 * and sends no reply. Count the slot as a message, so that
+	 * The target reports the operation's event when it consumes the slot,
+	 * but sends no reply. Count the slot as a message, so that
 	 * near_tx_consumed() is false until the slot is consumed.
 	 */
 	if (!ret && near_rma_notifies(op))
@@ -221,9 +221,10 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Revokes and executes all delegated operations, unless the target has started
- * one of them. Returns the number of operations executed. If the revocation
- * executes none, delays the next one.
+ * Revokes all delegated operations and executes them, unless the target has
+ * started one of them. Reopens those that this port could not execute. Returns
+ * the number of executed operations. If this port has revoked operations but
+ * executed none, delays the next revocation.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {

@@ -54,8 +54,8 @@ static near_inline void near_deleg_add(struct near_port *port,
 }
 
 /*
- * Delegates an operation. Returns 0; -EPERM: the operation must not be
- * delegated; -EAGAIN: poll and retry; or -ECONNRESET.
+ * Delegates an operation. Returns 0; -EPERM: the caller must execute the
+ * operation in another way; -EAGAIN: poll and retry; or -ECONNRESET.
  */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
@@ -72,8 +72,9 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 }
 
 /*
- * Completes operations that the target has executed. At a tick, also revokes
- * operations that have waited too long. Returns the number of completed ones.
+ * Completes writes that the target has executed. If there were none, and this
+ * poll is a tick, revokes all operations if the first one has waited too long.
+ * Returns the number of completed operations.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* Completes operations if the poll word has changed; returns their number. */
@@ -87,9 +88,9 @@ void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
- * Counts the operation in a slot as finished. Called after the post of the
- * reply, which must not wait for this store: the store is slow if the
- * initiator's CPU has the cache line.
+ * Counts the operation in a slot as finished, if it is a delegated one. If the
+ * operation has a reply, the caller must post the reply first: the store here
+ * is slow if the initiator's CPU has the cache line, and would delay the reply.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -100,15 +101,17 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 }
 
 /*
- * Starts the delegated operation in a slot, at the target. Returns
+ * Starts the operation in a slot, at the target. Returns
  * - 0: the caller must now execute the operation, and must not fail any more
  * - -EAGAIN: the slot must stay in the ring
  * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute the
  *   operation
  *
- * Memory ordering: store buffering with near_delegs_mark() and near_deleg_at().
- * The membarrier of near_delegs_mark() orders both ends, so a compiler barrier
- * suffices here.
+ * Memory ordering: store buffering. The target stores near_ctl.doing, then
+ * loads the slot again. The initiator changes the slot in near_delegs_mark(),
+ * then loads near_ctl.doing in near_deleg_at(). The membarrier of
+ * near_delegs_mark() orders both ends, so a compiler barrier suffices here,
+ * except in a process that is not registered for membarrier.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

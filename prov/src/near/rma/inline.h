@@ -34,9 +34,10 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if the new operation need not wait for pending ones. delegated: the new
+ * True if the fast path may start a new operation now. delegated: the new
  * operation will be delegated. Then all pending operations must be delegated,
- * too, because the initiator revokes all of them together and in order.
+ * too, because the initiator revokes all of them together and in order. An
+ * operation that is not delegated waits only for a read in parts.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,

@@ -169,7 +169,7 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 }
 
 /*
- * True if the target must execute op: it has a request already, single copy is
+ * True if the target must execute op: op has a request already, single copy is
  * impossible, or op must follow messages in the ring.
  */
 static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
@@ -179,8 +179,8 @@ static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 }
 
 /*
- * Posts the next requests. Returns 0 if all are posted and op has left the
- * queue, else -EAGAIN. A read with NEAR_RMA_HOLD stays queued until it ends.
+ * Posts the next requests. Returns 0 if op has left the queue, else -EAGAIN or
+ * -ECONNRESET. A read with NEAR_RMA_HOLD stays in the queue until it ends.
  */
 static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 {

@@ -98,7 +98,7 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Stores the address of a message in host memory in *local. Returns
+ * Sets local->iov_base to the address of a message in host memory. Returns
  * - 0
  * - EKEYREJECTED: this port sends no such message to the peer
  * - NEAR_LOAN_REJECTED: the message has several buffers
@@ -118,8 +118,9 @@ static int near_loan_message(const struct near_port *port,
 }
 
 /*
- * Stores the request's address in a region in *local. Returns 0 or a positive
- * errno value; NEAR_LOAN_REJECTED: the region is device memory.
+ * Sets local->iov_base to the address that the request names in a region.
+ * Returns 0 or a positive errno value; NEAR_LOAN_REJECTED: the region is device
+ * memory.
  */
 static int near_loan_region(const struct near_port *port,
 			    const struct near_rma_reply *reply,
@@ -222,8 +223,9 @@ void near_loan_end(struct near_rma_reply *reply)
 }
 
 /*
- * Revokes a loan, or waits until the target's copy has ended. Waits at most
- * NEAR_STOP_MS, because the target ends the loan only when it polls.
+ * Revokes a loan. If the target has taken the loan, waits until the target's
+ * copy has ended or the target's process has exited; but at most NEAR_STOP_MS,
+ * because the target ends the loan only when it polls.
  */
 static void near_loan_revoke(const struct near_peer *peer,
 			     struct near_loan *loan)

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Lent operations: staged operations (stage.h) between device memory of the
- * initiator and host memory of the target. A CPU would copy between the host
- * memory and the stage. If the host memory is pinned, a device of the target
- * copies instead: the initiator lends its memory to the target.
+ * Lent operations: reads and writes between device memory of the initiator and
+ * host memory of the target. If such an operation is staged (stage.h), a CPU
+ * copies between the host memory and the stage. But if the host memory is
+ * pinned, a device of the target can copy between both memories directly: the
+ * initiator lends its memory to the target.
  *
  * The chunk of a lent operation has no data, but a loan, which names a region
  * of the initiator. The target maps the region's allocation (mapped.h), takes
@@ -14,8 +15,9 @@
  * the operation. Until the reply the operation stays in the initiator's queue,
  * so that no later operation overtakes it.
  *
- * An initiator that closes revokes the loan, or waits until the copy has ended:
- * afterwards the application may reuse the memory. See docs/near/rma.md.
+ * When a port closes, it revokes its loans, or waits until the targets' copies
+ * have ended, because the application may then reuse the memory. See
+ * docs/near/rma.md.
  */
 #ifndef NEAR_RMA_LOAN_H
 #define NEAR_RMA_LOAN_H
@@ -53,13 +55,14 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry);
 /*
- * Lends the memory of the first operation in the queue. Always returns -EAGAIN,
- * because the operation stays in the queue until the reply.
+ * Lends the local memory of the first operation in the queue. Always returns
+ * -EAGAIN, because the operation stays in the queue until the reply.
  */
 int near_loan_issue(struct near_port *port, struct near_rma_op *op);
 /*
  * Handles the reply to a lent operation. Returns 0, or the operation's error as
- * a positive errno value. After a rejected loan the operation is a staged one.
+ * a positive errno value. If the target has rejected the loan, turns the
+ * operation into a staged one and returns 0.
  */
 int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 		       int err);
@@ -75,9 +78,9 @@ int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 void near_loan_end(struct near_rma_reply *reply);
 
 /*
- * Both ends. Revokes this port's loans, and waits for this port's pending
- * copies of the peer's loans. Must be called before near_mapped_close() and
- * near_stage_close().
+ * Both ends: revokes this port's loans, or waits for the peer's copies of them;
+ * and waits for this port's copies of the peer's loans. Must be called before
+ * near_mapped_close() and near_stage_close().
  */
 void near_loans_close(struct near_rma_peer *at);
 

@@ -75,8 +75,9 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 
 /*
  * Turns a mapped operation, which must not have begun, into a staged one.
- * Returns -EAGAIN; 0: no stage can be opened; near_mapped_step() will report
- * the error.
+ * Returns
+ * - -EAGAIN: the staged operation is still in the queue
+ * - 0: no stage can be opened; near_mapped_step() will report the error
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {

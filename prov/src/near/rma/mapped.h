@@ -5,16 +5,16 @@
  * Reads and writes of a target's device memory, by one copy of the initiator's
  * device. The local buffers are in device memory, or in host memory that the
  * device can access (near_device.host()). The initiator maps the target's
- * allocation (near_device.map()); the target takes no part. Other operations
- * are staged (stage.h).
+ * allocation (near_device.map()); the target takes no part in the copy. Other
+ * operations on device memory are lent (loan.h) or staged (stage.h).
  *
- * A mapping serves all regions of an allocation. Creating it takes up to 10 ms,
- * in the near_rma() call that starts the first operation on the allocation. If
- * map() needs a descriptor, near requests the descriptor from the target
- * (fdx.h), and stages operations until the reply. Releasing a mapping may wait
- * for the device's work, which may itself wait for messages. So near never
- * releases a mapping; it passes the mapping to the embedder by
- * near_table_unmapped(). See docs/near/rma.md, *Device memory*.
+ * A mapping serves all regions of an allocation. At the first operation on the
+ * allocation, near_rma() creates the mapping, which takes up to 10 ms. If map()
+ * needs a descriptor, near requests the descriptor from the target (fdx.h), and
+ * stages operations until the reply. near never releases a mapping, because a
+ * release may wait for the device's work, and this work may wait for messages.
+ * Instead near_table_unmapped() passes the mapping to the embedder. See
+ * docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H
@@ -95,8 +95,8 @@ near_mapping_path(const struct near_mapping *mapping)
 }
 
 /*
- * Returns the handle by which the device copies from or to a local buffer.
- * NULL: the device cannot access the buffer.
+ * Returns the handle of local buffer i for near_device.start(). NULL: the
+ * buffer is host memory that no device can access.
  */
 static inline void *near_mapped_handle(const struct near_port *port,
 				       const struct near_rma_bufs *bufs,
@@ -122,9 +122,10 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 				      const struct near_region_entry *entry,
 				      uint64_t memory);
 /*
- * Returns the address at which this process has mapped `memory`, an address of
- * the peer; NULL: the mapping does not have all len bytes. The limit is the
- * length that the device has reported, because the peer may be faulty.
+ * Returns the address at which this process has mapped `memory`, an address in
+ * the peer's process; NULL: the mapping does not have all len bytes. The
+ * mapping's length is the one that map() has reported, because the peer may be
+ * faulty.
  */
 uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);

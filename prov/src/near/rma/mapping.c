@@ -236,8 +236,9 @@ static enum near_device_path near_mapping_give_up(struct near_port *port,
 }
 
 /*
- * Requests an allocation's descriptor from the peer, again after
- * NEAR_MAPPING_REQUEST_MS. Returns NEAR_DEVICE_WAITS or NEAR_DEVICE_FAILED.
+ * Requests an allocation's descriptor from the peer, unless the last request is
+ * less than NEAR_MAPPING_REQUEST_MS ago. Returns NEAR_DEVICE_WAITS or
+ * NEAR_DEVICE_FAILED.
  */
 static enum near_device_path near_mapping_request(struct near_port *port,
 						  struct near_mapping *mapping,
@@ -257,9 +258,11 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 }
 
 /*
- * Maps an allocation. After -ENOMEM, removes unused mappings; a later call
- * retries when the embedder has released one of them. After another error, no
- * call retries.
+ * Maps an allocation, or requests the descriptor for this. Returns
+ * NEAR_DEVICE_MAPPED, or the reason why the allocation is not mapped. If map()
+ * has returned -ENOMEM, drops all unused mappings; a later call retries after
+ * near_table_unmapped() has returned one of them. After another error of map(),
+ * no call retries.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
@@ -368,7 +371,7 @@ uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 }
 
 /*
- * Decides on the path of an operation for near_mapping_get(). If the path is
+ * Returns the path of an operation, for near_mapping_get(). If the path is
  * NEAR_DEVICE_MAPPED, stores the mapping.
  */
 static enum near_device_path

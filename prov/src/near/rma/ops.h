@@ -18,9 +18,9 @@ void near_rma_ungate(struct near_rma_op *op);
 /* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * Posts a request for the next len bytes; a read has one request for all bytes.
- * flags: flags for near_slot.word. Returns 0, -EAGAIN (the ring is full), or
- * -ECONNRESET.
+ * Posts a request for the next len bytes. A read has only one request, for all
+ * bytes. flags: flags for near_slot.word. Returns 0, -EAGAIN (the ring is
+ * full), or -ECONNRESET.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -44,8 +44,9 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
 /*
- * direct.c. True if the target must be notified of a single copy: if the target
- * requires events of this kind of operation, or the operation has CQ data.
+ * direct.c. True if the initiator must notify the target of its copy, because
+ * the target requires events of such operations, or because the operation has
+ * CQ data.
  */
 bool near_rma_notifies(const struct near_rma_op *op);
 /* Notifies the target, by a free slot of its ring, of a copy that has ended. */
@@ -67,8 +68,8 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 
 /*
  * Raises tx->consumed when the reply to a request arrives: the peer has
- * consumed all slots before this request. mark: result of near_rma_mark() after
- * the request.
+ * consumed all slots up to this request. mark: result of near_rma_mark() after
+ * the request. Does nothing if the ring was resized since then.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
@@ -86,9 +87,10 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
- * Appends op to the queue and closes NEAR_GATE_QUEUE. Puts a fetch before
- * operations that have not begun, because these may wait for the ACK of the
- * fetched message.
+ * Queues op and closes NEAR_GATE_QUEUE. A fetch goes before operations that
+ * have not begun, but not before other fetches. If fetches waited behind an
+ * operation with NEAR_RMA_FENCE, two peers could wait for each other: such an
+ * operation waits until the other peer has fetched this port's large messages.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */
@@ -105,8 +107,9 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 
 /* direct.c: single copies */
 /*
- * Translates the target address of an operation by the peer's region table, and
- * stores the address in the peer's process in *memory. Returns 0, or
+ * Looks up the target address of an operation in the peer's region table, and
+ * checks the access. *memory becomes the address in the peer's process. Returns
+ * 0, or
  * - -EOPNOTSUPP: the peer has no table
  * - -ENOENT: the table cannot be read
  * - -EAGAIN: retry
@@ -143,7 +146,7 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_reply *reply);
 /*
- * Sends a reply with len bytes of the result, from reply->offset on. False: the
+ * Sends a reply. data: the len bytes at reply->offset of the result. False: the
  * ring has no space.
  */
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
@@ -151,7 +154,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     size_t len);
 /*
  * Reports an executed operation of a peer by event(), if the operation has CQ
- * data or this port requires events of its kind.
+ * data or this port requires events of such operations.
  */
 void near_rma_report(struct near_port *port, struct near_peer *peer,
 		     const struct near_rma_slot *req);

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Operations that must follow messages. A message that was sent may still be in
- * the ring, so such an operation goes through the ring, too, as a request. The
- * reply to a request shows that the peer has consumed all slots before the
- * request.
+ * Operations that must follow messages (NEAR_RMA_BEHIND). While a message is
+ * still in the ring, such an operation goes through the ring, too, as a
+ * request. The reply to a request shows that the peer has consumed all slots up
+ * to the request.
  */
 
 #include <errno.h>
@@ -19,7 +19,6 @@ bool near_rma_behind(struct near_rma_peer *at,
 	       !near_tx_consumed(&at->peer->tx);
 }
 
-/* A fetch also goes before operations with NEAR_RMA_FENCE. */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 {
 	struct near_link *next = &at->queue;
@@ -39,9 +38,11 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 }
 
 /*
- * While the peer answers a read in several parts (at->reading), no operation
- * starts: it might change memory that the peer has yet to read. An operation on
- * host memory also waits for those on device memory (at->device_pending).
+ * No operation starts while the peer answers a read in parts (at->reading),
+ * because the operation might change memory that the peer has yet to read. An
+ * operation on host memory also waits for those on device memory
+ * (at->device_pending). An operation with NEAR_RMA_FENCE waits for all earlier
+ * operations and large messages.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target executes all atomics, and the reads and writes for which single
- * copy is impossible. It checks each request against its private region table.
- * If it rejects a part of an operation, it replies with the error and skips the
- * further parts.
+ * The target executes requests: all atomics, delegated reads and writes, and
+ * those for which single copy is not possible. It checks each request against
+ * its private region table. If it rejects a part of an operation, it replies
+ * with the error and skips the further parts.
  */
 
 #include <errno.h>

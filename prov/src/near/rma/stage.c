@@ -75,8 +75,9 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Copies a chunk to host memory by stores that bypass the caches. The memory of
- * a long operation is not in the caches, and cached stores would first load it.
+ * Copies a chunk to host memory by stores that bypass the caches. Other stores
+ * would first load the memory's old contents, because the memory of a long
+ * operation is usually not in a cache.
  */
 #ifdef __SSE2__
 static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
@@ -248,9 +249,9 @@ void near_stage_begin(struct near_rma_op *op)
 }
 
 /*
- * Takes chunks for the parts of the first operation in the queue, and copies a
- * write's parts into them: per poll at most NEAR_STEP bytes of host memory.
- * Returns 0 if all parts have chunks, else -EAGAIN.
+ * Takes chunks for the next parts of the first operation in the queue. For a
+ * write, copies each part into its chunk; a poll copies at most NEAR_STEP bytes
+ * of host memory. Returns 0 if all parts have chunks, else -EAGAIN.
  */
 static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Staged operations: reads and writes of device memory that this process cannot
- * map (mapped.h). Only the owner's device driver can copy such memory (struct
- * near_device). So the bytes go through a stage: shared memory in the file of
- * the initiator's region table, divided into chunks.
+ * Staged operations: reads and writes with device memory at one end or at both
+ * that are neither mapped (mapped.h) nor lent (loan.h). Each end copies between
+ * its own memory and a stage: shared memory in the file of the initiator's
+ * region table, divided into chunks.
  *
  * - Write: the initiator copies a part into a chunk and posts a request; the
  *   target copies the chunk into its region and replies.
@@ -15,8 +15,9 @@
  *
  * Device copies are asynchronous; polls test whether they have ended, so
  * several chunks can be in use at once. Chunks are filled, posted and answered
- * in the order of the operations. Messages and other operations wait until all
- * staged operations have their replies. See docs/near/rma.md, *Device memory*.
+ * in the order of the operations. Messages and operations of other kinds wait
+ * until all staged operations have their replies; messages do not wait for a
+ * fetch that has begun. See docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
@@ -109,14 +110,14 @@ void near_copy_wait(const struct near_staging *staging, void **copy);
 /* Counts an operation as begun. */
 void near_stage_begin(struct near_rma_op *op);
 /*
- * Opens the stage for this port's operations on the peer's memory. Returns 0,
- * -EAGAIN or another error; -ENOSPC: too many peers have a stage.
+ * Opens the stage for this port's operations on the peer's memory. Returns 0 or
+ * -errno; -EAGAIN: retry; -ENOSPC: too many peers have a stage.
  */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
- * Continues the first operation of the queue, which is one on device memory.
- * Returns 0 if the operation has left the queue, and perhaps was freed, or
- * -EAGAIN.
+ * Continues the first operation of the queue, which must be on device memory.
+ * Returns 0 if the operation has left the queue; it may be freed then. Else
+ * returns -EAGAIN.
  */
 int near_stage_continue(struct near_port *port, struct near_rma_op *op);
 /* Posts requests of filled chunks, and ends operations without a chunk left. */
@@ -146,8 +147,8 @@ int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,
 		     uint8_t **memory, void **device);
 /*
- * True if the peer may fetch the message of the send op: it is a message to
- * this peer, in host memory, and long enough for the request. op may be NULL.
+ * True if the peer may fetch the message of the send op: the message is to this
+ * peer, in host memory, and long enough for the request. op may be NULL.
  */
 bool near_stage_has_message(const struct near_tx_op *op,
 			    const struct near_peer *peer,

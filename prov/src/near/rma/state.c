@@ -69,9 +69,9 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 }
 
 /*
- * Makes near_ctl.done of this peer the poll word of the port, if delegated
- * operations wait for this word. False if the poll word is that of another
- * peer: then each poll must continue these operations.
+ * Makes the peer's near_ctl.done the port's poll word, if the peer's first
+ * delegated operation is a write. False: the poll word is already that of
+ * another peer, so each poll must continue this peer's operations.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)
@@ -155,8 +155,9 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 			near_rma_end(port, op, err);
 	near_rma_stop_work(at);
 	/*
-	 * now, not in near_rma_forget(): unexpected messages may keep their
-	 * references to the peer for a long time
+	 * Close the view now. near calls near_rma_forget() after the last
+	 * reference to the peer, and unexpected messages may keep a reference
+	 * for a long time.
 	 */
 	near_rma_view_drop(at);
 }

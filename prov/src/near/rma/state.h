@@ -57,12 +57,13 @@ struct near_rma_peer {
 	uint32_t replies_queued;	/* length of the list replies */
 	/*
 	 * id of the peer's last operation, if this port has rejected a part of
-	 * it: then this port skips the further parts. 0: not rejected
+	 * this operation: the port does not execute the further parts. 0: not
+	 * rejected
 	 */
 	uint64_t rejected;
 	/*
-	 * id of the peer's staged operation of which a copy has failed; 0:
-	 * none. Set when the failed part's reply is sent
+	 * id of the peer's last staged or lent operation, if this port has sent
+	 * a reply with an error for it; 0: not sent
 	 */
 	uint64_t failed;
 	/* the peer's region table; NULL: not readable */
@@ -131,9 +132,9 @@ struct near_rma_op {
 };
 
 /*
- * A reply of this port to a request of a peer. A long read is a *read in
- * parts*: several replies carry the result, and near copies a part of it when
- * it sends the part's reply.
+ * A reply of this port to a request of a peer. A read of more than
+ * NEAR_RMA_PART bytes is a *read in parts*: several slots carry the result, and
+ * near reads each part from the region when it sends the part's slot.
  */
 struct near_rma_reply {
 	struct near_pooled pooled;
@@ -163,8 +164,9 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 /* Opens the peer's region table at the first call; NULL: not readable. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /*
- * True if polls need not continue the peer's operations: all of them wait for
- * the arrival of a slot, for a change of the poll word, or for the next tick.
+ * True if polls need not continue the operations with this peer: all of them
+ * wait for the arrival of a slot, for a change of the poll word, or for the
+ * next tick.
  */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {

@@ -134,8 +134,8 @@ void near_table_close(struct near_table *table)
 
 /*
  * Begins a change, as the writer of a seqlock. The fence prevents that a store
- * to an entry becomes visible before the odd generation. It pairs with the
- * fence in near_table_view_find().
+ * to an entry becomes visible before the odd generation. The fence pairs with
+ * the one in near_table_view_find().
  */
 static void near_table_begin(struct near_table *table)
 {
@@ -146,7 +146,8 @@ static void near_table_begin(struct near_table *table)
 
 /*
  * Ends a change. The release orders the stores to entries before the store of
- * the even generation.
+ * the even generation. It pairs with the acquire loads of the generation in
+ * near_table_view_find().
  */
 static void near_table_end(struct near_table *table)
 {
@@ -271,9 +272,10 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. A search by linear probing stops at the free entry, the
- * gap. So then moves a later entry into the gap if its search would stop there,
- * and continues with the gap that this entry leaves.
+ * Removes an entry. This leaves a gap, at which searches stop. So checks the
+ * entries behind the gap, up to the next free one: if the search for an entry
+ * begins at the gap or before the gap, moves the entry into the gap. The place
+ * that the entry has left is then the gap.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
@@ -369,8 +371,9 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 }
 
 /*
- * Copies the entry with this key. If the generation has changed afterwards, the
- * caller must discard the result. -EKEYREJECTED: no such key.
+ * Copies the entry with this key. Returns 0; -EKEYREJECTED: no such key among
+ * the first NEAR_TABLE_PROBES entries. The caller must discard the result if
+ * the generation has changed meanwhile.
  */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
@@ -419,8 +422,8 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 		}
 		/*
 		 * The acquire fence prevents that the second load of the
-		 * generation comes before the loads of the entry. It pairs with
-		 * the fence in near_table_begin().
+		 * generation comes before the loads of the entry. The fence
+		 * pairs with the one in near_table_begin().
 		 */
 		ret = near_table_view_try(view, key, entry);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -437,9 +440,9 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 }
 
 /*
- * Copies an export. The owner removes a region before it reuses the region's
- * export. So if the entry is still in the table after the export was read, both
- * belong together.
+ * The owner removes a region before it reuses the region's export. So if the
+ * entry is still in the table after the export was read, this is the entry's
+ * export.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,

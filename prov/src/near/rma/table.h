@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A table of memory regions by key. The owner checks requests against a private
- * table. A copy of the table is in a memfd, which initiators map for single
- * copies. Initiators read the copy as a seqlock: the generation is odd while
- * the owner writes.
+ * A table of memory regions, found by their keys. The owner checks requests
+ * against a private table. A copy of this table is in a memfd, which peers map
+ * to look up keys before they start operations. A seqlock protects the copy:
+ * its generation is odd while the owner writes.
  *
- * The embedder must serialize calls for a table with calls for the table's
- * ports.
+ * The embedder must serialize calls for a table with calls for the ports that
+ * use the table.
  */
 #ifndef NEAR_RMA_TABLE_H
 #define NEAR_RMA_TABLE_H
@@ -23,9 +23,10 @@
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
 /*
- * The table's file has space for NEAR_STAGES stages of NEAR_STAGE bytes, with
- * chunks of NEAR_STAGE_CHUNK bytes: stage.h. Each peer with staged operations
- * uses one stage.
+ * Stages (stage.h) in the table's file: their number, bytes of a stage, and
+ * bytes of a chunk. A port uses one stage for all its staged and lent
+ * operations with one peer. Only the file of a table that was opened with
+ * `staged` has space for stages.
  */
 #define NEAR_STAGES 256
 #define NEAR_STAGE (2u << 20)
@@ -89,9 +90,10 @@ near_table_find(const struct near_table *table, uint64_t key)
 }
 
 /*
- * A peer's table, mapped read-only. The peer may be faulty, so its values are
- * checked before use. Addresses need no check: they are used only in the peer's
- * process.
+ * A peer's table, mapped read-only. The peer may be faulty, so this process
+ * checks the table's values before use. It need not check addresses, because
+ * they are addresses in the peer's process; near_mapping_at() translates them
+ * for mapped memory, and checks them there.
  */
 struct near_table_view {
 	const struct near_table_head *head;
@@ -110,21 +112,25 @@ void near_table_view_close(struct near_table_view *view);
 /* True if the peer's file has a stage with this index. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
- * Copies the entry with this key. Returns 0, or -EKEYREJECTED: no such key, or
- * -EAGAIN: the owner was writing in all attempts, or mmap() failed.
+ * Copies the entry with this key. Returns
+ * - 0
+ * - -EKEYREJECTED: no such key
+ * - -EAGAIN: mmap() failed, or in all attempts the owner was writing or the
+ *   table was invalid
  */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
- * Copies the export of an entry that was just found. -EAGAIN: the region was
- * removed in the meantime, or the table is invalid.
+ * Copies the export of an entry that near_table_view_find() has just found.
+ * Returns 0; -EAGAIN: the region was removed in the meantime, or the table is
+ * invalid.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
 			   struct near_export *export);
 /*
- * Returns the entry found last if it has this key and the table is unchanged;
- * NULL: call near_table_view_find().
+ * Returns the entry that was found last, if it has this key and the table has
+ * not changed since then. NULL: call near_table_view_find().
  */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
@@ -135,8 +141,9 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 }
 
 /*
- * Checks an access and stores the address in the owner's process. -EACCES: the
- * range is not within the region, or the access is not granted.
+ * Checks an access to len bytes at addr, and stores their address in the
+ * owner's process. Returns 0; -EACCES: the range is not within the region, or
+ * the region does not grant the access.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
