@@ -94,10 +94,11 @@ static int duo_cuda_add(const struct duo_cuda_stream *found,
 }
 
 /*
- * Sets SYNC_MEMOPS for the memory. With it, a call such as cuMemcpyHtoD() has
- * changed the memory when it returns. Without it, a send after such a call
- * might copy the old contents, because ofi_duo's stream does not wait for the
- * application's streams. Memory of a pool cannot have this attribute.
+ * Sets the attribute SYNC_MEMOPS of the memory: when a call such as
+ * cuMemcpyHtoD() returns, the memory has changed. Without the attribute, a send
+ * after such a call might copy the old contents, because ofi_duo's stream does
+ * not wait for the application's streams. Memory of a pool cannot have this
+ * attribute.
  */
 static void duo_cuda_sync_calls(const void *addr)
 {
@@ -328,9 +329,9 @@ static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
 }
 
 /*
- * Pins host memory. state: a stream; NULL: any stream. Returns NULL after a
- * failure: copies are then slower, because they go through memory of the
- * driver.
+ * Pins host memory. state: a stream; NULL: any stream. Returns NULL if the
+ * memory cannot be pinned: copies from and to it are then slower, because the
+ * driver copies through its own memory.
  */
 struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len)
 {

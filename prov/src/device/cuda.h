@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to memory of NVIDIA GPUs, by the CUDA driver, which is loaded
- * when the first region is registered. ofi_duo has one stream in each context.
- * This stream does not wait for the application's streams: otherwise a kernel
- * that waits for a message could block the copy of this message. See device.h.
+ * Copies from and to memory of NVIDIA GPUs, by the CUDA driver. The driver's
+ * library is loaded when the first region is registered. ofi_duo has one stream
+ * in each context. This stream does not wait for the application's streams,
+ * because a kernel that waits for a message could then block the copy of this
+ * message. See device.h.
  */
 #ifndef DUO_DEVICE_CUDA_H
 #define DUO_DEVICE_CUDA_H

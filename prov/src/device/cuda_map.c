@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mappings of other processes' allocations: by CUDA's IPC; or, for physical
- * memory (cuMemCreate), by a file descriptor. For a descriptor, the application
- * must have requested CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. The driver maps
- * no memory of pools, no managed memory, and no memory of a GPU without peer
- * access.
+ * Mappings of other processes' allocations. Memory of cuMemCreate (physical
+ * memory) is mapped by a file descriptor, if the application has created it
+ * with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR; other memory by CUDA's IPC.
+ * The driver maps no memory of pools, no managed memory, and no memory of a GPU
+ * without peer access.
  */
 
 #include <stdlib.h>
@@ -26,9 +26,9 @@ struct duo_cuda_mapping {
 };
 
 /*
- * Stores the export of memory of cuMemCreate. The export has the length in
- * place of a handle. Returns a CUresult; -1: other processes cannot map this
- * memory by a descriptor.
+ * Stores the export of an allocation of cuMemCreate. export->handle gets the
+ * length of the allocation, in place of a handle of CUDA's IPC. Returns a
+ * CUresult; -1: other processes cannot map this memory by a descriptor.
  */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
@@ -54,8 +54,8 @@ static int duo_cuda_describe_physical(uint64_t base, size_t len,
 }
 
 /*
- * Stores the export of the allocation with these len bytes. Returns a CUresult;
- * -1: other processes cannot map the memory.
+ * Stores the export of the allocation that has these len bytes. Returns a
+ * CUresult; -1: other processes cannot map the memory.
  */
 static int duo_cuda_describe(const void *addr, size_t len,
 			     struct near_export *export)
@@ -170,9 +170,9 @@ static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 }
 
 /*
- * Maps physical memory at an address of the driver's choice. The length in the
- * export may be wrong, because the peer may be faulty; the driver maps no more
- * bytes than the memory has. Returns a CUresult.
+ * Maps physical memory at an address of the driver's choice. The peer may be
+ * faulty, and the length in the export wrong; but the driver maps no more bytes
+ * than the memory has. Returns a CUresult.
  */
 static int duo_cuda_map_physical(const struct near_export *export, int fd,
 				 struct near_map *map)

@@ -142,8 +142,9 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 }
 
 /*
- * Pins a region of host memory, so that a device can copy between this region
- * and peers' device memory. The CPU copies regions that cannot be pinned.
+ * Pins a region of host memory, if it has at least DUO_DEVICE_PIN_MIN bytes, so
+ * that a device can copy between this region and peers' device memory. If the
+ * region is not pinned, the CPU copies.
  */
 static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
 {
@@ -287,8 +288,9 @@ static const void *duo_device_queue(void *device)
 }
 
 /*
- * near_device.host(): returns the region at the root of the tree, if its device
- * can access the host memory; else NULL. Needs the domain's lock.
+ * near_device.host(): returns a region of device memory whose device can access
+ * the host memory, or NULL. Tries only the region at the tree's root. Needs the
+ * domain's lock.
  */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {

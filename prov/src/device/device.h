@@ -11,9 +11,9 @@
  * The table duo_device_ifaces has a row of functions for each interface, such
  * as CUDA. fi_mr_regattr() prepares a region for copies. Copies for RMA and for
  * large messages are asynchronous; copies for messages of up to 8 KiB end
- * before the call returns. A copy does not wait for the application's work on
- * the device, because a callback of that work may call libfabric and wait for
- * the domain's lock. So a thread may hold this lock during a copy.
+ * before the call returns. A thread may hold the domain's lock while it waits
+ * for a copy. So a copy must not wait for the application's work on the device:
+ * a callback of that work may call libfabric, and wait for the same lock.
  *
  * Cost: without device memory, a branch for each message. With device memory, a
  * search in a tree for each buffer with a descriptor, and a copy of at least 6
@@ -113,24 +113,25 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr);
 /* Waits for the region's copies, and undoes duo_device_register(). */
 void duo_device_forget(struct duo_mr *mr);
 /*
- * Remove a region from the tree of regions by descriptor, and add it. A caller
- * that makes the core change a descriptor must call duo_device_unlist() before,
- * and duo_device_list() afterwards. The tree has only regions of device memory
- * with a descriptor. duo_device_list() returns 0 or -FI_ENOMEM.
+ * duo_device_unlist() removes a region from the domain's tree of regions, and
+ * duo_device_list() adds it. The tree is sorted by descriptor, so a caller that
+ * makes the core change a region's descriptor must remove the region before,
+ * and add it afterwards. Only regions of device memory that have a descriptor
+ * are in the tree. duo_device_list() returns 0 or -FI_ENOMEM.
  */
 void duo_device_unlist(struct duo_mr *mr);
 int duo_device_list(struct duo_mr *mr);
 /*
  * Stores a description by which peers can map the region's allocation. Returns
- * 0, or -errno if they cannot map it or the parameter gpu_ipc is off. Needs no
- * lock.
+ * 0, or -errno if peers cannot map the allocation, or if the parameter gpu_ipc
+ * is off. Needs no lock.
  */
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
 		      struct near_export *export);
 /*
  * Releases a mapping that near_table_unmapped() has returned. Must be called
- * without the domain's lock, because it may wait for the application's work on
- * the device.
+ * without the domain's lock, because the release may wait for the application's
+ * work on the device.
  */
 void duo_device_unmap(void *mapping);
 

@@ -13,10 +13,10 @@ struct duo_symbol {
 };
 
 /*
- * Loads a library and stores the addresses of its functions. Never unloads the
- * library, because the application may use it, too. In tests the library's name
- * may be NULL; then this program's symbols are used. Returns NULL, or the name
- * of the missing part for duo_library_warn().
+ * Loads a library and stores the addresses of its functions. The library stays
+ * loaded, because the application may use it, too. In tests the library's name
+ * may be NULL; then this program's symbols are used. Returns NULL; or, for
+ * duo_library_warn(), the name of what is missing.
  */
 const char *duo_library_load(const char *library,
 			     const struct duo_symbol *symbols, size_t count);

@@ -110,10 +110,10 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 
 /*
  * Prepares one side of a copy, the source or the destination. Stores the agent
- * of the memory. For host memory, replaces *addr by the address for GPUs. ROCr
- * may not have pinned the host memory: duo_rocr_pin() may have failed, or
- * another interface may have pinned the region. In this case, pins the memory
- * for this copy and stores its address in *pinned. Returns 0 or -FI_EIO.
+ * of the memory. For host memory, replaces *addr by the address for GPUs. Pins
+ * host memory for this copy, and stores its address in *pinned, if ROCr has not
+ * pinned it before: duo_rocr_pin() may have failed, or another interface may
+ * have pinned the region. Returns 0 or -FI_EIO.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)
@@ -214,9 +214,9 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * Prepares copies of the memory. It may be host memory that the application has
- * allocated or pinned with ROCr. Such memory is copied by the CPU; its copies
- * are in the stream of duo_rocr_cpu.
+ * duo_device_iface.open(). The memory may also be host memory, which the
+ * application has allocated or pinned with ROCr. The CPU copies such memory;
+ * these copies are in the stream of duo_rocr_cpu.
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {

@@ -4,9 +4,9 @@
 /*
  * Copies in progress, for libraries that report the end of each copy by an
  * object: a signal of ROCr, an event of Level Zero. All regions of a device
- * share a stream: a list of copies, which may end in any order. When a copy has
- * ended, the stream keeps its object for a later copy, so that most copies
- * create no object.
+ * share a stream, which is a list of copies. The copies may end in any order.
+ * When a copy has ended, the stream keeps the copy's object for a later copy,
+ * so that most copies create no object.
  *
  * Cost: a mutex operation at the start and at the end of a copy. Lock: the
  * mutex duo_stream_lock, one for all streams. stream.c holds it while it calls

@@ -116,10 +116,10 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 }
 
 /*
- * Returns the device of the memory, and stores the context of the device's
- * driver. A driver finds the device only if the memory belongs to the context,
- * and is not host memory. If no driver finds a device, returns the device that
- * the application has named in attr. NULL: no such device.
+ * Returns the device of the memory, and stores ofi_duo's context of the
+ * device's driver. A driver reports the device only if the memory belongs to
+ * this context, and is not host memory. If no driver reports a device, returns
+ * the one that the application has named in attr. NULL: no such device.
  */
 static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 			   void **context)

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to memory of Intel GPUs, by Level Zero, whose library is
- * loaded when the first region is registered. ofi_duo has a context for each
- * driver and a command list for each device. This list does not wait for the
- * application's lists. If the device has a queue for copies only, the list uses
- * it: then a kernel that waits for a message cannot block the copy of this
+ * Copies from and to memory of Intel GPUs, by Level Zero. Its library is loaded
+ * when the first region is registered. ofi_duo has a context for each driver
+ * and a command list for each device. This list does not wait for the
+ * application's lists. The list uses a queue for copies only, if the device has
+ * one: then a kernel that waits for a message cannot block the copy of this
  * message. See device.h and stream.h. This code has not run on a GPU: the tests
  * use a stand-in for the library.
  */
