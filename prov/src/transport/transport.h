@@ -12,8 +12,9 @@
  * and completions arrive in polls.
  *
  * Cost: an indirect call per poll and send. Locks that the caller must hold:
- * - open(), enable(), count(), close(): all locks of the domain
- * - fabric_open(), domain_open(), reap(), sweep(): none
+ * - open(), enable(), count(), close(): all locks of the domain; fi_endpoint
+ *   calls open() without a lock, because no other thread has the endpoint yet
+ * - fabric_open(), domain_open(), cq_open(), cntr_open(), reap(), sweep(): none
  * - other functions: the lock of the group of the endpoint or CQ
  */
 #ifndef DUO_TRANSPORT_H
@@ -58,17 +59,17 @@ struct duo_transport {
 	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
 	/*
-	 * A user's endpoints must start one after another, because each of them
-	 * tests for free space before it allocates the space.
+	 * A user's endpoints must start one after another, because each first
+	 * tests whether there is space, and then allocates the space.
 	 */
 	bool exclusive_start;
 	/* Carries messages in device memory, see device/device.h. */
 	bool device;
 	/*
 	 * Open the transport's objects, and store them in
-	 * path_*[FI_DUO_LOCAL]; NULL: the transport has no such object. After
-	 * an error of fabric_open() or domain_open(), which they log as a
-	 * warning, the core carries all messages.
+	 * path_*[FI_DUO_LOCAL]. A function is NULL if the transport has no such
+	 * object. If fabric_open() or domain_open() fails, it logs a warning,
+	 * and the core carries all messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
@@ -113,10 +114,11 @@ struct duo_transport {
 	/*
 	 * Connects to a peer. name: peer_name of the peer's record. addr: for
 	 * log messages. Returns the peer index, the same at each call, or
-	 * FI_ADDR_NOTAVAIL: not reachable. Sets *reason:
+	 * FI_ADDR_NOTAVAIL: not reachable. *reason must be FI_DUO_OK before the
+	 * call. After the call, if the function has returned an index:
 	 * - FI_DUO_OK: sends to the peer may use this transport
-	 * - another value together with an index: the peer may send over this
-	 *   transport, but sends to the peer must use the core
+	 * - another value: the peer may send over this transport, but sends to
+	 *   the peer must use the core
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
@@ -130,8 +132,8 @@ struct duo_transport {
 	/*
 	 * Remove files that failed processes have left; NULL: there are none.
 	 * reap() removes the file with this name, the peer_name of a record.
-	 * sweep() removes files without a record: near's sockets, which are in
-	 * the directory dir, or shm's regions, whose names contain pid_ns.
+	 * sweep() finds and removes further files: near's sockets in the
+	 * directory dir, or shm's regions with pid_ns in their names.
 	 */
 	void (*reap)(const char *name);
 	void (*sweep)(int dir, uint64_t pid_ns);

@@ -183,8 +183,8 @@ static void duo_near_close(struct duo_ep *ep)
 
 /*
  * near_sink.peer_up(): assigns a peer index. The indexes are assigned in turn,
- * so that an index is not reused soon after it was freed: a late send to this
- * index finds no peer.
+ * so that none is reused soon after it was freed: a late send to a freed index
+ * then finds no peer, not a wrong one.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -218,8 +218,8 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 
 /*
  * True if messages and RMA to this peer keep the order that the application has
- * requested. False if the peer has no region table: then the core executes the
- * RMA, which does not wait for near's messages.
+ * requested. Not if the peer has no region table: then the core executes the
+ * RMA, and the core does not wait for near's messages.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -229,8 +229,9 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). Starts the fd exchange early. The first send opens
- * the peer's segment; if it cannot, it calls duo_near_send_failed().
+ * duo_transport.connect(). Starts the fd exchange early, because the first send
+ * opens the peer's segment. duo_near_send_failed() handles an error of this
+ * send.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)

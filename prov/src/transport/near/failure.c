@@ -4,8 +4,8 @@
 /*
  * Failure of a peer. near calls duo_near_peer_down() after it has delivered all
  * complete messages of the peer and ended all operations with the peer. This
- * file ends receives that name the peer, and drops unexpected rendezvous
- * messages, because they are in the peer's memory.
+ * file ends receives that name the peer. It also drops the peer's unexpected
+ * rendezvous messages, because their data are in the peer's memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -43,8 +43,8 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 }
 
 /*
- * Ends posted receives that name the peer, unless the core has matched them.
- * Their error is FI_ECONNRESET.
+ * Ends the posted receives that name the peer, except for those that the core
+ * has matched. Their error is FI_ECONNRESET.
  */
 static void duo_near_fail_all(struct duo_match *match, fi_addr_t index)
 {
@@ -81,8 +81,8 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
 		/*
-		 * now, because this finds the source of messages by the peer's
-		 * routes, which duo_map_peer_failed() removes
+		 * must come before duo_map_peer_failed(), which removes the
+		 * peer's routes: they lead to the sources of these messages
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

@@ -5,8 +5,8 @@
  * Large messages from device memory of the sender (NEAR_DEVICE), or to device
  * memory of the receiver. The receiver fetches such a message: it reads the
  * message into its buffers by near_rma(). If the fetch fails, near transfers
- * the message in fragments. The sender then copies a message in device memory
- * to host memory first.
+ * the message in fragments. For that, the sender first copies a message in
+ * device memory to host memory.
  */
 
 #include <stdlib.h>

@@ -2,11 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over near. ep.c has the port and its peers, send.c
- * and sink.c messages, fetch.c messages from and to device memory, failure.c
- * failures of peers, and onesided.h RMA and atomics. near's fast paths are
- * inlined into these files. See docs/near/design.md. Cost: 36 KiB per endpoint,
- * and near's memory. The caller must hold the lock of the endpoint's group.
+ * An endpoint's local side over near:
+ * - ep.c: the port and its peers
+ * - send.c, sink.c: messages
+ * - fetch.c: large messages from and to device memory
+ * - failure.c: failures of peers
+ * - onesided.h: RMA and atomics
+ *
+ * near's fast paths are inlined into these files. See docs/near/design.md.
+ * Cost: 36 KiB per endpoint, and near's memory. The caller must hold the lock
+ * of the endpoint's group.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -22,10 +27,11 @@
 
 /*
  * An endpoint's local side over near: ep->near. fi_enable creates this struct.
- * In the provider near, an endpoint has the address of its port, so the port
- * must exist before fi_enable. There fi_endpoint creates this struct and stores
- * it in ep->near_named; fi_enable copies the pointer to ep->near. No thread
- * polls the port before fi_enable.
+ *
+ * In the provider near, the port's address is the endpoint's address, so the
+ * port must exist before fi_enable. There fi_endpoint creates this struct, and
+ * stores it in ep->near_named; fi_enable copies the pointer to ep->near. No
+ * thread polls the port before fi_enable.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
@@ -33,8 +39,8 @@ struct duo_near {
 	struct near_port *port;
 	bool tx_all;	/* true if every send has a completion */
 	/*
-	 * true if a call without flags writes a completion that the application
-	 * can read: its CQ is not a hidden one
+	 * true if a call without flags writes a completion, and the application
+	 * can read this completion: the CQ is not hidden
 	 */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
@@ -67,8 +73,8 @@ struct duo_near_sending {
 };
 
 /*
- * Returns the bit of an operation in duo_near.small. Each verb has a bit;
- * all injects share another one.
+ * Returns the bit of an operation in duo_near.small. Each verb has a bit. All
+ * injects share one further bit, whatever their verb.
  */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 {
@@ -127,8 +133,10 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
  */
 void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op);
 /*
- * Ends the receive after a fetch. err: 0 or a positive errno value. After an
- * error, requests the message in fragments, unless the peer has failed.
+ * Ends the receive after a fetch. err: 0 or a positive errno value. If the
+ * fetch has failed although the peer has not, requests the message in fragments
+ * instead; the receive ends when these have arrived. If there is no memory for
+ * the fragments, ends the receive with FI_ENOMEM.
  */
 void duo_near_fetched(struct duo_rx *rx, int err);
 

@@ -87,8 +87,9 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns the bits of duo_near.small. The bit of a verb is set if its
- * operations may take the fast path, which handles neither orders nor flags.
+ * Returns the bits of duo_near.small. The fast path handles neither orders nor
+ * flags. So the bit of a verb is set only if the endpoint requires neither for
+ * operations of this verb.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

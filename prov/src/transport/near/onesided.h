@@ -38,11 +38,11 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
 /*
- * region.c: true if near can execute RMA and atomics for this info. The core
- * executes them if the application requests
+ * region.c: true if the info has RMA or atomics, and near can execute them. The
+ * core executes them if the info has
  *
- * - FI_FENCE without FI_MSG and FI_TAGGED: a fence would have to wait for both
- *   paths;
+ * - FI_FENCE, but neither FI_MSG nor FI_TAGGED: a fence would have to wait for
+ *   both paths;
  * - FI_MR_RAW;
  * - FI_PROGRESS_AUTO, except in the hook;
  * - more buffers per operation than near supports.
@@ -71,11 +71,11 @@ void duo_near_table_close(struct duo_domain *domain);
 void duo_near_regions_unmap(struct duo_domain *domain);
 /*
  * duo_near_region_set() fills in mr->region and calls duo_near_region_list(),
- * which lists the region in near's table if peers may access it.
+ * which adds the region to near's table if peers may access it.
  * duo_near_region_unlist() removes the region from the table. If a region is
- * not listed, for example because it has several buffers, the core executes the
- * operations on it. Errors occur only if the core carries nothing. The caller
- * must not hold the domain's lock.
+ * not in the table, for example because it has several buffers, the core
+ * executes the operations on it. The functions return errors only if the core
+ * carries nothing. The caller must not hold the domain's lock.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);

@@ -133,9 +133,10 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 }
 
 /*
- * Returns the region's entry for the table; access 0: do not list the region. A
- * region without remote access gets a key from message_keys, because the
- * application may give equal keys to such regions.
+ * Returns the region's entry for the table. If the entry's access is 0, the
+ * region must not be in the table. If the entry has only rights of
+ * DUO_NEAR_INTERNAL, its key is one of message_keys, because the application
+ * may give equal keys to regions without remote access.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {

@@ -84,8 +84,9 @@ void duo_near_sent(void *ctx, void *cookie, int err)
  * core carries nothing. Otherwise returns -FI_EAGAIN, so that the application
  * retries:
  *
- * - If the peer cannot be connected, the retry takes the core, unless near
- *   still waits for the peer's reply.
+ * - If the ring is full, or near still waits for the peer's reply in the fd
+ *   exchange, the retry takes near again.
+ * - If the peer cannot be connected, the retry takes the core.
  * - If the peer has failed, the next poll removes its routes; then the address
  *   is looked up again.
  */
@@ -150,7 +151,8 @@ duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 
 /*
  * Sends a message through the ring. Copies several buffers to the stack first.
- * NEAR_LARGE: the caller must call duo_near_large().
+ * Returns 0, an error of near_send(), or NEAR_LARGE: the caller must call
+ * duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t index)
@@ -169,8 +171,8 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message in host memory. owned: as in duo_near_large(), but also freed
- * after an error.
+ * Sends a message in host memory. owned: NULL; or the message in memory from
+ * malloc(), which is freed in any case, by near or by this function.
  */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
@@ -228,8 +230,8 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 }
 
 /*
- * Sends a message in device memory. If the receiver cannot fetch the message,
- * copies it to host memory and sends the copy.
+ * Sends a message in device memory. If the message is short, or the receiver
+ * cannot fetch it, copies the message to host memory and sends the copy.
  */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,

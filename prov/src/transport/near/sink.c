@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Messages that the fast path in sink.h does not handle. If a message is longer
- * than its receive, it is truncated.
+ * Messages that the fast path in sink.h does not handle. A message that is
+ * longer than the buffers of its receive is truncated.
  */
 
 #include <stdlib.h>
@@ -114,9 +114,10 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /*
- * Starts to receive a rendezvous message. Returns 0 or -FI_EAGAIN. After 0, the
- * caller must call duo_near_begin(), and then, if *fetch is not NULL,
- * duo_near_fetch(). near calls duo_near_received() at the end.
+ * Starts to receive a rendezvous message. Returns 0 or -FI_EAGAIN. The caller
+ * must call duo_near_begin(), before or after this function. If the result is 0
+ * and *fetch is not NULL, the caller must then call duo_near_fetch(). near
+ * calls duo_near_received() at the end.
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -139,8 +140,8 @@ static int duo_near_receive(struct duo_rx *rx,
 
 /*
  * Queues a message as unresolved or unexpected, with a copy of its payload.
- * -FI_EAGAIN: no memory for the copy; the message stays in the ring. When the
- * ring is full, the peer's sends return -FI_EAGAIN, too.
+ * Returns 0; -FI_EAGAIN: no memory, so the message stays in the ring. When the
+ * ring is full, the peer's sends return -FI_EAGAIN.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -175,9 +176,10 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message to its matching receive on the slow path. The message is a
+ * Delivers a message to its matching receive on the slow path: the message is a
  * rendezvous or must be truncated, or the receive has several buffers or no
- * completion.
+ * completion. Returns 0; -FI_EAGAIN: no memory, and the receive has ended with
+ * FI_ENOMEM.
  */
 static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
@@ -218,10 +220,10 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, index);
 	/*
-	 * Unresolved messages must be matched before this one, so it is queued
-	 * as unresolved, too. A message without a source is unresolved if its
-	 * source may be in the AV. While fi_close runs, no message is matched,
-	 * because fi_close may fail.
+	 * If there are unresolved messages, they must be matched before this
+	 * one, so this one is queued as unresolved, too. A message without a
+	 * fi_addr is unresolved if its source may be in the AV. While fi_close
+	 * runs, no message is matched, because fi_close may fail.
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))

@@ -90,7 +90,7 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 /*
  * Returns the first posted receive, and stores the fi_addr of the message's
  * source in *addr. Returns NULL if
- * - the receive does not match, or was posted to the core
+ * - there is no receive, or it does not match, or it was posted to the core
  * - the receive has several buffers, too short a buffer, or no completion
  * - the source is not confirmed
  * - the queue has so many receives that it uses an index
@@ -170,10 +170,11 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 
 /*
  * Receives a ring's next message, if it is inline and matches the first posted
- * receive. Writes the completion to `at`, and its source to *src unless src is
- * NULL. Returns the place of the next completion; NULL: nothing was done. Calls
- * no function. duo_cq.attention must be 0: then there are no unresolved
- * messages, and no fi_close is running.
+ * receive, and this receive is not deferred. Writes the completion to `at`, and
+ * its source to *src unless src is NULL. Returns the place of the next
+ * completion; NULL: nothing was done. All its functions are inlined.
+ * duo_cq.attention must be 0: then there are no unresolved messages, and no
+ * fi_close is running.
  */
 static near_inline void *
 duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
