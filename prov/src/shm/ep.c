@@ -69,9 +69,9 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Logs the probable reason for a missing shm provider. libfabric turns all
- * errors into -FI_ENODATA. The most frequent reason: /dev/shm lacks space, of
- * which shm requires 16 MiB for each CPU.
+ * Logs the probable reason for a missing shm provider, because libfabric turns
+ * all errors into -FI_ENODATA. The most frequent reason is that /dev/shm lacks
+ * space: shm requires 16 MiB for each CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Compiled in place of this folder's other files with libfabric before 2.0,
- * where shm cannot be a peer provider.
+ * With a libfabric before 2.0, shm cannot be a peer provider. Then this file is
+ * compiled in place of the folder's other files.
  */
 
 #include <rdma/fi_errno.h>

@@ -104,8 +104,9 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes regions of exited processes, by the pid in the name. If no region
- * remains, resets the registry's count of endpoints.
+ * Removes this user's regions of exited processes, which it finds by the pid
+ * and the pid namespace in their names. If none of the user's regions remains,
+ * resets the registry's count of endpoints.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -191,9 +192,9 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Maps a peer's region, as a test: shm 2.0 to 2.6 maps the region at the first
- * send, and after a failure returns -FI_EAGAIN forever, or uses the address
- * MAP_FAILED. Returns 0 or -errno.
+ * Tests whether a peer's region can be mapped. shm 2.0 to 2.6 itself maps the
+ * region at the first send; if that fails, shm returns -FI_EAGAIN forever, or
+ * uses the address MAP_FAILED. Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -251,9 +252,9 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
  * Inserts a peer into shm's AV. Returns the peer's index; FI_ADDR_NOTAVAIL:
  * *reason has the cause.
  *
- * Rejects endpoints of this process: when an AV of shm closes, shm 2.5 and
- * newer read the regions of all its peers. If a peer of this process has
- * closed, its region is not mapped any more, and the read would crash.
+ * Rejects endpoints of this process, because shm 2.5 and newer read the regions
+ * of all peers of an AV when the AV closes. If a peer in the same process was
+ * closed before, its region is not mapped any more, and the read would crash.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

@@ -4,9 +4,9 @@
 /*
  * An endpoint's local side over libfabric's shm. shm is a peer provider
  * (fi_peer(3)): it calls ofi_duo to match messages and to write completions.
- * ep.c opens shm's objects, srx.c has the functions that shm calls, region.c
- * handles shared memory. Lock: the domain's; shm itself takes none. Cost: 16
- * MiB of /dev/shm for each endpoint.
+ * ep.c opens shm's objects, srx.c has the functions that shm calls, and
+ * region.c handles shm's shared memory. Lock: the domain's; shm itself takes
+ * none. Cost: 16 MiB of /dev/shm for each endpoint.
  */
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
@@ -34,10 +34,10 @@
 struct duo_cntr;
 
 /*
- * An AV of shm has space for 256 peers. shm itself adds a peer that connects,
- * without a check for space: in a full AV, shm overwrites an entry, and data
- * goes to another process. Entries do not become free, because fi_av_remove()
- * of shm 2.0 to 2.6 keeps the peer's state.
+ * An AV of shm has space for 256 peers. When a peer connects, shm itself adds
+ * the peer to the AV without a check for space: in a full AV, shm overwrites an
+ * entry, and data goes to another process. Entries never become free, because
+ * fi_av_remove() of shm 2.0 to 2.6 keeps the peer's state.
  *
  * So each endpoint has its own AV of shm. The registry counts the endpoints
  * over shm (duo_registry_count_ep()); endpoints beyond DUO_SHM_ENDPOINTS get no
@@ -59,12 +59,13 @@ struct duo_shm {
  */
 int duo_shm_check_space(void);
 /*
- * Allocates all pages of an enabled endpoint's region. After -FI_ENOSPC the
- * caller must only close the endpoint.
+ * Allocates all pages of an enabled endpoint's region. Returns 0 or -errno.
+ * After -FI_ENOSPC the caller must only close the endpoint.
  *
  * No other endpoint of this user has taken space since duo_shm_check_space(),
- * because duo_transport.exclusive_start is set. If another user has taken the
- * space, an access to the region raises SIGBUS, which ends the process.
+ * because duo_transport.exclusive_start is set. But other files in /dev/shm may
+ * have taken the space. An access to the region then raises SIGBUS, which ends
+ * the process.
  */
 int duo_shm_allocate(const char *name);
 /* Fills in shm's part of the record, with a new random name. */

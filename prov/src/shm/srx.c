@@ -5,9 +5,9 @@
  * Functions that shm calls in polls and sends, under the domain's lock:
  * matching, completions and counters. See fi_peer(3).
  *
- * shm 2.0 to 2.6 cannot truncate or discard a message: it reads from NULL,
+ * shm 2.0 to 2.6 cannot truncate or discard a message: shm reads from NULL,
  * loops forever, never completes the receive, or writes into the peer's region.
- * So such messages are received into a bounce buffer.
+ * So a message that is longer than its receive goes to a bounce buffer.
  */
 
 #include <stdlib.h>
@@ -31,8 +31,8 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 }
 
 /*
- * Passes rx to shm: sets the buffers, and rx itself as the context that shm's
- * completions return.
+ * Passes rx to shm: sets the buffers and the context. The context is rx itself,
+ * so that shm's completions lead back to rx.
  */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
@@ -78,9 +78,9 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Returns a matching receive, with a bounce buffer if the message is larger
- * than the receive; NULL: none. If there is no memory for a bounce buffer, ends
- * the receive with FI_ENOMEM and tries the next one.
+ * Returns a matching receive, with a bounce buffer if the message is longer
+ * than the receive; NULL: no receive matches. If there is no memory for the
+ * bounce buffer, ends the receive with FI_ENOMEM and tries the next one.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -193,7 +193,7 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 
 /*
  * Called after a peer was inserted into shm's AV: updates the peer indexes of
- * all messages without a source.
+ * unexpected messages without a fi_addr, and of all unresolved messages.
  */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
@@ -232,9 +232,9 @@ static int duo_shm_begin(struct duo_rx *rx)
 }
 
 /*
- * Implements duo_transport.start(). shm must not truncate, so a message that is
- * too large goes to a bounce buffer. This buffer is allocated first, because
- * later steps cannot be undone. Returns 0 or -FI_ENOMEM.
+ * Implements duo_transport.start(). shm must not truncate a message, so one
+ * that is too long goes to a bounce buffer. This buffer is allocated first,
+ * because the later steps cannot be undone. Returns 0 or -FI_ENOMEM.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
@@ -398,7 +398,8 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 
 /*
  * Polls shm and returns the number of events. If too few receive entries are
- * free, does not poll and returns 1: senders then get -FI_EAGAIN.
+ * free, does not poll and returns 1, because shm loses a message that gets no
+ * entry. Senders then get -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {
