@@ -64,7 +64,7 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 		at->next_skip = 2 * at->skip;
 }
 
-/* True if the operation is small enough for a slot and for its buffers. */
+/* True if the operation is short enough for the ring and for near's buffers. */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
 {

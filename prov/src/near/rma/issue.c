@@ -46,7 +46,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_answered_at(at, op->mark);
 		at->unanswered--;
 		at->expect -= op->expect;
-		/* delegated and staged reads have one reply, others several */
+		/* a read for which near_rma_post() has set at->reading */
 		if (op->args.verb == NEAR_READ && !op->delegated &&
 		    !op->on_device)
 			at->reading = false;
@@ -135,7 +135,7 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True if the next part has a reply: the first part, or any with a result. */
+/* True if the next part adds a reply: the first part, or each with a result. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||

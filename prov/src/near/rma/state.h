@@ -80,7 +80,7 @@ struct near_rma_peer {
 	uint32_t skip;
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
-	/* The next six fields are for operations on device memory. */
+	/* The next five fields are for operations on device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
 	/* path of this port's last operation on device memory */

@@ -96,7 +96,7 @@ static void duo_near_end(struct duo_rx *rx, int err)
 	}
 }
 
-/* Copies a message into rx, at most as much as fits. Returns 0 or FI_EIO. */
+/* Copies as much of a message as fits into rx. Returns 0 or an error > 0. */
 static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 {
 	struct duo_domain *domain = rx->ep->domain;
