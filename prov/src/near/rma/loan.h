@@ -15,8 +15,8 @@
  * the operation. Until the reply the operation stays in the initiator's queue,
  * so that no later operation overtakes it.
  *
- * When a port closes, it revokes its loans, or waits until the targets' copies
- * have ended, because the application may then reuse the memory. See
+ * A port that closes revokes its loans, or waits until the targets' copies have
+ * ended, because afterwards the application may reuse the memory. See
  * docs/near/rma.md.
  */
 #ifndef NEAR_RMA_LOAN_H

@@ -91,9 +91,9 @@ near_table_find(const struct near_table *table, uint64_t key)
 
 /*
  * A peer's table, mapped read-only. The peer may be faulty, so this process
- * checks the table's values before use. It need not check addresses, because
- * they are addresses in the peer's process; near_mapping_at() translates them
- * for mapped memory, and checks them there.
+ * checks the table's values before use. Addresses need no check, because they
+ * are used in the peer's process, not in this one. (near_mapping_at() checks
+ * addresses of mapped memory.)
  */
 struct near_table_view {
 	const struct near_table_head *head;
