@@ -88,8 +88,8 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive, and stores the fi_addr of the message's
- * source in *addr. Returns NULL if
+ * Returns the first posted receive, if the fast path can deliver this message
+ * to it. Stores the fi_addr of the message's source in *addr. Returns NULL if
  * - there is no receive, or it does not match, or it was posted to the core
  * - the receive has several buffers, too short a buffer, or no completion
  * - the source is not confirmed
