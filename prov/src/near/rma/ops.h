@@ -55,9 +55,9 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 
 /* ordered.c: the order of operations after messages */
 /*
- * Returns a mark of the producer's position in the ring to the peer. The lower
- * bits are the tail. The upper bits are the number of resizes, because each
- * resize sets the tail to 0.
+ * Returns this port's position in its ring to the peer, as one number. The
+ * lower bits are the tail. The upper bits are the number of resizes, because
+ * each resize sets the tail to 0.
  */
 #define NEAR_RMA_MARK_BITS 48	/* bits of the tail */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Operations that must follow messages (NEAR_RMA_BEHIND). While a message is
- * still in the ring, such an operation goes through the ring, too, as a
- * request. The reply to a request shows that the peer has consumed all slots up
- * to the request.
+ * Operations that must follow messages (NEAR_RMA_BEHIND). While the peer may
+ * not have consumed a message, such an operation goes through the ring behind
+ * the message, as a request. The reply to a request shows that the peer has
+ * consumed all slots up to the request.
  */
 
 #include <errno.h>
