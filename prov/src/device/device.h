@@ -63,7 +63,8 @@ struct duo_device_iface {
 	void (*close)(void *state);
 	/*
 	 * The next four functions are as in struct near_device, but start() and
-	 * pin() take a state. `to`, `from` or both are device memory.
+	 * pin() take a state in place of a device. `to`, `from` or both are
+	 * device memory.
 	 */
 	int (*start)(void *state, void *to, const void *from, size_t len,
 		     struct duo_device_handle **copy);

@@ -143,8 +143,8 @@ static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 }
 
 /*
- * Returns the index of the first group of queues for copies only; if there is
- * none, of the first group that can copy; -1: none.
+ * Returns the index of a group of queues: the first group for copies only, or
+ * else the first group that can copy; -1: none.
  */
 static int duo_ze_group(void *device)
 {

@@ -287,9 +287,9 @@ bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
 }
 
 /*
- * Implements duo_transport.oversubscribed(). Does not read the CPU affinities
- * of other processes: all endpoints count as processes on the CPUs of this
- * thread.
+ * Implements duo_transport.oversubscribed(). Counts each endpoint as a process
+ * on the CPUs of this thread, because it does not read the CPU affinities of
+ * other processes.
  */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
