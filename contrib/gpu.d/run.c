@@ -265,6 +265,10 @@ bool gpu_right(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
 		gpu_settle(kind);
 	gpu.errors += gpu.sh->lost;
 	gpu.sh->lost = 0;
+	if (gpu.errors > failed && !getenv("STANDIN_FAIL"))
+		GPU_FAIL("%s, %s to %s, %zu bytes: completed with an error",
+			 gpu_kinds[kind], gpu_places[mine], gpu_places[theirs],
+			 len);
 	if (gpu.errors > failed)
 		return true; /* permitted: contrib/gpu makes the driver fail */
 	if (kind == GPU_READ)

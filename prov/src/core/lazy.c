@@ -13,9 +13,11 @@
 #include <assert.h>
 #include <rdma/fi_errno.h>
 
+#include "base/log.h"
 #include "core/lazy.h"
 #include "core/read.h"
 #include "core/when.h"
+#include "obj/fabric.h"
 #include "obj/up.h"
 
 #define DUO_LAZY_MAX 64 /* bound of lazy.limit, in units of defer_polls */
@@ -126,8 +128,16 @@ void duo_lazy_unblock(struct duo_ep *ep)
  */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
+	const struct duo_ep *ep = rx->ep;
+
+	DUO_WARN(EP_DATA, "ep %p: the core %s rejects a receive of %zu bytes "
+		 "at %p: %s. If the source is local, request FI_DIRECTED_RECV "
+		 "and name the source: then the core does not get the "
+		 "receive\n", (const void *) ep,
+		 ep->domain->fabric->core_name, duo_rx_iov(rx)->iov_len,
+		 duo_rx_iov(rx)->iov_base, fi_strerror(err));
 	duo_match_unpost(&rx->ep->match[rx->kind], rx);
-	rx->ep->up->rejected(rx, err);
+	ep->up->rejected(rx, err);
 }
 
 DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
