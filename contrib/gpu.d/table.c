@@ -184,7 +184,6 @@ void gpu_table(void)
 		GPU_FAIL("%d operations failed", gpu.errors);
 }
 
-
 /*
  * Prints the time of an operation, and if the bytes were right when it had
  * completed.

@@ -31,7 +31,7 @@ static struct ft_buf buf;
 static struct ft_op txop[FT_MAX_RANKS], rxop[FT_MAX_RANKS];
 
 /*
- * True if this endpoint has a local transport: struct fi_duo_ops then returns
+ * True if this endpoint has a local transport: struct fi_ops_duo then returns
  * another reason than FI_DUO_LOCAL_OFF for the path to its own address, and
  * that path is final.
  */

@@ -136,7 +136,7 @@ struct fi_cq_err_entry expect_error(void *context, int err);
 /* Polls many times; asserts that there is no completion. */
 void expect_nothing(void);
 /*
- * Asserts the path and the reason that struct fi_duo_ops returns for an
+ * Asserts the path and the reason that struct fi_ops_duo returns for an
  * address.
  */
 void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,

@@ -176,7 +176,8 @@ static void *mpi_fence_thread(void *arg)
 }
 
 /*
- * Waits at a fence, in a thread. Polls the endpoint until then, because peers
+ * Waits until all ranks have called this function. Another thread waits in the
+ * launcher's fence(). Meanwhile this thread polls the endpoint, because peers
  * with messages in flight need progress of this rank. Returns 0 or -1.
  */
 static int mpi_fence(struct mpi_job *job, struct mpi_ep *ep)

@@ -5,8 +5,9 @@
  * A datagram of the fd exchange, with any bytes and descriptors, from any user:
  * no access is out of bounds, and each descriptor is closed once, or has one
  * owner. A port takes descriptors only from datagrams of its own user that
- * contain the stated number of descriptors. Descriptors of device memory are
- * passed only between sockets of this user that have the name of the sender.
+ * contain the stated number of descriptors. A port gives or takes a descriptor
+ * of device memory only if this user has sent the datagram, and
+ * near_fdx_msg_from() confirms that the port in fdx.from has sent it.
  *
  * C: near/link/fdx.c near_fdx_read near_fdx_msg_read near_fdx_msg_fault
  * C: near/link/fdx.c near_fdx_msg_good near_fdx_msg_foreign near_fdx_accept

@@ -276,9 +276,9 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 /*
  * Removes the peer index of an address, because the address's process has
  * failed or cannot be reached. The path becomes undecided, because the core may
- * later give the address to another process. But if addresses are names of the
- * local transport (the provider near), the path becomes the core's: such a name
- * never passes to another process.
+ * later give the address to another process. Over the provider near no other
+ * process ever gets the address: the path becomes DUO_ROUTE_CORE for good, and
+ * operations to the address fail.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)

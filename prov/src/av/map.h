@@ -59,8 +59,8 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Chooses the path of an undecided address, at the first send to it. The choice
  * holds as long as the address belongs to the same process, unless
- * duo_map_use_core() changes it. If this process has exited, the address stays
- * undecided.
+ * duo_map_use_core() changes it. If the process of the address has exited, the
+ * address stays undecided.
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*

@@ -43,10 +43,10 @@ void duo_cntr_unbind(struct duo_ep *ep);
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
 /*
- * Both add the descriptors of core CQs, those behind an endpoint's CQs, to wait
- * objects: duo_cntr_wait_ep() to the wait objects of all counters of the
- * endpoint, duo_cntr_wait_bind() to that of the binding's counter. Both return
- * 0 or an error.
+ * Both add descriptors to the wait objects of counters: the descriptors of the
+ * core CQs of an endpoint's CQs. duo_cntr_wait_ep() adds them for all counters
+ * of the endpoint, duo_cntr_wait_bind() for the counter of a binding. Both
+ * return 0 or an error.
  */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);

@@ -77,8 +77,8 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->multi = true;
 		rx->owner = recv->multi;
 		/*
-		 * whether there is a completion depends on owner->wanted:
-		 * duo_multi_done()
+		 * duo_multi_done() reports the completion, and tests
+		 * owner->wanted, not rx->wanted
 		 */
 		rx->wanted = DUO_RX_UNWANTED;
 	}

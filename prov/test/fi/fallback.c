@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Without shared memory, for the endpoint or for one peer, the core carries all
- * messages, and struct fi_duo_ops returns the reason.
+ * If an endpoint cannot use shared memory, the core carries all its messages.
+ * If it cannot for one peer, the core carries the messages to that peer. path()
+ * of struct fi_ops_duo returns the reason.
  */
 
 #include <fcntl.h>

@@ -172,8 +172,9 @@ static void until_free(const struct near_claim *claim)
 }
 
 /*
- * A sender ends between its claim of a ring and its attachment, and has not
- * been reaped; or it ends before it rings the doorbell: the ring becomes free.
+ * The ring of a sender that has exited becomes free: either the claim is TAKEN,
+ * and the sender is a zombie; or the claim is OPEN, but the sender has not rung
+ * the doorbell.
  */
 UNIT_TEST(claim_of_exited_sender_is_freed)
 {

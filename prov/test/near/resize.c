@@ -14,9 +14,9 @@
 #include "unit.h"
 
 /*
- * The ring budget of b in pages: NEAR_BUDGET_MANY. All of it is kept for
- * senders that may still attach, so the ring of a new sender has one page. The
- * ring can grow later, while no other sender needs the pages.
+ * Number of pages in the ring budget of b, equal to NEAR_BUDGET_MANY. The
+ * budget keeps a page for each of that many senders, so a new ring has one page.
+ * The ring can grow into pages that no other sender uses.
  */
 #define GROWING 63
 

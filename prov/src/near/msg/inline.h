@@ -19,7 +19,9 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 /*
  * Continues pending operations. Returns the number of large messages that have
- * left their list, plus the result of near_onesided.work() or advanced().
+ * left their list, plus the result of near_onesided.work(). While all one-sided
+ * operations wait (NEAR_WORK_WAITS), calls only near_onesided.advanced(), and
+ * returns its result.
  */
 int near_work(struct near_port *port);
 /* Rings the doorbell if required. Returns 0, the result of the send. */
