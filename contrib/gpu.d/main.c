@@ -14,7 +14,7 @@
  *	kill	a peer is killed while it is written to
  *
  * DUOGPU_DISJOINT=1: each process sees only one GPU, another one than its peer.
- * DUOGPU_PIDNS=1: each process is in a pid namespace of its own.
+ * DUOGPU_PIDNS=1: the two processes are in different pid namespaces.
  * DUOGPU_MAPPED=1: fail unless at least one RMA operation and one message were
  * copied between mapped memory; verify continues until then. 0: fail if any
  * was.

@@ -263,7 +263,7 @@ part_surroundings()
 
 			The third column has the first 110 characters of the first warning, or *-* for none. In the warnings, *near* is
 			ofi_duo's shared-memory transport, and a *record* is one of the files by which ofi_duo finds other processes. The
-			version after a record is that of its format. The *registry* is the directory of the records.
+			version after a record is the version of the file's format. The *registry* is the directory of these files.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 

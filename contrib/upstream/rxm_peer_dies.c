@@ -4,7 +4,7 @@
 /*
  * The receiver of a rendezvous message is killed before it has read the
  * message. The send then neither completes nor fails. The sender can close its
- * endpoint, CQ and AV, but fi_close of its domain returns -FI_EBUSY.
+ * endpoint, CQ and AV, but fi_close of the domain returns -FI_EBUSY.
  */
 
 #include <signal.h>

@@ -51,8 +51,8 @@ bool ft_over_tcp(void)
 
 /*
  * True if an AV may have several endpoints, also one after another. efa before
- * libfabric 2.2 rejects a second endpoint on an AV, and the AV of ofi_duo is
- * the AV of its core.
+ * libfabric 2.2 rejects a second endpoint on an AV, and ofi_duo opens one AV of
+ * the core for each of its own.
  */
 bool ft_shares_av(void)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A job whose members are killed. Each rank of the test is a keeper
- * (job_deaths.c). A keeper forks the members of its host (job_member.c), and
- * shares a struct job with them. The keepers of all hosts exchange the contents
+ * A job whose members are killed. Each rank of the test is a *keeper*
+ * (job_deaths.c): it forks the members of the job on its host (job_member.c),
+ * and shares a struct job with them. The keepers of all hosts exchange the contents
  * of their struct job.
  */
 #ifndef JOB_H

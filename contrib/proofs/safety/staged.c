@@ -174,7 +174,7 @@ struct near_slot *near_control_slot_other(struct near_port *of,
 	return any(bool) ? NULL : malloc(sizeof(struct near_slot));
 }
 
-/* Fills in an operation, with two buffers of its length together, or longer. */
+/* Fills in an operation with two buffers, which have room for all its bytes. */
 static void op_any(struct near_rma_op *made)
 {
 	static void *handles[2];

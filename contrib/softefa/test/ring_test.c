@@ -237,8 +237,8 @@ static void die_with_slot(const struct rig_target *target, int out)
 
 /*
  * Runs in another process: keeps a claimed slot until the second call. The
- * process is in a pid namespace of its own, so its process id there differs
- * from the one outside.
+ * process is in a new pid namespace, in which its process id differs from the
+ * one outside.
  */
 static void hold_slot(const struct rig_target *target, int out)
 {
