@@ -82,8 +82,8 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 
 /*
  * Ends a read that has found a message in *ring: tries to deliver the message
- * directly (duo_near_match_first()), then polls the remaining rings. Releases
- * the group's lock.
+ * directly (duo_near_match_first()), unless ep receives with another CQ. Then
+ * polls the remaining rings. Releases the group's lock.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
@@ -92,7 +92,7 @@ duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 	struct near_port *port = ep->near->port;
 	void *next = NULL;
 
-	if (near_likely(count))
+	if (near_likely(count && ep->rx_cq == cq))
 		next = duo_near_match_first(ep, *ring, cq->format, buf, src);
 	if (near_unlikely(!next)) {
 		cq->sink = (struct duo_sink) { buf, src, count, 0 };

@@ -376,6 +376,25 @@ UNIT_TEST(failed_close_delivers_messages)
 UNIT_CASE("two queues", near_setup_two_cqs, near_teardown);
 
 /*
+ * A read of the CQ of sends may find a message, but returns no completion of a
+ * receive.
+ */
+UNIT_TEST(send_queue_has_no_receives)
+{
+	const struct duo_cq *cq = duo_cq_of(fx.tx_cq);
+	struct fi_cq_tagged_entry entry;
+
+	first_message();
+	while (cq->left < 4)
+		ck_assert_int_eq(fi_cq_read(fx.tx_cq, &entry, 1), -FI_EAGAIN);
+	post_recv(&slot, peer, TAG);
+	rig_send("second");
+	ck_assert_int_eq(fi_cq_read(fx.tx_cq, &entry, 1), -FI_EAGAIN);
+	ck_assert_str_eq(slot.buf, "second");
+	both_entry(&slot);
+}
+
+/*
  * Alternating reads of the CQ of sends and the CQ of receives still make near's
  * periodic checks for peer failures and resizes. The limit is CPU time, because
  * other processes can keep this thread from running.
