@@ -219,6 +219,8 @@ void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
 {
 	struct fi_cq_err_entry out = *entry;
 
+	if ((rx->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
+		return;	/* the peek has completed already */
 	out.op_context = rx->context;
 	rx->ep->rx.failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &out, FI_DUO_LOCAL);

@@ -140,6 +140,23 @@ UNIT_TEST(failed_peer_releases_multi_receive)
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
 }
 
+/*
+ * A peek with FI_DISCARD has completed. The peer fails before it has the ACK of
+ * the discarded message: there is no second completion.
+ */
+UNIT_TEST(discarded_message_of_failed_peer_has_no_error)
+{
+	rig_send_large(NEAR_TAGGED);
+	poll_cq(2);
+	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer,
+				    FI_PEEK | FI_DISCARD), 0);
+	rig_end();
+	expect_entry(&slot, peer);
+	while (fixture_ep()->pool.live)
+		poll_cq(1);
+	expect_nothing();
+}
+
 /* Unresolved messages of a failed peer are delivered with their source. */
 UNIT_TEST(held_messages_keep_their_source)
 {
