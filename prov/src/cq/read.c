@@ -112,7 +112,7 @@ duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,
 
 static __attribute__((noinline)) ssize_t duo_cq_read_idle(struct duo_cq *cq)
 {
-	return duo_unlock_last(&cq->group->lock, duo_cq_yield(cq));
+	return duo_cq_read_over(cq, duo_cq_yield(cq));
 }
 
 DUO_INLINE ssize_t duo_cq_read_any(struct duo_cq *cq, void *buf, size_t count,

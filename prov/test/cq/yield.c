@@ -18,6 +18,7 @@ static int yields;
 static int cpus; /* number of CPUs that all processes may run on */
 /* pid that getpid() returns while a peer is published; 0: the real pid */
 static pid_t other;
+static void (*during)(void);	/* called in a yield; NULL: nothing */
 
 /* Replaces getpid() of the C library. */
 pid_t getpid(void)
@@ -44,6 +45,8 @@ int sched_yield(void)
 			      "the lock is held during the yield");
 		duo_lock_release(lock);
 	}
+	if (during)
+		during();
 	yields++;
 	return 0;
 }
@@ -55,6 +58,7 @@ static void setup_attr(const struct fixture_attr *attr)
 	ck_assert_int_eq(fixture_try(attr), 0);
 	yields = 0;
 	cpus = 1;
+	during = NULL;
 }
 
 /* Publishes a local peer as if by another process; that process must exist. */
@@ -196,4 +200,40 @@ UNIT_TEST(yield_disabled_does_not_yield)
 	duo_params.yield_mask = UINT32_MAX;
 	poll_cq(10000);
 	ck_assert_int_eq(yields, 0);
+}
+
+static void move_queue(void)
+{
+	struct duo_cq *cq = duo_cq_of(fx.cq);
+
+	duo_domain_lock(cq->domain);
+	ck_assert_int_eq(duo_cq_join(cq), 0);
+	duo_domain_unlock(cq->domain);
+}
+
+/*
+ * Another thread moves the CQ to the group of the domain during the yield. The
+ * read then releases the lock of this group. _i: 0: fast path; 1: slow path.
+ */
+UNIT_LOOP(queue_moves_during_yield, 0, 2)
+{
+	static const struct fixture_attr attr = { .near = true };
+	struct duo_group *to;
+	int i;
+
+	fixture_close();
+	setup_attr(&attr);
+	to = &duo_domain_of(fx.domain)->group;
+	duo_params.yield_always = true;
+	duo_params.core_poll_interval = _i ? 1 : 64;
+	for (i = 0; i < 1000000 && !_i && duo_cq_of(fx.cq)->left < POLLS; i++)
+		poll_cq(1);
+	ck_assert_int_eq(duo_cq_of(fx.cq)->left >= POLLS, !_i);
+	yields = 0;
+	during = move_queue;
+	poll_cq(POLLS);
+	ck_assert_int_eq(yields, 1);
+	ck_assert_ptr_eq(duo_cq_of(fx.cq)->group, to);
+	ck_assert(duo_lock_try(&to->lock));
+	duo_lock_release(&to->lock);
 }
