@@ -18,6 +18,7 @@ int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 {
 	int ret;
 
+	*waiter = (struct duo_waiter) { obj, -1, -1, -1 };
 	if (obj != FI_WAIT_NONE && obj != FI_WAIT_UNSPEC &&
 	    obj != FI_WAIT_YIELD && obj != FI_WAIT_FD) {
 		DUO_WARN(CQ, "wait object %d is not supported; use "
@@ -25,7 +26,6 @@ int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 			 "FI_WAIT_FD\n", obj);
 		return -FI_ENOSYS;
 	}
-	*waiter = (struct duo_waiter) { obj, -1, -1, -1 };
 	if (!wanted)
 		return 0;
 	waiter->fd = epoll_create1(EPOLL_CLOEXEC);
