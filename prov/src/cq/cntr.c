@@ -38,9 +38,7 @@ static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 
 static uint64_t duo_cntr_sum(const struct duo_cntr *cntr, bool err)
 {
-	uint64_t count = cntr->own[err] + (err ?
-			 fi_cntr_readerr(cntr->path_cntr[FI_DUO_CORE]) :
-			 cntr->core_good);
+	uint64_t count = cntr->own[err] + cntr->core[err];
 	const struct duo_cntr_bind *bind;
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link)
@@ -48,9 +46,11 @@ static uint64_t duo_cntr_sum(const struct duo_cntr *cntr, bool err)
 	return count;
 }
 
-static void duo_cntr_read_core(struct duo_cntr *cntr)
+static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 {
-	cntr->core_good = fi_cntr_read(cntr->path_cntr[FI_DUO_CORE]);
+	struct fid_cntr *core = cntr->path_cntr[FI_DUO_CORE];
+
+	cntr->core[err] = err ? fi_cntr_readerr(core) : fi_cntr_read(core);
 }
 
 /*
@@ -87,12 +87,13 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 		duo_ep_progress(ep);
 	}
 	if (duo_cntr_core_due(cntr))
-		duo_cntr_read_core(cntr);
+		duo_cntr_read_core(cntr, false);
 }
 
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad)
 {
-	duo_cntr_read_core(cntr);
+	duo_cntr_read_core(cntr, false);
+	duo_cntr_read_core(cntr, true);
 	*good = duo_cntr_sum(cntr, false);
 	*bad = duo_cntr_sum(cntr, true);
 }
@@ -104,7 +105,19 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 
 	duo_lock(&cntr->domain->group.lock);
 	duo_cntr_progress(cntr);
+	if (err)
+		duo_cntr_read_core(cntr, true);
 	value = duo_cntr_sum(cntr, err);
+	duo_unlock(&cntr->domain->group.lock);
+	return value;
+}
+
+uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
+{
+	uint64_t value;
+
+	duo_lock(&cntr->domain->group.lock);
+	value = duo_cntr_sum(cntr, true);
 	duo_unlock(&cntr->domain->group.lock);
 	return value;
 }
@@ -122,7 +135,7 @@ static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 
 	duo_lock(&cntr->domain->group.lock);
 	if (set)
-		duo_cntr_read_core(cntr);
+		duo_cntr_read_core(cntr, err);
 	cntr->own[err] += value - (set ? duo_cntr_sum(cntr, err) : 0);
 	duo_unlock(&cntr->domain->group.lock);
 	return 0;

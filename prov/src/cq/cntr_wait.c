@@ -180,7 +180,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 {
 	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
 	struct duo_blocking call = duo_blocking_begin(timeout);
-	uint64_t good, bad = fi_cntr_readerr(cntr_fid);
+	uint64_t good, bad = duo_cntr_known_bad(cntr);
 
 	for (;;) {
 		good = fi_cntr_read(cntr_fid);

@@ -27,7 +27,7 @@ struct duo_cntr {
 	 * ofi_duo's part of the counter, see cq/cntr.h: [0] value, [1] errors
 	 */
 	uint64_t own[2];
-	uint64_t core_good;	/* value of the core's counter when last read */
+	uint64_t core[2];	/* the core's values when last read, as own[] */
 	/*
 	 * number of reads at which the core seemed idle; every
 	 * core_poll_interval-th of them polls the core; wraps

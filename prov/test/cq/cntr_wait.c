@@ -222,6 +222,23 @@ UNIT_LOOP(event_ends_blocking_wait, 0, ARRAY_SIZE(timeouts))
 	ck_assert_str_eq(slot[0].buf, "wake up");
 }
 
+/*
+ * The first poll of the wait finds a failed operation: of ofi_duo, whose message
+ * is longer than the buffer (0), or of the core (1).
+ */
+UNIT_LOOP(error_ends_blocking_wait, 0, 2)
+{
+	if (_i)
+		fake.core.cntr->bad++;
+	else
+		ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 1, NULL, local,
+					  TAG, 0, &slot[0]), 0);
+	if (!_i)
+		say("longer");
+	ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, LONG_MS), -FI_EAVAIL);
+	ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 0), -FI_ETIMEDOUT);
+}
+
 static void *wait_for(void *count)
 {
 	return (void *) (intptr_t) fi_cntr_wait(fx.cntr, (uintptr_t) count, -1);
