@@ -163,6 +163,7 @@ struct fake_core {
 	struct fake_obj *cntr;	/* the counter opened last */
 	bool no_wait;		/* CQs have no wait objects */
 	bool no_getwait;	/* CQs do not return their wait objects */
+	bool wait_file;	/* their wait objects are files, which epoll rejects */
 	int wait_fd; /* eventfd of the last CQ that has a wait object */
 	struct fid *mr_bound;	/* object that a region was bound to last */
 	const struct fid_mr *base_mr, *queried_mr;

@@ -4,6 +4,7 @@
 /* The fake core's AV, CQ and endpoint. Its addresses are numbers of 8 bytes. */
 
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
@@ -250,7 +251,8 @@ static int fake_core_cq_open(struct fid_domain *domain,
 		return ret;
 	ck_assert_int_eq(attr->format, FI_CQ_FORMAT_TAGGED);
 	if (attr->wait_obj == FI_WAIT_FD)
-		fake.core.wait_fd = obj->wait_fd = eventfd(0, EFD_NONBLOCK);
+		fake.core.wait_fd = obj->wait_fd = fake.core.wait_file ?
+			memfd_create("", 0) : eventfd(0, EFD_NONBLOCK);
 	if (attr->size < FAKE_CQ_SIZE)
 		attr->size = FAKE_CQ_SIZE;
 	obj->cq.ops = &fake_core_cq_ops;

@@ -52,12 +52,15 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 
 int duo_cq_wait_core(struct duo_cq *cq)
 {
-	int ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
-			     &cq->core_fd);
+	int fd, ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
+				 &fd);
 
-	/* core_fd is -1 if the core carries nothing */
-	return ret || cq->core_fd < 0 ? ret :
-	       duo_waiter_add(&cq->waiter, cq->core_fd);
+	/* fd is -1 if the core carries nothing */
+	if (!ret && fd >= 0)
+		ret = duo_waiter_add(&cq->waiter, fd);
+	if (!ret)
+		cq->core_fd = fd;
+	return ret;
 }
 
 int duo_cq_wait_timer(struct duo_cq *cq)

@@ -241,10 +241,11 @@ UNIT_TEST(wait_unspec_getwait_fails)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * With libfabric's shm, or a core without wait objects or without descriptors,
- * a sleeping thread polls with a timer.
+ * With libfabric's shm, or a core without wait objects, without descriptors, or
+ * with descriptors that epoll rejects, a sleeping thread polls with a timer. The
+ * descriptor of the core's CQ, if there was one, is closed.
  */
-UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
+UNIT_LOOP(without_wait_objects_timer_polls, 0, 4)
 {
 	const struct fixture_attr attr = {
 		.near = _i, .wait_obj = FI_WAIT_FD,
@@ -254,7 +255,9 @@ UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
 	fixture_open(&attr);
 	fake.core.no_wait = _i == 1;
 	fake.core.no_getwait = _i == 2;
+	fake.core.wait_file = _i == 3;
 	ck_assert_int_eq(fixture_try(&attr), 0);
+	ck_assert_int_eq(duo_cq_of(fx.cq)->core_fd, -1);
 	for (i = 0; i < 3; i++) {
 		fall_asleep();
 		ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
