@@ -72,6 +72,19 @@ void fake_fini(void)
 }
 
 /*
+ * Fails the test unless ok. Unlike ck_assert_msg(), takes libcheck's lock only
+ * for a failure: in a forked child the lock stays locked if another thread held
+ * it at the fork.
+ */
+static void fake_require(bool ok, const struct fake_obj *obj, const char *what)
+{
+	if (!ok)
+		ck_abort_msg("%s object of class %zu %s",
+			     obj->path == FI_DUO_LOCAL ? "shm" : "core",
+			     obj->fid.fclass, what);
+}
+
+/*
  * Returns the object of a fid. Closed objects stay in memory, so that a test
  * that uses one fails here.
  */
@@ -79,8 +92,7 @@ struct fake_obj *fake_obj_of(struct fid *fid)
 {
 	struct fake_obj *obj = (struct fake_obj *) fid;
 
-	ck_assert_msg(!obj->closed, "%s object of class %zu used after close",
-		      obj->path == FI_DUO_LOCAL ? "shm" : "core", fid->fclass);
+	fake_require(!obj->closed, obj, "used after close");
 	return obj;
 }
 
@@ -95,7 +107,7 @@ void fake_ref(struct fake_obj *obj, struct fake_obj *to)
 	int i;
 
 	for (i = 0; obj->ref[i]; i++)
-		ck_assert_int_lt(i, FAKE_REFS - 1);
+		fake_require(i < FAKE_REFS - 1, obj, "refers to too many");
 	obj->ref[i] = to;
 	to->refs++;
 }
@@ -105,7 +117,8 @@ static struct fake_obj *fake_obj_new(enum fi_duo_path path, size_t fclass,
 {
 	struct fake_obj *obj = calloc(1, sizeof(*obj));
 
-	ck_assert_ptr_nonnull(obj);
+	if (!obj)
+		ck_abort_msg("no memory");
 	obj->path = path;
 	obj->fid.fclass = fclass;
 	obj->fid.ops = ops;
@@ -131,8 +144,7 @@ int fake_close(struct fid *fid)
 	struct fake_obj *obj = fake_obj_of(fid);
 	int i;
 
-	ck_assert_msg(!obj->refs, "%s object of class %zu closed while in use",
-		      obj->path == FI_DUO_LOCAL ? "shm" : "core", fid->fclass);
+	fake_require(!obj->refs, obj, "closed while in use");
 	for (i = 0; i < FAKE_REFS && obj->ref[i]; i++)
 		obj->ref[i]->refs--;
 	obj->closed = true;
