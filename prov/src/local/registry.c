@@ -218,12 +218,11 @@ static const char *duo_pub_name(const struct duo_publication *pub)
 static int duo_pub_write(struct duo_publication *pub,
 			 const struct duo_record *record)
 {
-	int ret = -posix_fallocate(pub->fd, 0, sizeof(*record));
+	ssize_t put = pwrite(pub->fd, record, sizeof(*record), 0);
 
-	if (!ret && pwrite(pub->fd, record, sizeof(*record), 0) !=
-	    sizeof(*record))
-		ret = -FI_ENOSPC;
-	return ret;
+	if (put < 0)
+		return -errno;
+	return put == sizeof(*record) ? 0 : -FI_ENOSPC;
 }
 
 static void duo_pub_cut_suffix(struct duo_publication *pub)

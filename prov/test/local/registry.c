@@ -7,6 +7,7 @@
  */
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -60,6 +61,17 @@ UNIT_TEST(reserved_record_is_not_found)
 	ck_assert_int_eq(lookup("a"), FI_DUO_NOT_REGISTERED);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
+}
+
+/*
+ * A signal may end fallocate() on a tmpfs (EINTR). It must not prevent a
+ * record.
+ */
+UNIT_TEST(signals_do_not_prevent_record)
+{
+	unit_reject(SYS_fallocate, SECCOMP_RET_ERRNO | EINTR);
+	publish("a", &pub);
 	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
 }
 
