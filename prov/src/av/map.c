@@ -76,6 +76,8 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 	if (duo_route_state(word) == DUO_ROUTE_CORE)
 		duo_ep_use_core(ep);
 	ep->map->reason[addr] = reason;
+	if (reason == FI_DUO_UNDECIDED)
+		ep->map->id[addr] = 0;	/* addr may get another process */
 	atomic_store_explicit(&ep->route[addr], word, memory_order_release);
 }
 

@@ -34,7 +34,10 @@ struct duo_map {
 	 * ends with duo_traits.peer_names
 	 */
 	uint8_t *reason;
-	/* by fi_addr: duo_map_id() of the last peer, flag DUO_MAP_CONFIRMED */
+	/*
+	 * by fi_addr: duo_map_id() of the last peer, flag DUO_MAP_CONFIRMED; 0
+	 * with FI_DUO_UNDECIDED
+	 */
 	uint64_t *id;
 	/* duo_registry_state() at the last scan; 0: the next scan must run */
 	uint64_t scanned;

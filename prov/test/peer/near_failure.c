@@ -259,3 +259,39 @@ UNIT_TEST(new_process_at_address_is_reached)
 	both_entry(&slot);
 	ck_assert_str_eq(rig.payload, "x");
 }
+
+/* Publishes a record of another core address. Its owner has exited. */
+static void publish_exited(uint64_t core_addr)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	duo_registry_withdraw(&rig.pub);
+	ck_assert_int_eq(duo_registry_reserve(duo_params.registry_dir,
+					      &core_addr, sizeof(core_addr),
+					      false, &rig.pub), 0);
+	ck_assert_int_eq(duo_registry_ready(&rig.pub), 0);
+	ck_assert_int_eq(dup2(null, rig.pub.fd), rig.pub.fd);	/* unlocks */
+	close(null);
+}
+
+/*
+ * The address of a failed peer is removed, and its fi_addr is assigned to the
+ * address of another process, which has exited, too. That process has not sent
+ * over near, so the core may have messages from it.
+ */
+UNIT_TEST(new_address_with_same_fi_addr_may_be_received)
+{
+	post_recv(&slot, peer, TAG);
+	rig_send("first");
+	both_entry(&slot);
+	rig_exits();
+	ck_assert_int_eq(inject(), -FI_ECONNRESET);
+	ck_assert_int_eq(fi_av_remove(fx.av, &peer, 1, 0), 0);
+	publish_exited(9);
+	ck_assert_uint_eq(peer_insert(9), peer);
+	ck_assert_int_eq(inject(), -FI_ECONNRESET);
+	post_recv(&slot, peer, TAG);
+	poll_cq(1);
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "far");
+	expect_recv(&slot, "far", peer);
+}
