@@ -197,8 +197,10 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 	ret = fi_ep_bind(ep->path_ep[FI_DUO_CORE], &av->core->fid, flags);
 	if (ret)
 		return ret;
-	ep->av = av;
 	atomic_fetch_add(&av->refs, 1);
+	duo_domain_lock(ep->domain);	/* polls of a CQ read ep->av */
+	ep->av = av;
+	duo_domain_unlock(ep->domain);
 	return 0;
 }
 

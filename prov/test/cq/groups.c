@@ -148,6 +148,38 @@ UNIT_TEST(waiting_thread_follows_endpoint)
 	duo_unlock(&domain_now()->group.lock);
 }
 
+static struct fid_ep *unbound;
+
+static void *binder_run(void *arg)
+{
+	atomic_store(&caller_tid, syscall(SYS_gettid));
+	ck_assert_int_eq(fi_ep_bind(unbound, &fx.av->fid, 0), 0);
+	return NULL;
+}
+
+/*
+ * An endpoint gets its AV while another thread may read the CQ of the endpoint:
+ * the read tests whether the AV is empty.
+ */
+UNIT_TEST(binding_of_av_waits_for_read)
+{
+	static const struct fixture_attr attr = { .near = true };
+	struct fi_info *info = fixture_info(&attr);
+	pthread_t binder;
+
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &unbound, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_ep_bind(unbound, &fx.cq->fid,
+				    FI_TRANSMIT | FI_RECV), 0);
+	duo_group_lock(&cq_now()->group);
+	binder = thread_waits(binder_run);
+	ck_assert_ptr_null(duo_ep_of(unbound)->av);
+	duo_unlock(&cq_now()->group->lock);
+	ck_assert_int_eq(pthread_join(binder, NULL), 0);
+	ck_assert_ptr_eq(duo_ep_of(unbound)->av, duo_av_of(fx.av));
+	ck_assert_int_eq(fi_close(&unbound->fid), 0);
+}
+
 UNIT_TEST(counter_joins_groups)
 {
 	expect_own();
