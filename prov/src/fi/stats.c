@@ -56,22 +56,16 @@ static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
 	return 0;
 }
 
-static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
+/* duo_ops_path() for an address of the AV. Needs the group's lock. */
+static void duo_path_of(const struct duo_ep *ep, fi_addr_t addr,
 			enum fi_duo_path *path, enum fi_duo_reason *reason)
 {
-	struct duo_ep *ep = duo_ep_of(ep_fid);
 	uint64_t word;
 
-	if (!path || !reason)
-		return -FI_EINVAL;
-	if (!ep->av)
-		return -FI_ENOAV;
-	if (!duo_av_has(ep->av, addr))
-		return -FI_EINVAL;
 	*path = FI_DUO_CORE;
 	*reason = FI_DUO_LOCAL_OFF;
 	if (!ep->map)
-		return 0;
+		return;
 	word = duo_route_load(ep->route, addr);
 	*reason = ep->map->reason[addr];
 	if (*reason == FI_DUO_OK &&
@@ -80,7 +74,24 @@ static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
 						 * the path is decided */
 	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
 		*path = FI_DUO_LOCAL;
-	return 0;
+}
+
+static int duo_ops_path(struct fid_ep *ep_fid, fi_addr_t addr,
+			enum fi_duo_path *path, enum fi_duo_reason *reason)
+{
+	struct duo_ep *ep = duo_ep_of(ep_fid);
+	bool known;
+
+	if (!path || !reason)
+		return -FI_EINVAL;
+	if (!ep->av)
+		return -FI_ENOAV;
+	duo_group_lock(&ep->group);
+	known = duo_av_has(ep->av, addr);
+	if (known)
+		duo_path_of(ep, addr, path, reason);
+	duo_unlock(&ep->group->lock);
+	return known ? 0 : -FI_EINVAL;
 }
 
 static const char *duo_ops_reason_str(enum fi_duo_reason reason)

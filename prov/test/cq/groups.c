@@ -148,6 +148,25 @@ UNIT_TEST(waiting_thread_follows_endpoint)
 	duo_unlock(&domain_now()->group.lock);
 }
 
+static void *asker_run(void *arg)
+{
+	atomic_store(&caller_tid, syscall(SYS_gettid));
+	expect_path(fx.ep, remote, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
+	return NULL;
+}
+
+/* A query of a path waits while another thread may decide the path. */
+UNIT_TEST(query_of_path_waits_for_send)
+{
+	pthread_t asker;
+
+	ck_assert_int_eq(fi_tinject(fx.ep, "far", 3, remote, TAG), 0);
+	duo_group_lock(&cq_now()->group);
+	asker = thread_waits(asker_run);
+	duo_unlock(&cq_now()->group->lock);
+	ck_assert_int_eq(pthread_join(asker, NULL), 0);
+}
+
 static struct fid_ep *unbound;
 
 static void *binder_run(void *arg)
