@@ -117,7 +117,8 @@ void duo_registry_tidy(const char *base,
  * duo_registry_reserve() creates and locks the record of a core address;
  * duo_registry_ready() makes it visible. per_net: the address is unique only in
  * its network namespace. Both return 0 or -errno; -FI_EADDRINUSE: the address
- * already has a record. Need the directory's lock.
+ * already has a record. Without the directory's lock, a sweep may remove the
+ * record before it is locked; duo_registry_ready() then returns -FI_ENOENT.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
