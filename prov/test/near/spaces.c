@@ -258,17 +258,20 @@ UNIT_LOOP(ordinary_users_communicate, 0, SPACES)
 
 /*
  * A peer that has neither a readable /proc entry nor a socket cannot be
- * reached. Sends fail, but it is not reported as failed.
+ * reached. Sends fail, but it is not reported as failed. With _i & 1 /proc does
+ * not list the peer. With _i & 2 this port has no socket either.
  */
-UNIT_LOOP(peer_without_socket_is_unreachable, 0, 2)
+UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 {
 	struct near_addr addr;
 	struct near_peer *peer;
 	pid_t pid = start_ordinary("no socket", UNDUMPABLE | DEAF |
-				   (_i ? HIDDEN : 0), &addr);
+				   (_i & 1 ? HIDDEN : 0), &addr);
 
 	if (!pid)
 		return;
+	if (_i & 2)
+		near_fdx_close(us->port);
 	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
 	ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), -EHOSTUNREACH);
 	rig_poll(us, 10 * NEAR_TICK_POLLS);

@@ -33,32 +33,28 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 
 /*
  * True if the process exists, but /proc hides its files (mount option hidepid).
- * err: result of duo_proc_start() for this process.
+ * err: result of duo_proc_check() for this process.
  */
-static bool near_hidden(int pidfd, int err)
+static bool near_hidden(int err)
 {
-	return err == -EACCES || err == -EPERM ||
-	       (err == -ESRCH && pidfd >= 0 && !duo_proc_ended(pidfd));
+	return err == -EACCES || err == -EPERM || err == -ENOSYS;
 }
 
 /*
  * Monitors a peer of this pid namespace, by a pidfd if possible, otherwise by
  * its start time. If /proc hides the peer and this port has a socket, sets
- * peer->needs_fdx. Returns 0 or -errno; -ESRCH: the process has exited, or
- * /proc hides it.
+ * peer->needs_fdx. Returns 0 or -errno; -ESRCH: the process has exited;
+ * -EACCES: /proc hides it.
  */
 static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {
 	int fd = duo_proc_pidfd(peer->addr.pid), ret;
-	uint64_t start;
 
 	if (fd == -ESRCH)
 		return fd;
-	/* read after the pidfd was opened, to detect a reused pid */
-	ret = duo_proc_start(peer->addr.pid, &start);
-	peer->needs_fdx = port->fdx >= 0 && near_hidden(fd, ret);
-	if (!ret && start != peer->addr.start)
-		ret = -ESRCH;
+	/* check after the pidfd was opened, to detect a reused pid */
+	ret = duo_proc_check(peer->addr.pid, peer->addr.start);
+	peer->needs_fdx = port->fdx >= 0 && near_hidden(ret);
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
 	    !near_epoll_add(port, fd, peer)) {
 		peer->pidfd = fd;
@@ -67,18 +63,13 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 	peer->by_start = !ret;
 	if (fd >= 0)
 		close(fd);
-	return ret;
+	return near_hidden(ret) ? -EACCES : ret;
 }
 
 /* True if any process of this namespace has the peer's pid. */
 static bool near_pid_in_use(const struct near_peer *peer)
 {
-	int fd = peer->far ? -ESRCH : duo_proc_pidfd(peer->addr.pid);
-	bool taken = fd >= 0 && !duo_proc_ended(fd);
-
-	if (fd >= 0)
-		close(fd);
-	return taken;
+	return !peer->far && duo_proc_check(peer->addr.pid, 0) == -EACCES;
 }
 
 int near_monitor(struct near_port *port, struct near_peer *peer)
@@ -277,8 +268,7 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_fd_closed(peer))
 		return true;
-	if (peer->by_start &&
-	    duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH)
+	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
 	/*
 	 * retry if an earlier attempt has found no free descriptor, or has

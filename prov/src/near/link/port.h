@@ -386,8 +386,8 @@ static inline bool near_monitored(const struct near_peer *peer)
  * Monitors the peer's process. Returns 0, or
  * - -EAGAIN: a pidfd was requested; retry
  * - -ESRCH: the process has exited
- * - -EACCES: the peer has rejected the request; or /proc hides the peer, which
- *   has no socket
+ * - -EACCES: the peer has rejected the request; or /proc hides the peer, and one
+ *   of the two ports has no socket
  * - another -errno
  */
 int near_monitor(struct near_port *port, struct near_peer *peer);
