@@ -222,10 +222,13 @@ static uint32_t duo_proc_outside(void)
 int duo_proc_ns(uint64_t *pid_ns)
 {
 	uint64_t inode = duo_proc_inode("/proc/self/ns/pid");
+	uint64_t time;
 
 	if (!inode)
 		return -errno;
-	*pid_ns = inode ^ (uint64_t)duo_proc_outside() << 32;
+	time = duo_proc_inode("/proc/self/ns/time");	/* 0: Linux before 5.6 */
+	*pid_ns = (uint32_t)(inode ^ time << 16) |
+		  (uint64_t)duo_proc_outside() << 32;
 	return 0;
 }
 

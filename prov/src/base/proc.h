@@ -40,9 +40,10 @@ int duo_proc_check(pid_t pid, uint64_t start);
 /* Stores an id of this host's boot in *host. Returns 0 or -errno. */
 int duo_proc_host(uint64_t *host);
 /*
- * Stores an id of this process's pid namespace. Two processes with equal ids
- * find each other in /proc by pid. If /proc belongs to another pid namespace
- * than this process, no other process has the same id. Returns 0 or -errno.
+ * Stores an id of this process's pid namespace and time namespace. Two
+ * processes with equal ids find each other in /proc by pid and start time. If
+ * /proc belongs to another pid namespace than this process, no other process
+ * has the same id. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
 /*

@@ -48,7 +48,7 @@ struct near_addr {
 	int32_t fd;
 	uint64_t nonce;		/* random number: no other port has it */
 	uint64_t host;	/* identifies the machine and its present boot */
-	uint64_t pid_ns;	/* inode of the pid namespace of pid */
+	uint64_t pid_ns;	/* namespaces of pid and start: duo_proc_ns() */
 	uint64_t start;	/* start time of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
 };

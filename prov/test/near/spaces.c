@@ -28,7 +28,12 @@ enum { REJECTED, ONE_WAY, BOTH_WAYS };
 #define UNDUMPABLE 2	/* other users cannot open its /proc/PID */
 #define HIDDEN 4	/* /proc of the test does not list the process */
 #define DEAF 8		/* the process has no socket */
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
 #define NO_CLONE (MAPPED | UNDUMPABLE | HIDDEN | DEAF)
+/* namespaces that only the children enter */
+#define FAR (CLONE_NEWPID | CLONE_NEWTIME)
 
 static const struct space {
 	const char *name;
@@ -52,6 +57,8 @@ static const struct space {
 	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
 	  BOTH_WAYS },
 	{ "pid and user", CLONE_NEWPID | CLONE_NEWUSER | MAPPED, BOTH_WAYS },
+	/* processes outside see another start time of the process */
+	{ "time", CLONE_NEWTIME, BOTH_WAYS },
 	/* no other process can check the owner of its socket */
 	{ "not dumpable", UNDUMPABLE, BOTH_WAYS },
 	{ "hidepid", UNDUMPABLE | HIDDEN, BOTH_WAYS },
@@ -82,21 +89,30 @@ static void tell(int fd, const struct rig *rig)
 		_exit(2);
 }
 
+static void store(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		_exit(3);
+	close(fd);
+}
+
 static void enter(int flags)
 {
 	uid_t uid = geteuid();
-	int fd;
+	char map[64];
 
 	if (unshare(flags & ~NO_CLONE))
 		_exit(3);
 	if (flags & UNDUMPABLE)
 		prctl(PR_SET_DUMPABLE, 0);
+	if (flags & CLONE_NEWTIME)
+		store("/proc/self/timens_offsets", "boottime 1000 0");
 	if (!(flags & MAPPED))
 		return;
-	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || dprintf(fd, "%u %u 1", uid, uid) < 0)
-		_exit(3);
-	close(fd);
+	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+	store("/proc/self/uid_map", map);
 }
 
 /* In the other process: reply to each message, and receive each large one. */
@@ -108,8 +124,8 @@ static void echo(int fd, int flags)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	enter(flags);
-	/* the next child is the first process of a new pid namespace */
-	if (flags & CLONE_NEWPID && fork()) {
+	/* the next child is the first process of a new namespace */
+	if (flags & FAR && fork()) {
 		wait(NULL);
 		_exit(0);
 	}
@@ -177,7 +193,7 @@ static void exchange(const struct space *space, const struct near_addr *addr)
 		return;
 	}
 	ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), 0);
-	ck_assert_int_eq(peer->far, !!(space->flags & CLONE_NEWPID));
+	ck_assert_int_eq(peer->far, !!(space->flags & FAR));
 	ck_assert_int_eq(peer->needs_fdx, peer->far ||
 			 (geteuid() && space->flags & UNDUMPABLE));
 	ck_assert_int_eq(rig_send_large(us, peer, 2, big, LEN, big), 0);
