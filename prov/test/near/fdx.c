@@ -72,6 +72,19 @@ UNIT_TEST(messages_pass_after_exchange)
 	ck_assert(!peer->reads && !peer->coop);
 }
 
+/*
+ * A faulty sender changes the number of the region table's descriptor in a
+ * port's segment. The port must not pass another of its files to its peers.
+ */
+UNIT_TEST(changed_table_number_passes_no_file)
+{
+	struct near_peer *peer = rig_peer(us, them);
+
+	them->port->segment->table_fd = STDIN_FILENO;
+	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
+	ck_assert_int_eq(peer->fd[NEAR_FD_TABLE], -1);
+}
+
 static int msg_count(struct rig *rig)
 {
 	struct near_fdx_msg msg;

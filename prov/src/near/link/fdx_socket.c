@@ -169,7 +169,7 @@ static int near_fdx_fds(struct near_port *port, int *fd)
 		return ret;
 	fd[NEAR_FD_SEGMENT] = port->fd;
 	fd[NEAR_FD_WAKE] = port->wake[1];
-	fd[NEAR_FD_TABLE] = port->segment->table_fd;
+	fd[NEAR_FD_TABLE] = port->table_fd;
 	fd[NEAR_FD_PIDFD] = duo_proc_pidfd(port->addr.pid);
 	if (fd[NEAR_FD_PIDFD] < 0)
 		return fd[NEAR_FD_PIDFD];

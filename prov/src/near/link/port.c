@@ -135,7 +135,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->reads = !attr->no_cma;
 	port->timeout_ms = attr->timeout_ms;
 	port->fd = port->epoll_fd = port->wake[0] = -1;
-	port->fdx = port->dir = -1;
+	port->table_fd = port->fdx = port->dir = -1;
 	near_list_init(&port->peers);
 	near_list_init(&port->sending);
 	near_list_init(&port->receiving);

@@ -209,6 +209,7 @@ struct near_port {
 	struct near_addr addr;
 	struct near_budget budget;
 	int fd;
+	int table_fd;		/* region table; -1: none */
 	int epoll_fd;		/* has pidfds, the socket and the wake pipe */
 	int wake[2];
 	uint32_t sleeps;	/* number of the last sleep; skips 0 */

@@ -216,7 +216,7 @@ int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 	if (sink->device && table->staged)
 		port->addr.flags |= NEAR_ADDR_DEVICE;
 	port->segment->table_nonce = table->shared->nonce;
-	port->segment->table_fd = table->fd;
+	port->segment->table_fd = port->table_fd = table->fd;
 	return 0;
 }
 
