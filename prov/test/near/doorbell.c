@@ -264,3 +264,22 @@ UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 	/* no thread sleeps, so there is no byte in the pipe */
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }
+
+/*
+ * A port that has received an announced message, and has sent nothing, closes.
+ * That wakes the sender, whose message will never be received.
+ */
+UNIT_TEST(close_of_receiver_wakes_sender)
+{
+	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
+	struct near_peer *to_other = rig_peer(us, other);
+
+	ck_assert_int_eq(rig_send_large(us, to_other, 1, big, sizeof(big), big),
+			 0);
+	rig_until(other, NULL, 1);
+	sleep_now();
+	rig_close(other);
+	ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+	rig_until(us, NULL, 2);
+	rig_ended(us, 0, RIG_SENT, ECONNRESET);
+}

@@ -166,6 +166,20 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
+ * Attaches to each peer that has sent to this port and got nothing from it. The
+ * peer may sleep until a large message or an operation ends; the claim, which
+ * near_peer_free() closes, wakes it.
+ */
+static void near_close_attach(struct near_port *port)
+{
+	uint32_t i;
+
+	for (i = 0; i < port->ring_count; i++)
+		if (port->ring[i] && !port->ring[i]->peer->tx.slots)
+			near_connect(port, port->ring[i]->peer);
+}
+
+/*
  * Closes a port. Each peer to which the port was connected finds the port's
  * claim closed. Each peer that is connected to the port, or has the descriptor
  * of the port's segment from the fd exchange, finds near_segment.closed set.
@@ -177,6 +191,7 @@ void near_close(struct near_port *port)
 	uint32_t i;
 
 	port->messages->stop(port);
+	near_close_attach(port);
 	for (i = 0; i < port->ring_count; i++)
 		if (port->ring[i])
 			near_rx_ring_free(port, port->ring[i]);
