@@ -131,10 +131,11 @@ fabtests()
 	in_build -check "$check_werror" "$duo_src/fabtests/run" "$@" "${quick[@]}"
 }
 
-# prints_usage SCRIPT: true if SCRIPT --help prints the script's usage
+# prints_usage SCRIPT: true if SCRIPT --help prints the script's usage. The relative
+# path, and CDPATH, must not confuse the script.
 prints_usage()
 {
-	[[ $("$1" --help) == "${1##*/}"* ]]
+	[[ $(cd "$duo_src" && CDPATH=. "$1" --help) == "${1##*/}"* ]]
 }
 
 # Tests contrib/lib/junit.sh: the XML of a log is valid, without bytes that XML
@@ -239,7 +240,7 @@ part_scripts()
 	local script
 	for script in contrib/{apps,bench,bundle,check,demo,env,gpu,hosts,proofs/run,proofs/{litmus,safety}/run,release,torture} \
 		fabtests/run; do
-		result "$script --help" prints_usage "$duo_src/$script"
+		result "$script --help" prints_usage "$script"
 	done
 	result "junit: the results of a log" junit_is_right
 	result "skips: compared with the list" skips_are_judged

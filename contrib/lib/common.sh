@@ -4,8 +4,11 @@
 #
 # Functions and paths that all scripts of contrib/ use.
 
+# With CDPATH, cd of a relative path prints a line, and may enter another directory.
+unset CDPATH
+
 # Source tree (physical path), and build tree of contrib/env.
-duo_src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+duo_src=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")
 duo_build=${OFI_DUO_BUILD:-$duo_src/build}
 [[ $duo_build == /* ]] || duo_build=$PWD/$duo_build
 

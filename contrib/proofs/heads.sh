@@ -5,7 +5,7 @@
 # Functions of the scripts "run" of this directory and those below it. The comment at
 # the head of a model, harness or test has lines of the form "WORD: TEXT".
 
-sources=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../prov/src" && pwd -P)
+sources=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../../prov/src")
 
 # head_lines FILE WORD: prints the lines of the head that begin with WORD, without this
 # word
