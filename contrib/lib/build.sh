@@ -11,7 +11,7 @@ build_is_current()
 {
 	local stamp=$1/.ofi_duo-built
 	[[ -f $stamp && $(<"$stamp") == "$2" ]] || return
-	[[ -z $(find "$duo_src" \
+	[[ -z $(find "$duo_src" -mindepth 1 \
 		\( -name .git -o -name 'build*' -o -name autom4te.cache \) \
 		-prune -o -newer "$stamp" -type f \( -name '*.[chS]' \
 		-o -name '*.map' -o -name '*.ac' -o -name '*.m4' \

@@ -138,6 +138,21 @@ prints_usage()
 	[[ $(cd "$duo_src" && CDPATH=. "$1" --help) == "${1##*/}"* ]]
 }
 
+# Tests contrib/lib/build.sh: contrib/env builds again after a change, also in a clone
+# whose name begins with "build"
+changes_are_built()
+{
+	local duo_src status=0
+	duo_src=$(mktemp -d -t build.XXXXXX)
+	mkdir "$duo_src/build"
+	echo key >"$duo_src/build/.ofi_duo-built"
+	build_is_current "$duo_src/build" key || status=1
+	touch -d '1 hour' "$duo_src/new.c"
+	! build_is_current "$duo_src/build" key || status=1
+	rm -r "$duo_src"
+	return "$status"
+}
+
 # Tests contrib/lib/junit.sh: the XML of a log is valid, without bytes that XML
 # does not permit.
 junit_is_right()
@@ -242,6 +257,7 @@ part_scripts()
 		fabtests/run; do
 		result "$script --help" prints_usage "$script"
 	done
+	result "env: a change is built" changes_are_built
 	result "junit: the results of a log" junit_is_right
 	result "skips: compared with the list" skips_are_judged
 	result "skips: another libfabric" skips_know_libfabric
