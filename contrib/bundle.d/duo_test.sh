@@ -71,6 +71,7 @@ fi
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT TERM	# dash runs the EXIT trap only then
 unset FI_PROVIDER
 export FI_OFI_DUO_STATS=1 FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo,near
 FI_PROVIDER_PATH=$("$prefix/bin/ofi_duo-select" --print)

@@ -25,13 +25,18 @@ pingpong()
 	while listening "$port"; do
 		port=$((port + 1))
 	done
-	timeout 600 "$@" -B "$port" >"$dir/server" 2>&1 &
+	# --foreground: the terminal's Ctrl-C ends both processes
+	timeout --foreground 600 "$@" -B "$port" >"$dir/server" 2>&1 &
 	server=$!
 	until listening "$port" || ! kill -0 "$server" 2>/dev/null; do
 		sleep 0.1
 	done
-	timeout 600 "$@" -P "$port" 127.0.0.1 >"$dir/client" 2>&1 &&
-		wait "$server"
+	timeout --foreground 600 "$@" -P "$port" 127.0.0.1 >"$dir/client" 2>&1 || {
+		set -- $?
+		kill "$server" 2>/dev/null || true	# it might still wait for a client
+		return "$1"
+	}
+	wait "$server"
 }
 
 # pingpong_local DIR: true if all messages of the client used shared memory;
