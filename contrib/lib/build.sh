@@ -56,7 +56,9 @@ build_tree()
 	shift
 	key="$(platform_id) $*"
 	build_is_current "$build" "$key" && return
-	mkdir -p "$build"
+	{ mkdir -p "$build" && [[ -w $build ]]; } || die "cannot build ofi_duo" \
+		"$build is not yours to write" \
+		"set OFI_DUO_BUILD to a directory of yours"
 	# One lock for all build trees, because autogen writes into the source
 	# tree.
 	(

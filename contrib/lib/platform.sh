@@ -110,7 +110,7 @@ platform_enter()
 		return
 	fi
 	root_ensure || exit 1
-	mkdir -p "$duo_build"
+	mkdir -p "$duo_build" 2>/dev/null || true	# build_tree reports a failure
 	root_exec "$@"
 }
 
