@@ -585,10 +585,10 @@ distcheck()
 not_in_tarball()
 {
 	comm -23 <(git -C "$duo_src" ls-files | grep -vE "^(.gitignore$|debian/)" |
-			LC_ALL=C sort) \
+			sort) \
 		<(flock "$duo_build-check/dist.lock" tar -tzf \
 			"$duo_build-check/ofi_duo-$(version_here).tar.gz" |
-			sed 's,^[^/]*/,,' | LC_ALL=C sort)
+			sed 's,^[^/]*/,,' | sort)
 }
 
 tarball_is_whole()

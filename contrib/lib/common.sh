@@ -6,6 +6,9 @@
 
 # With CDPATH, cd of a relative path prints a line, and may enter another directory.
 unset CDPATH
+# Tools print English words, numbers with a decimal point, and lines in the order of
+# their bytes; commands of contrib/env, too.
+export LC_ALL=C
 
 # Source tree (physical path), and build tree of contrib/env.
 duo_src=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")

@@ -10,7 +10,7 @@
 # the output before and after its line.
 junit_suite()
 {
-	LC_ALL=C tr -cd '\11\12\40-\176' <"$3" |
+	tr -cd '\11\12\40-\176' <"$3" |
 		awk -v part="$1" -v seconds="$2" '
 	function text(s) {
 		gsub(/&/, "\\&amp;", s); gsub(/</, "\\&lt;", s)

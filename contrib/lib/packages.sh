@@ -29,7 +29,7 @@ packages_list()
 		/^\[/ { on = index(wanted, " " substr($1, 2, length($1) - 2) " ")
 			next }
 		on && NF { print $1 }' "$duo_src/contrib/lib/packages" |
-		LC_ALL=C sort -u
+		sort -u
 }
 
 # shellcheck disable=SC2086 # words
@@ -45,8 +45,8 @@ packages_missing()
 	local have
 	have=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" \
 		2>/dev/null | sed -n 's/^installed //p') || true
-	comm -23 <(printf '%s\n' "$@" | LC_ALL=C sort -u) \
-		<(LC_ALL=C sort -u <<<"$have")
+	comm -23 <(printf '%s\n' "$@" | sort -u) \
+		<(sort -u <<<"$have")
 }
 
 # install_agreed LINE...: returns if this machine may be changed as the LINEs
@@ -71,7 +71,7 @@ install_agreed()
 # runs, and repeats failed downloads.
 apt_get()
 {
-	DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -y -q \
+	DEBIAN_FRONTEND=noninteractive apt-get -y -q \
 		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"
 }
 
