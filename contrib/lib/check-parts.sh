@@ -213,14 +213,28 @@ parts_notice_failures()
 		exit "$part_failed"' "$duo_src/contrib/lib/check-parts.sh" >/dev/null
 }
 
-# contrib/release must reject an output directory that does not exist.
+# release_is_refused TEXT OPTION...: true if contrib/release fails and prints TEXT
 release_is_refused()
 {
-	local said
-	if said=$("$duo_src/contrib/release" --out /nonexistent 2>&1); then
+	local text=$1 said
+	shift
+	if said=$("$duo_src/contrib/release" "$@" 2>&1); then
 		return 1
 	fi
-	[[ $said == *"/nonexistent"* ]]
+	[[ $said == *"$text"* ]]
+}
+
+# contrib/release must reject a repository that git rejects, for example because another
+# user owns it.
+release_needs_git()
+{
+	local dir status=0
+	dir=$(mktemp -d)
+	mkdir "$dir/out"
+	ln -s "$(type -P false)" "$dir/git"
+	PATH=$dir:$PATH release_is_refused "git cannot read" --out "$dir/out" || status=1
+	rm -r "$dir"
+	return "$status"
 }
 
 # orders SEED: prints the order of the configurations in four rounds of
@@ -262,7 +276,9 @@ part_scripts()
 	result "skips: compared with the list" skips_are_judged
 	result "skips: another libfabric" skips_know_libfabric
 	result "check: a failure without a result" parts_notice_failures
-	result "release: a missing directory is rejected" release_is_refused
+	result "release: a missing directory is rejected" \
+		release_is_refused "/nonexistent" --out /nonexistent
+	result "release: no git repository is rejected" release_needs_git
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
 	result "bench: random order" bench_order_is_random
 	result "bench: arithmetic of the report" \
