@@ -42,7 +42,8 @@ libfabric_found()
 		set -- "$1" "$efa_prefix"
 	fi
 	if [ -f "$2" ]; then
-		"$tool" "$2"
+		# dlopen() would search a name without a slash
+		"$tool" "$(readlink -f "$2")"
 		return
 	fi
 	for file in "$2/libfabric.so.1" "$2/lib/libfabric.so.1" \

@@ -280,6 +280,7 @@ read -r version distro <"$here/version"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 umask 022
+PATH=$PATH:/usr/sbin:/sbin	# for ldconfig: su keeps the user's PATH
 if [ -n "$only_verify" ]; then
 	verify
 	exit
@@ -297,7 +298,9 @@ stage_files
 write_manifest
 copy_files
 remove_old
-[ ! -f "$stage/root/etc/ld.so.conf.d/ofi_duo.conf" ] || ldconfig
+if [ -n "$told" ] || [ -f "$stage/root/etc/ld.so.conf.d/ofi_duo.conf" ]; then
+	ldconfig
+fi
 if [ -n "$libfabric" ]; then
 	set -- --libfabric "$libfabric"
 else
