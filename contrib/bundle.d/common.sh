@@ -6,6 +6,9 @@
 # that they run on minimal systems.
 
 efa_prefix=/opt/amazon/efa
+# check_bundle() reads messages of the shell and of the loader.
+LC_ALL=C
+export LC_ALL
 
 say()
 {

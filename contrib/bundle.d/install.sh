@@ -136,7 +136,7 @@ ask()
 	read -r answer
 	case $answer in
 	[yY]*) ;;
-	*) exit 1;;
+	*) die "not installed" "the answer was no" "answer y, or use -y";;
 	esac
 }
 
@@ -279,6 +279,7 @@ tools=$here/files/lib/ofi_duo
 read -r version distro <"$here/version"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
+trap 'exit 1' HUP INT TERM	# dash runs the EXIT trap only then
 umask 022
 PATH=$PATH:/usr/sbin:/sbin	# for ldconfig: su keeps the user's PATH
 if [ -n "$only_verify" ]; then
