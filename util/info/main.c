@@ -86,15 +86,17 @@ static void info_print(int ranks, bool json, bool table)
 }
 
 /*
- * Reads a number from LOW to HIGH. Sets *end to the text behind the number.
- * Prints an error and returns -1 if the number is invalid.
+ * Reads a number from LOW to HIGH, behind which TEXT ends or has the character
+ * STOP. Sets *end to the text behind the number. Prints an error and returns -1
+ * if the number is invalid.
  */
-static long info_number(const char *what, char *text, long low, long high,
-			char **end)
+static long info_number(const char *what, char *text, char stop, long low,
+			long high, char **end)
 {
 	long number = strtol(text, end, 10);
 
-	if (*end != text && number >= low && number <= high)
+	if (*end != text && (!**end || **end == stop) && number >= low &&
+	    number <= high)
 		return number;
 	fprintf(stderr, "fi_duo_info: %s %s: must be %ld to %ld\n", text,
 		what, low, high);
@@ -105,14 +107,14 @@ static bool info_rank(struct launch *launch, char *text)
 {
 	char *end;
 
-	launch->rank = (int) info_number("as rank", text, 0,
+	launch->rank = (int) info_number("as rank", text, '/', 0,
 					 INFO_MAX_RANKS - 1, &end);
 	if (launch->rank < 0)
 		return false;
 	if (*end == '/')
 		launch->size = (int) info_number("as number of ranks", end + 1,
-						 1, INFO_MAX_RANKS, &end);
-	if (launch->size > launch->rank && !*end)
+						 '\0', 1, INFO_MAX_RANKS, &end);
+	if (launch->size > launch->rank)
 		return true;
 	fprintf(stderr, "fi_duo_info: --rank %s: must be R/N, R below N\n",
 		text);
@@ -122,18 +124,18 @@ static bool info_rank(struct launch *launch, char *text)
 static bool info_option(struct info_options *options, int c)
 {
 	struct mpi_job *job = &options->job;
-	char *end = "";
+	char *end;
 
 	switch (c) {
 	case 'n':
 		options->table = true;
-		options->ranks = info_number("ranks", optarg, 1,
+		options->ranks = info_number("ranks", optarg, '\0', 1,
 					     INFO_MAX_RANKS, &end);
-		return options->ranks > 0 && !*end;
+		return options->ranks > 0;
 	case 't':
-		job->launch.timeout = (int) info_number("seconds", optarg, 1,
-							86400, &end);
-		return job->launch.timeout > 0 && !*end;
+		job->launch.timeout = (int) info_number("seconds", optarg,
+							'\0', 1, 86400, &end);
+		return job->launch.timeout > 0;
 	case 'r':
 		return info_rank(&job->launch, optarg);
 	case 'j':
@@ -160,6 +162,13 @@ static bool info_option(struct info_options *options, int c)
 	}
 	info_usage(stderr);
 	return false;
+}
+
+/* True if one of the options that only --mpi uses was given. */
+static bool info_needs_mpi(const struct mpi_job *job)
+{
+	return job->svg || job->provider || job->launch.dir ||
+	       job->launch.rank >= 0;
 }
 
 int main(int argc, char **argv)
@@ -189,6 +198,11 @@ int main(int argc, char **argv)
 			return INFO_EXIT_MISUSE;
 	if (optind < argc) {
 		info_usage(stderr);
+		return INFO_EXIT_MISUSE;
+	}
+	if (!options.mpi && info_needs_mpi(&options.job)) {
+		fprintf(stderr, "fi_duo_info: --svg, --provider, --dir and "
+			"--rank are for a job: add --mpi\n");
 		return INFO_EXIT_MISUSE;
 	}
 	if (options.mpi) {
