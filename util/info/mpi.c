@@ -17,16 +17,19 @@
 
 /*
  * Copies the first name in LIST, a comma-separated list, that ends in END to
- * "name". Returns false if there is none.
+ * "name". Returns false if there is none. A list that begins with "^" has the
+ * names to exclude.
  */
 static bool mpi_name_in(const char *list, const char *end, char *name,
 			size_t size)
 {
 	size_t end_len = strlen(end), len;
 
-	for (; list && *list; list += len + (list[len] == ',')) {
+	if (!list || *list == '^')
+		return false;
+	for (; *list; list += len + (list[len] == ',')) {
 		len = strcspn(list, ",");
-		if (len < end_len || len >= size || *list == '^' ||
+		if (len < end_len || len >= size ||
 		    memcmp(list + len - end_len, end, end_len))
 			continue;
 		snprintf(name, size, "%.*s", (int) len, list);
