@@ -256,12 +256,12 @@ static int mpi_report(struct mpi_job *job)
 		mpi_print_text(job);
 	if (job->svg) {
 		svg = fopen(job->svg, "we");
-		if (!svg) {
+		if (svg)
+			mpi_print_svg(job, svg);
+		if (!svg || fclose(svg)) {
 			launch_say("--svg: %s: %s", job->svg, strerror(errno));
 			return INFO_EXIT_ERROR;
 		}
-		mpi_print_svg(job, svg);
-		fclose(svg);
 	}
 	return info_exit_status();
 }
