@@ -94,7 +94,7 @@ int launch_begin(struct launch *launch)
 
 static void launch_key(char *key, const char *name, int rank, size_t piece)
 {
-	snprintf(key, LAUNCH_KEY_MAX, "fi_duo_info.%s.%d.%zu", name, rank,
+	snprintf(key, LAUNCH_KEY_MAX, LAUNCH_PREFIX "%s.%d.%zu", name, rank,
 		 piece);
 }
 

@@ -12,6 +12,11 @@
 
 #include <stddef.h>
 
+/*
+ * Beginning of all keys, and of the files of --dir, which rank 0 removes. Not just
+ * the program's name: a user's file may begin with that.
+ */
+#define LAUNCH_PREFIX "fi_duo_info.key."
 /* Longest value of a key, bytes. Launchers with PMI-1 accept 1024 bytes. */
 #define LAUNCH_VALUE_MAX 800
 

@@ -20,8 +20,6 @@
 
 #include "launch.h"
 
-#define DIR_PREFIX "fi_duo_info."
-
 static int dir_fences;
 static bool dir_late;	/* a process did not appear; later fences do not wait */
 
@@ -81,7 +79,7 @@ static int dir_get(struct launch *launch, int rank, const char *key,
 
 static void dir_fence_key(char *key, size_t size, int fence, int rank)
 {
-	snprintf(key, size, DIR_PREFIX "fence.%d.%d", fence, rank);
+	snprintf(key, size, LAUNCH_PREFIX "fence.%d.%d", fence, rank);
 }
 
 /*
@@ -137,7 +135,7 @@ static void dir_clean(struct launch *launch)
 	if (!dir)
 		return;
 	while ((entry = readdir(dir)))
-		if (!strncmp(entry->d_name, DIR_PREFIX, strlen(DIR_PREFIX)))
+		if (!strncmp(entry->d_name, LAUNCH_PREFIX, strlen(LAUNCH_PREFIX)))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	closedir(dir);
 }
@@ -179,7 +177,7 @@ int launch_dir_begin(struct launch *launch)
 		return -1;
 	if (!access(path, F_OK)) {
 		launch_say("--mpi: %s has files of another job: remove "
-			   DIR_PREFIX "* there, or name another directory with "
+			   LAUNCH_PREFIX "* there, or name another directory with "
 			   "--dir", launch->dir);
 		return -1;
 	}
