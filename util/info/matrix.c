@@ -130,8 +130,9 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 		       "host's namespaces (docker --pid=host --ipc=host "
 		       "--network=host), with one libfabric";
 	case FI_DUO_NO_PEER_SLOT:
-		return "set FI_OFI_DUO_LOCAL=near in all ranks: it has no "
-		       "limit of local peers";
+		return "with FI_OFI_DUO_LOCAL=shm, set near in all ranks, "
+		       "which permits more local peers; otherwise start fewer "
+		       "ranks on the host";
 	case FI_DUO_LOCAL_OFF:
 		return "run fi_duo_info there, with the number of ranks in "
 		       "--ranks: it reports the problem";
