@@ -237,6 +237,18 @@ release_needs_git()
 	return "$status"
 }
 
+# contrib/lib/installcheck must accept libraries of other packages.
+installcheck_accepts_others()
+{
+	local dir status=0
+	dir=$(mktemp -d)
+	touch "$dir/libother.so" "$dir/libother.la"
+	"$duo_src/contrib/lib/installcheck" "$dir" "$dir" "$dir" "$dir" "$dir" \
+		"" "" "" || status=1
+	rm -r "$dir"
+	return "$status"
+}
+
 # orders SEED: prints the order of the configurations in four rounds of
 # contrib/bench
 # shellcheck disable=SC2034 # in_order uses it
@@ -279,6 +291,7 @@ part_scripts()
 	result "release: a missing directory is rejected" \
 		release_is_refused "/nonexistent" --out /nonexistent
 	result "release: no git repository is rejected" release_needs_git
+	result "installcheck: other libraries" installcheck_accepts_others
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
 	result "bench: random order" bench_order_is_random
 	result "bench: arithmetic of the report" \
