@@ -71,8 +71,11 @@ static int gpu_done(void *opaque)
 	bool lost;
 
 	if (copy->polls-- > 0 ||
-	    (gpu.until_failure && to_b->state != NEAR_PEER_GONE))
+	    (gpu.until_failure && to_b->state != NEAR_PEER_GONE)) {
+		if (gpu.on_pending)
+			gpu.on_pending();
 		return -EAGAIN;
+	}
 	lost = fails();
 	if (!lost)
 		memcpy(copy->to, copy->from, copy->len);

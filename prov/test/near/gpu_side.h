@@ -27,6 +27,8 @@ extern struct gpu {
 	uint8_t *mapped;	/* address of the same bytes in a mapping */
 	int polls;		/* number of polls that do not end a copy */
 	bool until_failure;	/* copies end after b's failure only */
+	/* called by each poll that does not end a copy; or NULL */
+	void (*on_pending)(void);
 	int fail_at; /* number of the call that fails, from 1; 0: none */
 	int calls;
 	/*

@@ -213,6 +213,30 @@ UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 2 * 12)
 	ck_assert_int_eq(gpu.under_way, 0);
 }
 
+static void a_keeps_stage(void)
+{
+	gpu.on_pending = NULL;
+	rig_poll(a.rig, 20);
+	ck_assert_uint_eq(a.table->stages[0], 1);
+}
+
+/* b closes while its device copies to the stage: a does not free the stage. */
+UNIT_TEST(stage_is_kept_until_copy_ends)
+{
+	gpu.polls = 5;
+	ck_assert_int_eq(gpu_rma(NEAR_READ, AT_B, 0, NEAR_STAGE_CHUNK, 0), 0);
+	rig_poll(b.rig, 2);
+	ck_assert_int_eq(gpu.under_way, 1);
+	gpu.on_pending = a_keeps_stage;
+	near_close(b.rig->port);
+	ck_assert_ptr_null(gpu.on_pending);
+	while (!a.done)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_int_eq(a.err, ECONNRESET);
+	ck_assert_uint_eq(a.table->stages[0], 0);
+	side_reopen();
+}
+
 /*
  * The target has no file descriptor for the initiator's region table: the
  * operation fails. Later, with a descriptor, the next one succeeds.

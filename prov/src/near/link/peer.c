@@ -92,13 +92,18 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 	peer->state = NEAR_PEER_NEW;
 }
 
+/*
+ * Closes this port's claim only after forget(), which waits for this port's
+ * copies from and to the peer's stage: a peer that finds the claim closed
+ * reuses the stage.
+ */
 void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
+	if (peer->rma)
+		port->onesided->forget(peer);
 	near_disconnect(port, peer);
 	near_fd_drop_all(peer);
 	near_unmonitor(port, peer);
-	if (peer->rma)
-		port->onesided->forget(peer);
 	port->sink->peer_release(port->ctx, peer);
 	free(peer);
 }
