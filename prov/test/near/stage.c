@@ -4,6 +4,7 @@
 /* Reads and writes of device memory through the stage. */
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "gpu_side.h"
 
@@ -263,6 +264,16 @@ UNIT_TEST(target_without_descriptors)
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
 	side_until(first + 2, true);
 	ck_assert_mem_eq(gpu.shadow, local, 8);
+}
+
+/* The target's process is exiting: the kernel has closed its descriptors. */
+UNIT_TEST(table_of_exiting_target_cannot_be_read)
+{
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
+	close(b.table->fd);
+	b.table->fd = -1;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, 8, 0), -ECONNRESET);
+	ck_assert(near_peer_exited(to_b));
 }
 
 /* All stages are in use: an operation fails with -ENOSPC. */

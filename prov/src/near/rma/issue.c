@@ -196,7 +196,7 @@ static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Continues op. Returns 0 if op has left the queue or was freed, or -EAGAIN. */
+/* Continues op. Returns 0 if op has left the queue; it may be freed then. */
 static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -461,6 +461,8 @@ static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 int near_rma(struct near_port *port, struct near_peer *peer,
 	     const struct near_rma_args *args)
 {
+	const bool device = args->len && (args->local.device ||
+					  args->flags & NEAR_RMA_MESSAGE);
 	struct near_rma_peer *at;
 	uint64_t memory;
 	int ret;
@@ -483,17 +485,15 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 			     NEAR_ADDR_RMA | NEAR_ADDR_DEVICE :
 			     NEAR_ADDR_RMA))))
 		return -EOPNOTSUPP;
-	if (near_unlikely((args->local.device ||
-			   args->flags & NEAR_RMA_MESSAGE) && args->len))
-		return near_rma_stage(port, at, args);
-	ret = near_rma_look_up(at, args, &memory);
-	if (near_unlikely(ret == -EACCES) && at->view->known.device)
+	ret = near_unlikely(device) ? near_rma_stage(port, at, args) :
+				      near_rma_look_up(at, args, &memory);
+	if (near_unlikely(ret == -EACCES) && !device && at->view->known.device)
 		return near_rma_stage(port, at, args);
 	if (near_unlikely(ret == -ENOENT && peer->exited)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
-	if (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_TRY))
+	if (device || (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_TRY)))
 		return ret;
 	return near_rma_begin(port, at, args, memory);
 }
