@@ -251,7 +251,7 @@ struct near_device {
 };
 
 struct near_rma_sink {
-	/* NULL: the embedder has no device memory. */
+	/* All members are NULL if the embedder has no device memory. */
 	const struct near_device *device;
 	/* No NEAR_ADDR_RMA: peers may fetch NEAR_DEVICE messages, no more. */
 	bool messages_only;
@@ -265,8 +265,7 @@ struct near_rma_sink {
 /*
  * Enables one-sided operations of a port. Must be called at most once, before
  * near_address(). Addresses then have NEAR_ADDR_RMA unless sink->messages_only
- * is set, and NEAR_ADDR_DEVICE if the embedder has device memory and the table
- * has stages. Returns 0 or -ENOMEM.
+ * is set, and NEAR_ADDR_DEVICE if the table has stages. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);

@@ -60,8 +60,9 @@ static void shared_event(void *ctx, const struct near_rma_event *event)
 {
 }
 
+static const struct near_device shared_device;
 static const struct near_rma_sink shared_sink = {
-	.done = shared_done, .event = shared_event,
+	.device = &shared_device, .done = shared_done, .event = shared_event,
 };
 
 static void shared_open(struct shared_side *side, bool no_cma, uint8_t *memory,

@@ -38,8 +38,9 @@ static void talk_event(void *ctx, const struct near_rma_event *event)
 {
 }
 
+static const struct near_device talk_device;
 static const struct near_rma_sink talk_sink = {
-	.done = talk_done, .event = talk_event,
+	.device = &talk_device, .done = talk_done, .event = talk_event,
 };
 
 /* Makes the list of operations, which is the same in both processes. */

@@ -304,8 +304,7 @@ int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
 	const struct near_region_entry *entry =
 		near_table_find(port->rma->table, key);
 
-	if (!device || !device->share || !entry || !id ||
-	    entry->export_id != id)
+	if (!device->share || !entry || !id || entry->export_id != id)
 		return -ENOENT;
 	return device->share((void *)(uintptr_t)entry->device);
 }

@@ -55,7 +55,6 @@ struct near_stage {
 
 /* The staged operations between a port and a peer, in both directions. */
 struct near_staging {
-	/* NULL: this process has no device memory */
 	const struct near_device *device;
 	struct near_table *table;
 	/* stages for this port's operations, and for the peer's operations */

@@ -213,7 +213,7 @@ int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 	port->onesided = &near_rma_onesided;
 	if (!sink->messages_only)
 		port->addr.flags |= NEAR_ADDR_RMA;
-	if (sink->device && table->staged)
+	if (table->staged)
 		port->addr.flags |= NEAR_ADDR_DEVICE;
 	port->segment->table_nonce = table->shared->nonce;
 	port->segment->table_fd = port->table_fd = table->fd;
