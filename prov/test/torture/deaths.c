@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "near/rma/loan.h"
 #include "stops.h"
 #include "talk.h"
 
@@ -44,6 +45,12 @@ static const struct talk_plan plans[] = {
 	{ .name = "requested", TALK_WRITE | TALK_READ, 20, 1, 40000, .no_cma = true },
 	{ .name = "atomics", TALK_FETCH | TALK_WRITE, 80, 1, 24 },
 	{ .name = "mixed", 15, 100, 0, 15000 },
+	{ .name = "staged", TALK_WRITE | TALK_READ, 12, 1, 130000,
+	  .device = NEAR_DEVICE_HOST },
+	{ .name = "lent", TALK_WRITE | TALK_READ, 6, NEAR_LOAN_MIN, 260000,
+	  .device = NEAR_DEVICE_LENT },
+	{ .name = "mapped", TALK_WRITE | TALK_READ, 20, 1, 60000,
+	  .device = NEAR_DEVICE_MAPPED },
 	{ .name = "asleep", 15, 80, 0, 15000, .sleeps = true },
 	/*
 	 * Last, so that stopped_process_has_not_failed() can leave it out: a

@@ -10,7 +10,6 @@
 #include "talk.h"
 
 #define TALK_KEY 0x746f7274757265u
-#define TALK_BASE 0x2000u
 
 static uint8_t pattern[TALK_LARGE + 256];
 
@@ -38,9 +37,8 @@ static void talk_event(void *ctx, const struct near_rma_event *event)
 {
 }
 
-static const struct near_device talk_device;
 static const struct near_rma_sink talk_sink = {
-	.device = &talk_device, .done = talk_done, .event = talk_event,
+	.device = &talk_near_device, .done = talk_done, .event = talk_event,
 };
 
 /* Makes the list of operations, which is the same in both processes. */
@@ -90,6 +88,28 @@ static void talk_region(struct talk *talk, uint64_t key, void *memory,
 	ck_assert_int_eq(near_table_add(talk->table, &entry), 0);
 }
 
+static void talk_regions(struct talk *talk)
+{
+	const enum near_device_path device = talk->plan->device;
+	struct talk_common *common = talk->common;
+
+	if (talk->role == TALK_ACTIVE && device == NEAR_DEVICE_LENT)
+		talk_device_region(talk, TALK_LENT_KEY, common->device,
+				   sizeof(common->device), NEAR_MAY_LEND);
+	if (talk->role == TALK_ACTIVE)
+		return;
+	talk_fill(talk);
+	if (device == NEAR_DEVICE_MAPPED)
+		talk_device_region(talk, TALK_KEY, common->memory,
+				   sizeof(common->memory),
+				   (NEAR_MAY_READ | NEAR_MAY_WRITE) <<
+					   NEAR_MAY_DEVICE);
+	else
+		talk_region(talk, TALK_KEY, common->memory,
+			    sizeof(common->memory));
+	talk_region(talk, TALK_KEY + 1, &common->number, 8);
+}
+
 void talk_open(struct talk *talk, const struct talk_plan *plan, int role,
 	       unsigned int seed, struct talk_common *common)
 {
@@ -98,22 +118,32 @@ void talk_open(struct talk *talk, const struct talk_plan *plan, int role,
 	talk->role = role;
 	talk->seed = seed;
 	talk->common = common;
+	talk_device_open(talk);
 	talk_plan_ops(talk);
 	talk->rig = rig_open_with(plan->no_cma,
 				  plan->memory ? plan->memory : NEAR_MEMORY);
-	ck_assert_int_eq(near_table_open(&talk->table, false), 0);
+	ck_assert_int_eq(near_table_open(&talk->table, plan->device), 0);
 	ck_assert_int_eq(near_rma_open(talk->rig->port, &talk_sink,
 				       talk->table), 0);
 	if (plan->far)
 		ck_assert_int_eq(near_listen(talk->rig->port, -1), 0);
-	if (role == TALK_PASSIVE) {
-		talk_fill(talk);
-		talk_region(talk, TALK_KEY, common->memory,
-			    sizeof(common->memory));
-		talk_region(talk, TALK_KEY + 1, &common->number, 8);
-	}
+	talk_regions(talk);
 	near_address(talk->rig->port, &common->addr[role]);
 	__atomic_store_n(&common->open[role], 1, __ATOMIC_RELEASE);
+}
+
+/* Allocates the buffer of an operation. */
+static void talk_buf(struct talk_op *op)
+{
+	op->buf = op->talk->plan->device ? op->talk->common->device + op->at :
+					   malloc(op->len);
+}
+
+static void talk_buf_free(struct talk_op *op)
+{
+	if (!op->talk->plan->device)
+		free(op->buf);
+	op->buf = NULL;
 }
 
 static void talk_ended(struct talk_op *op, int err)
@@ -130,8 +160,7 @@ static void talk_ended(struct talk_op *op, int err)
 		ck_assert_mem_eq(op->buf, talk_bytes(i), op->len);
 	if (!err)
 		__atomic_store_n(&talk->common->ended[i], 1, __ATOMIC_RELEASE);
-	free(op->buf);
-	op->buf = NULL;
+	talk_buf_free(op);
 }
 
 static void talk_done(void *ctx, struct near_peer *peer, void *cookie,
@@ -160,6 +189,7 @@ static int talk_onesided(struct talk *talk, struct talk_op *op, uint32_t i)
 	static const uint64_t one = 1;
 	const struct iovec add = { (void *)&one, 8 }, was = { &op->was, 8 };
 	const bool fetch = op->kind == TALK_FETCH;
+	void *const device[] = { talk_device_handle };
 	struct iovec iov = { NULL, op->len };
 	struct near_rma_args args = {
 		.verb = fetch ? NEAR_FETCH :
@@ -174,10 +204,11 @@ static int talk_onesided(struct talk *talk, struct talk_op *op, uint32_t i)
 		args.local.iov = &add;
 		args.result = (struct near_rma_bufs) { .iov = &was, .count = 1 };
 	} else {
-		op->buf = malloc(op->len);
+		talk_buf(op);
 		if (op->kind == TALK_WRITE)
 			memcpy(op->buf, talk_bytes(i), op->len);
 		iov.iov_base = op->buf;
+		args.local.device = talk->plan->device ? device : NULL;
 	}
 	if (talk->to->rma)
 		talk->to->rma->skip = talk->plan->direct ? UINT32_MAX : 0;
@@ -206,8 +237,7 @@ static bool talk_post(struct talk *talk)
 	}
 	talk->under_way--;
 	talk->common->begun[i] = 0;
-	free(op->buf);
-	op->buf = NULL;
+	talk_buf_free(op);
 	if (ret == -EAGAIN)
 		return false;
 	ck_assert_msg(ret == -ECONNRESET || ret == -ESRCH ||
@@ -380,6 +410,9 @@ void talk_check(const struct talk *talk, bool all)
 		begun += op->kind == TALK_FETCH && common->begun[i];
 		ended += op->kind == TALK_FETCH && common->ended[i];
 	}
+	if (all && talk->role == TALK_ACTIVE && talk->plan->device)
+		ck_assert_uint_gt(near_rma_device_ops(talk->rig->port,
+						      talk->plan->device), 0);
 	ck_assert_msg(common->number >= ended && common->number <= begun,
 		      "%lu additions of %u to %u", (unsigned long)common->number,
 		      ended, begun);
@@ -392,7 +425,11 @@ void talk_close(struct talk *talk)
 	if (talk->to)
 		near_peer_put(talk->rig->port, talk->to);
 	rig_close(talk->rig);
+	while (near_table_unmapped(talk->table))
+		;
+	/* a stage in use would be lost for later peers */
+	ck_assert_uint_eq(talk->table->stages[0], 0);
 	near_table_close(talk->table);
 	for (i = 0; i < talk->plan->ops; i++)
-		free(talk->op[i].buf);
+		talk_buf_free(&talk->op[i]);
 }

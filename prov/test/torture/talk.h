@@ -16,6 +16,8 @@
 #define TALK_OPS 160		/* largest number of operations of the two */
 #define TALK_LARGE 400000	/* largest number of bytes of an operation */
 #define TALK_AHEAD 6		/* largest number of pending operations */
+#define TALK_BASE 0x2000u	/* address of a region's first byte */
+#define TALK_LENT_KEY 0x6c656e74u	/* region of talk_common.device */
 
 enum { TALK_ACTIVE, TALK_PASSIVE, TALK_ROLES };
 
@@ -39,6 +41,11 @@ struct talk_plan {
 	bool sleeps; /* the passive process sleeps while no message arrives */
 	bool far;		/* the peers use the fd exchange */
 	size_t memory;		/* ring budget, bytes; 0: the default */
+	/*
+	 * path of the active process's operations, whose buffers are device
+	 * memory; NEAR_DEVICE_NONE: host memory
+	 */
+	enum near_device_path device;
 };
 
 /* Notes in memory that both processes have mapped. */
@@ -51,6 +58,7 @@ struct talk_common {
 	uint8_t heard[TALK_OPS];	/* passive: the whole message arrived */
 	uint64_t number __attribute__((aligned(64)));
 	uint8_t memory[TALK_LARGE * 4] __attribute__((aligned(64)));
+	uint8_t device[TALK_LARGE * 4];	/* the active process's device memory */
 };
 
 struct talk {
@@ -92,5 +100,15 @@ bool talk_alone(const struct talk *talk);
 /* Compares the notes of both processes; all: no process was killed. */
 void talk_check(const struct talk *talk, bool all);
 void talk_close(struct talk *talk);
+
+/* talk_device.c */
+extern const struct near_device talk_near_device;
+/* handle of all device memory */
+extern void *const talk_device_handle;
+/* Sets the device's process. */
+void talk_device_open(const struct talk *talk);
+/* Adds a region of device memory, which the peer can map. */
+void talk_device_region(struct talk *talk, uint64_t key, void *memory,
+			size_t len, uint32_t access);
 
 #endif /* TORTURE_TALK_H */
