@@ -43,7 +43,7 @@ enum model_source {
 struct model_ep {
 	struct fid_ep *ep;
 	struct fid_av *av;
-	struct fid_cq *cq;
+	struct fid_cq *cq, *tx_cq;	/* of receives, of sends; may be one */
 	struct fake_obj *core, *shm;	/* NULL: no shm */
 };
 

@@ -37,7 +37,7 @@ static void model_send_end(struct model_send *send)
 
 	model_trace("send %d ends", index);
 	model_assert(!send->done, "send %d ends twice", index);
-	model_assert(model.ep[send->ep].cq == model.reading,
+	model_assert(model.ep[send->ep].tx_cq == model.reading,
 		     "send %d ends in another CQ", index);
 	send->done = true;
 	for (earlier = model.send; earlier < send; earlier++)

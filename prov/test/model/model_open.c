@@ -21,6 +21,7 @@ static void model_choose_attr(struct fixture_attr *attr)
 	attr->core = core[model_random(ARRAY_SIZE(core))];
 	attr->no_shm = model_one_in(5);
 	attr->format = format[model_random(ARRAY_SIZE(format))];
+	attr->two_cqs = model_one_in(4);
 	attr->threading = model_one_in(2) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	if (model_one_in(3))
 		attr->rx_bind_flags = FI_SELECTIVE_COMPLETION;
@@ -73,6 +74,7 @@ static void model_open_first(void)
 		.ep = fx.ep,
 		.av = fx.av,
 		.cq = fx.cq,
+		.tx_cq = fx.tx_cq ? fx.tx_cq : fx.cq,
 	};
 }
 
@@ -81,7 +83,8 @@ static void model_bind(const struct model_ep *ep)
 	uint64_t flags = FI_RECV | model.attr.rx_bind_flags;
 
 	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->cq->fid, FI_TRANSMIT), 0);
+	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->tx_cq->fid, FI_TRANSMIT),
+			 0);
 	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->cq->fid, flags), 0);
 }
 
@@ -104,6 +107,8 @@ static void model_open_second(bool own_av, bool own_cq)
 	if (own_cq)
 		ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &ep->cq,
 					    NULL), 0);
+	if (!fx.tx_cq)
+		ep->tx_cq = ep->cq;
 	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep->ep, NULL), 0);
 	fi_freeinfo(info);
 	model_bind(ep);
@@ -128,9 +133,10 @@ static void model_open_eps(void)
 		if (!model.attr.no_shm)
 			model.ep[i].shm = fake_shm_of(model.ep[i].ep);
 	}
-	model_trace("%d endpoints, %s AV, %s CQ", model.eps,
+	model_trace("%d endpoints, %s AV, %s CQ%s", model.eps,
 		    own_av ? "each its own" : "one",
-		    own_cq ? "each its own" : "one");
+		    own_cq ? "each its own" : "one",
+		    fx.tx_cq ? ", another CQ for sends" : "");
 }
 
 /* Close all objects, the endpoints in random order. */

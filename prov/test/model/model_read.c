@@ -92,7 +92,9 @@ bool model_read_cq(struct fid_cq *cq)
 
 bool model_read(void)
 {
-	return model_read_cq(model.ep[model_random_ep()].cq);
+	const struct model_ep *ep = &model.ep[model_random_ep()];
+
+	return model_read_cq(model_one_in(2) ? ep->cq : ep->tx_cq);
 }
 
 static bool model_read_each(void)
@@ -101,6 +103,8 @@ static bool model_read_each(void)
 
 	if (model.eps > 1 && model.ep[1].cq != model.ep[0].cq)
 		found |= model_read_cq(model.ep[1].cq);
+	if (fx.tx_cq)
+		found |= model_read_cq(fx.tx_cq);
 	return found;
 }
 
