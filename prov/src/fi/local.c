@@ -90,6 +90,7 @@ static const char *duo_local_remedy(int ret)
 	case FI_EOPNOTSUPP:
 		return "Mount /proc, and a tmpfs on " DUO_DEV_SHM;
 	case FI_ETIMEDOUT:
+	case FI_EBUSY:
 		return "A stopped process of this user holds the directory's "
 		       "lock: continue or end it (lsof)";
 	case FI_EADDRINUSE:

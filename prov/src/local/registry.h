@@ -74,7 +74,8 @@ int duo_registry_open(const char *base, char *dir);
  * Opens and locks the directory, so that no process removes it. Returns a
  * descriptor for duo_registry_unlock(), or -errno. -FI_ETIMEDOUT: the directory
  * was locked for 3 s in which no endpoint started, probably by a stopped
- * process; or for 60 s.
+ * process; or for 60 s. -FI_EBUSY: the same, and the directory is still under
+ * construction, so duo_registry_open() would wait as long.
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);

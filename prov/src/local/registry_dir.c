@@ -74,7 +74,7 @@ int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode)
 	do {
 		fd = duo_registry_open(base, NULL);
 		if (fd < 0)
-			return fd;
+			return fd == -FI_ETIMEDOUT ? -FI_EBUSY : fd;
 		ret = duo_dir_lock(fd, operation);
 		if (!ret && !duo_dir_removed(fd))
 			return fd;

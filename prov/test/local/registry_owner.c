@@ -217,6 +217,25 @@ UNIT_TEST(unfinished_directory_is_waited_for)
 	unit_join(child);
 }
 
+/*
+ * A process that makes the directory was stopped. fi_enable must not continue
+ * without the directory's lock, because duo_registry_open() would then wait
+ * under the locks of the domain.
+ */
+UNIT_TEST(unfinished_directory_of_stopped_maker_is_busy)
+{
+	char path[DUO_PATH_MAX];
+	int fd;
+
+	make_name_here(path, sizeof(path));
+	ck_assert_int_eq(mkdir(path, 01700), 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	ck_assert_int_eq(duo_registry_lock(dir, DUO_REGISTRY_SHARED),
+			 -FI_EBUSY);
+	close(fd);
+}
+
 static int count_dirs(void)
 {
 	DIR *stream = opendir(dir);
