@@ -7,6 +7,7 @@
  * memory for a second mapping.
  */
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "gpu_side.h"
@@ -128,6 +129,34 @@ UNIT_TEST(lost_request_is_repeated)
 	until_reply();
 	write_one();
 	ck_assert_int_eq(gpu.share_calls, 1);
+	gpu_last_path(NEAR_DEVICE_SHARED);
+}
+
+/*
+ * The reply arrives while this process has no free descriptor: the reply counts
+ * as lost.
+ */
+UNIT_TEST(reply_without_free_descriptor_is_lost)
+{
+	struct rlimit limit, none;
+	int i;
+
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	for (i = 0; i < 5000 && !gpu.share_calls; i++)
+		rig_poll_ms(b.rig, 1);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit) { 0, limit.rlim_max };
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (i = 0; i < 5000 && !a.rig->port->denied_fdx && !first()->failed;
+	     i++)
+		rig_poll_ms(a.rig, 1);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert(a.rig->port->denied_fdx && !first()->failed);
+	first()->requested_ms -= NEAR_MAPPING_REQUEST_MS;
+	write_one();
+	until_reply();
+	write_one();
+	ck_assert_int_eq(gpu.share_calls, 2);
 	gpu_last_path(NEAR_DEVICE_SHARED);
 }
 

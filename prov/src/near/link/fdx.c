@@ -35,9 +35,6 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	struct stat st;
 	size_t size;
 
-	if (msg->cut)
-		return "descriptors are missing: raise the limit of open "
-		       "files (ulimit -n)";
 	if (fdx->count != msg->fds || msg->fds < NEAR_FD_TABLE)
 		return "its number of descriptors differs from its count";
 	if (near_addr_check(port, &fdx->from) ||
@@ -224,6 +221,11 @@ static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
 	}
 	if (msg->fdx.kind == NEAR_FDX_DENIED || !near_fdx_msg_same_user(msg)) {
 		near_fdx_msg_foreign(port, msg);
+		return;
+	}
+	if (msg->cut) {
+		near_fdx_msg_reject(port, msg, "descriptors are missing: raise "
+				    "the limit of open files (ulimit -n)");
 		return;
 	}
 	if (msg->fdx.kind == NEAR_FDX_GPU_REQUEST ||
