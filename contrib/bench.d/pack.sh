@@ -92,7 +92,6 @@ pack_use()
 pack_export()
 {
 	export FI_PROVIDER_PATH=$providers
-	export HOME=${HOME:-/}	# prterun fails without HOME
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 	export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }

@@ -9,6 +9,8 @@ unset CDPATH
 # Tools print English words, numbers with a decimal point, and lines in the order of
 # their bytes; commands of contrib/env, too.
 export LC_ALL=C
+# Open MPI does not start without HOME.
+export HOME=${HOME:-/}
 
 # Source tree (physical path), and build tree of contrib/env.
 duo_src=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")
