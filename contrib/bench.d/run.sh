@@ -328,7 +328,7 @@ bench_run()
 		about seed "$seed"
 		say "each round in a random order; to repeat it: --seed $seed"
 	fi
-	for suite in main multi rma wake many start growth mem insn mpi osc; do
+	for suite in ${suites//,/ }; do
 		[[ ,$only, == *,$suite,* ]] || continue
 		say "$suite"
 		"run_$suite"

@@ -213,12 +213,12 @@ parts_notice_failures()
 		exit "$part_failed"' "$duo_src/contrib/lib/check-parts.sh" >/dev/null
 }
 
-# release_is_refused TEXT OPTION...: true if contrib/release fails and prints TEXT
-release_is_refused()
+# is_refused TEXT COMMAND...: true if COMMAND fails and prints TEXT
+is_refused()
 {
 	local text=$1 said
 	shift
-	if said=$("$duo_src/contrib/release" "$@" 2>&1); then
+	if said=$("$@" 2>&1); then
 		return 1
 	fi
 	[[ $said == *"$text"* ]]
@@ -232,7 +232,8 @@ release_needs_git()
 	dir=$(mktemp -d)
 	mkdir "$dir/out"
 	ln -s "$(type -P false)" "$dir/git"
-	PATH=$dir:$PATH release_is_refused "git cannot read" --out "$dir/out" || status=1
+	PATH=$dir:$PATH is_refused "git cannot read" \
+		"$duo_src/contrib/release" --out "$dir/out" || status=1
 	rm -r "$dir"
 	return "$status"
 }
@@ -289,10 +290,18 @@ part_scripts()
 	result "skips: another libfabric" skips_know_libfabric
 	result "check: a failure without a result" parts_notice_failures
 	result "release: a missing directory is rejected" \
-		release_is_refused "/nonexistent" --out /nonexistent
+		is_refused "/nonexistent" "$duo_src/contrib/release" --out /nonexistent
 	result "release: no git repository is rejected" release_needs_git
 	result "installcheck: other libraries" installcheck_accepts_others
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
+	result "bench: an unknown suite is rejected" \
+		is_refused "no suite 'maim'" "$duo_src/contrib/bench" --only main,maim
+	result "bench: an unknown configuration is rejected" \
+		is_refused "no configuration 'dua'" "$duo_src/contrib/bench" --configs near,dua
+	result "apps: a wrong number is rejected" \
+		is_refused "'x' is no number" "$duo_src/contrib/apps" --rounds x
+	result "demo: an unknown option is rejected" \
+		is_refused "'--wrong' is no option" "$duo_src/contrib/demo" --wrong
 	result "bench: random order" bench_order_is_random
 	result "bench: arithmetic of the report" \
 		python3 -B "$duo_src/contrib/bench.d/report_test.py"
