@@ -6,7 +6,7 @@
 
 set -eu
 bucket=s3://BUCKET
-name=ofi_duo-VERSION-DISTRO
+name=ofi_duo-VERSION-DISTRO-ARCH
 
 cd "$(mktemp -d)"
 aws s3 cp "$bucket/$name.tar.gz" .
