@@ -149,8 +149,8 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 		return "give all ranks the same build of MPI, and the same "
 		       "settings of libfabric";
 	default:
-		return "FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo in that rank "
-		       "prints more";
+		return "FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo,ofi_hook_duo in "
+		       "that rank prints more";
 	}
 }
 
