@@ -100,7 +100,7 @@ mpi_one()
 			"SOFTEFA_REORDER=${SOFTEFA_REORDER:-0}")
 	fi
 	slots=$(nproc)
-	command=(timeout -k 5 "$mpi_limit")
+	command=()
 	if [[ $3 == */* ]]; then
 		slots=${3#*/}
 		command+=(taskset -c "$(mpi_cpus "$slots")")
@@ -116,7 +116,7 @@ mpi_one()
 		--bind-to none -n "$n" "${runner[@]}" "$mpibench"
 		-l "$3" -t "$tests" ${quick:+-q} ${allocated:+-w} ${mpi_sizes:+-s "$mpi_sizes"}
 		-b "${mpi_ms:-$budget}")
-	"${command[@]}" >"$work/out" 2>"$work/err" </dev/null || status=$?
+	with_limit "$mpi_limit" "${command[@]}" >"$work/out" 2>"$work/err" </dev/null || status=$?
 	case $status in
 	0) wrong=$(wrong_mpi_path "$config" "$n");;
 	124) wrong="not done after $mpi_limit s";;

@@ -95,6 +95,22 @@ may_unshare_as_user()
 		mount -t tmpfs none /mnt 2>/dev/null
 }
 
+# with_limit SECONDS COMMAND...: runs COMMAND for at most SECONDS; exit status as timeout's.
+# A signal ends COMMAND and then this script. timeout makes a process group, which
+# Ctrl-C does not reach, and bash would wait for it.
+with_limit()
+{
+	local signal status=0
+	timeout -k 5 "$@" <&0 &
+	for signal in HUP INT TERM; do
+		# shellcheck disable=SC2064 # expanded now
+		trap "kill $! 2>/dev/null; trap - $signal; kill -$signal \$BASHPID" "$signal"
+	done
+	wait $! || status=$?
+	trap - HUP INT TERM
+	return "$status"
+}
+
 # logged STEP LOG REMEDY COMMAND...: runs COMMAND with its output in LOG. If it
 # fails, prints the end of LOG and a line with STEP and REMEDY.
 logged()

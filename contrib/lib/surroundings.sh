@@ -78,7 +78,7 @@ surround()
 	shift 2
 	log=$(mktemp)
 	FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo FI_OFI_DUO_STATS=1 \
-		timeout -k 5 "$hang_s" "$@" >"$log" 2>&1 </dev/null || status=$?
+		with_limit "$hang_s" "$@" >"$log" 2>&1 </dev/null || status=$?
 	surround_row "$where" "$expected" "$log" "$status"
 	rm -f "$log"
 }
