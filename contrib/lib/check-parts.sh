@@ -250,6 +250,19 @@ installcheck_accepts_others()
 	return "$status"
 }
 
+# ofi_duo.pc must accept the oldest libfabric for which ofi_duo can be built.
+pc_accepts_oldest()
+{
+	local dir status=0
+	dir=$(mktemp -d)
+	printf '%s\n' 'Name: libfabric' 'Description: no files' 'Version: 1.17.0' \
+		>"$dir/libfabric.pc"
+	sed 's,@[A-Za-z_]*@,/0,' "$duo_src/ofi_duo.pc.in" >"$dir/ofi_duo.pc"
+	PKG_CONFIG_PATH=$dir pkg-config --cflags ofi_duo || status=1
+	rm -r "$dir"
+	return "$status"
+}
+
 # orders SEED: prints the order of the configurations in four rounds of
 # contrib/bench
 # shellcheck disable=SC2034 # in_order uses it
@@ -292,6 +305,7 @@ part_scripts()
 	result "release: a missing directory is rejected" \
 		is_refused "/nonexistent" "$duo_src/contrib/release" --out /nonexistent
 	result "release: no git repository is rejected" release_needs_git
+	result "ofi_duo.pc: libfabric 1.17" pc_accepts_oldest
 	result "installcheck: other libraries" installcheck_accepts_others
 	result "spack: the recipe" python3 -B "$duo_src/contrib/spack/test.py"
 	result "bench: an unknown suite is rejected" \
