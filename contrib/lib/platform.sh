@@ -5,7 +5,7 @@
 # The platform: this machine if its libfabric is new enough (or can be
 # installed), otherwise the Debian 13 root of root.sh. Sourced after common.sh.
 
-# libfabric 1.14 and newer work. The tests and measurements require 2.0: its
+# libfabric 1.17 and newer work. The tests and measurements require 2.0: its
 # providers have fewer defects, and its shm can be the local transport.
 platform_oldest=${OFI_DUO_OLDEST:-2.0}
 
