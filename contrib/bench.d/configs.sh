@@ -100,13 +100,3 @@ mpi_config_of()
 	fi
 	[[ $provider != efa* ]] || device=1
 }
-
-# True if there is a real EFA device.
-real_efa()
-{
-	local driver
-	for driver in /sys/class/infiniband/*/device/driver; do
-		[[ $(readlink "$driver") != */efa ]] || return 0
-	done
-	return 1
-}

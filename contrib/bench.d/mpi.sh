@@ -73,7 +73,7 @@ wrong_mpi_path()
 			echo "wrong path: $(mpi_sum core_tx_msgs) messages over" \
 				"the core, $(mpi_sum local_tx_msgs) over the local path"
 		fi
-	elif [[ $1 == efa* ]] && ! real_efa; then
+	elif [[ $1 == efa* ]] && ! softefa_real; then
 		packets=$(mpi_sum tx_pkts)
 		if [[ $1 == efa && $packets -lt $2 ]]; then
 			echo "wrong path: the device has sent $packets packets"
@@ -95,7 +95,7 @@ mpi_one()
 	[[ ${failures[mpi-$config $name]:-0} -lt 2 ]] || return 0
 	mpi_config_of "$config" || die "cannot measure MPI over $config" \
 		"no such" "see contrib/bench.d/configs.sh"
-	if [[ -n $device ]] && ! real_efa; then
+	if [[ -n $device ]] && ! softefa_real; then
 		vars+=("LD_PRELOAD=$softefa_lib" SOFTEFA_STATS=1
 			"SOFTEFA_REORDER=${SOFTEFA_REORDER:-0}")
 	fi

@@ -18,7 +18,7 @@ declare -A failures
 command_of()
 {
 	command=(env "${vars[@]}")
-	if [[ -n $device ]] && ! real_efa; then
+	if [[ -n $device ]] && ! softefa_real; then
 		command+=("LD_PRELOAD=$softefa_lib" SOFTEFA_STATS=1
 			"SOFTEFA_REORDER=${SOFTEFA_REORDER:-0}")
 	fi
@@ -38,7 +38,7 @@ no_value()
 wrong_device_path()
 {
 	local packets
-	[[ $1 =~ ^efa(|-udp|-shm)$ ]] && ! real_efa || return
+	[[ $1 =~ ^efa(|-udp|-shm)$ ]] && ! softefa_real || return
 	[[ $2 != mem && $2 != av && $2 != start ]] || return
 	packets=$(sed -n 's/^softefa stats:.* tx_pkts=\([0-9]*\).*/\1/p' \
 		"$work/err" | awk '{ sum += $1 } END { print sum + 0 }')
@@ -105,7 +105,7 @@ measure()
 	[[ ${failures[$config $tests]:-0} -lt 2 ]] || return 0
 	config_of "$config" || die "cannot measure $config" "no such" \
 		"see contrib/bench.d/configs.sh"
-	if [[ -n $device && ! -f $softefa_lib ]] && ! real_efa; then
+	if [[ -n $device && ! -f $softefa_lib ]] && ! softefa_real; then
 		no_value "$config" "$tests" "no EFA device, no software one"
 		return
 	fi
@@ -321,7 +321,7 @@ bench_run()
 	about cores "$(nproc)"
 	about kernel "$(uname -sr)"
 	about load "$(cut -d' ' -f1-3 /proc/loadavg)"
-	about efa "$(real_efa && echo real || echo software)"
+	about efa "$(softefa_real && echo real || echo software)"
 	about rounds "$rounds"
 	if [[ -n $random ]]; then
 		RANDOM=$seed
