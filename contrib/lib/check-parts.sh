@@ -312,6 +312,8 @@ part_scripts()
 		is_refused "no suite 'maim'" "$duo_src/contrib/bench" --only main,maim
 	result "bench: an unknown configuration is rejected" \
 		is_refused "no configuration 'dua'" "$duo_src/contrib/bench" --configs near,dua
+	result "bench: --pack keeps other files" \
+		is_refused "has other files" "$duo_src/contrib/bench" --pack "$duo_src"
 	result "apps: a wrong number is rejected" \
 		is_refused "'x' is no number" "$duo_src/contrib/apps" --rounds x
 	result "demo: an unknown option is rejected" \
