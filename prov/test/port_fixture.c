@@ -8,6 +8,7 @@ uint64_t theirs[WORDS], ours[WORDS];
 char context;
 struct fid_mr *mr;
 int port_device_polls, port_device_fails;
+uint32_t port_data;
 void (*port_ended)(void *cookie, int err);
 
 static void port_done(void *ctx, struct near_peer *other, void *cookie,
@@ -85,6 +86,7 @@ static const struct near_device port_near_device = {
 
 static void port_event(void *ctx, const struct near_rma_event *event)
 {
+	port_data += event->has_data;
 }
 
 static const struct near_rma_sink port_rma_sink = {
@@ -137,6 +139,7 @@ void port_remove_device(void)
 void port_setup(const struct fixture_attr *as)
 {
 	port_device_polls = port_device_fails = 0;
+	port_data = 0;
 	port_ended = NULL;
 	memset(theirs, 0, sizeof(theirs));
 	memset(ours, 1, sizeof(ours));

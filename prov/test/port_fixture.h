@@ -22,6 +22,8 @@ extern struct fid_mr *mr;	/* of port_region_open(); NULL: none */
 extern int port_device_polls;	/* polls before a copy of the peer's device */
 /* number of the call of the peer's device that fails, from 1 on; 0: none */
 extern int port_device_fails;
+/* number of the peer's events with CQ data */
+extern uint32_t port_data;
 /* called at the end of the peer's operations */
 extern void (*port_ended)(void *cookie, int err);
 

@@ -97,7 +97,7 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 {
 	bool read = op->about & FI_READ;
 
-	return (flags & FI_REMOTE_CQ_DATA && op->verb != NEAR_READ ?
+	return (flags & FI_REMOTE_CQ_DATA && op->verb == NEAR_WRITE ?
 		NEAR_RMA_DATA : 0) |
 	       (flags & FI_INJECT ? NEAR_RMA_COPY : 0) |
 	       (flags & FI_FENCE ? NEAR_RMA_FENCE : 0) |

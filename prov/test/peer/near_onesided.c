@@ -145,6 +145,22 @@ UNIT_TEST(atomics)
 
 UNIT_CASE("peer", setup, port_teardown);
 
+/* FI_REMOTE_CQ_DATA is no flag of fi_atomic(3): near ignores it. */
+UNIT_TEST(atomics_have_no_cq_data)
+{
+	const struct fi_ioc ioc = { ours, 1 };
+	const struct fi_rma_ioc at = { START, 1, KEY };
+	const struct fi_msg_atomic msg = {
+		.msg_iov = &ioc, .iov_count = 1, .addr = peer, .rma_iov = &at,
+		.rma_iov_count = 1, .datatype = FI_UINT64, .op = FI_SUM,
+		.context = &context, .data = 4242,
+	};
+
+	ck_assert_int_eq(fi_atomicmsg(fx.ep, &msg, FI_REMOTE_CQ_DATA), 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ck_assert_uint_eq(port_data, 0);
+}
+
 /* Several local buffers: RMA counts bytes, atomics count elements. */
 UNIT_TEST(buffer_vectors_are_executed)
 {
