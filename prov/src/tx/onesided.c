@@ -99,7 +99,8 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 
 	return (flags & FI_REMOTE_CQ_DATA && op->verb == NEAR_WRITE ?
 		NEAR_RMA_DATA : 0) |
-	       (flags & FI_INJECT ? NEAR_RMA_COPY : 0) |
+	       (flags & FI_INJECT && op->verb != NEAR_READ ?
+		NEAR_RMA_COPY : 0) |
 	       (flags & FI_FENCE ? NEAR_RMA_FENCE : 0) |
 	       (flags & FI_FENCE ||
 		order & (read ? FI_ORDER_RAS : FI_ORDER_WAS) ?
@@ -212,7 +213,7 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 		return near_rma(ep->near->port, peer, op);
 	if (op->about & FI_ATOMIC)
 		return -FI_EOPNOTSUPP;
-	return op->flags & NEAR_RMA_COPY && op->verb == NEAR_WRITE ?
+	return op->flags & NEAR_RMA_COPY ?
 	       duo_onesided_inject(ep, peer, *op, desc) :
 	       near_rma(ep->near->port, peer, op);
 }

@@ -164,6 +164,23 @@ static void write_mapped(void)
 	ended(FI_RMA | FI_WRITE);
 }
 
+/* FI_INJECT, which might be a default flag, has no effect on reads. */
+UNIT_TEST(read_with_inject_is_mapped)
+{
+	const struct iovec iov = { fake.device.base, 64 };
+	const struct fi_rma_iov at = { START + 8, 64, DEVICE_KEY };
+	void *desc = fi_mr_desc(mr);
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = peer,
+		.rma_iov = &at, .rma_iov_count = 1, .context = &context,
+	};
+
+	port_add_device("fake");
+	ck_assert_int_eq(fi_readmsg(fx.ep, &msg, FI_INJECT | FI_COMPLETION), 0);
+	ended(FI_RMA | FI_READ);
+	ck_assert_uint_eq(stats_now().device_rma_mapped, 1);
+}
+
 /*
  * Device memory at both ends: ofi_duo maps the peer's allocation. It releases
  * the mapping, without the lock, when a region is opened or closed after the
