@@ -36,6 +36,7 @@ struct fake_obj {
 	bool enabled;			/* endpoint of shm: enabled */
 	enum fi_hmem_iface iface;	/* memory region: its interface */
 	uint64_t device;		/* memory region: its device */
+	int again;	/* memory region: number of further registrations */
 	struct fake_obj *ref[FAKE_REFS];
 	struct fid_peer_cq *peer_cq;
 	struct fake_obj *tx_cq, *rx_cq;
@@ -166,6 +167,8 @@ struct fake_core {
 	bool wait_file;	/* their wait objects are files, which epoll rejects */
 	int wait_fd; /* eventfd of the last CQ that has a wait object */
 	struct fid *mr_bound;	/* object that a region was bound to last */
+	/* open region that further registrations return, too; NULL: none */
+	struct fake_obj *cached;
 	const struct fid_mr *base_mr, *queried_mr;
 	struct fake_onesided onesided;
 	int onesided_count;

@@ -25,9 +25,16 @@ static int fake_core_mr_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
+static int fake_core_mr_close(struct fid *fid)
+{
+	struct fake_obj *mr = fake_obj_of(fid);
+
+	return mr->again ? mr->again--, 0 : fake_close(fid);
+}
+
 static struct fi_ops fake_core_mr_fid_ops = {
 	.size = sizeof(struct fi_ops),
-	.close = fake_close,
+	.close = fake_core_mr_close,
 	.bind = fake_core_mr_bind,
 	.control = fake_core_mr_control,
 	.ops_open = fake_ops_open,
@@ -36,10 +43,16 @@ static struct fi_ops fake_core_mr_fid_ops = {
 static int fake_core_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 				uint64_t flags, struct fid_mr **mr)
 {
-	struct fake_obj *obj;
-	int ret = fake_open(fake_obj_of(fid), FI_CLASS_MR,
-			    &fake_core_mr_fid_ops, &obj);
+	struct fake_obj *obj = fake.core.cached;
+	int ret;
 
+	if (obj) {
+		obj->again++;
+		*mr = &obj->mr;
+		return 0;
+	}
+	ret = fake_open(fake_obj_of(fid), FI_CLASS_MR, &fake_core_mr_fid_ops,
+			&obj);
 	if (ret)
 		return ret;
 	obj->mr.key = attr->requested_key;

@@ -206,6 +206,16 @@ void port_region_open(uint64_t access)
 				       &mr), 0);
 }
 
+void port_region_again(void)
+{
+	const struct duo_mr *first = duo_container_of(mr, struct duo_mr,
+						      mr_fid);
+
+	fake.core.cached = fake_obj_of(&first->core->fid);
+	port_region_open(FI_SEND);
+	fake.core.cached = NULL;
+}
+
 void port_region_close(void)
 {
 	if (mr)

@@ -35,6 +35,11 @@ void port_teardown(void);
  */
 void port_region_open(uint64_t access);
 void port_region_close(void);
+/*
+ * Registers the memory again. As efa with its cache of regions, the core
+ * returns the region of port_region_open() again.
+ */
+void port_region_again(void);
 void port_device_teardown(void);
 /*
  * Adds a region of device memory to the peer's table, with DEVICE_KEY, that

@@ -81,18 +81,22 @@ static int duo_device_compare(const void *a, const void *b)
 	return (desc > other_desc) - (desc < other_desc);
 }
 
-void duo_device_unlist(struct duo_mr *mr)
+bool duo_device_unlist(struct duo_mr *mr)
 {
 	struct duo_mr **found;
+	bool last;
 
 	if (!mr->device || !mr->mr_fid.mem_desc)
-		return;
+		return true;
 	duo_lock(&mr->domain->group.lock);
+	last = !mr->again;
+	mr->again -= !last;
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
-	/* the tree may have a later region with the same descriptor instead */
-	if (found && *found == mr)
+	/* the tree may have another region with the same descriptor instead */
+	if (last && found && *found == mr)
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->group.lock);
+	return last;
 }
 
 /*
@@ -109,11 +113,11 @@ static void duo_device_attend(struct duo_domain *domain)
 			duo_ep_attend(ep);
 }
 
-int duo_device_list(struct duo_mr *mr)
+int duo_device_list(struct duo_mr *mr, struct duo_mr **open)
 {
 	struct duo_domain *domain = mr->domain;
+	struct duo_mr **node;
 	bool first;
-	void *node;
 
 	if (!mr->device || !mr->mr_fid.mem_desc)
 		return 0;
@@ -122,6 +126,10 @@ int duo_device_list(struct duo_mr *mr)
 	node = tsearch(mr, &domain->device_mrs, duo_device_compare);
 	if (first && node)
 		duo_device_attend(domain);
+	if (open && node && *node != mr && (*node)->core == mr->core) {
+		*open = *node;
+		(*open)->again++;
+	}
 	duo_unlock(&domain->group.lock);
 	return node ? 0 : -FI_ENOMEM;
 }
@@ -160,10 +168,12 @@ static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
 		mr->pin->iface = iface;
 }
 
-int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr)
+int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
+			struct duo_mr **open)
 {
 	int ret;
 
+	*open = mr;
 	if (!mr->domain->device)
 		return 0;
 	if (attr->iface == FI_HMEM_SYSTEM) {
@@ -180,7 +190,7 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr)
 			 mr->domain->fabric->core_name);
 		return ret;
 	}
-	ret = duo_device_list(mr);
+	ret = duo_device_list(mr, open);
 	if (ret)
 		duo_device_forget(mr);
 	return ret;
@@ -199,7 +209,6 @@ void duo_device_forget(struct duo_mr *mr)
 		duo_device_unpin(mr->pin);
 	if (!mr->device)
 		return;
-	duo_device_unlist(mr);
 	mr->device->close(mr->device_state);
 	mr->device = NULL;
 }

@@ -108,21 +108,36 @@ extern const struct duo_device_iface *duo_device_ifaces;
  */
 const char *duo_device_unsupported(void);
 /*
- * Prepares a region for copies. Must be called after the core has registered
- * the region. Returns 0 or -errno. After an error the region must not be used.
+ * Prepares a region for copies, and calls duo_device_list(). Must be called
+ * after the core has registered the region. Returns 0 or -errno. After an error
+ * the region must not be used.
  */
-int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr);
-/* Waits for the region's copies, and undoes duo_device_register(). */
+int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
+			struct duo_mr **open);
+/*
+ * Waits for the region's copies, and undoes duo_device_register(). The region
+ * must not be in the tree.
+ */
 void duo_device_forget(struct duo_mr *mr);
 /*
- * duo_device_unlist() removes a region from the domain's tree of regions, and
- * duo_device_list() adds it. The tree is sorted by descriptor, so a caller that
- * makes the core change a region's descriptor must remove the region before,
- * and add it afterwards. Only regions of device memory that have a descriptor
- * are in the tree. duo_device_list() returns 0 or -FI_ENOMEM.
+ * duo_device_list() adds a region to the domain's tree of regions, and
+ * duo_device_unlist() removes it. The tree is sorted by descriptor, so a caller
+ * that makes the core change a region's descriptor must remove the region
+ * before, and add it afterwards. Only regions of device memory that have a
+ * descriptor are in the tree.
+ *
+ * A core with a cache of regions, such as efa without FI_MR_LOCAL, returns an
+ * open region again if it contains the memory. Descriptors then cannot
+ * distinguish the registrations. So duo_device_list() counts a further
+ * registration of the region that is in the tree, and stores this region in
+ * *open. Otherwise, or if open is NULL, it stores nothing. Returns 0 or
+ * -FI_ENOMEM.
+ *
+ * duo_device_unlist() ends one registration. False: the region has another one,
+ * and stays in the tree.
  */
-void duo_device_unlist(struct duo_mr *mr);
-int duo_device_list(struct duo_mr *mr);
+int duo_device_list(struct duo_mr *mr, struct duo_mr **open);
+bool duo_device_unlist(struct duo_mr *mr);
 /*
  * Stores a description by which peers can map the region's allocation. Returns
  * 0, or -errno if peers cannot map the allocation, or if the parameter gpu_ipc

@@ -29,9 +29,22 @@ static struct duo_mr *duo_mr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_mr, mr_fid.fid);
 }
 
+/* Frees a region that is not in the tables of near and device/. */
+static void duo_mr_free(struct duo_mr *mr)
+{
+	duo_device_forget(mr);
+	duo_near_regions_unmap(mr->domain);
+	duo_lock(&mr->domain->group.lock);
+	LIST_REMOVE(mr, link);
+	duo_unlock(&mr->domain->group.lock);
+	atomic_fetch_sub(&mr->domain->refs, 1);
+	free(mr);
+}
+
 static int duo_mr_close(struct fid *fid)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
+	struct fid *core = &mr->core->fid;
 	bool listed = mr->listed;
 	int ret;
 
@@ -43,23 +56,18 @@ static int duo_mr_close(struct fid *fid)
 			 mr->region.memory);
 		return -FI_EBUSY;
 	}
-	duo_near_region_unlist(mr);
 	/* the core may assign the descriptor of this region to another one */
-	duo_device_unlist(mr);
-	ret = fi_close(&mr->core->fid);
+	if (!duo_device_unlist(mr))	/* another thread may free mr now */
+		return fi_close(core);
+	duo_near_region_unlist(mr);
+	ret = fi_close(core);
 	if (ret) {
 		if (listed)
 			duo_near_region_list(mr);
-		duo_device_list(mr);
+		duo_device_list(mr, NULL);
 		return ret;
 	}
-	duo_device_forget(mr);
-	duo_near_regions_unmap(mr->domain);
-	duo_lock(&mr->domain->group.lock);
-	LIST_REMOVE(mr, link);
-	duo_unlock(&mr->domain->group.lock);
-	atomic_fetch_sub(&mr->domain->refs, 1);
-	free(mr);
+	duo_mr_free(mr);
 	return 0;
 }
 
@@ -122,7 +130,7 @@ static int duo_mr_control(struct fid *fid, int command, void *arg)
 	duo_device_unlist(mr);
 	duo_mr_copy(mr);
 	duo_near_region_list(mr);
-	return duo_device_list(mr) ? -FI_ENOMEM : ret;
+	return duo_device_list(mr, NULL) ? -FI_ENOMEM : ret;
 }
 
 static struct fi_ops duo_mr_fi_ops = {
@@ -194,6 +202,7 @@ static int duo_mr_open(struct fid *domain_fid, const struct fi_mr_attr *attr,
 {
 	struct duo_mr *mr = duo_mr_alloc(domain_fid, attr->context);
 	struct fi_mr_attr mine = *attr;
+	struct duo_mr *open;
 	struct iovec iov;
 	int ret;
 
@@ -206,7 +215,12 @@ static int duo_mr_open(struct fid *domain_fid, const struct fi_mr_attr *attr,
 		return ret;
 	}
 	duo_mr_attr_iov(&mine, flags, &iov);
-	ret = duo_device_register(mr, &mine);
+	ret = duo_device_register(mr, &mine, &open);
+	if (!ret && open != mr) {
+		duo_mr_free(mr);
+		*mr_fid = &open->mr_fid;
+		return 0;
+	}
 	if (!ret && (mr->device || (attr->iface == FI_HMEM_SYSTEM &&
 				    !(flags & DUO_MR_DMABUF))))
 		ret = duo_near_region_set(mr, mine.mr_iov, mine.iov_count,

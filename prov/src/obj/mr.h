@@ -33,6 +33,11 @@ struct duo_mr {
 	struct near_region_entry region; /* entry in near's region table */
 	struct near_export export; /* id 0: peers cannot map the region */
 	bool listed;		/* the region is in near's region table */
+	/*
+	 * number of further registrations for which the core has returned this
+	 * region of device memory: duo_device_list()
+	 */
+	unsigned int again;
 	LIST_ENTRY(duo_mr) link;	/* in domain->mrs */
 };
 

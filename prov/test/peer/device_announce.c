@@ -205,6 +205,24 @@ UNIT_LOOP(closed_region_fails_message, 0, 2)
 }
 
 /*
+ * The core has one region for two registrations. One of them is closed while
+ * the message is announced: the peer gets the message.
+ */
+UNIT_LOOP(other_registration_keeps_region, 0, 2)
+{
+	struct fid_mr *first = mr;
+
+	port_region_again();
+	frags = _i;
+	send_device();
+	until_announced();
+	ck_assert_int_eq(fi_close(&first->fid), 0);
+	fetch_now();
+	expect_sent();
+	ck_assert_int_eq(fetch_err, 0);
+}
+
+/*
  * A call of the device fails once: the peer's read fails, and the message comes
  * in fragments. If a copy for fragments fails, both ends get an error.
  */

@@ -224,14 +224,19 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 
 /*
  * fi_close() of a region fails until a write from it has ended: a mapped one
- * (_i is 0), or a staged one.
+ * (_i is 0), or a staged one. fi_close() of another registration of the region
+ * succeeds.
  */
 UNIT_LOOP(region_in_use_stays_open, 0, 2)
 {
+	struct fid_mr *first = mr;
+
+	port_region_again();
 	port_add_device(_i ? "other" : "fake");
 	fake.device.polls = 8;
 	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
 				  peer, START + 8, DEVICE_KEY, &context), 0);
+	ck_assert_int_eq(fi_close(&first->fid), 0);
 	ck_assert_int_eq(fi_close(&mr->fid), -FI_EBUSY);
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);

@@ -209,6 +209,7 @@ bool duo_near_region_used(const struct duo_mr *mr)
 		LIST_FOREACH(ep, &av->eps, av_link)
 			used = used || (ep->near &&
 					near_rma_uses(ep->near->port, mr));
+	used = used && !mr->again;
 	duo_unlock(&mr->domain->group.lock);
 	return used;
 }
