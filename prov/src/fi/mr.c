@@ -119,13 +119,17 @@ static void duo_mr_copy(struct duo_mr *mr)
 }
 
 /*
- * fi_control(). Lists the region again, because FI_ENABLE may change the key.
+ * fi_control(). FI_ENABLE may change the key or the descriptor; then lists the
+ * region again.
  */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
 	int ret = duo_core_control(fid, command, arg);
 
+	if (mr->core->key == mr->mr_fid.key &&
+	    mr->core->mem_desc == mr->mr_fid.mem_desc)
+		return ret;
 	duo_near_region_unlist(mr);
 	duo_device_unlist(mr);
 	duo_mr_copy(mr);

@@ -267,14 +267,20 @@ UNIT_CASE("without messages", setup_alone, port_teardown);
 
 UNIT_TEST(peer_writes_to_registered_region)
 {
+	const struct near_table_head *head;
 	struct fi_cq_tagged_entry entry;
+	uint64_t key, generation;
 	struct fid_mr *region;
 	fi_addr_t src;
-	uint64_t key;
 
 	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
 				   FI_REMOTE_WRITE, 0, 7, 0, &region, NULL), 0);
 	key = fi_mr_key(region);
+	/* fi_mr_refresh must not remove the region, not even for a while */
+	head = fixture_ep()->domain->table->shared;
+	generation = head->generation;
+	ck_assert_int_eq(fi_mr_refresh(region, NULL, 0, 0), -FI_ENOSYS);
+	ck_assert_uint_eq(head->generation, generation);
 	theirs[7] = 88;
 	ck_assert_int_eq(their_write(key, NEAR_RMA_DATA), NEAR_RMA_DONE);
 	ck_assert_mem_eq(ours, theirs, sizeof(theirs));
