@@ -241,6 +241,22 @@ UNIT_TEST(insert_waits_for_user)
 }
 
 /*
+ * The registration of a region that peers cannot access does not wait for the
+ * thread that holds the CQ's single lock.
+ */
+UNIT_TEST(registration_waits_for_no_user)
+{
+	struct fid_mr *mr;
+
+	expect_own();
+	duo_group_lock(&cq_now()->group);
+	ck_assert_int_eq(fi_mr_reg(fx.domain, slot, sizeof(slot),
+				   FI_SEND | FI_RECV, 0, 1, 0, &mr, NULL), 0);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	duo_unlock(&cq_now()->own.lock);
+}
+
+/*
  * A thread that reads a CQ waits while another thread holds all locks of the
  * domain, as an insert does.
  */

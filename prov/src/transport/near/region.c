@@ -159,6 +159,8 @@ int duo_near_region_list(struct duo_mr *mr)
 	struct near_table *table;
 	int ret = 0;
 
+	if (!mr->region.access)
+		return 0;
 	duo_domain_lock(domain);
 	entry = duo_near_region_entry(mr);
 	table = entry.access ? domain->table : NULL;
