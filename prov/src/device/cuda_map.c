@@ -110,6 +110,8 @@ int duo_cuda_share(const void *state, const void *addr)
 	uint64_t handle;
 	int fd = -1, ret;
 
+	if (!duo_cuda.handle_of)	/* only a faulty peer requests this */
+		return -FI_ENOSYS;
 	ret = duo_cuda.handle_of(&handle, (void *) (uintptr_t) addr);
 	if (ret != DUO_CUDA_SUCCESS)
 		return -FI_EIO;

@@ -212,6 +212,16 @@ UNIT_LOOP(physical_export_fails_without_change, 1, 5)
 	duo_cuda_close(state);
 }
 
+/* A faulty peer requests a descriptor that the driver cannot create. */
+UNIT_TEST(driver_without_descriptors_shares_nothing)
+{
+	void *state = open_region();
+
+	duo_cuda.handle_of = NULL;
+	ck_assert_int_eq(duo_cuda_share(state, allocation), -FI_ENOSYS);
+	duo_cuda_close(state);
+}
+
 /*
  * One call of the driver fails, in duo_cuda_share() (_i < 3) or duo_cuda_map():
  * the error is returned, and nothing stays open.
