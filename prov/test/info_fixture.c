@@ -56,25 +56,3 @@ void info_teardown(void)
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
 }
-
-const struct limit_case limit_cases[LIMIT_CASES] = {
-	{ "inject_size above shm's", 65536, 4096, 0 },
-	{ "inject_size below shm's", 32, 32, 0 },
-	{ "inject_size none", 0, 0, 0 },
-	{ "tx iov_limit above shm's", 16, 4, 1 },
-	{ "tx iov_limit below shm's", 2, 2, 1 },
-	{ "rx iov_limit above shm's", 16, 4, 2 },
-	{ "rx iov_limit below shm's", 1, 1, 2 },
-	{ "cq_data_size below shm's", 4, 4, 3 },
-	{ "cq_data_size above shm's", 16, 8, 3 },
-};
-
-size_t *limit_of(struct fi_info *of, int which)
-{
-	size_t *const limit[] = {
-		&of->tx_attr->inject_size, &of->tx_attr->iov_limit,
-		&of->rx_attr->iov_limit, &of->domain_attr->cq_data_size,
-	};
-
-	return limit[which];
-}

@@ -24,14 +24,4 @@ extern struct fi_info *hints;	/* without any requirement */
 void info_setup(void);
 void info_teardown(void);
 
-/* A limit of an info: the core's value, and the value that ofi_duo returns. */
-struct limit_case {
-	const char *name;
-	size_t core, ours;
-	int which;
-};
-#define LIMIT_CASES 9
-extern const struct limit_case limit_cases[LIMIT_CASES];
-size_t *limit_of(struct fi_info *of, int which);
-
 #endif /* INFO_FIXTURE_H */

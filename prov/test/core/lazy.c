@@ -177,18 +177,6 @@ UNIT_TEST(earlier_untagged_receive_stays_deferred)
 	ck_assert_str_eq(slot[0].buf, "untagged");
 }
 
-UNIT_TEST(receive_is_posted_before_sleep)
-{
-	struct fi_cq_tagged_entry entry;
-
-	duo_params.defer_polls = 1 << 30;
-	fixture_ep()->lazy.limit = 1 << 30;
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, ASLEEP_MS),
-			 -FI_EAGAIN);
-	ck_assert_int_eq(fake.core.posts, 1);
-}
-
 /*
  * Two processes send over the core, and read only the CQ of sends. Each send
  * needs a receive of the other process. So reads of the CQ of sends must post

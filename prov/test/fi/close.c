@@ -47,17 +47,6 @@ UNIT_TEST(completions_survive_close)
 }
 
 /*
- * Unread errors of a closed endpoint are freed; LeakSanitizer reports it if
- * they are not.
- */
-UNIT_TEST(unread_errors_are_freed)
-{
-	ck_assert_int_eq(recv_flags(&slot[0], NULL, 0, local, FI_PEEK), 0);
-	poll_cq(0);
-	close_ep();
-}
-
-/*
  * The core rejects the close: the endpoint stays open. Messages that arrived
  * during the attempt match in order, with receives posted before and after it.
  */

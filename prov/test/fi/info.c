@@ -234,29 +234,6 @@ UNIT_TEST(missing_remote_comm_is_not_added)
 			  FI_LOCAL_COMM);
 }
 
-UNIT_TEST(counter_limits_are_those_of_core)
-{
-	size_t count = info->domain_attr->cntr_cnt;
-
-	info->caps &= ~(uint64_t) (FI_RMA | FI_ATOMIC | FI_RMA_PMEM);
-	ck_assert_int_eq(duo_info_restrict(info), 0);
-	ck_assert_uint_eq(info->domain_attr->cntr_cnt, count);
-	hints->domain_attr->cntr_cnt = count;
-	ck_assert_int_eq(duo_info_satisfies(info, hints), 0);
-	hints->domain_attr->cntr_cnt++;
-	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
-}
-
-UNIT_LOOP(limits, 0, LIMIT_CASES)
-{
-	size_t *limit = limit_of(info, limit_cases[_i].which);
-
-	*limit = limit_cases[_i].core;
-	ck_assert_int_eq(duo_info_restrict(info), 0);
-	ck_assert_msg(*limit == limit_cases[_i].ours, "%s: %zu",
-		      limit_cases[_i].name, *limit);
-}
-
 static const struct {
 	const char *name;
 	enum fi_ep_type type;

@@ -64,17 +64,6 @@ UNIT_TEST(polling_target_executes)
 	ck_assert_mem_eq(memory, local, 1024);
 }
 
-/* The target has no ring to the initiator until it needs one for a reply. */
-UNIT_TEST(first_reply_attaches_ring)
-{
-	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_PART, 0), 0);
-	rig_poll(b.rig, 1);
-	ck_assert_ptr_null(near_peer_find(b.rig->port, &a.rig->addr)->segment);
-	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
-	side_until(2, true);
-	ck_assert_mem_eq(memory, local, NEAR_RMA_PART);
-}
-
 /*
  * The target does not poll: the initiator revokes and executes each operation,
  * once.

@@ -167,22 +167,6 @@ UNIT_TEST(send_to_killed_receiver_fails)
 	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
 }
 
-/*
- * near_peer_monitor() monitors a peer before any message: its failure is found.
- */
-UNIT_TEST(monitored_peer_failure_is_found)
-{
-	struct near_peer *peer;
-
-	start(NULL, false);
-	near_peer_get(us->port, &theirs, &peer);
-	near_peer_monitor(us->port, peer);
-	rig_poll_ms(us, 300);
-	ck_assert_uint_eq(us->count, 0);
-	kill_child();
-	rig_until_gone(us, 1);
-}
-
 /* Make the port's last poll and last check of peers seem to be ms earlier. */
 static void pause_ms(unsigned int ms)
 {
@@ -215,8 +199,9 @@ UNIT_TEST(late_monitoring_finds_failure)
 }
 
 /*
- * A process that polls only three times a second finds a peer failure within
- * three polls, whatever the number (_i) of polls before.
+ * near_peer_monitor() monitors a peer before any message. A process that polls
+ * only three times a second finds the peer's failure within three polls,
+ * whatever the number (_i) of polls before.
  */
 UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 {
@@ -230,6 +215,7 @@ UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 		pause_ms(333);
 		rig_poll(us, 1);
 	}
+	ck_assert_uint_eq(us->count, 0);
 	kill_child();
 	for (polls = 0; !us->count; polls++) {
 		ck_assert_int_lt(polls, 3);

@@ -95,16 +95,6 @@ UNIT_TEST(states_are_reached_and_left)
 		ck_assert_uint_ne(duo_rx_next[from], 0);
 }
 
-UNIT_TEST(legal_change_is_made)
-{
-	struct duo_rx rx = { .state = DUO_RX_POSTED };
-
-	duo_rx_become(&rx, DUO_RX_CANCELING);
-	duo_rx_become(&rx, DUO_RX_CANCELED);
-	duo_rx_become(&rx, DUO_RX_LOCAL);
-	ck_assert_int_eq(rx.state, DUO_RX_LOCAL);
-}
-
 #ifndef NDEBUG
 static const struct {
 	enum duo_rx_state from, to;
