@@ -146,6 +146,23 @@ void unit_check_space(void)
 	ck_assert_msg(space == MAP_FAILED, "RLIMIT_AS has no effect");
 }
 
+char unit_state(pid_t tid)
+{
+	char path[64], text[512] = "", *at = NULL;
+	FILE *file;
+
+	/* not TID/stat: qemu-user replaces that file if TID is its own pid */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)tid,
+		 (int)tid);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (fread(text, 1, sizeof(text) - 1, file))
+		at = strrchr(text, ')');
+	fclose(file);
+	return at ? at[2] : 0;
+}
+
 void unit_join(pid_t pid)
 {
 	int status;

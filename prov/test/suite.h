@@ -116,6 +116,13 @@ uint64_t unit_number(const char *name, uint64_t usual);
 /* Returns the CPU time of this process, in ms: limits do not depend on load. */
 uint64_t unit_cpu_ms(void);
 
+/*
+ * Returns the state of a thread, for example 'S' (sleeps) or 'Z' (has ended):
+ * the third word of /proc/.../stat, behind the name in parentheses. 0: there is
+ * no thread with this tid.
+ */
+char unit_state(pid_t tid);
+
 /* Waits for the end of a child; asserts exit status 0. */
 void unit_join(pid_t pid);
 /* Kills a child and waits for its end. Returns at once if pid is 0. */

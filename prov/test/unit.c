@@ -168,20 +168,3 @@ enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 	close(self.dir);
 	return reason;
 }
-
-bool unit_sleeps(int tid)
-{
-	char path[64], text[512] = "";
-	FILE *file;
-	size_t len;
-
-	if (!tid)
-		return false;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	file = fopen(path, "r");
-	ck_assert_ptr_nonnull(file);
-	len = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	ck_assert_uint_gt(len, 0);
-	return !strncmp(strrchr(text, ')'), ") S", 3);
-}

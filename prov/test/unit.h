@@ -83,11 +83,4 @@ enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 #define UNIT_REGION 4096	/* its size, bytes */
 void unit_region_make(const char *peer_name);
 
-/*
- * True if the thread of this process with this tid sleeps. False if tid is 0:
- * the thread has not started yet. Reads the state of the thread, which is the
- * third word of /proc/.../stat, behind the name in parentheses.
- */
-bool unit_sleeps(int tid);
-
 #endif /* UNIT_H */

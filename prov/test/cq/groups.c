@@ -95,7 +95,7 @@ static pthread_t thread_waits(void *(*run)(void *))
 
 	atomic_store(&caller_tid, 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, run, NULL), 0);
-	while (!unit_sleeps(atomic_load(&caller_tid)))
+	while (unit_state(atomic_load(&caller_tid)) != 'S')
 		sched_yield();
 	return thread;
 }

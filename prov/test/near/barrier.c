@@ -61,21 +61,6 @@ static struct gate {
 	bool *done;
 } gate;
 
-static char main_state(void)
-{
-	char path[64], state = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
-	fclose(file);
-	return state;
-}
-
 /* Replaces syscall() of the C library. */
 long syscall(long number, ...)
 {
@@ -93,7 +78,7 @@ long syscall(long number, ...)
 	if (shut) {
 		sem_post(&gate.reached);
 		sem_wait(&gate.opened);
-		while (main_state() != 'S')
+		while (unit_state(getpid()) != 'S')
 			sched_yield();
 	}
 	ret = real(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
@@ -223,6 +208,6 @@ UNIT_TEST(failed_barrier_prevents_sleep)
 	while (near_arm(b->port))
 		rig_poll(b, 1);
 	near_woken(b->port);
-	if (!b->port->fence)	/* only if this kernel has no membarrier(2) */
+	if (!b->port->fence)	/* set: this kernel has no membarrier(2) */
 		expect_awake(b);
 }

@@ -25,25 +25,6 @@ static uint8_t buf[LEN];
 static int ends[2];
 static pid_t child;
 
-static bool main_ended(pid_t pid)
-{
-	char path[48], text[256], *at;
-	FILE *file;
-	size_t len;
-
-	/* not PID/stat: qemu-user replaces that file if PID is its own */
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid,
-		 (int)pid);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	len = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[len] = 0;
-	at = strrchr(text, ')');
-	return at && at[2] == 'Z';
-}
-
 /*
  * The child's other thread: sends when it is alone, and polls until it reads a
  * byte.
@@ -54,7 +35,7 @@ static void *talk(void *rig_arg)
 	struct rig *rig = rig_arg;
 	char byte;
 
-	while (!main_ended(getpid()))
+	while (unit_state(getpid()) != 'Z')
 		sched_yield();
 	if (near_peer_get(rig->port, &us->addr, &to_us))
 		_exit(2);
@@ -109,7 +90,7 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	if (_i)
 		near_peer_monitor(us->port, peer);
 	rig_until(us, NULL, 2);
-	ck_assert(main_ended(child));
+	ck_assert_int_eq(unit_state(child), 'Z');
 	ck_assert_int_eq(duo_proc_start(child, &start_ticks), 0);
 	ck_assert_uint_eq(start_ticks, theirs.start);
 	ck_assert_int_eq(us->event[0].kind, RIG_MSG);
@@ -133,7 +114,7 @@ static void *open_own(void *arg)
 {
 	int own;
 
-	while (!main_ended(getpid()))
+	while (unit_state(getpid()) != 'Z')
 		sched_yield();
 	own = duo_proc_open_own(ends[0], O_RDONLY);
 	_exit(own < 0 ? -own : 0);

@@ -45,7 +45,7 @@ UNIT_TEST(waiting_sender_uses_changed_path)
 	addr = peer_insert(1);
 	duo_lock(lock);
 	ck_assert_int_eq(pthread_create(&sender, NULL, sender_run, NULL), 0);
-	while (!unit_sleeps(atomic_load(&sender_tid)))
+	while (unit_state(atomic_load(&sender_tid)) != 'S')
 		sched_yield();
 	duo_map_use_core(fixture_ep(), 0);
 	duo_unlock(lock);
