@@ -20,18 +20,7 @@ static int start(enum near_verb verb, size_t offset, size_t len,
 	return side_start(verb, SIDE_KEY, offset, len, flags);
 }
 
-/*
- * Set up ports with single copies; from now on small operations are delegated.
- */
-static void setup(void)
-{
-	side_setup_direct();
-	ck_assert_int_eq(start(NEAR_READ, 0, 1, 0), NEAR_RMA_DONE);
-	to_b->rma->skip = 0;
-	rig_fill(local, SIDE_LARGE, 7);
-}
-
-UNIT_CASE("offers", setup, side_teardown);
+UNIT_CASE("offers", side_setup_offers, side_teardown);
 
 UNIT_TEST(polling_target_executes)
 {
@@ -289,12 +278,11 @@ UNIT_TEST(closed_target_is_not_waited_for)
 
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
 	b.rig->reject = 1;
-	near_close(b.rig->port);
+	rig_stop(b.rig);
 	for (i = 0; i < 3000 && !a.done; i++)
 		rig_poll_ms(a.rig, 1);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert(!near_rma_busy(to_b));
-	side_reopen();
 }
 
 /* The target executes an operation and closes: the operation succeeds. */
@@ -305,10 +293,9 @@ UNIT_TEST(executed_operation_of_closed_target_succeeds)
 	ck_assert_mem_eq(memory, local, 8);
 	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
 	b.rig->reject = 1;
-	near_close(b.rig->port);
+	rig_stop(b.rig);
 	near_woken(a.rig->port);
 	rig_poll(a.rig, NEAR_TICK_POLLS);
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(a.err, 0);
-	side_reopen();
 }

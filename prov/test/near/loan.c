@@ -275,14 +275,6 @@ UNIT_ROUNDS(message_is_copied_by_sender, 0, 2)
 	rig_ended(b.rig, 0, RIG_SENT, 0);
 }
 
-static void reopen_a(void)
-{
-	a.rig->port = NULL;
-	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
-		.sink = b.rig->port->sink, .ctx = a.rig,
-		.memory = NEAR_MEMORY }), 0);
-}
-
 /* a closes before b has read the request: b copies nothing. */
 UNIT_ROUNDS(closing_initiator_revokes, 0, 2)
 {
@@ -295,12 +287,11 @@ UNIT_ROUNDS(closing_initiator_revokes, 0, 2)
 	memset(memory, 0, SIDE_LARGE);
 	gpu.calls = 0;
 	ck_assert_int_eq(gpu_rma(verb, AT_A, 0, GPU_LEN, 0), 0);
-	near_close(a.rig->port);
+	rig_stop(a.rig);
 	rig_poll(b.rig, 20);
 	ck_assert_int_eq(gpu.calls, 0);
 	ck_assert_uint_eq(gpu.shadow[2 * GPU_LEN - 1], 77);
 	side_untouched();
-	reopen_a();
 }
 
 /* Polls b 20 ms later, when a waits for the end of the copy. */
@@ -322,11 +313,10 @@ UNIT_TEST(closing_initiator_waits_for_copy)
 	ck_assert_uint_eq(loan_at_b()->state, NEAR_LOAN_TAKEN);
 	ck_assert_int_eq(gpu.under_way, 1);
 	ck_assert_int_eq(pthread_create(&thread, NULL, end_copy, NULL), 0);
-	near_close(a.rig->port);
+	rig_stop(a.rig);
 	ck_assert_int_eq(gpu.under_way, 0);
 	ck_assert_mem_eq(gpu_at_a(AT_A), memory, GPU_LEN);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
-	reopen_a();
 }
 
 /* b closes before it has read the request, while it copies, or afterwards. */
@@ -337,14 +327,12 @@ UNIT_ROUNDS(closing_target_ends_copy, 0, 2 * 12)
 	gpu.polls = 3;
 	ck_assert_int_eq(gpu_rma(verb, AT_A, 0, GPU_LEN, 0), 0);
 	rig_poll(b.rig, _i / 2);
-	near_close(b.rig->port);
-	b.rig->port = NULL;
+	rig_stop(b.rig);
 	ck_assert_int_eq(gpu.under_way, 0);
 	while (!a.done)
 		rig_poll_ms(a.rig, 1);
 	ck_assert(!a.err || a.err == ECONNRESET);
 	ck_assert(!near_rma_busy(to_b));
-	side_reopen();
 }
 
 /*

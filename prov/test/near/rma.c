@@ -347,13 +347,12 @@ UNIT_TEST(closed_target_ends_operations)
 			  NEAR_RMA_FENCE);
 	ck_assert_uint_eq(n, 3);
 	a.done = 0;
-	near_close(b.rig->port);
+	rig_stop(b.rig);
 	side_lost(n);
 	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
 			 -ECONNRESET);
 	/* its table is unmapped although references to the peer remain */
 	ck_assert_ptr_null(to_b->rma->view);
-	side_reopen();
 }
 
 /* The target's process is exiting: the kernel has closed its descriptors. */
@@ -382,7 +381,7 @@ UNIT_LOOP(reply_before_close_counts, 0, 2)
 			 0);
 	rig_poll(b.rig, 1);
 	ck_assert_uint_eq(rig_rx_rings(a.rig), 0);
-	near_close(b.rig->port);
+	rig_stop(b.rig);
 	a.rig->port->checked_ms = 0;
 	if (_i)
 		near_port_tick(a.rig->port);
@@ -395,5 +394,4 @@ UNIT_LOOP(reply_before_close_counts, 0, 2)
 	ck_assert_uint_eq(was, 0);
 	ck_assert_uint_eq(a.rig->count, 1);
 	ck_assert_int_eq(a.rig->event[0].kind, RIG_GONE);
-	side_reopen();
 }

@@ -154,13 +154,18 @@ void side_put(size_t offset)
 	ck_assert_int_eq(side_deleg(NEAR_WRITE, SIDE_KEY, offset, 8), 0);
 }
 
-void side_setup_delegs(void)
+void side_setup_offers(void)
 {
 	side_setup_direct();
 	ck_assert_int_eq(side_start(NEAR_READ, SIDE_KEY, 0, 1, 0),
 			 NEAR_RMA_DONE);
 	to_b->rma->skip = 0;
 	rig_fill(local, SIDE_LARGE, 7);
+}
+
+void side_setup_delegs(void)
+{
+	side_setup_offers();
 	/* b has an rx ring of a, and has polled it */
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, NULL, 1);
@@ -169,14 +174,6 @@ void side_setup_delegs(void)
 struct near_ctl *side_ctl(void)
 {
 	return to_b->tx.ctl;
-}
-
-void side_reopen(void)
-{
-	b.rig->port = NULL;
-	ck_assert_int_eq(near_open(&b.rig->port, &(struct near_attr) {
-		.sink = a.rig->port->sink, .ctx = b.rig,
-		.memory = NEAR_MEMORY }), 0);
 }
 
 void side_untouched(void)

@@ -42,6 +42,8 @@ void side_setup_direct(void);
 void side_setup_asked(void);
 void side_teardown(void);
 /* side_setup_direct(), and small operations are delegated. */
+void side_setup_offers(void);
+/* side_setup_offers(), and b has polled an rx ring of a. */
 void side_setup_delegs(void);
 /* Start an operation with one buffer; return the result of near_rma(). */
 int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,
@@ -65,11 +67,6 @@ void side_put(size_t offset);
 struct near_ctl *side_ctl(void);
 /* Register another region of b's memory. */
 void side_region(uint64_t key, uint32_t access, size_t len);
-/*
- * Open b's port after a test has closed it, so that side_teardown() can close
- * it.
- */
-void side_reopen(void);
 /* Assert that b's memory is still zero. */
 void side_untouched(void);
 

@@ -233,25 +233,21 @@ UNIT_ROUNDS(descriptor_of_failed_peer_is_closed, 0, 2)
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 	if (_i)
 		until_reply();
-	near_close(b.rig->port);
+	rig_stop(b.rig);
 	for (i = 0; i < 3000 && near_peer_exists(to_b); i++)
 		rig_poll_ms(a.rig, 1);
 	ck_assert(!near_peer_exists(to_b));
 	ck_assert_ptr_null(to_b->rma->mapped);
 	ck_assert_uint_le(rig_files(), files);
-	side_reopen();
 }
 
 /* a closes before the reply: b sends it all the same. */
 UNIT_TEST(closed_port_gets_no_reply)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-	near_close(a.rig->port);
+	rig_stop(a.rig);
 	rig_poll_ms(b.rig, 20);
 	ck_assert_int_eq(b.rig->warnings, 0);
-	ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
-		.sink = b.rig->port->sink, .ctx = a.rig,
-		.memory = NEAR_MEMORY }), 0);
 }
 
 static void send_fdx(struct rig *from, struct near_fdx fdx)

@@ -194,22 +194,13 @@ UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 2 * 12)
 	gpu.polls = 3;
 	ck_assert_int_eq(gpu_rma(verb, AT_A | AT_B, 0, GPU_LEN, 0), 0);
 	side_poll(_i / 4);
-	near_close((target ? b : a).rig->port);
+	rig_stop((target ? b : a).rig);
 	if (target) {
-		b.rig->port = NULL;
-		for (i = 0; i < 3000 && !a.done; i++)
-			rig_poll_ms(a.rig, 1);
-		ck_assert_int_eq(a.err, ECONNRESET);
-		ck_assert(!near_rma_busy(to_b));
-		side_reopen();
+		side_lost(1);
 	} else {
-		a.rig->port = NULL;
 		for (i = 0; i < 3000 && gpu.pinned; i++)
 			rig_poll_ms(b.rig, 1);
 		ck_assert_int_eq(gpu.pinned, 0);
-		ck_assert_int_eq(near_open(&a.rig->port, &(struct near_attr) {
-			.sink = b.rig->port->sink, .ctx = a.rig,
-			.memory = NEAR_MEMORY }), 0);
 	}
 	ck_assert_int_eq(gpu.under_way, 0);
 }
@@ -229,13 +220,12 @@ UNIT_TEST(stage_is_kept_until_copy_ends)
 	rig_poll(b.rig, 2);
 	ck_assert_int_eq(gpu.under_way, 1);
 	gpu.on_pending = a_keeps_stage;
-	near_close(b.rig->port);
+	rig_stop(b.rig);
 	ck_assert_ptr_null(gpu.on_pending);
 	while (!a.done)
 		rig_poll_ms(a.rig, 1);
 	ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert_uint_eq(a.table->stages[0], 0);
-	side_reopen();
 }
 
 /*

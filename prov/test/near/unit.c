@@ -193,10 +193,17 @@ void rig_connect_many(struct rig **other, struct near_peer **to, uint32_t count,
 	rig_until(us, NULL, before + count);
 }
 
+void rig_stop(struct rig *rig)
+{
+	near_close(rig->port);
+	rig->port = NULL;
+}
+
 void rig_close(struct rig *rig)
 {
 	LIST_REMOVE(rig, open);
-	near_close(rig->port);
+	if (rig->port)
+		rig_stop(rig);
 	free(rig);
 }
 

@@ -60,6 +60,8 @@ void rig_connect_many(struct rig **other, struct near_peer **to, uint32_t count,
 	       struct rig *us, size_t len);
 /* Open a port with a ring budget of "memory" bytes. */
 struct rig *rig_open_with(bool no_cma, size_t memory);
+/* Close the port; the rig stays. */
+void rig_stop(struct rig *rig);
 void rig_close(struct rig *rig);
 /* Close all open ports; a teardown for UNIT_CASE(). */
 void rig_close_all(void);
