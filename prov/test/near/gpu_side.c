@@ -312,6 +312,32 @@ void gpu_last_path(enum near_device_path path)
 	ck_assert_int_eq(near_rma_device_path(to_b), path);
 }
 
+void gpu_event_follows(void)
+{
+	int i, ret;
+
+	gpu.polls = 50;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, NEAR_RMA_DATA),
+			 0);
+	while ((ret = rig_send(a.rig, to_b, 1, local, 8)) == -EAGAIN) {
+		side_poll(1);
+		if (b.events)
+			ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN,
+					 GPU_LEN);
+	}
+	ck_assert_int_eq(ret, 0);
+	for (i = 0; i < 1000 && !b.rig->count; i++)
+		side_poll(1);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert_uint_eq(b.rig->count, 1);
+	ck_assert_uint_eq(b.events, 1);
+	ck_assert_uint_eq(b.events_at, 0);
+	ck_assert(b.event.has_data && b.event.write);
+	ck_assert_uint_eq(b.event.data, 4242);
+	ck_assert_uint_eq(b.event.len, GPU_LEN);
+	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
+}
+
 const uint8_t *gpu_at_a(int where)
 {
 	return where & AT_A ? gpu.shadow + GPU_LEN : local;

@@ -86,6 +86,11 @@ int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 void gpu_paths(uint64_t all, uint64_t mapped);
 uint64_t gpu_mapped_ops(void);
 void gpu_last_path(enum near_device_path path);
+/*
+ * Write GPU_LEN bytes with a remote event, and send a message: both must arrive
+ * after all bytes.
+ */
+void gpu_event_follows(void);
 /* Return the bytes that operations access at an end. */
 const uint8_t *gpu_at_a(int where);
 const uint8_t *gpu_at_b(int where);

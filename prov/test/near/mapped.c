@@ -206,31 +206,9 @@ UNIT_TEST(buffers_of_two_queues_are_staged)
 	gpu_paths(1, 0);
 }
 
-/* A remote event, and a message, arrive after the bytes before them. */
 UNIT_TEST(event_follows_all_bytes)
 {
-	int i, ret;
-
-	gpu.polls = 50;
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, NEAR_RMA_DATA),
-			 0);
-	while ((ret = rig_send(a.rig, to_b, 1, local, 8)) == -EAGAIN) {
-		side_poll(1);
-		if (b.events)
-			ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN,
-					 GPU_LEN);
-	}
-	ck_assert_int_eq(ret, 0);
-	for (i = 0; i < 1000 && !b.rig->count; i++)
-		side_poll(1);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert_uint_eq(b.rig->count, 1);
-	ck_assert_uint_eq(b.events, 1);
-	ck_assert_uint_eq(b.events_at, 0);
-	ck_assert(b.event.has_data && b.event.write);
-	ck_assert_uint_eq(b.event.data, 4242);
-	ck_assert_uint_eq(b.event.len, GPU_LEN);
-	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
+	gpu_event_follows();
 	gpu_paths(1, 1);
 }
 

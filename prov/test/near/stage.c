@@ -68,33 +68,9 @@ UNIT_TEST(pending_operations_keep_order)
 	ck_assert_mem_eq(memory, gpu.shadow, GPU_LEN);
 }
 
-/*
- * A message and a remote event arrive after all bytes of the operation before
- * them.
- */
 UNIT_TEST(event_follows_all_bytes)
 {
-	int i, ret;
-
-	gpu.polls = 50;
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A | AT_B, 0, GPU_LEN,
-				 NEAR_RMA_DATA), 0);
-	while ((ret = rig_send(a.rig, to_b, 1, local, 8)) == -EAGAIN) {
-		side_poll(1);
-		if (b.events)
-			ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN,
-					 GPU_LEN);
-	}
-	ck_assert_int_eq(ret, 0);
-	ck_assert_uint_eq(b.events, 1);
-	for (i = 0; i < 1000 && !b.rig->count; i++)
-		side_poll(1);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert_uint_eq(b.rig->count, 1);
-	ck_assert(b.event.has_data && b.event.write);
-	ck_assert_uint_eq(b.event.data, 4242);
-	ck_assert_uint_eq(b.event.len, GPU_LEN);
-	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
+	gpu_event_follows();
 }
 
 /*
