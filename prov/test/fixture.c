@@ -173,6 +173,21 @@ void fixture_start(const struct fixture_attr *attr)
 	ck_assert_int_eq(fixture_try(attr), 0);
 }
 
+struct fid_ep *fixture_another(const struct fixture_attr *attr,
+			       uint64_t cq_flags)
+{
+	struct fi_info *info = fixture_info(attr);
+	struct fid_ep *ep;
+
+	fake.core.own_addr++;
+	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
+	fi_freeinfo(info);
+	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
+	if (cq_flags)
+		ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, cq_flags), 0);
+	return ep;
+}
+
 void fixture_setup(void)
 {
 	static const struct fixture_attr attr;
@@ -352,6 +367,12 @@ void pair_insert(void)
 	local_name = peer_publish(1);
 	local = peer_insert(1);
 	remote = peer_insert(2);
+}
+
+void pair_open(const struct fixture_attr *attr)
+{
+	fixture_start(attr);
+	pair_insert();
 }
 
 void pair_setup(void)

@@ -58,6 +58,12 @@ void fixture_open(const struct fixture_attr *attr);
 /* Opens and enables all objects; asserts success. */
 void fixture_start(const struct fixture_attr *attr);
 /*
+ * Returns another endpoint, with another core address, that is bound to fx.av,
+ * and with these flags, if any, to fx.cq. It is not enabled.
+ */
+struct fid_ep *fixture_another(const struct fixture_attr *attr,
+			       uint64_t cq_flags);
+/*
  * Defines name(), a setup for UNIT_CASE() that calls open() with these
  * attributes.
  */
@@ -98,6 +104,8 @@ fi_addr_t peer_insert(uint64_t core_addr);
 extern const char *local_name;	/* shm name of "local" */
 extern fi_addr_t local, remote;
 void pair_insert(void);
+/* fixture_start() and pair_insert(). */
+void pair_open(const struct fixture_attr *attr);
 /* fixture_setup() and pair_insert(); a setup for UNIT_CASE(). */
 void pair_setup(void);
 /*

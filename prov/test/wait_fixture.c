@@ -12,13 +12,9 @@ static fi_addr_t to_us;
 static void open_peer(const struct fixture_attr *attr)
 {
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
-	struct fi_info *info = fixture_info(attr);
 
-	fake.core.own_addr++;
 	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &peer_cq, NULL), 0);
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &peer, NULL), 0);
-	fi_freeinfo(info);
-	ck_assert_int_eq(fi_ep_bind(peer, &fx.av->fid, 0), 0);
+	peer = fixture_another(attr, 0);
 	ck_assert_int_eq(fi_ep_bind(peer, &peer_cq->fid,
 				    FI_TRANSMIT | FI_RECV), 0);
 	ck_assert_int_eq(fi_enable(peer), 0);

@@ -16,12 +16,6 @@
 
 static struct slot slot[3];
 
-static void open_with(const struct fixture_attr *attr)
-{
-	fixture_start(attr);
-	pair_insert();
-}
-
 static void expect_count(uint64_t good, uint64_t bad)
 {
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), good);
@@ -51,7 +45,7 @@ UNIT_LOOP(bound_counter_cannot_be_closed, 0, ARRAY_SIZE(binds))
 	struct fi_info *info = fixture_info(&attr);
 	struct fid_ep *ep;
 
-	open_with(&attr);
+	pair_open(&attr);
 	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
 	fi_freeinfo(info);
 	ck_assert_msg(fi_ep_bind(ep, &fx.cntr->fid, binds[_i].flags) ==
@@ -72,7 +66,7 @@ UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 	struct fi_cq_tagged_entry entry;
 	fi_addr_t dest;
 
-	open_with(&attr);
+	pair_open(&attr);
 	dest = _i ? remote : local;
 	post_recv(&slot[0], local, TAG);
 	post_recv(&slot[1], local, TAG);
@@ -100,7 +94,7 @@ UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 	struct fi_cq_tagged_entry entry;
 	struct fid_cntr *cntr;
 
-	open_with(&attr);
+	pair_open(&attr);
 	post_recv(&slot[0], local, TAG);
 	near("before");
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
@@ -125,7 +119,7 @@ UNIT_LOOP(sends_are_counted, 0, 2)
 	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
 	fi_addr_t dest;
 
-	open_with(&attr);
+	pair_open(&attr);
 	dest = _i ? remote : local;
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, dest, TAG, NULL), 0);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
@@ -152,7 +146,7 @@ UNIT_LOOP(receives_are_counted, 0, ARRAY_SIZE(receivers))
 {
 	struct fi_cq_tagged_entry entry[4];
 
-	open_with(&receivers[_i]);
+	pair_open(&receivers[_i]);
 	post_recv(&slot[0], local, TAG);
 	post_recv(&slot[1], remote, TAG);
 	post_recv(&slot[2], FI_ADDR_UNSPEC, TAG + 1);
@@ -175,7 +169,7 @@ UNIT_TEST(reads_without_cq_make_progress)
 {
 	int i;
 
-	open_with(&receivers[2]);
+	pair_open(&receivers[2]);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
@@ -203,19 +197,14 @@ UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 {
 	static const struct fixture_attr attr = { 0 };
 	uint64_t counted = _i ? FI_RECV : FI_SEND;
-	struct fi_info *info = fixture_info(&attr);
 	struct fid_cntr *cntr;
 	struct fid_ep *ep;
 
-	open_with(&attr);
+	pair_open(&attr);
 	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL), 0);
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
-	fi_freeinfo(info);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, BOTH & ~counted), 0);
+	ep = fixture_another(&attr, BOTH & ~counted);
 	ck_assert_int_eq(fi_enable(ep), -FI_ENOCQ);
 	ck_assert_int_eq(fi_ep_bind(ep, &cntr->fid, counted), 0);
-	fake.core.own_addr++;
 	ck_assert_int_eq(fi_enable(ep), 0);
 	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, local, TAG, &slot[0]), 0);
@@ -232,7 +221,7 @@ UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 /* An error in the CQ increments the counter's error value, and ends a wait. */
 UNIT_TEST(cq_error_is_counted)
 {
-	open_with(&receivers[2]);
+	pair_open(&receivers[2]);
 	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, local, TAG, 0,
 				  &slot[0]), 0);
 	near("too long");
@@ -261,7 +250,7 @@ UNIT_TEST(cq_error_is_counted)
  */
 UNIT_TEST(counting_continues_from_set_value)
 {
-	open_with(&receivers[0]);
+	pair_open(&receivers[0]);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
 	ck_assert_int_eq(fi_cntr_add(fx.cntr, 40), 0);
@@ -290,7 +279,7 @@ UNIT_TEST(multi_receive_release_is_not_counted)
 		.context = slot,
 	};
 
-	open_with(&receivers[2]);
+	pair_open(&receivers[2]);
 	fixture_ep()->multi.min_space = 5;
 	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
 	fake_shm_arrive(DUO_MSG, local_name, 0, "one");
@@ -305,7 +294,7 @@ UNIT_TEST(busy_shm_polls_core_once_per_interval)
 {
 	int before, i;
 
-	open_with(&receivers[0]);
+	pair_open(&receivers[0]);
 	duo_params.core_poll_interval = 10;
 	fi_cntr_read(fx.cntr);
 	fixture_ep()->tx_cq->core_poll_budget = 0;
@@ -321,7 +310,7 @@ UNIT_TEST(busy_shm_polls_core_once_per_interval)
 
 UNIT_TEST(core_errors_are_added)
 {
-	open_with(&receivers[0]);
+	pair_open(&receivers[0]);
 	fake.core.cntr->bad = 3;
 	expect_count(0, 3);
 	fixture_close();
@@ -339,7 +328,7 @@ UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(unsupported))
 	struct fi_cntr_attr cntr_attr = unsupported[_i];
 	struct fid_cntr *cntr;
 
-	open_with(&attr);
+	pair_open(&attr);
 	ck_assert_int_eq(dup2(STDERR_FILENO, 0), 0);
 	ck_assert_int_eq(fi_cntr_open(fx.domain, &cntr_attr, &cntr, NULL),
 			 -FI_ENOSYS);
@@ -353,7 +342,7 @@ UNIT_LOOP(failed_open_returns_error, 0, FI_DUO_PATH_COUNT)
 	static const struct fixture_attr attr;
 	struct fid_cntr *cntr = NULL;
 
-	open_with(&attr);
+	pair_open(&attr);
 	fake.path[_i].fail_at = fake.path[_i].calls + 1;
 	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL),
 			 -FAKE_ERROR);

@@ -12,12 +12,6 @@
 
 static struct slot slot[3];
 
-static void open_with(const struct fixture_attr *attr)
-{
-	fixture_start(attr);
-	pair_insert();
-}
-
 static void complete(int count)
 {
 	int i;
@@ -36,7 +30,7 @@ UNIT_TEST(sread_ends_by_timeout_or_completion)
 	struct fi_cq_tagged_entry entry;
 	fi_addr_t src;
 
-	open_with(&attr);
+	pair_open(&attr);
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 0), -FI_EAGAIN);
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 5), -FI_EAGAIN);
 	complete(1);
@@ -53,7 +47,7 @@ UNIT_TEST(readerr_without_error_returns_eagain)
 	static const struct fixture_attr attr;
 	struct fi_cq_err_entry err = { 0 };
 
-	open_with(&attr);
+	pair_open(&attr);
 	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), -FI_EAGAIN);
 	fixture_close();
 }
@@ -66,7 +60,7 @@ UNIT_TEST(completions_beyond_size_are_kept)
 	char context[5000];
 	size_t i;
 
-	open_with(&attr);
+	pair_open(&attr);
 	for (i = 0; i < sizeof(context); i++)
 		ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG,
 					  &context[i]), 0);
@@ -87,7 +81,7 @@ UNIT_TEST(read_of_no_entries_makes_progress)
 	struct fi_cq_err_entry err = { 0 };
 	struct fi_cq_tagged_entry entry;
 
-	open_with(&attr);
+	pair_open(&attr);
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
 	complete(1);
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), 0);

@@ -48,8 +48,7 @@ static void setup(void)
 		.two_cqs = true, .cntr_flags = FI_RECV,
 	};
 
-	fixture_start(&attr);
-	pair_insert();
+	pair_open(&attr);
 	fx.cq->fid.context = &fx.cq;
 	fx.tx_cq->fid.context = &fx.tx_cq;
 	fx.cntr->fid.context = &fx.cntr;

@@ -165,19 +165,14 @@ UNIT_TEST(no_shm_does_not_yield)
 UNIT_TEST(endpoint_without_shm_does_not_yield)
 {
 	static const struct fixture_attr attr;
-	struct fi_info *info = fixture_info(&attr);
 	bool permitted = false;
 
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid,
-				    FI_TRANSMIT | FI_RECV), 0);
+	fx.ep = fixture_another(&attr, FI_TRANSMIT | FI_RECV);
 	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
 				   sizeof(permitted)), 0);
 	ck_assert_int_eq(fi_enable(fx.ep), 0);
-	fi_freeinfo(info);
 	poll_cq(4 * POLLS);
 	ck_assert_int_eq(yields, 0);
 }

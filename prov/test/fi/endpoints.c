@@ -21,14 +21,8 @@ static struct slot slot[2];
 /* Opens another endpoint, with shm as the local transport. */
 static struct fid_ep *open_ep(void)
 {
-	struct fi_info *info = fixture_info(&plain);
-	struct fid_ep *ep;
+	struct fid_ep *ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 
-	fake.core.own_addr++;
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
-	fi_freeinfo(info);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV), 0);
 	ck_assert_int_eq(fi_enable(ep), 0);
 	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	return ep;
@@ -99,11 +93,6 @@ UNIT_TEST(av_works_with_next_endpoint)
 	expect_shm_send(second, peer, name);
 }
 
-static const struct fake_obj *core_of(struct fid_ep *ep)
-{
-	return fake_obj_of(&duo_ep_of(ep)->path_ep[FI_DUO_CORE]->fid);
-}
-
 /*
  * Until an endpoint is enabled, the core's endpoint is in no list of a CQ or
  * counter that a thread may read.
@@ -111,28 +100,23 @@ static const struct fake_obj *core_of(struct fid_ep *ep)
 UNIT_TEST(enable_binds_cqs_and_counters_to_core)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct fi_info *info = fixture_info(&plain);
 	struct fid_cntr *cntr, *other;
 
 	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &cntr, NULL), 0);
 	ck_assert_int_eq(fi_cntr_open(fx.domain, &attr, &other, NULL), 0);
-	fake.core.own_addr++;
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &second, NULL), 0);
-	fi_freeinfo(info);
-	ck_assert_int_eq(fi_ep_bind(second, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(second, &fx.cq->fid,
-				    FI_TRANSMIT | FI_RECV), 0);
+	second = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 	ck_assert_int_eq(fi_ep_bind(second, &cntr->fid, FI_SEND), 0);
 	ck_assert_int_eq(fi_ep_bind(second, &other->fid, FI_SEND), -FI_EINVAL);
 	ck_assert_int_eq(fi_ep_bind(second, &other->fid, FI_COMPLETION),
 			 -FI_EBADFLAGS);
-	ck_assert_ptr_null(core_of(second)->tx_cq);
-	ck_assert_ptr_null(core_of(second)->rx_cq);
-	ck_assert_ptr_null(core_of(second)->tx_cntr);
+	ck_assert_ptr_null(fake_core_of(second)->tx_cq);
+	ck_assert_ptr_null(fake_core_of(second)->rx_cq);
+	ck_assert_ptr_null(fake_core_of(second)->tx_cntr);
 	ck_assert_int_eq(fi_enable(second), 0);
-	ck_assert_ptr_nonnull(core_of(second)->tx_cq);
-	ck_assert_ptr_eq(core_of(second)->rx_cq, core_of(second)->tx_cq);
-	ck_assert_ptr_nonnull(core_of(second)->tx_cntr);
+	ck_assert_ptr_nonnull(fake_core_of(second)->tx_cq);
+	ck_assert_ptr_eq(fake_core_of(second)->rx_cq,
+			 fake_core_of(second)->tx_cq);
+	ck_assert_ptr_nonnull(fake_core_of(second)->tx_cntr);
 	close_ep(second);
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 	ck_assert_int_eq(fi_close(&other->fid), 0);
@@ -187,14 +171,8 @@ UNIT_LOOP(one_way_endpoint_uses_shm, 0, 2)
 	const struct fixture_attr attr = {
 		.no_caps = sends ? FI_RECV : FI_SEND,
 	};
-	struct fi_info *info = fixture_info(&attr);
 
-	fake.core.own_addr++;
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &second, NULL), 0);
-	fi_freeinfo(info);
-	ck_assert_int_eq(fi_ep_bind(second, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(second, &fx.cq->fid,
-				    sends ? FI_TRANSMIT : FI_RECV), 0);
+	second = fixture_another(&attr, sends ? FI_TRANSMIT : FI_RECV);
 	ck_assert_int_eq(fi_enable(second), 0);
 	name = peer_publish(1);
 	peer = peer_insert(1);

@@ -381,16 +381,11 @@ UNIT_TEST(msg_prefix_of_other_cores_is_rejected)
  */
 UNIT_TEST(ordered_blocks_use_core)
 {
-	struct fi_info *info = fi_allocinfo();
 	struct fid_ep *ep;
 	bool order = true;
 
 	fixture_start(&plain);
-	info->ep_attr->type = FI_EP_RDM;
-	fake.core.own_addr++;
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
 				   &order, sizeof(order)), 0);
@@ -404,7 +399,6 @@ UNIT_TEST(ordered_blocks_use_core)
 				   FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
 				   &order, sizeof(order)), -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
-	fi_freeinfo(info);
 }
 
 /*
@@ -413,17 +407,12 @@ UNIT_TEST(ordered_blocks_use_core)
  */
 UNIT_TEST(forbidden_shm_uses_core)
 {
-	struct fi_info *info = fi_allocinfo();
 	bool permitted = false;
 	size_t len = sizeof(permitted);
 	struct fid_ep *ep;
 
 	fixture_start(&plain);
-	info->ep_attr->type = FI_EP_RDM;
-	fake.core.own_addr++;
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
 				   1), 0);
@@ -445,5 +434,4 @@ UNIT_TEST(forbidden_shm_uses_core)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, NULL), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
-	fi_freeinfo(info);
 }

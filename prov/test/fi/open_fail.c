@@ -19,10 +19,6 @@ static const struct fixture_attr plain;
  */
 #define SHM_BASE 3
 
-static void setup(void)
-{
-}
-
 /* Returns the number of calls into a path that may fail. */
 static int calls_of(enum fi_duo_path path)
 {
@@ -77,7 +73,7 @@ static bool sweep_step(enum fi_duo_path path, int n)
 	return !ret;
 }
 
-UNIT_CASE("sweep", setup, setup);
+UNIT_CASE("sweep", NULL, NULL);
 
 UNIT_TEST(failed_core_call_leaves_no_object)
 {
@@ -123,7 +119,7 @@ UNIT_LOOP(failed_counter_call_leaves_no_object, 0, FI_DUO_PATH_COUNT)
 	ck_assert_int_ge(failed, 3);	/* both CQs and the counter */
 }
 
-UNIT_CASE("arguments", setup, setup);
+UNIT_CASE("arguments", NULL, NULL);
 
 UNIT_TEST(invalid_arguments_fail)
 {
@@ -164,16 +160,9 @@ static void *enable(void *ep_fid)
 /* Opens the fixture's endpoint a second time; does not enable it. */
 static void open_anew(void)
 {
-	struct fi_info *info = fi_allocinfo();
-
 	fixture_setup();
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	info->ep_attr->type = FI_EP_RDM;
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid, FI_TRANSMIT | FI_RECV),
-			 0);
-	fi_freeinfo(info);
+	fx.ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 }
 
 /*

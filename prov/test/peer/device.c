@@ -415,20 +415,15 @@ UNIT_LOOP(forbidden_cuda_uses_core, 0, 2)
 {
 	static const struct fixture_attr attr = { .device = true,
 						  .near = true };
-	struct fi_info *info = fixture_info(&attr);
 	bool option = _i;
 
 	fake.core.cuda_option = option;
 	ck_assert_int_eq(permit_cuda(false), -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &fx.ep, NULL), 0);
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.av->fid, 0), 0);
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &fx.cq->fid,
-				    FI_TRANSMIT | FI_RECV), 0);
+	fx.ep = fixture_another(&attr, FI_TRANSMIT | FI_RECV);
 	ck_assert_int_eq(permit_cuda(false), option ? 0 : -FI_ENOPROTOOPT);
 	ck_assert_int_eq(fi_enable(fx.ep), 0);
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], option);
-	fi_freeinfo(info);
 }
 
 /* A device library without copy functions. */

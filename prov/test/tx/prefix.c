@@ -16,12 +16,11 @@
 static char buf[PREFIX + 64];
 static int context;
 
-FIXTURE_SETUP(open_prefixed, fixture_start, .core = "efa", .prefix = PREFIX);
+FIXTURE_SETUP(open_prefixed, pair_open, .core = "efa", .prefix = PREFIX);
 
 static void setup(void)
 {
 	open_prefixed();
-	pair_insert();
 	memset(buf, '#', sizeof(buf));
 }
 
