@@ -193,7 +193,7 @@ int fake_ops_open(struct fid *fid, const char *name, uint64_t flags,
 	       -FI_ENOSYS : 0;
 }
 
-static struct fi_ops fake_fid_ops = {
+struct fi_ops fake_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = fake_close,
 	.bind = fake_no_bind,

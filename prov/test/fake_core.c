@@ -92,14 +92,6 @@ static struct fi_ops_av fake_core_av_ops = {
 	.lookup = fake_core_lookup,
 };
 
-static struct fi_ops fake_core_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_close,
-	.bind = fake_no_bind,
-	.control = fake_control,
-	.ops_open = fake_ops_open,
-};
-
 static int fake_core_av_close(struct fid *fid)
 {
 	struct fake_table *table = fake_obj_of(fid)->table;
@@ -419,7 +411,7 @@ static int fake_core_cntr_open(struct fid_domain *domain,
 {
 	struct fake_obj *obj;
 	int ret = fake_open(fake_obj_of(&domain->fid), FI_CLASS_CNTR,
-			    &fake_core_fid_ops, &obj);
+			    &fake_fid_ops, &obj);
 
 	if (ret)
 		return ret;

@@ -125,7 +125,6 @@ static int fake_shm_remove(struct fid_av *av, fi_addr_t *fi_addr,
 	ck_assert_int_ge(obj->map->place[*fi_addr], 0);
 	fake_map_del(obj->map, obj->map->place[*fi_addr]);
 	obj->map->place[*fi_addr] = -1;
-	fake.shm.removed++;
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 
 struct multi multi[3];
 
-void multi_peers(void)
+static void multi_peers(void)
 {
 	size_t min = MIN_LEFT;
 

@@ -20,13 +20,9 @@ struct multi {
 
 extern struct multi multi[3];
 
-/*
- * Setups for UNIT_CASE(). multi_open() takes attributes; multi_peers() must
- * follow fixture_try().
- */
+/* Setups for UNIT_CASE(); multi_open() takes attributes. */
 void multi_setup(void);
 void multi_open(const struct fixture_attr *attr);
-void multi_peers(void);
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);
 void multi_post(struct multi *m, size_t len);

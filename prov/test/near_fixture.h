@@ -22,7 +22,6 @@ extern struct rig {
 	char payload[64];
 	int arrived, received, sent;
 	int err;
-	void *cookie;
 	/* called for a NEAR_DEVICE message, as near_sink.arrived() */
 	int (*fetch)(struct near_peer *source, const struct near_msg *msg);
 	/* as near_sink.unload() */

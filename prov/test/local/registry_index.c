@@ -132,11 +132,6 @@ UNIT_TEST(missing_directory_has_no_index)
 	ck_assert(has(1));
 }
 
-static void av_setup(void)
-{
-	fixture_setup();
-}
-
 /* Inserts 2 * MANY addresses, from "first" on, in one call. */
 static void insert_many(uint64_t first)
 {
@@ -150,7 +145,7 @@ static void insert_many(uint64_t first)
 			 2 * MANY);
 }
 
-UNIT_CASE("av", av_setup, fixture_close);
+UNIT_CASE("av", fixture_setup, fixture_close);
 
 UNIT_TEST(record_between_inserts_is_found)
 {

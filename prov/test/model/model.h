@@ -211,7 +211,6 @@ void model_arrive_some(int ep, enum model_source source);
 void model_drain(void);
 /* End all injected faults. */
 void model_end_faults(void);
-void model_cancel(struct model_recv *recv);
 void model_cancel_all(void);
 
 /* model_press.c */

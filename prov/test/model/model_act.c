@@ -171,7 +171,7 @@ static void model_act_slow(void)
 	fake.shm.slow = model_one_in(2);
 }
 
-void model_cancel(struct model_recv *recv)
+static void model_cancel(struct model_recv *recv)
 {
 	ssize_t ret = fi_cancel(&model.ep[recv->ep].ep->fid, recv);
 
