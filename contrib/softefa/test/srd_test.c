@@ -5,6 +5,7 @@
  * SRD's guarantees on a wire without faults, and the status of invalid
  * requests.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -239,7 +240,9 @@ START_TEST(error_state_flushes)
 	ck_assert(rig_wait(a.rcq, &wc, NULL, RIG_WAIT_MS));
 	ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_uint_eq(wc.wr_id, 1);
-	ck_assert_int_ne(rig_recv(&a, 1, 0, 64), 0);
+	ck_assert_int_eq(rig_recv(&a, 1, 0, 64), EINVAL);
+	ck_assert_int_eq(rig_send(&a, &to, 2, 0, 64), EINVAL);
+	ck_assert(!rig_poll(a.scq, &wc));
 	rig_close(&a);
 	rig_close(&b);
 }

@@ -10,23 +10,6 @@
 #include "softefa.h"
 #include "rig.h"
 
-START_TEST(qp_in_error_rejects_requests)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-	struct rig_node a;
-	struct rig_wc wc;
-	struct rig_to to;
-
-	rig_open(&a, NULL);
-	to = rig_to_node(&a, &a);
-	ck_assert_int_eq(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
-	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), EINVAL);
-	ck_assert_int_eq(rig_recv(&a, 1, 0, 8), EINVAL);
-	ck_assert(!rig_poll(a.scq, &wc));
-	rig_close(&a);
-}
-END_TEST
-
 /*
  * RDMA requests may have one scatter element and no inline data, sends as many
  * elements as configured.
@@ -207,7 +190,6 @@ Suite *suite_strict(void)
 	Suite *suite = suite_create("strict");
 	TCase *tc = tcase_create("strict");
 
-	tcase_add_test(tc, qp_in_error_rejects_requests);
 	tcase_add_test(tc, excess_elements_are_rejected);
 	tcase_add_loop_test(tc, other_protection_domain_is_rejected, 0,
 			    RIG_WIRES);
