@@ -203,7 +203,6 @@ static inline uint32_t se_roundup_pow2(uint32_t value)
 }
 
 /* sysfs.c: the directory of run-time files, and the device tree in it. */
-int se_dir_make(void);
 void se_dir_remove(void);
 int se_sysfs_make(struct se_dev *devs, int count);
 void se_gid_hex(const union ibv_gid *gid, char hex[33]);

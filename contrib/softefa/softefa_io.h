@@ -110,7 +110,7 @@ struct se_op {
 	uint32_t rkey, qkey, qpn, id, remote_id, rnr_tries, unacked;
 	__be32 imm;
 	const struct se_ah *ah;
-	uint8_t kind, status, sge_count, inline_len;
+	uint8_t kind, status, sge_count;
 	bool has_imm, is_inline, queued, segmented;
 	struct ibv_sge sge[SE_MAX_SQ_SGE];
 	uint8_t inline_data[SE_MAX_INLINE];
@@ -253,8 +253,6 @@ void se_flow_nak(struct se_qp *qp, struct se_flow *flow,
 void se_flow_header(struct se_qp *qp, struct se_flow *flow,
 		    struct se_pkt *pkt);
 bool se_flow_idle(const struct se_flow *flow);
-void se_slot_void(struct se_qp *qp, struct se_flow *flow,
-		  struct se_slot *slot, enum se_status status);
 void se_op_finish(struct se_qp *qp, struct se_op *op);
 /* ends the operation if it is complete */
 void se_op_check(struct se_qp *qp, struct se_op *op);

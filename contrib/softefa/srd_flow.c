@@ -177,8 +177,8 @@ static void se_op_dequeue(struct se_flow *flow, struct se_op *op)
  * VOID packet: without data, but with the same sequence number, because the
  * peer must receive all numbers.
  */
-void se_slot_void(struct se_qp *qp, struct se_flow *flow, struct se_slot *slot,
-		  enum se_status status)
+static void se_slot_void(struct se_qp *qp, struct se_flow *flow,
+			 struct se_slot *slot, enum se_status status)
 {
 	struct se_op *op = slot->op;
 

@@ -202,7 +202,7 @@ static int se_dir_mark(bool made)
 	return ret;
 }
 
-int se_dir_make(void)
+static int se_dir_make(void)
 {
 	bool made = !mkdir(se_cfg.dir, 0700);
 	struct stat st;
