@@ -24,12 +24,7 @@ static void ft_run(void)
 		ft_pingpong(false);
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "rdm_pingpong", .nranks = 2, .min_ranks = 2,
-		.opts = "l", .opt = ft_opt, .run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "rdm_pingpong", .nranks = 2, .min_ranks = 2, .opts = "l",
+	.opt = ft_opt, .run = ft_run,
+};

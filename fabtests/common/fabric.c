@@ -48,11 +48,6 @@ bool ft_wraps(void)
 	return ft_is_duo(ft.opts.prov) || ft_is_hooked();
 }
 
-bool ft_is_bare(const char *core)
-{
-	return !strcmp(ft.opts.prov, core) && !ft_wraps();
-}
-
 /*
  * True if this provider needs a source address in the hints; other providers
  * choose their own.

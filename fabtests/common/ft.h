@@ -88,7 +88,6 @@ struct ft_op {
 	 */
 	void (*each)(struct ft_op *op, const struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	void *user;
 };
 
 struct ft_buf {
@@ -160,18 +159,18 @@ struct ft_case {
 	void (*run)(void);
 };
 
-struct ft_spec {
+/* Each test program defines ft_spec. */
+extern const struct ft_spec {
 	const char *name;
 	int nranks;		/* number of ranks if there is no -r */
 	int min_ranks;
 	const char *opts; /* further option letters for getopt() */
 	void (*opt)(int letter, const char *arg);
 	void (*run)(void);
-};
+} ft_spec;
 
 struct ft_state {
 	struct ft_opts opts;
-	const struct ft_spec *spec;
 	const char *phase;	/* name of the current phase, for messages */
 	struct ft_ep *eps[FT_MAX_EPS];
 	int neps;
@@ -181,7 +180,6 @@ struct ft_state {
 extern struct ft_state ft;
 
 /* main.c */
-int ft_main(int argc, char **argv, const struct ft_spec *spec);
 void ft_run_cases(const struct ft_case *cases, size_t count);
 void ft_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), noreturn));
@@ -235,8 +233,6 @@ int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 		  struct fi_info **info);
 /* True if this rank runs ofi_duo, as a provider or as a hook. */
 bool ft_wraps(void);
-/* True if this rank opens this core, without ofi_duo. */
-bool ft_is_bare(const char *core);
 bool ft_has_prefix(const char *prov, const char *core);
 bool ft_no_data_flag(void);
 bool ft_shares_av(void);

@@ -165,14 +165,14 @@ void ft_run_cases(const struct ft_case *cases, size_t count)
 	}
 }
 
-static void ft_parse(int argc, char **argv, const struct ft_spec *spec)
+static void ft_parse(int argc, char **argv)
 {
 	char letters[64];
 	int letter;
 
 	snprintf(letters, sizeof(letters), "p:s:S:T:x:c:qn:r:o:H:%s",
-		 spec->opts ? spec->opts : "");
-	ft.opts.nranks = spec->nranks;
+		 ft_spec.opts ? ft_spec.opts : "");
+	ft.opts.nranks = ft_spec.nranks;
 	while ((letter = getopt(argc, argv, letters)) != -1) {
 		switch (letter) {
 		case 'p': ft.opts.prov = optarg; break;
@@ -187,11 +187,11 @@ static void ft_parse(int argc, char **argv, const struct ft_spec *spec)
 		case 'o': ft.opts.oob = optarg; break;
 		case 'H': ft.opts.host = optarg; break;
 		default:
-			if (!spec->opt || letter == '?') {
+			if (!ft_spec.opt || letter == '?') {
 				fprintf(stderr, ft_usage, argv[0]);
 				exit(FT_FAIL);
 			}
-			spec->opt(letter, optarg);
+			ft_spec.opt(letter, optarg);
 		}
 	}
 	if (ft.opts.nranks < 1 || ft.opts.nranks > FT_MAX_RANKS ||
@@ -202,9 +202,8 @@ static void ft_parse(int argc, char **argv, const struct ft_spec *spec)
 	}
 }
 
-static int ft_rank_main(const struct ft_spec *spec)
+static int ft_rank_main(void)
 {
-	ft.spec = spec;
 	ft_catch_crashes();
 	signal(SIGALRM, ft_deadline);
 	signal(SIGPIPE, SIG_IGN);
@@ -212,10 +211,10 @@ static int ft_rank_main(const struct ft_spec *spec)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (ft.opts.oob)
 		ft_oob_connect(ft.opts.oob);
-	if (ft.opts.nranks < spec->min_ranks)
-		ft_skip("%s needs %d ranks", spec->name, spec->min_ranks);
+	if (ft.opts.nranks < ft_spec.min_ranks)
+		ft_skip("%s needs %d ranks", ft_spec.name, ft_spec.min_ranks);
 	ft_rand_seed(0);
-	spec->run();
+	ft_spec.run();
 	ft.phase = "end";
 	ft_barrier();
 	return FT_PASS;
@@ -257,7 +256,7 @@ static void ft_own_stderr(int rank)
  * Forks all ranks, also rank 0, so that a crash of any rank is reported in the
  * same way. Returns the worst status.
  */
-static int ft_fork_ranks(const struct ft_spec *spec)
+static int ft_fork_ranks(void)
 {
 	int n = ft.opts.nranks, pair[FT_MAX_RANKS][2], status, worst = FT_PASS;
 	int r, i;
@@ -279,7 +278,7 @@ static int ft_fork_ranks(const struct ft_spec *spec)
 			if (r != 0 && r != i)
 				close(pair[i][0]);
 		}
-		exit(ft_rank_main(spec));
+		exit(ft_rank_main());
 	}
 	for (r = 1; r < n; r++) {
 		close(pair[r][0]);
@@ -295,10 +294,10 @@ static int ft_fork_ranks(const struct ft_spec *spec)
 	return worst == FT_GONE ? FT_FAIL : worst;
 }
 
-int ft_main(int argc, char **argv, const struct ft_spec *spec)
+int main(int argc, char **argv)
 {
-	ft_parse(argc, argv, spec);
+	ft_parse(argc, argv);
 	if (ft.opts.rank < 0)
-		return ft_fork_ranks(spec);
-	return ft_rank_main(spec);
+		return ft_fork_ranks();
+	return ft_rank_main();
 }

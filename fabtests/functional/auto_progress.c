@@ -133,11 +133,6 @@ static void ft_run(void)
 	ft_linger_at_exit();
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "auto_progress", .nranks = 2, .run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "auto_progress", .nranks = 2, .run = ft_run,
+};

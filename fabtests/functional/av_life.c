@@ -150,14 +150,6 @@ static void ft_run(void)
 	ft_barrier();
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "av_life",
-		.nranks = 2,
-		.min_ranks = 2,
-		.run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "av_life", .nranks = 2, .min_ranks = 2, .run = ft_run,
+};

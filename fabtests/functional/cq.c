@@ -358,11 +358,6 @@ static void ft_run(void)
 		ft_run_cases(fd_cases, FT_COUNT(fd_cases));
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "cq", .nranks = 2, .min_ranks = 2, .run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "cq", .nranks = 2, .min_ranks = 2, .run = ft_run,
+};

@@ -234,12 +234,6 @@ static void job_run(void)
 	job_sweep();
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "job_deaths", .nranks = 1, .min_ranks = 1,
-		.run = job_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "job_deaths", .nranks = 1, .min_ranks = 1, .run = job_run,
+};

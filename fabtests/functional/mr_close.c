@@ -115,14 +115,6 @@ static void ft_run(void)
 	ft_run_cases(cases, FT_COUNT(cases));
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "mr_close",
-		.nranks = 2,
-		.min_ranks = 2,
-		.run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "mr_close", .nranks = 2, .min_ranks = 2, .run = ft_run,
+};

@@ -246,11 +246,6 @@ static void ft_run(void)
 		ft_run_cases(shared_av, FT_COUNT(shared_av));
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "multi_ep", .nranks = 2, .run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "multi_ep", .nranks = 2, .run = ft_run,
+};

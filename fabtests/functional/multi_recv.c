@@ -414,12 +414,6 @@ static void ft_run(void)
 	ft_close(&e);
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "multi_recv", .nranks = 4, .min_ranks = 2,
-		.run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "multi_recv", .nranks = 4, .min_ranks = 2, .run = ft_run,
+};

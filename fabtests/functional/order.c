@@ -307,23 +307,7 @@ static void ft_run(void)
 		{"send after read", ft_sar},
 		{"fence", ft_fence},
 	};
-
-	if (!ft_offers(&cfg, 0, FI_ORDER_SAW) &&
-	    !ft_offers(&cfg, FI_FENCE, 0))
-		ft_skip("%s has no order between messages and RMA",
-			ft.opts.prov);
-	ft_run_cases(cases, FT_COUNT(cases));
-}
-
-int main(int argc, char **argv)
-{
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");
-	static const struct ft_spec spec = {
-		.name = "order",
-		.nranks = 2,
-		.min_ranks = 2,
-		.run = ft_run,
-	};
 
 	/*
 	 * libfabric's shm does not keep these orders, so all messages use the
@@ -331,5 +315,13 @@ int main(int argc, char **argv)
 	 */
 	if (peer && !strcmp(peer, "shm"))
 		setenv("FT_NO_SHM", "1", 1);
-	return ft_main(argc, argv, &spec);
+	if (!ft_offers(&cfg, 0, FI_ORDER_SAW) &&
+	    !ft_offers(&cfg, FI_FENCE, 0))
+		ft_skip("%s has no order between messages and RMA",
+			ft.opts.prov);
+	ft_run_cases(cases, FT_COUNT(cases));
 }
+
+const struct ft_spec ft_spec = {
+	.name = "order", .nranks = 2, .min_ranks = 2, .run = ft_run,
+};

@@ -487,12 +487,6 @@ static void ft_run(void)
 	ft_close_fids(&e);
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "peer_death", .nranks = 1, .min_ranks = 1,
-		.run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "peer_death", .nranks = 1, .min_ranks = 1, .run = ft_run,
+};

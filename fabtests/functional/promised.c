@@ -190,11 +190,6 @@ static void ft_run(void)
 	ft_run_rma();
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "promised", .nranks = 2, .run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "promised", .nranks = 2, .run = ft_run,
+};

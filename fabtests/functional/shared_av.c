@@ -365,11 +365,6 @@ static void ft_run(void)
 		ft_run_cases(efa, FT_COUNT(efa));
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "shared_av", .nranks = 2, .run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "shared_av", .nranks = 2, .run = ft_run,
+};

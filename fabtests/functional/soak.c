@@ -282,12 +282,7 @@ static void ft_opt(int letter, const char *arg)
 		 FT_MAX_THREADS);
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "soak", .nranks = 4, .min_ranks = 1, .run = ft_run,
-		.opts = "at:m:w:", .opt = ft_opt,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "soak", .nranks = 4, .min_ranks = 1, .run = ft_run,
+	.opts = "at:m:w:", .opt = ft_opt,
+};

@@ -279,11 +279,6 @@ static void ft_run(void)
 	ft_run_over(&cfg, mooncake, FT_COUNT(mooncake));
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "transfers", .nranks = 2, .run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "transfers", .nranks = 2, .run = ft_run,
+};

@@ -268,11 +268,6 @@ static void ft_run(void)
 	ft_run_cases(cases, count);
 }
 
-int main(int argc, char **argv)
-{
-	static const struct ft_spec spec = {
-		.name = "wait", .nranks = 3, .min_ranks = 2, .run = ft_run,
-	};
-
-	return ft_main(argc, argv, &spec);
-}
+const struct ft_spec ft_spec = {
+	.name = "wait", .nranks = 3, .min_ranks = 2, .run = ft_run,
+};
