@@ -281,8 +281,8 @@ void ft_rx(struct ft_ep *e, enum ft_rx how, const struct ft_xfer *x,
 void ft_tx_counted(struct ft_ep *e, int rank);
 
 int ft_progress(struct ft_ep *e);	/* returns the number of completions */
-void ft_progress_all(void);
-void ft_progress_for_retry(struct ft_ep *e);
+int ft_progress_all(void);
+int ft_progress_in_wait(struct ft_ep *e);
 void ft_progress_for(struct ft_ep *e, unsigned int ms);
 void ft_op_reset(struct ft_op *op);
 /* Wait for an operation. ft_wait() fails the test if the operation failed. */
@@ -303,7 +303,7 @@ void ft_verify(const void *buf, size_t len, unsigned int seed,
 	({ \
 		ssize_t ft_retry_; \
 		while ((ft_retry_ = (call)) == -FI_EAGAIN) \
-			ft_progress_for_retry(e); \
+			ft_progress_in_wait(e); \
 		ft_retry_; \
 	})
 

@@ -290,20 +290,18 @@ int ft_progress(struct ft_ep *e)
 	return n;
 }
 
-void ft_progress_all(void)
+int ft_progress_all(void)
 {
-	int i;
+	int i, n = 0;
 
 	for (i = 0; i < ft.neps; i++)
-		ft_progress(ft.eps[i]);
+		n += ft_progress(ft.eps[i]);
+	return n;
 }
 
-void ft_progress_for_retry(struct ft_ep *e)
+int ft_progress_in_wait(struct ft_ep *e)
 {
-	if (ft.together)
-		ft_progress_all();
-	else
-		ft_progress(e);
+	return ft.together ? ft_progress_all() : ft_progress(e);
 }
 
 void ft_progress_for(struct ft_ep *e, unsigned int ms)
@@ -320,7 +318,7 @@ void ft_wait_any(struct ft_ep *e, struct ft_op *op)
 	unsigned int idle = 0;
 
 	while (!atomic_load(&op->done)) {
-		if (ft_progress(e))
+		if (ft_progress_in_wait(e))
 			idle = 0;
 		else if (++idle > 200)
 			sched_yield();

@@ -109,20 +109,13 @@ static void ft_send_all(int i)
  * Waits for an operation, with progress on all endpoints of the process,
  * because they send to each other.
  */
-static void ft_wait_all(struct ft_op *op)
-{
-	while (!atomic_load(&op->done))
-		ft_progress_all();
-	FT_CHECK(!op->err, "%d (%s)", op->err, fi_strerror(op->err));
-}
-
 static void ft_finish_all(int i)
 {
 	int me = ft_id(ft.opts.rank, i), other;
 
 	for (other = 0; other < ft.opts.nranks * FT_EPS; other++) {
-		ft_wait_all(&txop[i][other]);
-		ft_wait_all(&rxop[i][other]);
+		ft_wait(&eps[i], &txop[i][other]);
+		ft_wait(&eps[i], &rxop[i][other]);
 		FT_CHECK(rxop[i][other].len == ft_len(other, me),
 			 "%zu bytes from endpoint %d", rxop[i][other].len,
 			 other);

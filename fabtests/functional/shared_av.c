@@ -158,18 +158,11 @@ static void ft_send_to(int i, int k, int r)
 	ft_tx(&eps[i], FT_TX_SEND, r, &x, &txop[i][k][r]);
 }
 
-static void ft_await(struct ft_op *op)
-{
-	while (!atomic_load(&op->done))
-		ft_progress_all();
-	FT_CHECK(!op->err, "%d (%s)", op->err, fi_strerror(op->err));
-}
-
 static void ft_take_from(int i, int k, int r)
 {
 	struct ft_op *op = &rxop[i][k][r];
 
-	ft_await(op);
+	ft_wait(&eps[i], op);
 	FT_CHECK(op->len == ft_len(k, i), "%zu bytes", op->len);
 	FT_CHECK(op->src == addr[k][r], "from fi_addr %lu, not %lu",
 		 (unsigned long)op->src, (unsigned long)addr[k][r]);
@@ -193,7 +186,7 @@ static void ft_for_all(void (*act)(int i, int k, int r))
 
 static void ft_await_send(int i, int k, int r)
 {
-	ft_await(&txop[i][k][r]);
+	ft_wait(&eps[i], &txop[i][k][r]);
 }
 
 /*
