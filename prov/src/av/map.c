@@ -302,6 +302,22 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 	ep->up->moved(ep, addr);
 }
 
+/* Plans a further scan if map->failed is set. */
+static void duo_map_plan(struct duo_ep *ep)
+{
+	struct duo_map *map = ep->map;
+
+	ep->group->pending += map->failed - map->retry;
+	map->retry = map->failed;
+	if (map->retry)
+		duo_ep_set_deferred(ep);
+	if (!map->failed || !map->retry_after)
+		map->retry_after = DUO_MAP_RETRY_MS;
+	else if (map->retry_after < DUO_MAP_RETRY_MAX_MS)
+		map->retry_after *= 2;
+	map->retry_ms = duo_clock_coarse_ms() + map->retry_after;
+}
+
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 {
 	fi_addr_t addr;
@@ -309,6 +325,13 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	while ((addr = duo_map_other_addr(ep, index)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
+	/*
+	 * another process may have the address already, and may have sent: a
+	 * scan before has skipped the address, because this peer still existed
+	 */
+	ep->map->scanned = 0;
+	ep->map->failed = true;
+	duo_map_plan(ep);
 }
 
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr)
@@ -388,22 +411,6 @@ void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 bool duo_map_retry_due(const struct duo_map *map)
 {
 	return duo_clock_coarse_ms() >= map->retry_ms;
-}
-
-/* Plans a further scan if this one has failed to read a record. */
-static void duo_map_plan(struct duo_ep *ep)
-{
-	struct duo_map *map = ep->map;
-
-	ep->group->pending += map->failed - map->retry;
-	map->retry = map->failed;
-	if (map->retry)
-		duo_ep_set_deferred(ep);
-	if (!map->failed || !map->retry_after)
-		map->retry_after = DUO_MAP_RETRY_MS;
-	else if (map->retry_after < DUO_MAP_RETRY_MAX_MS)
-		map->retry_after *= 2;
-	map->retry_ms = duo_clock_coarse_ms() + map->retry_after;
 }
 
 /*

@@ -42,7 +42,7 @@ struct duo_map {
 	/* duo_registry_state() at the last scan; 0: the next scan must run */
 	uint64_t scanned;
 	bool no_order;	/* the warning of duo_map_no_order() was logged */
-	bool failed; /* the current scan could not read a record */
+	bool failed; /* another scan is necessary */
 	bool retry;	/* a scan is planned; counted in group->pending */
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
 	uint32_t retry_after;	/* delay before that, ms; doubles each time */
@@ -79,8 +79,8 @@ bool duo_map_retry_due(const struct duo_map *map);
  */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to a failed peer. exited: the peer's process has exited;
- * the peer's addresses get the reason FI_DUO_EXITED.
+ * Removes the routes to a failed peer, and plans a scan. exited: the peer's
+ * process has exited; the peer's addresses get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*

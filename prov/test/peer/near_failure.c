@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "near/link/port.h"
 #include "near_fixture.h"
 
 static struct slot slot;
@@ -294,4 +295,30 @@ UNIT_TEST(new_address_with_same_fi_addr_may_be_received)
 	poll_cq(1);
 	fake_core_arrive(DUO_TAGGED, peer, TAG, "far");
 	expect_recv(&slot, "far", peer);
+}
+
+/*
+ * A new process has the address of a failed peer, and sends before the failure
+ * is detected. A later receive that names the address gets the message.
+ */
+UNIT_TEST(message_before_failure_gets_source)
+{
+	struct near_port *port = fixture_ep()->near->port;
+
+	post_recv(&slot, peer, TAG);
+	rig_exits();
+	rig_end();
+	rig_again();
+	rig_send("second");
+	port->tick_at = port->polls + NEAR_TICK_POLLS;
+	poll_cq(1);
+	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].unexp_count, 1);
+	fi_tinject(fx.ep, "x", 1, peer, TAG);	/* detects the failure */
+	until_error();
+	expect_reset(&slot);
+	unit_pass(1000000);
+	poll_cq(1);
+	post_recv(&slot, peer, TAG);
+	both_entry(&slot);
+	ck_assert_str_eq(slot.buf, "second");
 }
