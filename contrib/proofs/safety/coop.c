@@ -72,6 +72,11 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 	return any(bool);
 }
 
+bool near_peer_closed(struct near_port *port, struct near_peer *peer)
+{
+	return any(bool);
+}
+
 #include "near/msg/large_coop.c"
 #include "near/msg/large_rx.c"
 

@@ -106,6 +106,11 @@ bool near_peer_alive(struct near_port *of, const struct near_peer *source)
 	return any(bool);
 }
 
+bool near_peer_closed(struct near_port *of, struct near_peer *source)
+{
+	return any(bool);
+}
+
 /* of prov/src/near/msg/large_coop.c, which coop.c checks */
 bool near_tx_coop_requested(struct near_port *of, struct near_tx_op *op,
 			    const struct near_slot *slot)

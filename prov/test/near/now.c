@@ -224,6 +224,34 @@ UNIT_TEST(message_of_failed_sender_is_not_read)
 }
 
 /*
+ * The sender closes its port and reuses the buffer. The receiver, which has not
+ * detected the close yet, copies the buffer, immediately or (_i is 1) as an
+ * operation: the receive ends with an error.
+ */
+UNIT_LOOP(message_of_closed_sender_is_not_completed, 0, 2)
+{
+	struct near_rndv *rndv = arrives(LEN);
+	const struct iovec iov = { got, LEN };
+	size_t budget = LEN;
+	uint32_t at = b->count;
+
+	if (_i)
+		ck_assert_int_eq(near_recv(b->port, from_a, rndv, &iov, 1, LEN,
+					   got), 0);
+	rig_close(a);
+	memset(big, 0, LEN);
+	if (_i) {
+		near_rx_step(b->port, b->port->receiving.next, &budget);
+	} else {
+		ck_assert(!now(rndv, LEN));
+		ck_assert_int_eq(near_recv(b->port, from_a, rndv, &iov, 1, LEN,
+					   got), 0);
+	}
+	rig_until(b, NULL, at + 2);
+	rig_ended(b, at, RIG_RECEIVED, ECONNRESET);
+}
+
+/*
  * The sender cannot be reached any more: its message is lost. _i is 1: it fails
  * before the next poll. The ended operation must not be left in any list.
  */

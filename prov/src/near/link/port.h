@@ -404,6 +404,12 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
  * pid so soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
+/*
+ * rx_ring.c: must be called after a copy from the peer's memory, before the
+ * copy is used. True if the peer's port has closed, so that the memory may have
+ * had other contents. Makes such a peer draining.
+ */
+bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* Checks whether the peer's process has exited, by one or two system calls. */
 bool near_peer_check_exited(const struct near_peer *peer);
 /* Checks that a connected peer's process exists and its port is open. */

@@ -233,6 +233,28 @@ static void near_rx_ring_closed(struct near_port *port,
 		near_peer_fail(port, ring->peer);
 }
 
+/*
+ * Memory ordering: message passing. The sender closes its claim, rings the
+ * doorbell, and then frees or reuses the memory. This port copies the memory,
+ * then loads the claim. So a copy of changed memory finds the claim closed. The
+ * atomics of near_doorbell_ring() order the sender's stores, and the fence
+ * orders the loads.
+ */
+bool near_peer_closed(struct near_port *port, struct near_peer *peer)
+{
+	const struct near_claim *claim;
+
+	if (!peer->ring)
+		return false;
+	claim = &port->segment->claim[peer->ring->index];
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&claim->state, __ATOMIC_RELAXED) !=
+	    NEAR_CLAIM_CLOSED)
+		return false;
+	near_peer_fail(port, peer);
+	return true;
+}
+
 /* Handles a doorbell bit: a new sender, a new slot, or a closed claim. */
 static void near_doorbell_handle(struct near_port *port, uint32_t index)
 {

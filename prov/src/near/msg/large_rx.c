@@ -138,6 +138,8 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		return false;
 	}
 	port->read_left -= len;
+	if (near_unlikely(near_peer_closed(port, peer)))
+		return false;
 	slot->ack.id = rndv->id;
 	near_control_send(port, peer, slot, NEAR_KIND_ACK, 0);
 	return true;
@@ -203,7 +205,7 @@ static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 		near_rx_pull_failed(op);
 		return;
 	}
-	if (op->done < op->stop)
+	if (op->done < op->stop || near_peer_closed(port, op->peer))
 		return;
 	near_rx_done(port, op, 0);
 	op->state = NEAR_RX_ACK;
