@@ -215,15 +215,21 @@ void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		duo_multi_done(rx, entry, src);
 }
 
-void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry)
+void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno)
 {
-	struct fi_cq_err_entry out = *entry;
+	const struct fi_cq_err_entry entry = {
+		.op_context = rx->context,
+		.flags = rx->peer.flags & ~(uint64_t) FI_COMPLETION,
+		.tag = rx->tag,
+		.err = err,
+		.prov_errno = prov_errno,
+		DUO_CQ_ERR_SRC(rx->addr)
+	};
 
 	if ((rx->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
 		return;	/* the peek has completed already */
-	out.op_context = rx->context;
 	rx->ep->rx.failed++;
-	duo_cq_push_err(rx->ep->rx_cq, &out, FI_DUO_LOCAL);
+	duo_cq_push_err(rx->ep->rx_cq, &entry, FI_DUO_LOCAL);
 	if (rx->multi)
 		duo_multi_end(rx);
 }

@@ -77,7 +77,12 @@ void duo_arrival_identify(struct duo_ep *ep);
  */
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
-void duo_arrival_failed(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
+/*
+ * Reports the error of a receive whose message the local transport was
+ * receiving. rx->addr: ofi_duo's fi_addr of the sender. prov_errno: as in
+ * struct fi_cq_err_entry.
+ */
+void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
  * Completes a receive over the local transport. src: ofi_duo's fi_addr of the

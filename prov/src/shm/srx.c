@@ -157,6 +157,7 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	rx = duo_shm_match(ep, kind, attr, addr);
 	if (!rx)
 		return duo_shm_unexpected(ep, kind, attr, addr, false, entry);
+	rx->addr = addr;
 	duo_shm_describe(rx, attr);
 	*entry = &rx->peer;
 	return 0;
@@ -332,7 +333,7 @@ static ssize_t duo_shm_cq_writeerr(struct fid_peer_cq *peer_cq,
 
 	cq->local_events++;
 	if (rx)
-		duo_arrival_failed(rx, entry);
+		duo_arrival_failed(rx, entry->err, entry->prov_errno);
 	else
 		duo_cq_push_err(cq, entry, FI_DUO_LOCAL);
 	return 0;

@@ -97,14 +97,23 @@ UNIT_TEST(too_many_buffers_are_rejected)
 	expect_idle();
 }
 
-UNIT_TEST(shm_error_fails_receive)
+/*
+ * An error of shm has neither flags nor tag nor source: they are those of the
+ * message. _i is 1: the receive names no source.
+ */
+UNIT_LOOP(shm_error_fails_receive, 0, 2)
 {
+	fi_addr_t src = peer_insert(3);
 	struct fi_cq_err_entry err;
 
+	ck_assert_uint_ne(src, 0);
 	fake.shm.rx_err = FI_EIO;
-	post_recv(&slot[0], local, TAG);
-	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
+	post_recv(&slot[0], _i ? FI_ADDR_UNSPEC : src, TAG);
+	fake_shm_arrive(DUO_TAGGED, peer_publish(3), TAG, "1");
 	err = expect_error(&slot[0], FI_EIO);
+	ck_assert_uint_eq(err.flags, FI_RECV | FI_TAGGED);
+	ck_assert_uint_eq(err.tag, TAG);
+	ck_assert_uint_eq(err.src_addr, src);
 	ck_assert_ptr_nonnull(fi_cq_strerror(fx.cq, err.prov_errno, NULL, NULL,
 					     0));
 	expect_idle();

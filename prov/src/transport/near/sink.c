@@ -34,25 +34,11 @@ static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
 	near_peer_hold(peer);
 }
 
-static void duo_near_failed(struct duo_rx *rx, int err)
-{
-	const struct fi_cq_err_entry error = {
-		.flags = rx->peer.flags,
-		.tag = rx->tag,
-		.err = err,
-		.prov_errno = err,
-		DUO_CQ_ERR_SRC(rx->addr == FI_ADDR_UNSPEC ?
-				FI_ADDR_NOTAVAIL : rx->addr)
-	};
-
-	duo_arrival_failed(rx, &error);
-}
-
 /* Writes the completion or error of a receive, and frees rx. */
 static void duo_near_report(struct duo_rx *rx, int err)
 {
 	if (err)
-		duo_near_failed(rx, err);
+		duo_arrival_failed(rx, err, err);
 	else
 		duo_arrival_done_at(rx, rx->peer.flags, rx->peer.msg_size,
 				    rx->iov.iov_base, rx->peer.cq_data,
