@@ -72,9 +72,9 @@ void fake_fini(void)
 }
 
 /*
- * Fails the test unless ok. Unlike ck_assert_msg(), takes libcheck's lock only
- * for a failure: in a forked child the lock stays locked if another thread held
- * it at the fork.
+ * The checks of opening and closing call libcheck only for a failure:
+ * ck_assert() takes a lock, and in a forked child this lock stays locked if
+ * another thread held it at the fork.
  */
 static void fake_require(bool ok, const struct fake_obj *obj, const char *what)
 {
@@ -82,6 +82,13 @@ static void fake_require(bool ok, const struct fake_obj *obj, const char *what)
 		ck_abort_msg("%s object of class %zu %s",
 			     obj->path == FI_DUO_LOCAL ? "shm" : "core",
 			     obj->fid.fclass, what);
+}
+
+void fake_no_fids(const struct fi_info *info)
+{
+	if ((info->fabric_attr && info->fabric_attr->fabric) ||
+	    (info->domain_attr && info->domain_attr->domain))
+		ck_abort_msg("the core gets a fid of ofi_duo");
 }
 
 /*
