@@ -96,8 +96,9 @@ may_unshare_as_user()
 }
 
 # with_limit SECONDS COMMAND...: runs COMMAND for at most SECONDS; exit status as timeout's.
-# A signal ends COMMAND and then this script. timeout makes a process group, which
-# Ctrl-C does not reach, and bash would wait for it.
+# A signal to the shell that calls this function, which may be a subshell, ends COMMAND
+# and then that shell. timeout makes a process group, which Ctrl-C does not reach, and
+# bash would wait for it.
 with_limit()
 {
 	local signal status=0
