@@ -283,3 +283,20 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 	rig_until(us, NULL, 2);
 	rig_ended(us, 0, RIG_SENT, ECONNRESET);
 }
+
+/*
+ * The sender has closed its port, and the number of its segment's descriptor
+ * has another file. A port that closes then does not try to attach.
+ */
+UNIT_TEST(close_of_receiver_ignores_closed_sender)
+{
+	int fd = other->port->fd;
+
+	ck_assert_int_eq(rig_send(other, to_us, 1, "", 0), 0);
+	rig_until(us, NULL, 1);
+	rig_close(other);
+	ck_assert_int_eq(dup2(near_wait_fd(us->port), fd), fd);
+	rig_stop(us);
+	close(fd);
+	ck_assert_int_eq(us->warnings, 0);
+}

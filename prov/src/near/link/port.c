@@ -166,17 +166,26 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Attaches to each peer that has sent to this port and got nothing from it. The
- * peer may sleep until a large message or an operation ends; the claim, which
- * near_peer_free() closes, wakes it.
+ * Attaches to each open peer that has sent to this port and got nothing from
+ * it. The peer may sleep until a large message or an operation ends; the claim,
+ * which near_peer_free() closes, wakes it. If this port cannot attach, it logs
+ * nothing and requests no descriptors.
  */
 static void near_close_attach(struct near_port *port)
 {
+	const struct near_claim *claim = port->segment->claim;
+	struct near_peer *peer;
 	uint32_t i;
 
-	for (i = 0; i < port->ring_count; i++)
-		if (port->ring[i] && !port->ring[i]->peer->tx.slots)
-			near_connect(port, port->ring[i]->peer);
+	for (i = 0; i < port->ring_count; i++) {
+		peer = port->ring[i] ? port->ring[i]->peer : NULL;
+		if (!peer || peer->tx.slots ||
+		    __atomic_load_n(&claim[i].state, __ATOMIC_RELAXED) !=
+		    NEAR_CLAIM_OPEN)
+			continue;
+		peer->logged = peer->rejected = true;
+		near_connect(port, peer);
+	}
 }
 
 /*
