@@ -331,6 +331,7 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	 */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
+	ep->map->retry_after = 0;	/* one scan for all failures of a poll */
 	duo_map_plan(ep);
 }
 
@@ -445,7 +446,12 @@ void duo_map_scan(struct duo_ep *ep)
 	map->failed = false;
 	duo_registry_index_open(&names, ep->publication.dir, ep->av->high);
 	for (addr = 0; addr < ep->av->high; addr++) {
-		if (duo_av_has(ep->av, addr) && !duo_map_same(ep, addr))
+		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
+			continue;
+		/* all addresses were looked up before a scan is planned */
+		if (map->retry)
+			duo_map_connect(ep, addr, &names);
+		else
 			duo_map_look_up(ep, addr, &names);
 	}
 	duo_registry_index_close(&names);

@@ -322,3 +322,28 @@ UNIT_TEST(message_before_failure_gets_source)
 	both_entry(&slot);
 	ck_assert_str_eq(slot.buf, "second");
 }
+
+static void setup_local(void)
+{
+	near_setup_alone();
+	near_publish();
+}
+
+UNIT_CASE("only local", setup_local, near_teardown);
+
+/* The scan after a failure does not use a core that was not used before. */
+UNIT_TEST(failed_peer_leaves_core_unused)
+{
+	post_recv(&slot, peer, TAG);
+	rig_send("first");
+	both_entry(&slot);
+	post_recv(&slot, peer, TAG);
+	ck_assert_int_eq(fake.core.polls, 0);
+	rig_end();
+	until_error();
+	expect_reset(&slot);
+	unit_pass(1000000);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert(!fixture_ep()->map->retry);
+	ck_assert_int_eq(fake.core.polls, 0);
+}
