@@ -30,8 +30,8 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /*
- * Returns the number of failed operations without a poll: those of the core as
- * of the last read of the core's errors. Takes the domain's lock.
+ * Returns the number of failed operations without a poll. Of the core's failed
+ * operations, counts those that the last read of the core's errors has found. Takes the domain's lock.
  */
 uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
 /*
