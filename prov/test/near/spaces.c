@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/proc.h"
 #include "unit.h"
 
 /* uid of an ordinary user; "nobody" stands for all unmapped uids */
@@ -417,100 +416,4 @@ UNIT_TEST(reused_pid_is_not_read)
 		return;
 	}
 	ck_assert_int_eq(WEXITSTATUS(status), 0);
-}
-
-/* pid namespace and start time that a process finds for itself. */
-struct itself {
-	uint64_t ns;
-	uint64_t start;
-	int err;
-};
-
-static void tell_itself(int fd)
-{
-	struct itself itself = { 0 };
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	itself.err = duo_proc_ns(&itself.ns);
-	if (!itself.err)
-		itself.err = duo_proc_start(getpid(), &itself.start);
-	if (write(fd, &itself, sizeof(itself)) < 0)
-		_exit(2);
-	for (;;)
-		pause();
-}
-
-/*
- * Join many groups: the part of /proc/PID/status before the pids becomes longer
- * than a page.
- */
-static void join_groups(void)
-{
-	static gid_t group[2000];
-	int i;
-
-	for (i = 0; i < 2000; i++)
-		group[i] = 100000 + i;
-	if (setgroups(2000, group))
-		fprintf(stderr, "groups: %s\n", strerror(errno));
-}
-
-/*
- * Fork two processes in a new pid namespace. A third process creates the
- * namespace, which ends with both.
- */
-static pid_t two_in_a_namespace(int fd, bool groups)
-{
-	pid_t maker = fork();
-	int i;
-
-	if (maker)
-		return maker;
-	if (groups)
-		join_groups();
-	if (unshare(CLONE_NEWPID))
-		_exit(0);
-	for (i = 0; i < 2; i++)
-		if (!fork())
-			tell_itself(fd);
-	while (wait(NULL) > 0)
-		;
-	_exit(0);
-}
-
-/*
- * If /proc is that of an outer pid namespace, it has no entry with the number
- * of getpid(). Each process must find its own pid and start time there
- * nevertheless. _i is 1: with many groups.
- */
-UNIT_LOOP(outer_proc_yields_own_pid, 0, 2)
-{
-	struct itself itself[2];
-	uint64_t ns, start;
-	pid_t maker, pid[2];
-	ssize_t len;
-	int fd[2], i;
-
-	ck_assert_int_eq(duo_proc_ns(&ns), 0);
-	ck_assert_int_eq(pipe(fd), 0);
-	maker = two_in_a_namespace(fd[1], _i);
-	close(fd[1]);
-	for (i = 0; i < 2; i++) {
-		len = read(fd[0], &itself[i], sizeof(itself[i]));
-		if (!i && !len) {
-			skip("proc_of_outside", "no pid namespace may be made");
-			return;
-		}
-		ck_assert_int_eq(len, sizeof(itself[i]));
-		ck_assert_int_eq(itself[i].err, 0);
-		ck_assert(itself[i].ns != ns);
-		/* the pid in the test's namespace */
-		pid[i] = itself[i].ns >> 32;
-		ck_assert_int_eq(duo_proc_start(pid[i], &start), 0);
-		ck_assert(itself[i].start == start);
-	}
-	ck_assert(itself[0].ns != itself[1].ns);
-	while (i--)
-		kill(pid[i], SIGKILL);
-	ck_assert_int_eq(waitpid(maker, NULL, 0), maker);
 }
