@@ -31,7 +31,8 @@ void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /*
  * Returns the number of failed operations without a poll. Of the core's failed
- * operations, counts those that the last read of the core's errors has found. Takes the domain's lock.
+ * operations, counts those that the last read of the core's errors has found.
+ * Takes the domain's lock.
  */
 uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
 /*

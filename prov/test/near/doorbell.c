@@ -285,8 +285,8 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 }
 
 /*
- * The sender has closed its port, and the number of its segment's descriptor
- * has another file. A port that closes then does not try to attach.
+ * The sender closes its port. Another file gets the number of the segment's
+ * descriptor. Then the receiver closes: it must not open that file.
  */
 UNIT_TEST(close_of_receiver_ignores_closed_sender)
 {

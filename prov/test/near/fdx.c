@@ -73,8 +73,9 @@ UNIT_TEST(messages_pass_after_exchange)
 }
 
 /*
- * A faulty sender changes the number of the region table's descriptor in a
- * port's segment. The port must not pass another of its files to its peers.
+ * A port's segment has the number of its region table's descriptor. A faulty
+ * sender changes this number to that of another file. The port must not pass
+ * that file to its peers.
  */
 UNIT_TEST(changed_table_number_passes_no_file)
 {
