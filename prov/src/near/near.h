@@ -4,15 +4,16 @@
 /*
  * near: messages, RMA and atomics over shared memory, between processes of one
  * host and one user, without libfabric. The embedder is the code that uses this
- * interface. Its callbacks (struct near_sink) match and queue messages.
- * Protocols: docs/near/design.md.
+ * interface. Its callbacks (struct near_sink) match and queue messages. A port
+ * is an endpoint of near, a peer is a remote port. Protocols:
+ * docs/near/design.md; terms: docs/glossary.md.
  *
  * The embedder must serialize all calls for a port. near calls arrived() and
  * unload() of the sink only within near_poll() and near_rx_ring_poll(). The
  * sink's other functions are called within other functions of near, too, such
  * as near_peer_get() and near_woken(). near's functions return errors as
- * negative errno values. The data path is inline: embedders include
- * rma/inline.h, too.
+ * negative errno values. near_send() and near_poll() are inline functions in
+ * msg/inline.h. Embedders get them by including rma/inline.h, too.
  */
 #ifndef NEAR_H
 #define NEAR_H
@@ -44,11 +45,12 @@ struct near_addr {
 	uint32_t magic;
 	uint32_t layout;
 	int32_t pid;
-	/* descriptor number of the port's segment */
+	/* descriptor number, in process pid, of the port's shared memory */
 	int32_t fd;
 	uint64_t nonce;		/* random number: no other port has it */
 	uint64_t host;	/* identifies the machine and its present boot */
-	uint64_t pid_ns;	/* namespaces of pid and start: duo_proc_ns() */
+	/* id of the pid and time namespaces of pid and start: duo_proc_ns() */
+	uint64_t pid_ns;
 	uint64_t start;	/* start time of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
 };
@@ -64,7 +66,10 @@ struct near_rx_op;
 /* Identifies a rendezvous message, which is still in the sender's memory. */
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
-	/* address in the sender; 0: the receiver must request fragments */
+	/*
+	 * address of the message in the sender's process; 0: the receiver
+	 * cannot read it there, and must request fragments
+	 */
 	uint64_t addr;
 	/*
 	 * NEAR_DEVICE: key of the region with the message. addr is then an
@@ -74,12 +79,16 @@ struct near_rndv {
 };
 
 struct near_msg {
-	const void *payload;	/* received messages: NULL for a rendezvous */
+	/* received message: NULL if the message is a rendezvous */
+	const void *payload;
 	size_t len;
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	/* received messages: valid without a payload; sent: with NEAR_DEVICE */
+	/*
+	 * received message: valid if payload is NULL; message to send: valid if
+	 * flags has NEAR_DEVICE
+	 */
 	struct near_rndv rndv;
 };
 
@@ -114,34 +123,46 @@ struct near_sink {
 	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/* The peer failed or closed; its messages and operations have ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
-	/* The last reference was dropped; near frees the peer afterwards. */
+	/* The last reference was dropped; near frees the peer after this. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
 };
 
 struct near_attr {
-	/* must also be the sink of near_poll() */
+	/* callbacks; calls of near_poll() must pass the same table */
 	const struct near_sink *sink;
 	void *ctx;
 	/* Logs a line of text. level: 0: warning; 1: information. */
 	void (*log)(int level, const char *text);
-	size_t memory;	/* ring budget, bytes; each ring has a page at least */
-	bool no_cma;		/* never use single copy */
-	/* Keep Yama's ptrace restriction, which may deny peers single copy. */
+	/*
+	 * memory of all rings of the port together, bytes; each ring gets a
+	 * page at least, even beyond this limit
+	 */
+	size_t memory;
+	/* never copy by process_vm_readv() and process_vm_writev() */
+	bool no_cma;
+	/*
+	 * do not lift Yama's restriction of ptrace by prctl(PR_SET_PTRACER);
+	 * peers then may not be permitted to use process_vm_readv()
+	 */
 	bool no_ptracer;
-	/* timeout of a reply in the fd exchange, ms; 0: none */
+	/* time to wait for a reply over near_listen(), ms; 0: no limit */
 	uint32_t timeout_ms;
 };
 
 /* Opens a port. */
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Opens the port's socket for the fd exchange. Peers that cannot open this
- * process's descriptors in /proc use the socket. dir: descriptor of a directory
- * shared with the peers; -1: the socket has an abstract name, valid in this
- * network namespace. Returns 0 or -errno.
+ * Opens the port's UNIX socket for the fd exchange (link/fdx.h): peers that
+ * cannot open this process's descriptors through /proc request them over the
+ * socket. dir: descriptor of the directory for the socket's file, shared with
+ * the peers; -1: the socket has an abstract name, valid in this network
+ * namespace. Returns 0 or -errno.
  */
 int near_listen(struct near_port *port, int dir);
-/* Removes the sockets of closed ports from a directory. */
+/*
+ * Removes the files of near's sockets that no process has open any more. dir:
+ * as in near_listen().
+ */
 void near_sweep(int dir);
 /*
  * Closes a port. Peers still receive all messages that near_send() has
@@ -176,21 +197,26 @@ struct near_peer *near_peer_find(struct near_port *port,
  */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
-/* Starts the fd exchange early if the peer requires one. */
+/*
+ * If this port must request the peer's descriptors over near_listen()'s socket,
+ * sends the request now. Otherwise the first send to the peer would do that.
+ */
 void near_peer_prepare(struct near_port *port, struct near_peer *peer);
 /* True if this port can send to the peer and no failure was detected. */
 bool near_peer_usable(const struct near_peer *peer);
 /* True if the peer is known to exist: it is monitored and has not failed. */
 bool near_peer_exists(const struct near_peer *peer);
 /*
- * True if near has detected a peer failure, and the peer's process had exited
- * by then, or its port could not be opened. False if a connected peer has only
- * closed its port, or if no failure was detected.
+ * True if near has detected that the peer has failed, and has found that
+ * - the peer's process has exited or is exiting, or
+ * - the peer's port cannot be opened.
+ *
+ * False if a connected peer has only closed its port.
  */
 bool near_peer_exited(const struct near_peer *peer);
 /*
- * True if this port has a ring to the peer, or waits for the peer's reply in
- * the fd exchange to get one.
+ * True if this port has a ring in which it sends to the peer, or waits for the
+ * peer's reply in the fd exchange, which it needs to get such a ring.
  */
 bool near_peer_rings(const struct near_peer *peer);
 /* Sets the embedder's pointer, near_peer.user, which is NULL at first. */
@@ -199,8 +225,9 @@ void near_peer_set_user(struct near_peer *peer, void *user);
 /*
  * Buffers of a message for near_send_large(). near reads the buffers until the
  * operation ends, or only during the call if copy is set. If cookie is NULL,
- * near does not call sent(). owned: NULL; or the only buffer, memory from
- * malloc(), which near frees. If owned is set, copy must not be set.
+ * near does not call sent(). owned: normally NULL. If there is only one buffer,
+ * and malloc() has allocated it, owned may be its address: near then frees it.
+ * If owned is set, copy must not be set.
  */
 struct near_large {
 	const struct iovec *iov;
@@ -211,17 +238,17 @@ struct near_large {
 };
 
 /*
- * Sends a message of any length. Returns 0 if the message is accepted: sent()
- * reports the end. Otherwise returns
+ * Sends a message of any length. Returns 0 if the message is accepted;
+ * near_sink.sent() then reports the end. Otherwise returns
  * - -EAGAIN: poll and retry
  * - -ECONNRESET: the peer has failed
  * - -EHOSTUNREACH: this port cannot send to the peer
  *
  * After an error the caller still owns all buffers.
  *
- * A NEAR_DEVICE message has one buffer: device memory in a region of this
- * port's table that has NEAR_MAY_MESSAGE. A cookie is then required, and the
- * peer must have NEAR_ADDR_DEVICE.
+ * A NEAR_DEVICE message has one buffer, in device memory. The buffer must be in
+ * a region of this port's table (near_rma_open()) that grants NEAR_MAY_MESSAGE.
+ * A cookie is then required, and the peer's address must have NEAR_ADDR_DEVICE.
  */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
@@ -229,33 +256,41 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 /*
  * Receives a rendezvous message of len bytes into iov. If iov is shorter, the
  * end of the message is discarded; count 0 discards the whole message. Returns
- * 0 if received() will report the end; or -EAGAIN: poll and retry.
+ * 0: near_sink.received() will report the end; or -EAGAIN: poll and retry.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
 	      size_t count, size_t len, void *cookie);
 
 /*
- * Begins to receive a rendezvous message, if the message or the receive buffer
- * is in device memory. The embedder then reads the message by near_rma() with
- * NEAR_RMA_MESSAGE, and calls near_recv_end(). If near_rma() fails, the
- * embedder calls near_recv_frags() instead: the sender then copies a
- * NEAR_DEVICE message to host memory and sends fragments. received() reports
- * the end in both cases. Returns NULL if memory is lacking: poll and retry.
+ * Begins to receive a rendezvous message. Must be used in place of near_recv()
+ * if the message or the receive buffer is in device memory. The embedder then
+ * reads the message by near_rma() with NEAR_RMA_MESSAGE, and calls
+ * near_recv_end(). If the read fails, the embedder calls near_recv_frags()
+ * instead: the sender then copies a NEAR_DEVICE message to host memory and
+ * sends fragments. In both cases near_sink.received() reports the end. Returns
+ * NULL if there is no memory: poll and retry.
  */
 struct near_rx_op *near_recv_begin(struct near_port *port,
 				   struct near_peer *peer,
 				   const struct near_rndv *rndv, void *cookie);
-/* Ends a receive; the sender gets an ACK. err: passed to received(). */
+/*
+ * Ends a receive that near_recv_begin() has begun, and acknowledges the message
+ * to the sender. err: passed to near_sink.received().
+ */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
-/* Requests the first len bytes in fragments, into one buffer. */
+/*
+ * Requests that the sender sends the first len bytes of the message in
+ * fragments, through the ring. near copies them to buf.
+ */
 void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 		     size_t len);
 
 /*
- * Copies a rendezvous message into one buffer during the call. True: complete;
- * received() is not called. False: the caller must call near_recv() with *rndv.
- * After a failed copy, rndv->addr is 0, so that near_recv() requests fragments.
+ * Copies a rendezvous message into one buffer during the call. True: the
+ * receive is complete, and near does not call received(). False: the caller
+ * must call near_recv() with *rndv. If the copy has failed, this function has
+ * set rndv->addr to 0, so that near_recv() requests fragments.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
@@ -267,15 +302,16 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  * should yield only if this function returns true. Otherwise a yield would give
  * the CPU to an unrelated process for milliseconds.
  *
- * pid: pids of the peers; 0: unknown, counts as a process. This call sorts the
- * pids. others: number of further processes, all of which count.
+ * pid: the pids of the peers, `count` in number; 0 is an unknown pid, and
+ * counts as a process. This call sorts the pids. others: number of further
+ * processes, all of which count.
  *
  * Cost: one system call if there is a CPU for each process; otherwise also one
  * for each peer's process.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
-/* Returns the number of endpoints on this host beyond the known ones. */
+/* Returns the number of `endpoints` that are not among the `known` ones. */
 static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;
@@ -298,9 +334,10 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
- * Ends a sleep. Each thread must call it before its next near_arm(). True: the
- * descriptor is not armed any more, and the caller must wake the other threads
- * that sleep on it. False: the descriptor is still armed.
+ * Ends a sleep. A thread that has slept must call this function before its next
+ * near_arm(). True: the descriptor is not armed any more, and the caller must
+ * wake the other threads that sleep on it. False: the descriptor is still
+ * armed.
  */
 bool near_woken(struct near_port *port);
 

@@ -21,11 +21,17 @@ struct near_peer;
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-/* shift NEAR_MAY_READ and NEAR_MAY_WRITE left by 2 bits for device memory */
+/*
+ * number of bits by which NEAR_MAY_READ and NEAR_MAY_WRITE are shifted left for
+ * a region in device memory
+ */
 #define NEAR_MAY_DEVICE 2
-/* device memory that receivers of NEAR_DEVICE messages may read */
+/* device memory in which receivers of NEAR_DEVICE messages may read them */
 #define NEAR_MAY_MESSAGE 16u
-/* device memory that targets of the owner's operations may copy: rma/loan.h */
+/*
+ * device memory in which the region's owner has local buffers of RMA; the
+ * target of the RMA may copy from and to them (rma/loan.h)
+ */
 #define NEAR_MAY_LEND 32u
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
@@ -50,14 +56,20 @@ struct near_region_entry {
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
 	uint64_t device;	/* handle for near_device; 0: host memory */
-	/* near_export.id and the export's index; id 0: peers cannot map it */
+	/*
+	 * near_export.id of the allocation, and the export's index in the
+	 * table's file; export_id 0: peers cannot map the allocation
+	 */
 	uint64_t export_id;
 	uint32_t export_index;
 } __attribute__((aligned(64)));
 
 struct near_table;
 
-/* Opens a table. staged: with address space for stages, for device memory. */
+/*
+ * Opens a table. staged: true reserves address space in the table's file for
+ * stages, shared memory through which device memory is copied (rma/stage.h).
+ */
 int near_table_open(struct near_table **table, bool staged);
 void near_table_close(struct near_table *table);
 /* Adds a region. Returns 0 or -errno; -ENOKEY: key in use; -ENOSPC: full. */
@@ -66,14 +78,16 @@ int near_table_add(struct near_table *table,
 /* Removes the region with this key, if there is one. */
 void near_table_remove(struct near_table *table, uint64_t key);
 /*
- * Lets peers map the allocation of a region until the region is removed.
+ * Lets peers map the allocation of device memory that has the region with this
+ * key, until the region is removed.
  * Returns 0 or -errno; -ENOENT: no such region; -ENOSPC: too many exports.
  */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
 /*
- * Returns a mapping from near_device.map() that near does not use any more. The
- * embedder must release it. NULL: none.
+ * Returns near_map.mapping of a mapping that near_device.map() has made, and
+ * that near does not use any more. The embedder must release the mapping. NULL:
+ * none.
  */
 void *near_table_unmapped(struct near_table *table);
 
@@ -127,7 +141,7 @@ enum near_verb {
 	NEAR_FETCH,
 	NEAR_COMPARE,
 	NEAR_VERBS,
-	/* only in slots: notifies the target of a copy */
+	/* in slots only: reports to the target that the initiator has copied */
 	NEAR_EVENT = NEAR_VERBS,
 };
 
@@ -135,10 +149,11 @@ enum near_verb {
 #define NEAR_RMA_FENCE 2u	/* start after earlier operations end */
 #define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
-#define NEAR_RMA_HOLD 16u	/* later messages wait for this read */
+#define NEAR_RMA_HOLD 16u	/* send later messages after this read ends */
 /*
- * Send the operation even if the peer's table cannot be read: the peer checks
- * the key.
+ * If this port cannot read the peer's region table, send the operation to the
+ * peer all the same: the peer checks the key and executes the operation.
+ * Without this flag near_rma() returns -ENOENT.
  */
 #define NEAR_RMA_TRY 32u
 /*
@@ -166,17 +181,21 @@ struct near_rma_bufs {
 struct near_rma_args {
 	enum near_verb verb;
 	uint32_t flags;
-	/* target address, counted from near_region_entry.start */
+	/* target address; the region begins at near_region_entry.start */
 	uint64_t addr;
 	uint64_t key;
 	struct near_rma_bufs local;
 	struct near_rma_bufs result;	/* NEAR_FETCH and NEAR_COMPARE only */
 	struct near_rma_bufs compare;	/* NEAR_COMPARE only */
 	size_t len;			/* bytes of the operation */
-	uint8_t op;	/* atomics: enum near_op and enum near_type */
+	/* for atomics only: values of enum near_op and of enum near_type */
+	uint8_t op;
 	uint8_t type;
 	uint64_t data;
-	/* Passed to done(). If about is 0, near does not call done(). */
+	/*
+	 * about and cookie are passed to near_rma_sink.done(). If about is 0,
+	 * near does not call done().
+	 */
 	uint32_t about;
 	void *cookie;
 };
@@ -193,7 +212,7 @@ struct near_rma_event {
 /* A mapping of a peer's device memory in this process. */
 struct near_map {
 	void *mapping;		/* for near_table_unmapped() */
-	uint8_t *at;		/* address of the allocation */
+	uint8_t *at;		/* address of the allocation in this process */
 	size_t len;		/* number of mapped bytes at `at` */
 };
 
@@ -205,23 +224,31 @@ struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
 	int (*start)(void *device, void *to, const void *from, size_t len,
 		     void **copy);
-	/* Tests a copy. -EAGAIN: pending; 0 or -EIO: ended, and freed. */
+	/*
+	 * Tests whether a copy has ended. Returns -EAGAIN: pending; 0:
+	 * complete; -EIO: failed. After 0 or -EIO the handle is not valid any
+	 * more.
+	 */
 	int (*done)(void *copy);
-	/* Registers host memory to make copies faster; NULL: failed. */
+	/*
+	 * Registers host memory with the driver of the device, which makes
+	 * copies faster. Returns a handle for unpin(); NULL: failed.
+	 */
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 	/*
-	 * Returns an id of the queue that copies this memory. Copies in one
-	 * queue are made in the order of their start. NULL: the memory's
-	 * device cannot map peers' memory. If no device of the embedder can,
-	 * this member is NULL.
+	 * Returns an id of the device queue in which start() copies this
+	 * memory. Copies in one queue are made in the order of their start.
+	 * Returns NULL if the memory's device cannot map memory of peers. If
+	 * no device of the embedder can map it, this member is NULL.
 	 */
 	const void *(*queue)(void *device);
 	/*
-	 * Returns a handle with which start() copies between mapped memory and
-	 * this host memory; NULL: the device cannot access the host memory.
-	 * The handle is valid during the present call of near. ctx: as in
-	 * struct near_sink. This member may be NULL.
+	 * Returns a handle with which start() copies between this host memory
+	 * and device memory of a peer that map() has mapped. NULL: the device
+	 * cannot access the host memory. The handle is valid until the
+	 * present call of near returns. ctx: as in struct near_sink. This
+	 * member may be NULL.
 	 */
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
@@ -229,43 +256,56 @@ struct near_device {
 	 * memory. fd: if export->needs_fd is set, the descriptor from the
 	 * peer's share(), which near closes; otherwise -1. Returns 0 or -errno.
 	 * After -ENOMEM near retries when other mappings were released.
-	 * near_rma() calls map(), and polls call it for lent memory.
-	 * near_table_unmapped() returns the mapping to the embedder.
+	 * near_rma() calls map(); near_poll() calls it for memory that an
+	 * initiator has lent (rma/loan.h). When near does not use the mapping
+	 * any more, near_table_unmapped() returns it to the embedder.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/*
 	 * Returns a descriptor with which a peer can map the allocation of this
 	 * memory, or -errno. near closes the descriptor. near calls share() for
-	 * each request of a peer, in polls and in other calls that read the
-	 * socket. This member is NULL if near_export.needs_fd is never set.
+	 * each request of a peer, in near_poll() and in other calls that read
+	 * the socket of near_listen(). This member is NULL if
+	 * near_export.needs_fd is never set.
 	 */
 	int (*share)(void *device);
 	/*
-	 * Stores the key of the region of this device memory, and the memory's
-	 * address as in near_rma_args. False: the region does not grant
-	 * NEAR_MAY_LEND, or is not exported. This member may be NULL.
+	 * Stores the key of the region that has this device memory, and the
+	 * memory's address, both as in near_rma_args. False: the region does
+	 * not grant NEAR_MAY_LEND, or near_table_export() was not called for
+	 * it. This member may be NULL.
 	 */
 	bool (*lend)(void *device, const void *memory, size_t len,
 		     uint64_t *key, uint64_t *addr);
 };
 
 struct near_rma_sink {
-	/* All members are NULL if the embedder has no device memory. */
+	/*
+	 * an embedder without device memory sets all members of *device to NULL
+	 */
 	const struct near_device *device;
-	/* No NEAR_ADDR_RMA: peers may fetch NEAR_DEVICE messages, no more. */
+	/*
+	 * true: the port's address has no NEAR_ADDR_RMA, because peers may only
+	 * read NEAR_DEVICE messages from this port's memory
+	 */
 	bool messages_only;
 	/* Reports the end of an operation, after near_rma() has returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
-	/* Reports a peer's operation with data, or one of near_rma_events(). */
+	/*
+	 * Reports an operation that a peer has executed on this port's memory:
+	 * each one with NEAR_RMA_DATA, and those that near_rma_events() has
+	 * requested.
+	 */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
 
 /*
  * Enables one-sided operations of a port. Must be called at most once, before
- * near_address(). Addresses then have NEAR_ADDR_RMA unless sink->messages_only
- * is set, and NEAR_ADDR_DEVICE if the table has stages. Returns 0 or -ENOMEM.
+ * near_address(). The port's address then has NEAR_ADDR_RMA unless
+ * sink->messages_only is set, and NEAR_ADDR_DEVICE if the table was opened with
+ * `staged`. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
@@ -274,10 +314,10 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order
- * of the calls, and before messages that are sent later; NEAR_RMA_MESSAGE is an
- * exception. The flags NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE
- * request further order. Operations on device memory must not have
- * NEAR_RMA_COPY.
+ * of the calls, and before messages that are sent later; only operations with
+ * NEAR_RMA_MESSAGE have no order. The flags NEAR_RMA_BEHIND, NEAR_RMA_HOLD and
+ * NEAR_RMA_FENCE request further order. Operations on device memory must not
+ * have NEAR_RMA_COPY.
  *
  * Returns
  * - 0: done() will report the end
@@ -307,24 +347,30 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * How device memory is copied. Each value after NEAR_DEVICE_LENT is a reason:
- * NEAR_DEVICE_PEERS for a rejected operation, the others for a staged one.
+ * How near has copied device memory in an RMA operation. The values up to
+ * NEAR_DEVICE_LENT are direct copies. Each later value is a reason for which
+ * there was no direct copy: with NEAR_DEVICE_PEERS near_rma() has rejected the
+ * operation; with the others near has copied through shared memory
+ * (rma/stage.h).
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
-	NEAR_DEVICE_MAPPED,
-	NEAR_DEVICE_SHARED,	/* mapped by a descriptor from the peer */
+	NEAR_DEVICE_MAPPED,	/* this process has mapped the peer's memory */
+	NEAR_DEVICE_SHARED,	/* the same, with a descriptor from the peer */
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
-	/* the peer's host memory, or local memory that no device can access */
+	/*
+	 * the target is host memory, or no device can access the local memory
+	 */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
-	NEAR_DEVICE_QUEUES,	/* buffers of different queues */
+	NEAR_DEVICE_QUEUES,	/* buffers of different near_device.queue() */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_FAILED,	/* near_device.map() or a copy has failed */
-	NEAR_DEVICE_WAITS,	/* waits for a descriptor to map */
-	NEAR_DEVICE_MEMORY,	/* map() has returned -ENOMEM */
-	NEAR_DEVICE_LIMIT,	/* too many mappings, or no memory */
-	/* NEAR_RMA_BEHIND: earlier messages are in the ring */
+	NEAR_DEVICE_WAITS,	/* the peer's descriptor has not arrived yet */
+	NEAR_DEVICE_MEMORY,	/* near_device.map() has returned -ENOMEM */
+	/* no mapping now: too many, no memory, or the region was removed */
+	NEAR_DEVICE_LIMIT,
+	/* flag NEAR_RMA_BEHIND, and earlier messages are still in the ring */
 	NEAR_DEVICE_BEHIND,
 	NEAR_DEVICE_PEERS,	/* near_rma() has returned -ENOSPC */
 	NEAR_DEVICE_PATHS,
