@@ -3,9 +3,9 @@
 
 /*
  * Peer failure detection, and sleeping. A pidfd reports the exit of a peer's
- * process. If no pidfd can be opened, near compares the start time in the
- * peer's address with that of the process that now has the peer's pid. A port
- * that closes sets near_segment.closed.
+ * process. If no pidfd can be opened, near reads the start time of the process
+ * that now has the peer's pid; if it differs from the one in the peer's
+ * address, the peer has exited. A port that closes sets near_segment.closed.
  */
 
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include "near/link/port.h"
 #include "base/proc.h"
 
-#define NEAR_EVENTS 32
-#define NEAR_FDX_MS 10	/* otherwise: ms between two reads of the socket */
-/* after a request, the socket is read each ms for this time, ms */
+#define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
+#define NEAR_FDX_MS 10	/* ms between two reads of port->fdx, the socket */
+/* for this time after a request, the socket is read every ms instead, ms */
 #define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
@@ -32,8 +32,8 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 }
 
 /*
- * True if the process exists, but /proc hides its files (mount option hidepid).
- * err: result of duo_proc_check() for this process.
+ * True if err, the result of duo_proc_check(), shows that the process exists,
+ * but /proc hides its files (mount option hidepid).
  */
 static bool near_hidden(int err)
 {
@@ -41,10 +41,10 @@ static bool near_hidden(int err)
 }
 
 /*
- * Monitors a peer of this pid namespace, by a pidfd if possible, otherwise by
- * its start time. If /proc hides the peer and this port has a socket, sets
- * peer->needs_fdx. Returns 0 or -errno; -ESRCH: the process has exited;
- * -EACCES: /proc hides it.
+ * Starts to monitor a peer in this pid namespace: by a pidfd if possible,
+ * otherwise by its start time (peer->by_start). If /proc hides the peer and
+ * this port has a socket, sets peer->needs_fdx instead. Returns 0 or -errno;
+ * -ESRCH: the process has exited; -EACCES: /proc hides it.
  */
 static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {
@@ -52,7 +52,10 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* check after the pidfd was opened, to detect a reused pid */
+	/*
+	 * check the start time after the pidfd was opened: if another process
+	 * has got the pid, the pidfd may be of that process
+	 */
 	ret = duo_proc_check(peer->addr.pid, peer->addr.start);
 	peer->needs_fdx = port->fdx >= 0 && near_hidden(ret);
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -66,7 +69,10 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 	return near_hidden(ret) ? -EACCES : ret;
 }
 
-/* True if any process of this namespace has the peer's pid. */
+/*
+ * True if a process of this pid namespace, perhaps another one, has the peer's
+ * pid now.
+ */
 static bool near_pid_in_use(const struct near_peer *peer)
 {
 	return !peer->far && duo_proc_check(peer->addr.pid, 0) == -EACCES;
@@ -84,7 +90,10 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->needs_fdx)
 		return ret;
 	ret = near_fdx_request(port, peer);
-	/* the peer has no socket, and /proc hides it: its pid is in use */
+	/*
+	 * -ESRCH: the peer has no socket. If a process has its pid, this may be
+	 * the peer, hidden by /proc, so -ESRCH would be wrong
+	 */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -124,7 +133,10 @@ bool near_peer_exited(const struct near_peer *peer)
 	return peer->exited;
 }
 
-/* True if all messages and completions of a draining peer are delivered. */
+/*
+ * True if the sink has all messages of a failed peer, except those in a broken
+ * ring. Then also completes the operations that the peer has executed.
+ */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rx_ring *ring;
@@ -144,7 +156,10 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 	return true;
 }
 
-/* Ends a draining peer's operations, frees its rings, and makes it gone. */
+/*
+ * Ends the operations of a failed peer, frees its rings, and sets
+ * NEAR_PEER_GONE.
+ */
 static void near_peer_end(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t i;
@@ -166,9 +181,9 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Ends each draining peer whose messages are all delivered. Handles the
- * doorbell first: before it exited, a peer may have sent messages to a new or
- * idle ring and rung the doorbell for this ring.
+ * Calls near_peer_end() for each failed peer whose messages are all delivered.
+ * Handles the doorbell first: the peer may have attached to a ring shortly
+ * before it exited, and near_peer_drained() checks only rings with an rx ring.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -181,7 +196,7 @@ static void near_port_reap(struct near_port *port)
 		peer = near_container(link, struct near_peer, link);
 		if (!peer->draining)
 			continue;
-		/* near_peer_end() may drop the other references */
+		/* near_peer_end() may drop all other references to the peer */
 		near_peer_hold(peer);
 		if (near_peer_drained(port, peer))
 			near_peer_end(port, peer);
@@ -207,7 +222,10 @@ void near_port_wake(struct near_port *port)
 		return;		/* a full pipe wakes the threads, too */
 }
 
-/* Handles pidfds and the fd exchange's socket. Leaves the wake pipe alone. */
+/*
+ * Handles readable pidfds and the socket of the fd exchange. Does not read the
+ * wake pipe.
+ */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -224,7 +242,10 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/* True if a connected peer has closed its port or rejected the claim. */
+/*
+ * True if a connected peer has closed its port, or has rejected the claim by
+ * which this port sends to it.
+ */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;
@@ -261,8 +282,9 @@ bool near_peer_check_open(const struct near_peer *peer)
 }
 
 /*
- * True if system calls show that the peer has failed. These calls find failures
- * that neither the pidfd nor mapped memory shows.
+ * True if system calls show that the peer has failed. They find failures of
+ * which near_peer_ended() and pidfds show nothing: of peers to which this port
+ * has no ring, and of peers without a pidfd.
  */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
@@ -271,16 +293,17 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
 	/*
-	 * retry if an earlier attempt has found no free descriptor, or has
-	 * requested the peer's pidfd
+	 * call near_monitor() again, if an earlier call had no free descriptor,
+	 * or has requested a pidfd from the peer
 	 */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
 
 /*
- * Finds failed peers. all: also checks peers without a pidfd and peers without
- * a ring from this port, which costs system calls.
+ * Calls near_peer_fail() for failed peers. all: true also calls
+ * near_peer_missed(), which costs system calls, for peers without a pidfd and
+ * for peers to which this port has no ring.
  */
 static void near_port_find_failed(struct near_port *port, bool all)
 {
@@ -295,7 +318,7 @@ static void near_port_find_failed(struct near_port *port, bool all)
 	}
 }
 
-/* Reads the fd exchange's socket if the next read is due. */
+/* Reads the socket of the fd exchange if NEAR_FDX_MS, or 1 ms, have passed. */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
 	if (port->fdx < 0 || now - port->fdx_ms <
@@ -306,9 +329,10 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers every NEAR_CHECK_MS. near_peer_alive() also calls
- * this function, perhaps while its caller fills or reads a slot. So the check
- * of the claims, near_rings_check(), is left to the next tick.
+ * Checks for failed peers every NEAR_CHECK_MS. Leaves the check of the claims,
+ * near_rings_check(), to the next tick: near_peer_alive() also calls this
+ * function, perhaps while its caller fills or reads a slot, and
+ * near_rings_check() may free rings.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -328,9 +352,10 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 
 /*
  * Schedules the next tick, normally NEAR_TICK_POLLS polls later. If the last
- * tick was NEAR_CHECK_MS or more ago, the application polls seldom: then each
+ * tick was NEAR_CHECK_MS or more ago, the application polls seldom. Then each
  * poll has a tick, so that failures are detected in time. Afterwards the number
- * of polls per tick doubles every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS.
+ * of polls from one tick to the next doubles after every NEAR_TICK_QUICK ticks,
+ * up to NEAR_TICK_POLLS.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -386,18 +411,18 @@ int near_wait_fd(struct near_port *port)
 }
 
 /*
- * True if the port was woken: a sender has cleared near_segment.armed, or this
- * call has read a byte from the wake pipe. The caller must then wake all
- * threads that sleep on the port. False: the port is still armed. Also checks
- * for failed peers; every NEAR_CHECK_MS this includes the system calls of
- * near_peer_missed().
+ * Returns true if the port was woken: a sender has cleared near_segment.armed,
+ * or this call has read a byte from the wake pipe. The caller must then wake
+ * all threads that sleep on the port. Returns false if the port is still armed.
+ * Also checks for failed peers; every NEAR_CHECK_MS this includes the system
+ * calls of near_peer_missed().
  */
 bool near_woken(struct near_port *port)
 {
 	uint64_t now = duo_now_ms();
 	bool all = now - port->syscall_check_ms >= NEAR_CHECK_MS, rung;
 
-	/* the sender has written the byte, but may not have cleared armed */
+	/* the sender of the byte may not have cleared `armed` yet */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

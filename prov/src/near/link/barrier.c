@@ -10,7 +10,8 @@
 #include "near/link/barrier.h"
 
 #ifdef __SANITIZE_THREAD__
-#define NEAR_ALONE 1	/* no thread: TSan forbids threads in a forked child */
+/* create no thread: TSan forbids threads in a forked child */
+#define NEAR_ALONE 1
 #elif defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
@@ -22,11 +23,14 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* process that has called near_barrier_begin(); differs in a forked child */
+/*
+ * pid of the process that has called near_barrier_begin(); a forked child has
+ * another pid, and registers itself
+ */
 static pid_t begun;
 static pthread_t thread;
-static pid_t threaded;	/* process in which thread was created; 0: none */
-static bool ready;	/* the process is registered */
+static pid_t threaded;	/* pid of the process with `thread`; 0: none */
+static bool ready;	/* this process is registered for membarrier */
 
 static void *near_barrier_register(void *none)
 {
@@ -67,7 +71,10 @@ bool near_barrier(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/* Joins the thread before its code is unloaded; a forked child has none. */
+/*
+ * Joins the thread before this library, with its code, is unloaded. A forked
+ * child has no such thread.
+ */
 __attribute__((destructor)) static void near_barrier_end(void)
 {
 	if (threaded == getpid())

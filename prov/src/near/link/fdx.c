@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fd exchange: handles requests and replies, and the descriptors in them. */
+/*
+ * The fd exchange (link/fdx.h): handles requests and replies, and the
+ * descriptors in them.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +20,9 @@
 #define NEAR_FDX_BURST 64	/* limit of datagrams per read */
 
 /*
- * True if the kernel confirms that msg comes from this process's user. False
- * for the overflow uid, which stands for all users unknown in this user
- * namespace.
+ * True if the kernel confirms that a process of this process's user has sent
+ * msg. False if this process has the overflow uid, because all users without an
+ * id in this user namespace have it.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -49,7 +52,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	return NULL;
 }
 
-/* Logs a rejected datagram, but no further one of this port. */
+/* Logs a rejected datagram, if it is the first one of this port. */
 static void near_fdx_msg_reject(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
@@ -63,7 +66,10 @@ static void near_fdx_msg_reject(struct near_port *port,
 		 msg->known ? (int)msg->cred.uid : -1, why);
 }
 
-/* Moves descriptor i from msg to the caller, which must close it; -1: none. */
+/*
+ * Returns descriptor i of msg; -1: none. The caller must close it;
+ * near_fdx_msg_drop() does not close it any more.
+ */
 static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 {
 	int fd = i < msg->fds ? msg->fd[i] : -1;
@@ -83,20 +89,29 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		/* peer not monitored yet; a later datagram has a new pidfd */
+		/*
+		 * the peer is not monitored now; its next datagram will have a
+		 * new pidfd
+		 */
 		close(fd);
 	else
 		peer->pidfd = fd;
 }
 
-/* True for temporary errors: full queue, too many descriptors in flight. */
+/*
+ * True for temporary errors of sendmsg(): the queue is full, no memory, or too
+ * many descriptors are in flight.
+ */
 static bool near_fdx_temporary(int err)
 {
 	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
 	       err == ETOOMANYREFS;
 }
 
-/* Replies to a request. If the reply is lost, the peer repeats its request. */
+/*
+ * If msg is a request, sends the reply. If the reply is lost, the peer repeats
+ * its request.
+ */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -115,9 +130,10 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Stores the descriptors of msg in the peer. If msg is a request, replies, and
- * takes a reference to the peer (near_peer_expect()), because the peer will
- * attach to a ring of this port.
+ * Monitors the peer by the pidfd in msg, and stores the other descriptors of
+ * msg in peer->fd[]. If msg is a request, also sends the reply, and takes a
+ * reference to the peer (near_peer_expect()), because the peer will attach to a
+ * ring of this port.
  */
 static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 			    struct near_fdx_msg *msg)
@@ -127,7 +143,7 @@ static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 	if (peer->draining)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		/* reply all the same, or the peer would repeat its request */
+		/* the peer would repeat its request without a reply */
 		near_answer(port, peer, msg);
 		return;
 	}
@@ -135,7 +151,7 @@ static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 	if (!near_monitored(peer))
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
-		/* the reply has come after the timeout */
+		/* the reply has come after near_connect() had given up */
 		peer->state = NEAR_PEER_NEW;
 	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
 		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
@@ -160,9 +176,10 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 }
 
 /*
- * Rejects a datagram of another user's port. If it is a request, replies
- * NEAR_FDX_DENIED, so that the port does not repeat it. If it is a reply of the
- * peer, marks the peer as rejected.
+ * Handles a datagram of another user's port, or a NEAR_FDX_DENIED. If it is a
+ * request, replies NEAR_FDX_DENIED, so that the sender does not repeat it.
+ * Otherwise, if it comes from a peer, marks this peer as one that has rejected
+ * a request (near_peer.rejected).
  */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
@@ -176,7 +193,10 @@ static void near_fdx_msg_foreign(struct near_port *port,
 	near_fdx_msg_reject(port, msg, "it is another user's");
 }
 
-/* Replies with the requested descriptor, or without one after an error. */
+/*
+ * Replies to a request for device memory: with the descriptor, or without one
+ * after an error.
+ */
 static void near_fdx_share(struct near_port *port,
 			   const struct near_fdx *request)
 {
@@ -264,7 +284,11 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
-		/* the socket has a file, but the peer has closed the socket */
+		/*
+		 * -ECONNREFUSED with a directory: the socket's file exists, but
+		 * no process has the socket open. A closing port removes the
+		 * file first, so the peer's process has exited
+		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->requested_ms, "peer %d: its connection "
 			 "socket is closed; it has exited, or is in another "
@@ -325,10 +349,12 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * With -ENOENT the port is closed, because an open port keeps its descriptors,
- * or its process was killed and is exiting. While a process exits, its pid
- * still exists, and its pidfd is not readable yet. If needs_fdx is set, -ENOENT
- * only means that no descriptor was received.
+ * -ENOENT from /proc means that the process does not have the descriptor. An
+ * open port keeps its descriptors. So the port has closed, or the process was
+ * killed and is exiting: its descriptors are closed then, but the pid still
+ * exists, and the pidfd is not readable yet. If needs_fdx is set,
+ * near_peer_open() does not use /proc; -ENOENT then only means that no
+ * descriptor was received.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

@@ -2,15 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fd exchange. If a port cannot open /proc/PID/fd/N of a peer, the two
- * ports pass descriptors over UNIX datagram sockets. The open fails if the peer
- * is in another pid namespace, or if permission is missing. Request and reply
- * both have all descriptors of the sending port and a pidfd of its process, so
- * one request and one reply suffice.
+ * The fd exchange. Normally a port opens the descriptors of a peer as
+ * /proc/PID/fd/N. That fails if the peer is in another pid namespace, or if
+ * permission is missing. The two ports then pass descriptors to each other over
+ * UNIX datagram sockets. Request and reply both have all descriptors of the
+ * sending port and a pidfd of its process, so one request and one reply
+ * suffice.
  *
- * Two further kinds of datagrams, a request and its reply, pass a descriptor of
- * device memory. Ports in one namespace need them, too, because such a
- * descriptor cannot be opened through /proc.
+ * Two further kinds of datagrams, NEAR_FDX_GPU_REQUEST and NEAR_FDX_GPU_REPLY,
+ * pass a descriptor of device memory. Ports that can open each other's
+ * descriptors through /proc use them, too, because a descriptor of device
+ * memory cannot be opened that way.
  *
  * Cost: a few system calls per datagram, while peers connect; one read of the
  * socket every NEAR_FDX_MS, and every ms for NEAR_FDX_FAST_MS after a request.
@@ -36,8 +38,9 @@ struct near_fdx {
 	struct near_addr from;
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
-	uint32_t count;	/* number of descriptors, in order of near_fd_open */
-	/* NEAR_FDX_GPU_*: key and export_id of the region */
+	/* number of descriptors, which are in the order of enum near_fd_open */
+	uint32_t count;
+	/* only NEAR_FDX_GPU_*: key and export_id of near_region_entry */
 	uint64_t key;
 	uint64_t id;
 };
@@ -49,7 +52,7 @@ struct near_fdx_msg {
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;		/* number of descriptors in fd */
 	bool cut;	/* descriptors are missing: too many files are open */
-	bool known;		/* the kernel has added cred */
+	bool known;		/* cred is valid; the kernel has added it */
 	struct ucred cred;
 	struct sockaddr_un name;	/* of the sender's socket */
 	socklen_t name_len;
@@ -65,9 +68,15 @@ struct near_fdx_msg {
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
-/* Sends fdx and fdx->count descriptors. Returns the same values. */
+/*
+ * Sends the datagram fdx with fdx->count descriptors. Returns the same values
+ * as near_fdx_send().
+ */
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd);
-/* Receives a datagram; near_fdx_msg_drop() frees it. False: none. */
+/*
+ * Receives a datagram; false: there is none. near_fdx_msg_drop() closes its
+ * descriptors.
+ */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
 /* True if msg has come from the socket of the port with this nonce. */

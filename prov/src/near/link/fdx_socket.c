@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fd exchange: the sockets, and the datagrams that pass descriptors. */
+/*
+ * The fd exchange (link/fdx.h): the sockets, and the datagrams that pass
+ * descriptors.
+ */
 
 #include <dirent.h>
 #include <errno.h>
@@ -120,13 +123,19 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* a forked child may have the socket, too: close() would not end it */
+	/*
+	 * a forked child may have the socket, too: close() alone would leave it
+	 * open
+	 */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
 }
 
-/* Removes the file `entry` if it is the socket of a closed port. */
+/*
+ * Removes the file `entry` if it is a socket that no process has open. fd: a
+ * socket to try the connection with.
+ */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
 	struct sockaddr_un name;
@@ -187,7 +196,10 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
-	/* the receiver compares effective ids; the kernel would add real ids */
+	/*
+	 * send effective ids, which the receiver compares; without this the
+	 * kernel would add real ids
+	 */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -213,7 +225,9 @@ int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/* this namespace maps no id to the user: send without ids */
+		/*
+		 * the user has no id in this user namespace: send without ids
+		 */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}
@@ -278,7 +292,7 @@ bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg)
 	};
 
 	memset(msg, 0, sizeof(*msg));
-	/* MSG_TRUNC: returns the datagram's full size */
+	/* MSG_TRUNC: return the full size even of a longer datagram */
 	msg->size = recvmsg(port->fdx, &hdr,
 			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (msg->size < 0)
@@ -299,9 +313,10 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * True if the port with this nonce has sent msg. Does not compare names if the
- * sockets are in a directory: only this user's processes can create sockets
- * there.
+ * True if the port with this nonce has sent msg: compares the name of the
+ * sender's socket with the name of that port's socket. If sockets are in a
+ * directory, returns true without comparison, because only this user's
+ * processes can create sockets there.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory that control groups (cgroups of Linux) still permit. A process is in
- * one control group, which inherits the limits of its ancestors. In version 1
- * of the interface, memory has its own hierarchy of groups. In version 2 all
- * resources share one hierarchy.
+ * Finds out how much memory the control groups (cgroups of Linux) of this
+ * process still permit. A process is in one control group, and the limits of
+ * this group's ancestors apply, too. In version 1 of the interface, memory has
+ * its own hierarchy of groups. In version 2 all resources share one hierarchy.
  */
 
 #include <inttypes.h>
@@ -17,7 +17,10 @@
 #include "base/proc.h"
 #include "near/link/group.h"
 
-/* limit of control groups: the group of the process, and its ancestors */
+/*
+ * most control groups that are checked: the group of the process and its
+ * ancestors
+ */
 #define NEAR_GROUPS 8
 #define NEAR_GROUP_PATH 512	/* limit of a path, bytes */
 #define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
@@ -28,7 +31,9 @@
 /* Names of the files of a control group. */
 struct near_group_names {
 	const char *limit, *used, *stat;
-	/* words before two numbers in `stat`: bytes of page cache */
+	/*
+	 * words in the file `stat`, before the two numbers of page cache bytes
+	 */
 	const char *cache[2];
 };
 
@@ -104,7 +109,10 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/* Adds a group if it has a limit. Version 1 stores a huge number for none. */
+/*
+ * Adds the group of directory `dir` if it has a limit. In version 1 a huge
+ * number means that there is no limit.
+ */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -120,8 +128,9 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds the group `path` and its ancestors. In a container, `path` may not exist
- * below the mount point. The mount point itself is then the container's group.
+ * Adds the group `path` and its ancestors, whose directories are below `mount`.
+ * In a container, `path` may not exist there. The directory `mount` itself is
+ * then that of the container's group.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {
@@ -139,7 +148,10 @@ static void near_group_add_all(const char *mount, char *path, bool v2)
 	near_group_add(mount, v2);
 }
 
-/* Finds this process's groups. The file's lines are NUMBER:CONTROLLERS:PATH. */
+/*
+ * Finds this process's groups. The lines of the file are
+ * NUMBER:CONTROLLERS:PATH.
+ */
 static void near_groups_find(void)
 {
 	char line[NEAR_GROUP_PATH], *path;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Oversubscription: compares numbers of processes and CPUs. See near.h. */
+/*
+ * Oversubscription, that is, more processes than CPUs for them: compares these
+ * numbers. See near_oversub() in near.h.
+ */
 
 #include <errno.h>
 #include <sched.h>
@@ -17,7 +20,10 @@ struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/* Stores the CPUs of pid's main thread; pid 0: of the calling thread. */
+/*
+ * Stores the CPUs on which the main thread of process pid may run; pid 0: the
+ * calling thread. Returns 0 or -errno.
+ */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};

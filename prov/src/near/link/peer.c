@@ -93,9 +93,10 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Closes this port's claim only after forget(), which waits for this port's
- * copies from and to the peer's stage: a peer that finds the claim closed
- * reuses the stage.
+ * Calls near_onesided.forget() before near_disconnect(). forget() waits for
+ * this port's device copies from and to the peer's stage (rma/stage.h).
+ * near_disconnect() closes this port's claim, and the peer may reuse the stage
+ * as soon as it finds the claim closed.
  */
 void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
@@ -109,9 +110,10 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Drops a reference, and frees a peer without references. A connected peer is
- * kept until it fails: after another near_peer_get() for the same address,
- * messages must use the same ring, to stay in order.
+ * Drops a reference, and frees a peer without references. But a connected peer
+ * is kept until it fails: if near_peer_get() is called for the same address
+ * again, later messages must use the same ring as earlier ones, to stay in
+ * order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -127,7 +129,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		near_budget_peers(port, &peer->addr, -1);
 	if (peer->draining)
 		port->draining--;
-	/* no operation is pending, as each has a reference */
+	/* no operation of this peer is pending, because each has a reference */
 	near_peer_free(port, peer);
 }
 
@@ -159,9 +161,10 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 
 /*
  * Opens the peer's wake pipe, which is descriptor fd of the peer's process.
- * Returns a descriptor; negative: failed. Opens the pipe for reading, too, so
- * that a write after the peer's exit raises no SIGPIPE. Then checks that the
- * peer still exists, because pid and descriptor might be reused.
+ * Returns a descriptor; negative: failed. Opens the pipe for reading, too: if
+ * only the peer could read it, a write after the peer's exit would raise
+ * SIGPIPE. Then checks that the peer still exists, because another process
+ * might have its pid now, and the descriptor might be another pipe.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -185,7 +188,10 @@ static bool near_wake(struct near_peer *peer)
 		fd = near_peer_wake_fd(peer, peer->segment->wake_fd);
 	if (fd < 0)
 		return false;
-	/* if the pipe is full, its bytes wake the peer */
+	/*
+	 * if the pipe is full, write() fails, and the bytes in the pipe wake
+	 * the peer
+	 */
 	(void)!write(fd, "", 1);
 	if (duo_proc_scarce(fd)) {
 		close(fd);
@@ -223,15 +229,19 @@ void near_doorbell_ring(struct near_peer *peer)
 }
 
 /*
- * Takes a free claim and stores its index. pid: this process's pid, by which
- * the receiver detects an exit; 0 if the receiver is in another pid namespace.
- * Returns 0 or -errno; -ENOSPC: no claim is free.
+ * Takes a free claim and stores its index. fd: descriptor of the segment's
+ * file. pid: this process's pid, by which the receiver detects that this
+ * process has exited; 0 if the receiver is in another pid namespace. Returns 0
+ * or -errno; -ENOSPC: no claim is free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/* pages before the file's first hole have memory; reserve others */
+	/*
+	 * pages of claims before the file's first hole have memory; allocate
+	 * the others
+	 */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -255,7 +265,10 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 	return -ENOSPC;
 }
 
-/* Computes a new ring's place: the advertised size if valid, else one page. */
+/*
+ * Computes a new ring's place, with the size class in near_segment.adv if that
+ * is valid, otherwise with one page.
+ */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
@@ -268,8 +281,9 @@ static void near_connect_place(const struct near_segment *segment,
 }
 
 /*
- * Takes a claim, allocates and maps its ring, and opens the claim. growing: a
- * checked copy of near_segment.growing. Returns 0 or -errno.
+ * Takes a claim, allocates and maps the claim's ring, and opens the claim.
+ * growing: near_segment.growing, which near_segment_open() has copied and
+ * checked. fd: descriptor of the segment's file. Returns 0 or -errno.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
@@ -336,15 +350,16 @@ static const char *near_connect_remedy(int err)
 }
 
 /*
- * Handles an error of an attempt to connect; logs the first one. Returns
- * - -EAGAIN: lack of memory, descriptors or rings; retry
+ * Handles err, an error of an attempt to connect to the peer; logs only the
+ * first error. Returns
+ * - -EAGAIN: no memory, descriptors or rings; retry
  * - -ECONNRESET: the peer has failed
  * - -EHOSTUNREACH: this port cannot send to the peer any more
  */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
-	/* the peer has failed; ticks end its operations with ECONNRESET */
+	/* the peer has exited; later ticks end operations with ECONNRESET */
 	if (err == -ESRCH) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -375,7 +390,10 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
  */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
-	/* monitor first, to detect a process that has reused the pid */
+	/*
+	 * call near_monitor() first: it fails if the pid is now of another
+	 * process
+	 */
 	int fd, ret = near_monitor(port, peer);
 
 	if (ret)
@@ -387,7 +405,10 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->needs_fdx = true;
 	ret = near_fdx_request(port, peer);
-	/* the peer has no socket, but is alive: return the error of /proc */
+	/*
+	 * -ESRCH: the peer has no socket. If it is alive, return the error of
+	 * near_peer_open()
+	 */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }
@@ -428,7 +449,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 		return near_connect_failed(port, peer, ret);
 	fd = near_connect_open(port, peer);
 	if (fd == -EAGAIN && peer->waits_ms) {
-		/* the reply may have arrived between two ticks */
+		/* the reply may have arrived since the last tick */
 		near_fdx_read(port);
 		fd = near_connect_open(port, peer);
 	}

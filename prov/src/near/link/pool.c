@@ -31,7 +31,10 @@ int near_pool_grow(struct near_pool *pool)
 
 	if (first >= pool->limit)
 		return -EAGAIN;
-	/* the array is full if its length is 0 or a power of two: double it */
+	/*
+	 * the array gets entries for 2 * (chunks + 1) chunks, which suffices
+	 * until the number of chunks is the next power of two
+	 */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *
 				sizeof(*chunk));

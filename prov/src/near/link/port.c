@@ -44,7 +44,7 @@ bool near_port_barrier(struct near_port *port)
 	return true;
 }
 
-/* Computes the port's address, without descriptor and flags. */
+/* Computes the port's address, except its fields fd and flags. */
 static int near_port_name(struct near_port *port)
 {
 	struct near_addr *addr = &port->addr;
@@ -61,7 +61,9 @@ static int near_port_name(struct near_port *port)
 		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
 		ret = duo_proc_start(addr->pid, &addr->start);
-	/* without /proc, ports could not detect peer failures */
+	/*
+	 * without /proc (-ENOENT, -ESRCH), ports could not detect peer failures
+	 */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
 
@@ -146,8 +148,9 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * With Yama's ptrace_scope 1, peers need this call for single copies.
-	 * It also permits other processes of the user to debug this process.
+	 * With ptrace_scope 1 of the security module Yama, peers may copy from
+	 * and to this process only after this call. It also permits other
+	 * processes of the user to debug this process.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -166,10 +169,12 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Attaches to each open peer that has sent to this port and got nothing from
- * it. The peer may sleep until a large message or an operation ends; the claim,
- * which near_peer_free() closes, wakes it. If this port cannot attach, it logs
- * nothing and requests no descriptors.
+ * Attaches to each peer with an open claim at this port, if this port has no
+ * ring to the peer. Such a peer may sleep until its large message or operation
+ * ends. After the attach, near_peer_free() closes this port's claim at the peer
+ * and rings the peer's doorbell, so that the peer wakes and ends its
+ * operations. If the attach fails, near_connect() logs nothing (peer->logged)
+ * and requests no descriptors (peer->rejected).
  */
 static void near_close_attach(struct near_port *port)
 {
@@ -189,9 +194,10 @@ static void near_close_attach(struct near_port *port)
 }
 
 /*
- * Closes a port. Each peer to which the port was connected finds the port's
- * claim closed. Each peer that is connected to the port, or has the descriptor
- * of the port's segment from the fd exchange, finds near_segment.closed set.
+ * Closes a port. Peers detect this in two ways. A peer to which this port has a
+ * ring finds this port's claim closed. A peer that has a ring to this port, or
+ * has the descriptor of this port's segment from the fd exchange, finds
+ * near_segment.closed set.
  */
 void near_close(struct near_port *port)
 {
@@ -210,7 +216,10 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last: a peer that loads 1 frees this port's ring for other senders */
+	/*
+	 * last, when this port does not write to peers' rings any more: a peer
+	 * that loads 1 frees the ring from this port for other senders
+	 */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Ports, their peers and rx rings, for near only. Embedders include near.h. */
+/*
+ * Ports, their peers, and their rx rings (the private state of the rings in
+ * which they receive). For near only: embedders include near.h.
+ */
 #ifndef NEAR_LINK_PORT_H
 #define NEAR_LINK_PORT_H
 
@@ -12,61 +15,69 @@
 #include "near/link/ring.h"
 #include "near/link/ring_budget.h"
 
-#define NEAR_TICK_POLLS 16	/* limit of polls per tick */
-#define NEAR_TICK_QUICK 16	/* ticks after which polls per tick double */
-#define NEAR_SWEEP_POLLS 1024	/* polls per sweep */
-#define NEAR_ACTIVE_MIN 8	/* rings that stay active even if idle */
+/* a poll is a call of near_poll(); a tick is a call of near_port_tick() */
+#define NEAR_TICK_POLLS 16	/* most polls from one tick to the next */
+#define NEAR_TICK_QUICK 16	/* see near_tick_next() */
+#define NEAR_SWEEP_POLLS 1024	/* polls between two near_port_sweep() */
+/* near_port_sweep() lets this number of rings be polled, even without slots */
+#define NEAR_ACTIVE_MIN 8
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
 #define NEAR_BURST 64		/* limit of slots per ring and poll */
 
 enum near_peer_state {
-	NEAR_PEER_NEW,		/* no ring to the peer yet */
-	NEAR_PEER_OPEN,
+	NEAR_PEER_NEW,		/* no ring yet to send to the peer */
+	NEAR_PEER_OPEN,		/* this port has a ring to send to the peer */
 	NEAR_PEER_CLOSED_OFF,	/* alive, but this port cannot send to it */
 	NEAR_PEER_GONE,		/* failed or closed; the last state */
 };
 
-/* Descriptors that a peer passes in the fd exchange, in this order. */
+/*
+ * Descriptors of its own that a port passes in the fd exchange (link/fdx.h), in
+ * this order.
+ */
 enum near_fd_open {
 	NEAR_FD_SEGMENT,
 	NEAR_FD_WAKE,
-	NEAR_FD_PIDFD,	/* pidfd of the peer; moved to near_peer.pidfd */
+	NEAR_FD_PIDFD,		/* the receiver stores it in near_peer.pidfd */
 	NEAR_FD_TABLE,		/* region table; absent if the port has none */
 	NEAR_FD_KINDS
 };
 
 /*
- * A remote port. The embedder, each rx ring from the peer, each operation with
- * the peer, and `expected` have a reference to the peer. A peer without
- * references is freed, unless this port has a ring to the peer and the peer has
- * not failed.
+ * A remote port. References to the peer: by the embedder (near_peer_get()), by
+ * the rx ring from the peer, by each operation, and by near_peer_expect(). A
+ * peer without references is freed, unless this port has a ring to the peer and
+ * the peer has not failed.
  */
 struct near_peer {
 	struct near_tx tx;
-	/* embedder's pointer; beside tx, as messages load both */
+	/* embedder's pointer; next to tx, because each message loads both */
 	void *user;
 	enum near_peer_state state;
-	bool draining;	/* failed, with messages that are not delivered yet */
+	/* failed, but its ring may still have messages for the sink */
+	bool draining;
 	bool wanted;		/* near_peer_monitor() was called */
 	bool reads;		/* this port may access the peer's memory */
 	bool coop;	/* the peer may access this process's memory, too */
-	uint32_t index;		/* index of this port's ring at the peer */
-	size_t ring_size;	/* bytes mapped for this port's ring */
+	uint32_t index;		/* index, in the peer's segment, of tx's ring */
+	size_t ring_size;	/* bytes mapped for tx's ring */
 	struct near_resize resize;
 	bool logged;		/* a connection error was logged; log no more */
-	struct near_segment *segment;
-	int pidfd;		/* -1: none */
+	struct near_segment *segment;	/* of the peer; NULL: not connected */
+	int pidfd;		/* of the peer's process; -1: none */
 	/* the process has exited or is exiting, or its port cannot be opened */
 	bool exited;
 	bool by_start;	/* no pidfd: monitored by the process's start time */
-	bool far;		/* in another pid namespace */
-	bool needs_fdx;		/* the peer's descriptors must be requested */
-	bool rejected;		/* the peer has rejected a request */
-	bool expected;		/* near_peer_expect(): has a reference */
-	/* descriptors of the peer's files, passed or opened; -1: none */
+	bool far;		/* in another pid or time namespace */
+	/* the peer's descriptors cannot be opened: near_fdx_request() */
+	bool needs_fdx;
+	bool rejected;		/* near_fdx_request() must send no request */
+	bool expected;		/* near_peer_expect() has a reference */
+	/* descriptors from the fd exchange, by enum near_fd_open; -1: none */
 	int fd[NEAR_FD_KINDS];
-	uint64_t requested_ms;	/* last request to the peer, ms; 0: none */
-	/* start of near_connect()'s wait for a reply, ms; 0: no wait */
+	/* time of the last near_fdx_request(), ms; 0: none */
+	uint64_t requested_ms;
+	/* time when near_connect() began to wait for a reply, ms; 0: no wait */
 	uint64_t waits_ms;
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	uint32_t refs;
@@ -74,45 +85,48 @@ struct near_peer {
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	/* receive with a cooperative copy, one at a time; NULL: none */
+	/* the one receive that uses a cooperative copy (msg/coop.h); or NULL */
 	struct near_rx_op *coop_op;
 	/* receives that wait until coop_op is NULL */
 	struct near_link waiting;
 	uint32_t round;		/* number of the last cooperative copy */
-	uint32_t large;		/* large messages sent, not yet acknowledged */
+	uint32_t large;		/* large messages sent, but not acknowledged */
 	struct near_rma_peer *rma;	/* NULL: no RMA or atomics yet */
 };
 
-/* The receiver's private state of a ring, "rx ring". */
+/* An rx ring: the receiver's private state of a ring in its segment. */
 struct near_rx_ring {
-	struct near_peer *peer;
+	struct near_peer *peer;		/* the sender */
 	struct near_rx rx;
-	uint32_t index;
-	/* index in port->active; NEAR_NOT_ACTIVE: idle */
+	uint32_t index;			/* index in the segment */
+	/* index in port->active; NEAR_NOT_ACTIVE: near_poll() skips the ring */
 	uint32_t active_at;
-	uint64_t mark;		/* rx.head at the last sweep */
-	uint32_t idle;		/* consecutive sweeps without a message */
+	uint64_t mark;		/* rx.head at the last near_port_sweep() */
+	uint32_t idle;	/* consecutive near_port_sweep() without a slot */
 	bool broken;		/* has had an invalid value; not polled */
 	uint8_t tier;		/* size class */
-	uint32_t resizes;
+	uint32_t resizes;	/* number of resizes so far */
 	uint64_t delegs;	/* last value stored in near_ctl.done */
 	bool rejected;		/* near_ctl.rejected is set */
 };
 
-/* The message layer's functions for link/: see msg/control.c. */
+/*
+ * Functions of the message layer (msg/) that this layer (link/) calls.
+ * msg/control.c has them.
+ */
 struct near_messages {
-	/* Ends all operations with a gone peer, with err. */
+	/* Ends all operations with a failed peer. err: their error. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
-	/* Before a close: waits until no peer writes to local buffers. */
+	/* For near_close(): waits until no peer writes to local buffers. */
 	void (*stop)(struct near_port *port);
 	/* Frees the memory of all operations. */
 	void (*close)(struct near_port *port);
 };
 
 /*
- * Functions of the RMA layer that lower layers call. request() handles a slot
- * NEAR_KIND_RMA, answered() a slot NEAR_KIND_ANSWER; if they return nonzero,
- * the slot is not consumed.
+ * Functions of the RMA layer (rma/) that lower layers call. request() handles a
+ * slot of kind NEAR_KIND_RMA, answered() a slot of kind NEAR_KIND_ANSWER. If
+ * they return nonzero, the caller must not consume the slot.
  */
 struct near_onesided {
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
@@ -121,30 +135,35 @@ struct near_onesided {
 			const struct near_slot *slot);
 	/*
 	 * Continues all pending operations. Returns 0 if there was no progress.
-	 * Polls call work() while port->onesided_work is not empty; see
-	 * advanced() for the exception. Sets *waits to false if the next poll
-	 * must call work() again. Otherwise all operations wait for a slot, for
-	 * a change of the poll word, or for a tick.
+	 * Polls call work() while port->onesided_work is not empty; advanced()
+	 * has the exception. Sets *waits to false if the next poll must call
+	 * work() again. Otherwise no operation can continue before a slot
+	 * arrives, *port->poll_word changes, or a tick is due.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/*
 	 * Polls call advanced() in place of work() while port->work is
-	 * NEAR_WORK_WAITS, except polls with a tick. Completes operations if
-	 * the poll word has changed. Returns their number.
+	 * NEAR_WORK_WAITS, except the polls that call near_port_tick().
+	 * Completes operations if *port->poll_word has changed. Returns their
+	 * number.
 	 */
 	int (*advanced)(struct near_port *port);
-	/* Completes a draining peer's executed operations. */
+	/* Completes operations that a peer executed before it failed. */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
-	/* Ends all operations with the peer, with err. */
+	/* Ends all operations with a failed peer. err: their error. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
-	/* Frees the state of a peer. */
+	/* Frees the RMA state of a peer, near_peer.rma. */
 	void (*forget)(struct near_peer *peer);
 	/*
-	 * Returns a descriptor of the region's allocation for a peer, or
-	 * -errno. The caller must close the descriptor.
+	 * Returns a descriptor with which a peer can map the device memory of
+	 * the region with this key, or -errno. id: near_export.id of this
+	 * memory. The caller must close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
-	/* Handles the reply to near_fdx_gpu_request(). fd: -1 after errors. */
+	/*
+	 * Handles the reply to near_fdx_gpu_request(). fd: the descriptor; -1:
+	 * the peer has reported an error.
+	 */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
 	void (*close)(struct near_port *port);
@@ -155,17 +174,19 @@ struct near_onesided {
 
 struct near_port {
 	struct near_segment *segment;
-	struct near_rx_ring **active;
+	struct near_rx_ring **active;	/* active rings: each poll reads them */
 	uint32_t active_count;
-	uint32_t polls;
+	uint32_t polls;		/* number of polls so far */
 	uint32_t tick_at;	/* value of polls at the next tick */
-	/* receiver of the last send; NULL after an arrival */
+	/* peer of the last send, if no slot has arrived since then; or NULL */
 	const struct near_peer *run;
-	uint8_t work;		/* NEAR_WORK_*, for the three lists below */
+	/* NEAR_WORK_*, for the lists sending, receiving and onesided_work */
+	uint8_t work;
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * the poll word, in a peer's memory: there is work if its value is not
-	 * poll_value. Points to poll_value if no poll word is needed
+	 * address of the poll word, in memory of a peer: if its value is not
+	 * poll_value, near_onesided has work. If no poll word is needed, the
+	 * address of poll_value
 	 */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
@@ -177,54 +198,57 @@ struct near_port {
 	bool fence;	/* use fences, because this process has no membarrier */
 	bool barrier_failed;	/* a failure of membarrier was logged */
 	bool reads;	/* single copy is permitted: !near_attr.no_cma */
-	uint32_t draining;		/* number of draining peers */
-	uint32_t tick_polls;	/* polls per tick */
+	uint32_t draining;	/* number of peers with near_peer.draining */
+	uint32_t tick_polls;	/* polls from one tick to the next */
 	uint32_t tick_quick;	/* ticks since tick_polls was set */
-	uint32_t swept;		/* value of polls at the last sweep */
-	uint64_t ticked_ms;
-	uint64_t checked_ms;
-	uint64_t syscall_check_ms;	/* last check with system calls, ms */
-	bool rings_due;		/* the next tick must check rings */
-	uint64_t fdx_ms;	/* last read of the socket, ms */
-	uint64_t requested_ms;	/* last request to any peer, ms */
+	uint32_t swept;		/* value of polls at the last sweep of rings */
+	uint64_t ticked_ms;	/* time of the last tick, ms */
+	uint64_t checked_ms;	/* time of the last near_port_check(), ms */
+	/* time of the last check of all peers by near_peer_missed(), ms */
+	uint64_t syscall_check_ms;
+	bool rings_due;		/* the next tick calls near_rings_check() */
+	uint64_t fdx_ms;	/* last read of the socket fdx in a tick, ms */
+	/* time of the last request in the fd exchange, to any peer, ms */
+	uint64_t requested_ms;
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* last large or fan-out send: buffer, receiver, value of polls */
+	/* last send that near_tx_record() recorded: buffer, peer, polls */
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
-	uint32_t large;	/* large messages sent, not yet acknowledged */
-	/* value of polls for which read_left is valid */
+	uint32_t large;		/* large messages sent, but not acknowledged */
+	/* value of polls for which read_left is valid: near_read_left() */
 	uint32_t read_poll;
-	size_t read_left;	/* bytes that this poll may still read */
+	size_t read_left;	/* bytes that near_poll() may still read */
 	const struct near_messages *messages;
 	/* NULL: near_rma_open() was not called */
 	const struct near_onesided *onesided;
 	struct near_rma *rma;
 	struct near_rx_ring **ring;	/* rx rings by index; NULL: none */
-	uint32_t ring_count;
+	uint32_t ring_count;	/* 1 + highest index of an rx ring so far */
 	struct near_link peers;
 	struct near_peer *hash[NEAR_HASH];
 	struct near_addr addr;
 	struct near_budget budget;
-	int fd;
-	int table_fd;		/* region table; -1: none */
-	int epoll_fd;		/* has pidfds, the socket and the wake pipe */
-	int wake[2];
-	uint32_t sleeps;	/* number of the last sleep; skips 0 */
+	int fd;			/* of the segment */
+	int table_fd;		/* of the region table; -1: none */
+	int epoll_fd;	/* monitors the pidfds, the socket, the wake pipe */
+	int wake[2];		/* wake pipe: a byte wakes sleeping threads */
+	uint32_t sleeps;	/* number of the last sleep: near_arm() */
 	int fdx;		/* socket of the fd exchange; -1: none */
-	int dir;		/* directory of the socket; -1: abstract name */
+	int dir;	/* directory of the socket's file; -1: abstract name */
 	/* a rejected datagram was logged; log no more */
 	bool denied_fdx;
 	void (*log)(int level, const char *text);
 };
 
 /* near_port.work */
-#define NEAR_WORK_DUE 1u	/* each poll must continue some work */
-#define NEAR_WORK_WAITS 2u	/* all operations wait: near_onesided.work() */
+#define NEAR_WORK_DUE 1u	/* the next poll must continue operations */
+/* no operation can continue now: *waits of near_onesided.work() is true */
+#define NEAR_WORK_WAITS 2u
 
-/* Sets the poll word. now: value of the word when the caller loaded it last. */
+/* Makes *word the poll word. now: value that the caller loaded from *word. */
 static inline void near_port_set_poll_word(struct near_port *port,
 					   const uint64_t *word, uint64_t now)
 {
@@ -237,7 +261,7 @@ static inline void near_port_clear_poll_word(struct near_port *port)
 	port->poll_word = &port->poll_value;
 }
 
-/* True if the next poll must continue pending work. */
+/* True if the next poll must continue operations. */
 static near_inline bool near_port_has_work(const struct near_port *port)
 {
 	return port->work & NEAR_WORK_DUE ||
@@ -250,7 +274,8 @@ void near_port_wake(struct near_port *port);
 
 /*
  * Sets bits in port->work, and wakes sleeping threads. Must be called after the
- * work was added. work: NEAR_WORK_* bits; 0: only ticks continue this work.
+ * work was added. work: NEAR_WORK_* bits; 0: not polls, but only ticks continue
+ * this work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -259,7 +284,7 @@ static near_inline void near_port_added(struct near_port *port, uint8_t work)
 		near_port_wake(port);
 }
 
-/* Appends an operation to one of the port's lists of work. */
+/* Appends an operation to a list: port->sending or port->receiving. */
 static inline void near_port_work(struct near_port *port,
 				  struct near_link *list,
 				  struct near_link *link)
@@ -295,22 +320,27 @@ int near_connect(struct near_port *port, struct near_peer *peer);
 void near_disconnect(struct near_port *port, struct near_peer *peer);
 /* Frees a peer that is in no list of the port any more. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
-/* Sets this port's bits in the peer's doorbell; wakes its sleeping threads. */
+/*
+ * Sets this port's bits in the peer's doorbell, and wakes the peer's sleeping
+ * threads.
+ */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops (false) a reference, at most one per peer.
- * The reference keeps a peer without an rx ring in two cases:
- * - The peer has sent a request, and will attach to a ring.
- * - The peer has attached, but has not replied to this port's request yet.
+ * Takes (expected: true) or drops (false) a reference to the peer, at most one
+ * per peer. It keeps a peer without an rx ring in two cases:
+ * - The peer has sent a request in the fd exchange, and will attach to a ring.
+ * - The peer has attached to a ring, but has not replied to this port's
+ *   request.
  *
- * The reference is dropped when the peer's claim is rejected or the peer is
- * gone.
+ * The reference is dropped when the peer's claim is rejected, or when the peer
+ * has failed.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
 
 /*
- * fdx.c: requests the peer's descriptors, at most every 100 ms. Returns
+ * fdx.c: requests the peer's descriptors in the fd exchange, at most every 100
+ * ms. Returns
  * - -EAGAIN: wait for the reply
  * - -ESRCH: the peer has no open socket
  * - -EACCES: the peer has rejected a request
@@ -319,12 +349,13 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
 /*
- * Requests the descriptor of a peer's allocation of device memory. Returns 0 if
- * near_onesided.shared() will get the reply, -EAGAIN (retry), or another error.
+ * Requests from the peer a descriptor of its device memory. key, id: of
+ * near_region_entry and near_export. Returns 0 if near_onesided.shared() will
+ * get the reply, -EAGAIN (retry), or another error.
  */
 int near_fdx_gpu_request(struct near_port *port, struct near_peer *peer,
 			 uint64_t key, uint64_t id);
-/* Handles datagrams of the socket, NEAR_FDX_BURST at most. */
+/* Handles datagrams of the socket port->fdx, NEAR_FDX_BURST at most. */
 void near_fdx_read(struct near_port *port);
 /* Close peer->fd[which], or all of peer->fd[]. */
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
@@ -332,25 +363,27 @@ void near_fd_drop_all(struct near_peer *peer);
 /* True if peer->fd[] has the segment, and near_segment.closed is set in it. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens a file of the peer: reopens peer->fd[which]; if that is -1, opens the
- * peer's descriptor `theirs` through /proc. Returns a descriptor or -errno.
+ * Opens a file that the peer has open: peer->fd[which], if this port has
+ * received it in the fd exchange; otherwise, through /proc, descriptor `theirs`
+ * of the peer's process. Returns a new descriptor or -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
  * True if fd, the result of near_peer_open(), shows that the peer's port is
  * closed or its process is exiting. The caller must then call near_peer_fail().
- * The opened descriptor must be one that an open port keeps, such as
- * NEAR_FD_SEGMENT.
+ * The file must be one that an open port keeps open, such as NEAR_FD_SEGMENT.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
 /* fdx_socket.c: closes the socket and removes the socket's name. */
 void near_fdx_close(struct near_port *port);
 
-/* rx_ring.c: handles and clears all bits of the port's doorbell. */
+/*
+ * rx_ring.c: clears the bits of the port's doorbell, and handles their rings.
+ */
 void near_port_doorbells(struct near_port *port);
-/* Makes rings idle that had no message in two consecutive sweeps. */
+/* Makes rings idle in which two consecutive sweeps have found no new slot. */
 void near_port_sweep(struct near_port *port);
 /*
  * Marks an open claim as rejected, because this port cannot reply to the
@@ -358,24 +391,24 @@ void near_port_sweep(struct near_port *port);
  * ring. False: the claim is not open.
  */
 bool near_ring_reject(struct near_port *port, uint32_t index);
-/* Frees the rx ring, and makes the ring free for another sender. */
+/* Frees the rx ring, and frees the ring in the segment for another sender. */
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
 /* Frees the rx ring and its mapping, but not the ring in the segment. */
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
-/* Makes a ring active: all polls read it, and its sender rings no doorbell. */
+/* Makes a ring active: each poll reads it, and its sender rings no doorbell. */
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /* Handles claims of senders that were killed before they rang the doorbell. */
 void near_rings_check(struct near_port *port);
 /*
- * Handles an invalid value in a ring: logs `what` and the value, stops polling
- * the ring, and makes its sender draining.
+ * Handles an invalid value in a ring: logs `what` and the value, removes the
+ * ring from the active rings, and calls near_peer_fail() for its sender.
  */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
 
 /*
- * alive.c: adds fd to port->epoll_fd. ptr: the peer of a pidfd; the port for
- * its socket; NULL for the wake pipe. Returns 0 or -errno.
+ * alive.c: adds fd to port->epoll_fd. ptr: if fd is a pidfd, the peer; if it is
+ * the socket, the port; if it is the wake pipe, NULL. Returns 0 or -errno.
  */
 int near_epoll_add(struct near_port *port, int fd, void *ptr);
 /* True if this port detects the exit of the peer's process. */
@@ -384,45 +417,50 @@ static inline bool near_monitored(const struct near_peer *peer)
 	return peer->pidfd >= 0 || peer->by_start;
 }
 /*
- * Monitors the peer's process. Returns 0, or
- * - -EAGAIN: a pidfd was requested; retry
+ * Starts to monitor the peer's process, if this port does not do so yet.
+ * Returns 0, or
+ * - -EAGAIN: a pidfd was requested from the peer; retry
  * - -ESRCH: the process has exited
- * - -EACCES: the peer has rejected the request; or /proc hides the peer, and one
- *   of the two ports has no socket
+ * - -EACCES: the peer has rejected the request; or /proc hides the peer, and
+ *   one of the two ports has no socket
  * - another -errno
  */
 int near_monitor(struct near_port *port, struct near_peer *peer);
 void near_unmonitor(struct near_port *port, struct near_peer *peer);
 /*
- * Makes a peer draining. When its messages are delivered, a later tick or
- * near_woken() makes the peer gone.
+ * Marks a peer as failed (near_peer.draining). When the messages in its ring
+ * are delivered, a later tick or near_woken() sets NEAR_PEER_GONE.
  */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
- * True if this port may copy from or to the peer's process by its pid: a check
- * in the last NEAR_CHECK_MS has found the process, and Linux does not reuse a
- * pid so soon.
+ * True if this port may access the memory of the peer's process by its pid: a
+ * check in the last NEAR_CHECK_MS has found that the process exists, and Linux
+ * does not give its pid to another process so soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /*
  * rx_ring.c: must be called after a copy from the peer's memory, before the
- * copy is used. True if the peer's port has closed, so that the memory may have
- * had other contents. Makes such a peer draining.
+ * copy is used. True if the peer's port has closed: the peer may have changed
+ * the memory before the copy, so the copy must not be used. In this case calls
+ * near_peer_fail().
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer);
-/* Checks whether the peer's process has exited, by one or two system calls. */
+/* True if the peer's process has exited. Costs one or two system calls. */
 bool near_peer_check_exited(const struct near_peer *peer);
-/* Checks that a connected peer's process exists and its port is open. */
+/* True if a connected peer's process exists and its port is open. */
 bool near_peer_check_open(const struct near_peer *peer);
-/* Does the periodic work of polls: sweeps, checks, reads of the socket. */
+/*
+ * Does the periodic work of polls: sweeps, failure checks, reads of the socket.
+ */
 void near_port_tick(struct near_port *port);
 
 /*
  * port.c: executes a full barrier in this thread and, by membarrier, in all
- * running threads of registered processes. Other processes execute fences: enum
- * near_fence. Without membarrier (port->fence) all senders execute fences, so
- * this thread's barrier suffices. False: membarrier failed, and threads may
- * lack the barrier.
+ * running threads of processes registered for membarrier. Other processes
+ * execute fences: enum near_fence. If this process has no membarrier
+ * (port->fence), all its senders execute fences, so a barrier in this thread
+ * suffices. False: membarrier has failed, and other threads may not have
+ * executed a barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)

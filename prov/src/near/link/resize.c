@@ -6,7 +6,7 @@
 
 #include "near/link/port.h"
 
-/* limit of near_resize.backoff */
+/* near_resize.backoff does not grow beyond this value */
 #define NEAR_RESIZE_BACKOFF_MAX (1u << 16)
 
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
@@ -19,7 +19,10 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/* Publishes RESIZE if a slot is free; else near_resize_step() retries. */
+/*
+ * Publishes the slot RESIZE if a slot is free. Otherwise near_resize_step()
+ * calls this function again later.
+ */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -36,8 +39,8 @@ static void near_resize_post(struct near_peer *peer)
 }
 
 /*
- * Records the receiver's reply. If the size is unchanged, multiplies the
- * backoff by 4.
+ * Records that the receiver has replied with this size class. If the size is
+ * unchanged, multiplies the backoff by 4, so that the next request comes later.
  */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
@@ -55,8 +58,10 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles a reply in near_ctl.size. Memory ordering: message passing. The load
- * pairs with the release store in near_rx_ring_resize(), so the slots are zero.
+ * Handles the receiver's reply in near_ctl.size, if it has come. Memory
+ * ordering: message passing. The load pairs with the release store in
+ * near_rx_ring_resize(): after it this port finds the receiver's zeros in all
+ * slots.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
@@ -88,7 +93,10 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 	near_resize_done(peer, (uint8_t)tier);
 }
 
-/* Continues a resize, for which NEAR_GATE_RESIZE is closed. */
+/*
+ * Continues a resize: publishes RESIZE, or handles the reply. NEAR_GATE_RESIZE
+ * must be closed.
+ */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->draining)
@@ -99,7 +107,10 @@ static void near_resize_step(struct near_port *port, struct near_peer *peer)
 		near_resize_answer(port, peer);
 }
 
-/* Starts a resize if the ring was full often enough and can become larger. */
+/*
+ * Starts a resize if the ring was full near_resize.backoff times and can become
+ * larger.
+ */
 static void near_resize_request(struct near_port *port, struct near_peer *peer,
 				uint32_t more)
 {
@@ -112,7 +123,11 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 	near_resize_step(port, peer);
 }
 
-/* True if slots or data ring are full; false if only a gate is closed. */
+/*
+ * True if slots or data ring are full. False if the slots only appear full,
+ * because a gate is closed. Must be called after near_tx_slot() or
+ * near_tx_data() has found no space.
+ */
 static bool near_tx_full(const struct near_tx *tx)
 {
 	return !tx->gated ||

@@ -73,9 +73,10 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Clears the slots, because an old word might have the number of the first lap.
- * Stores the position before slot 0, because the caller still releases the
- * RESIZE slot.
+ * Clears the slots, because the word of an old slot might have the number of
+ * the first lap. Sets the consumer's position to the slot before slot 0: the
+ * caller still has to release the RESIZE slot, which advances the position to
+ * slot 0.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

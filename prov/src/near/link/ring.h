@@ -3,13 +3,13 @@
 
 /*
  * A ring from one sender (producer) to one receiver (consumer), in the
- * receiver's segment. It has slots of one cache line, and a data ring for
- * longer messages.
+ * receiver's segment. It has slots of one cache line, and a data ring for the
+ * bytes of longer messages. A lap is one pass through the slots.
  *
- * Memory ordering: message passing (release, acquire) in both directions. A
- * slot's lap number shows the consumer that the slot is new. The heads, which
- * the consumer publishes each quarter of a ring, show the producer free space.
- * See docs/near/memory-ordering.md.
+ * Memory ordering: message passing (release, acquire) in both directions. The
+ * lap number in a slot shows the consumer that the slot is new. The heads,
+ * which the consumer publishes after each quarter of the ring, show the
+ * producer free space. See docs/near/memory-ordering.md.
  *
  * Cost of a message: the slot's cache line is stored and loaded, and those of
  * the data if the message is longer than 48 bytes. No atomic read-modify-write.
@@ -24,39 +24,45 @@
 #define NEAR_EAGER_MAX 8192	/* limit of eager messages, bytes */
 #define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out: near_fanout() */
 
-/* When the producer executes a fence after a slot: near_tx_need_doorbell(). */
+/*
+ * When the producer executes a fence after it has published a slot: see
+ * near_tx_need_doorbell().
+ */
 enum near_fence {
-	/* never: the consumer's membarrier is the barrier of both ends */
+	/* never: the consumer's membarrier is a barrier in both processes */
 	NEAR_FENCE_NONE,
-	/* until this process is registered for membarrier */
+	/* only until this process is registered for membarrier */
 	NEAR_FENCE_UNREGISTERED,
 	/* always: one of the two processes has no membarrier */
 	NEAR_FENCE_ALWAYS,
 };
 
 /*
- * The producer's end. A resize resets the counters, which never wrap. Inline
- * messages use only the first cache line of this struct.
+ * The producer's end of a ring. A resize of the ring resets the counters; they
+ * have 64 bits and never wrap. Inline messages use only the first cache line of
+ * this struct.
  */
 struct near_tx {
 	/* NULL: not connected; no slot is free */
 	struct near_slot *slots;
-	uint64_t tail;
-	uint64_t head;	/* near_ctl.head when last loaded; see near_tx_gate() */
-	/* slots known to be consumed; may exceed head: near_tx_consumed() */
+	uint64_t tail;		/* number of published slots */
+	/* near_ctl.head when last loaded; changed by near_tx_gate() */
+	uint64_t head;
+	/* number of consumed slots; may exceed head: near_tx_consumed() */
 	uint64_t consumed;
 	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
-	uint8_t gated;			/* closed gates: NEAR_GATE_* */
-	/* value of tail after the last slot that was not a message */
+	/* NEAR_GATE_*: while one is set, the producer publishes no messages */
+	uint8_t gated;
+	/* value of tail after the last near_tx_publish_quiet() */
 	uint64_t quiet;
-	/* value of tail after the last message; valid if quiet equals tail */
+	/* if quiet equals tail: value of tail after the last other slot */
 	uint64_t messages;
 	uint8_t *data;
-	uint64_t dtail;
-	uint64_t dbase;			/* dtail at offset 0 of the data ring */
+	uint64_t dtail;		/* bytes of the data ring used so far */
+	uint64_t dbase;		/* dtail at the start of the present pass */
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
@@ -66,67 +72,81 @@ struct near_tx {
 /* The consumer's end. */
 struct near_rx {
 	struct near_slot *next;		/* the next slot to consume */
-	uint64_t head;
+	uint64_t head;			/* number of consumed slots */
 	uint32_t mask;
 	uint32_t quarter;		/* mask / 4 */
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
-	uint64_t dhead;
-	uint64_t dbase;			/* dhead at offset 0 of the data ring */
-	uint64_t dnext;	/* dhead after the current slot's data */
-	uint64_t dpublished;
+	uint64_t dhead;		/* consumed bytes of the data ring */
+	uint64_t dbase;		/* dhead at the start of the present pass */
+	uint64_t dnext;		/* dhead after the current slot's data */
+	uint64_t dpublished;	/* dhead when last stored in near_ctl.dhead */
 	uint32_t dsize;
 	uint32_t dmax;			/* limit of a slot's data, bytes */
 	struct near_ctl *ctl;
 };
 
 /*
- * Returns the limit of a message's length: 3/8 of the data ring. When all
- * earlier data is consumed, such a message finds space, although
- * - up to 3/8 before the ring's end may be unusable, because data does not wrap
- * - a consumed quarter may appear full, because the consumer publishes its head
- *   only each quarter
+ * Returns the limit of the length of a message in the data ring: 3/8 of the
+ * data ring. If all earlier data is consumed, there is always space for such a
+ * message, although two parts of the data ring may not be usable:
+ * - up to 3/8 before the ring's end, because a message's data does not wrap
+ * - up to 2/8 that are consumed, because the consumer publishes its head only
+ *   after each quarter
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
 	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 }
 
-/* Initialize an end of a ring whose slots are all zero: laps start at 1. */
+/*
+ * Initialize one end of a ring. All slots must be zero, because the first lap
+ * has number 1.
+ */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/* Executes a full fence; clears tx->fence once this process is registered. */
+/*
+ * Executes a full fence. If tx->fence is NEAR_FENCE_UNREGISTERED and this
+ * process is registered by now, sets NEAR_FENCE_NONE.
+ */
 void near_tx_fence(struct near_tx *tx);
 
 /*
- * Restart an end of an empty ring after a resize: the next slot is slot 0, in
- * lap 1. The consumer restarts when it consumes the RESIZE slot. The producer
- * restarts after the reply, and its closed gates stay closed.
+ * Restart one end of an empty ring after a resize: the next slot is slot 0, in
+ * lap 1. The consumer calls this when it consumes the RESIZE slot, the producer
+ * when it has the reply. Closed gates of the producer stay closed.
  */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
-/* near_tx.gated: the gates. While one is closed, the ring appears full. */
-#define NEAR_GATE_QUEUE 1u	/* near_tx_slot_past() ignores this gate */
+/*
+ * Gates, bits of near_tx.gated. While a gate is closed, near_tx_slot() returns
+ * NULL, as if the ring were full.
+ */
+/* RMA operations are queued; only near_tx_slot_past() then returns slots */
+#define NEAR_GATE_QUEUE 1u
 #define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
 #define NEAR_GATE_FAILED 4u	/* never opened: the peer has failed */
 
-/* Loads the consumer's head. True if a slot is free and no gate is closed. */
+/* Loads near_ctl.head. True if a slot is free and no gate is closed. */
 bool near_tx_reload(struct near_tx *tx);
-/* Returns the next slot even if NEAR_GATE_QUEUE is closed; NULL: none. */
+/* As near_tx_slot(), but ignores the gate NEAR_GATE_QUEUE. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
-/* Initializes an end without a ring: no slot is ever free. */
+/* Initializes the struct for a peer without a ring: no slot is ever free. */
 static inline void near_tx_none(struct near_tx *tx)
 {
 	*tx = (struct near_tx) { .head = 1 };
 }
 
-/* Returns the next slot; NULL: full (or an invalid head), or a closed gate. */
+/*
+ * Returns the next free slot. NULL: the ring is full, a gate is closed, or the
+ * consumer has stored an invalid head.
+ */
 static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 {
 	if (near_unlikely(tx->tail - tx->head > tx->mask) &&
@@ -136,9 +156,9 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 }
 
 /*
- * Closes a gate. Fast paths test only tx->head, so this function sets tx->head
- * as for a full ring. near_tx_reload() does not load the consumer's head until
- * all gates are open.
+ * Closes a gate, `why`. Fast paths test only tx->head, so this function sets
+ * tx->head to the value of a full ring. While a gate is closed,
+ * near_tx_reload() does not load near_ctl.head.
  */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
@@ -146,16 +166,19 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 	tx->gated |= why;
 }
 
-/* Opens a gate. After the last, near_tx_slot() loads the consumer's head. */
+/*
+ * Opens a gate. When all are open, the next near_tx_slot() loads near_ctl.head.
+ */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
 }
 
 /*
- * True if the consumer is known to have consumed all messages; other slots do
- * not count. The consumer publishes its head only each quarter of a ring, but
- * replies raise tx->consumed earlier.
+ * True if the consumer is known to have consumed all messages. Slots of
+ * near_tx_publish_quiet() do not count. The consumer publishes near_ctl.head
+ * only after each quarter of a ring. near_rma_answered_at() raises tx->consumed
+ * earlier: the reply to a request shows that the request's slot is consumed.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -177,8 +200,9 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
- * Stores in *end the dtail that the caller must set. Data that does not fit
- * before the data ring's end goes to the start, as near_rx_data() assumes.
+ * Stores in *end the value to which the caller must set tx->dtail when it
+ * publishes the slot. If the data does not fit before the end of the data ring,
+ * the space is at the start; near_rx_data() makes the same choice.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -187,7 +211,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		if (at > tx->dsize) {	/* space before the end was skipped */
+		if (at > tx->dsize) {	/* an earlier call began a pass */
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;
 		}
@@ -204,11 +228,17 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 	return tx->data + at;
 }
 
-/* Publishes a slot with its other fields set: stores word and lap number. */
+/*
+ * Publishes a slot: stores its word, with the lap number. The caller must have
+ * set the other fields.
+ */
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* computed first: for the compiler, the store may change *tx */
+	/*
+	 * compute both before the store: for the compiler, the store may change
+	 * *tx
+	 */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -247,7 +277,10 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
-/* True if the slot needs no fence and no doorbell; else call near_notify(). */
+/*
+ * True if the slot just published needs no fence and no doorbell. False: the
+ * caller must call near_notify().
+ */
 static near_inline bool near_tx_polled(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -256,8 +289,9 @@ static near_inline bool near_tx_polled(const struct near_tx *tx)
 }
 
 /*
- * True if the next slot is published. Stores the slot and its word. The caller
- * must not load the word again, because a hostile sender may change it.
+ * True if the next slot is published. Stores the slot's address and its word.
+ * The caller must use this word and not load it again, because a hostile sender
+ * may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
@@ -277,8 +311,8 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 }
 
 /*
- * Returns the current slot's data; NULL: invalid length. Must be called for
- * each slot with data, in the order of the slots.
+ * Returns the address of the current slot's data; NULL: the length is invalid.
+ * Must be called for each slot with data, in the order of the slots.
  */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
@@ -296,8 +330,9 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Releases the current slot, which has no data. The last slot of a lap is also
- * the last one of a quarter, so the common case needs one test.
+ * Releases the current slot, which has no data. Stores near_ctl.head after each
+ * quarter of the ring. The last slot of a lap is also the last one of a
+ * quarter, so the common case needs one test.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -314,10 +349,10 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
- * After n > 1 messages in a row, prefetches a later slot, n or at most
- * NEAR_RX_PREFETCH slots ahead, because more messages are likely. If no message
- * follows, the prefetch takes a cache line from the sender, so there is none
- * after a single message.
+ * Prefetches a later slot if the caller has received n > 1 messages in a row,
+ * because more are likely. The slot is n slots ahead, at most NEAR_RX_PREFETCH.
+ * If no message follows, the prefetch takes the cache line away from the
+ * sender, so there is no prefetch after a single message.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {
@@ -327,7 +362,7 @@ static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 		__builtin_prefetch(&rx->slots[(rx->head + ahead) & rx->mask]);
 }
 
-/* Releases the slot and its data, up to rx->dnext. */
+/* Releases the current slot and its data, up to rx->dnext. */
 static near_inline void near_rx_release(struct near_rx *rx)
 {
 	near_rx_release_slot(rx);

@@ -5,11 +5,12 @@
 
 #include "near/link/port.h"
 
-/* minimum of the number of senders that a port expects */
+/* near_budget_advertise() expects this number of senders at least */
 #define NEAR_BUDGET_FEW 8
-/* senders for which the budget keeps one page each, even before they attach */
+/* number of senders for which it keeps a page each, even before they attach */
 #define NEAR_BUDGET_MANY 63
-#define NEAR_BUDGET_NEXT 4	/* least number of new senders expected */
+/* number of further senders that it expects at least */
+#define NEAR_BUDGET_NEXT 4
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -27,13 +28,16 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Returns the number of senders: open rx rings, or peers if these are more. */
+/*
+ * Returns the number of senders: that of rx rings or that of peers, whichever
+ * is larger.
+ */
 static uint32_t near_budget_senders(const struct near_budget *budget)
 {
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Returns the number of pages in the budget beyond one page for each sender. */
+/* Returns the number of pages in the budget, less one page for each sender. */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
@@ -49,8 +53,9 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns the least index below which `free` rings are free. New senders take
- * the first free ring, so the next `free` senders attach below this index.
+ * Returns the least index below which `free` rings have no sender. A new sender
+ * takes the first free ring, so the next `free` new senders attach below this
+ * index.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -62,10 +67,11 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * Advertises a ring size for new senders. A port detects a new sender only
- * after the sender has allocated its ring. Until then other new senders may
- * take the same advertised size. So the budget must have memory for rings of
- * this size for all senders expected next.
+ * Advertises a ring size for new senders, in near_segment.adv. A new sender
+ * allocates its ring itself, and the port counts the ring only when it finds
+ * the new sender. Until then further new senders may take the same advertised
+ * size. So the budget must have memory for rings of this size for all senders
+ * that the port expects next.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -94,7 +100,7 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 	near_budget_advertise(port);
 }
 
-/* Returns the ring's pages beyond the first. */
+/* Returns the ring's number of pages, less the first. */
 static uint32_t near_rx_ring_extra(const struct near_rx_ring *ring)
 {
 	return near_tier_pages(ring->tier) - 1;
@@ -108,7 +114,10 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/* Returns the least class for eager messages of len bytes; NEAR_TIERS: none. */
+/*
+ * Returns the least size class whose data ring can have a message of len bytes;
+ * NEAR_TIERS: there is none.
+ */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();
@@ -121,9 +130,10 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class for which memory is free, from `least` up to
- * the even share. If `least` is above the even share, only `least` is possible.
- * If no such class has memory, returns the ring's present class.
+ * Returns the largest size class for which the budget has memory, from `least`
+ * up to the class of the even share. If `least` is above the even share, only
+ * `least` is possible. If the budget has no memory for any of these classes,
+ * returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -138,7 +148,10 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 	return ring->tier;
 }
 
-/* Returns the size class of a resize: a larger one if memory is left. */
+/*
+ * Returns the ring's size class after a resize: a larger one if the budget has
+ * memory. more: length of a message that did not fit; 1: the ring was full.
+ */
 static uint32_t near_budget_grant(const struct near_port *port,
 				  const struct near_rx_ring *ring,
 				  uint32_t more)
@@ -151,7 +164,10 @@ static uint32_t near_budget_grant(const struct near_port *port,
 	return near_budget_fit(&port->budget, ring, least);
 }
 
-/* Allocates pages up to size class tier. False: no memory. */
+/*
+ * Allocates the pages that the ring needs for size class tier, and makes them
+ * accessible. False: no memory.
+ */
 static bool near_rx_ring_extend(struct near_port *port,
 				const struct near_rx_ring *ring, uint32_t tier)
 {
@@ -180,7 +196,10 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	ring->tier = (uint8_t)tier;
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
-	/* release: near_resize_answer() loads size, then finds zero slots */
+	/*
+	 * message passing: pairs with the acquire in near_resize_answer(). A
+	 * sender that loads this size finds zero slots
+	 */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);

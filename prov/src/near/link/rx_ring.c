@@ -3,9 +3,9 @@
 
 /*
  * Active and idle rings. Every poll reads the next slot of each active ring.
- * Polls do not read idle rings: the sender of an idle ring finds the
- * need-doorbell flag set and rings the doorbell. New senders ring the doorbell,
- * too.
+ * Polls do not read idle rings: near_ctl.need_doorbell is set in an idle ring,
+ * so its sender rings the doorbell after each slot. A new sender rings the
+ * doorbell, too, after it has attached to a ring.
  */
 
 #include <errno.h>
@@ -62,10 +62,11 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 
 /*
  * Finds or creates the peer that has taken a claim, by the address in the
- * claim. Checks a copy of the address, because the sender may change the claim.
- * Stores the peer in *peer_out, takes a reference and returns 0, or returns
- * - -EAGAIN: the peer's descriptors were requested; the peer is kept until the
- *   reply
+ * claim. Checks a copy of the address, because the sender can still change the
+ * claim. Stores the peer in *peer_out, takes a reference to it and returns 0;
+ * or returns
+ * - -EAGAIN: the peer's descriptors were requested; near_peer_expect() keeps
+ *   the peer until the reply arrives
  * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
  * - another -errno: retry
  */
@@ -112,9 +113,9 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Opens the rx ring of an OPEN or CLOSED claim. Returns 0 or -errno. After
- * -EINVAL or -EHOSTUNREACH the caller must reject the claim, after any other
- * error retry.
+ * Creates the rx ring for a claim in state NEAR_CLAIM_OPEN or
+ * NEAR_CLAIM_CLOSED. Returns 0 or -errno. After -EINVAL or -EHOSTUNREACH the
+ * caller must reject the claim, after any other error retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -171,8 +172,8 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 
 /*
  * Rejects a claim. If err is -EHOSTUNREACH and the claim is open, marks the
- * claim as rejected, and the sender keeps the ring until it closes the claim.
- * Otherwise frees the ring.
+ * claim as rejected; its sender keeps the ring until the sender closes the
+ * claim. Otherwise frees the ring at once.
  */
 static void near_claim_reject(struct near_port *port, uint32_t index, int err)
 {
@@ -210,7 +211,10 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 	near_rx_ring_free(port, ring);
 }
 
-/* Sets a ring's doorbell bits again, so that the next poll retries. */
+/*
+ * Sets the doorbell bits of a ring again, so that the next poll calls
+ * near_doorbell_handle() for this ring again.
+ */
 static void near_ring_retry(struct near_port *port, uint32_t index)
 {
 	__atomic_fetch_or(&port->segment->doorbell[index / 64],
@@ -220,9 +224,10 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a claim that its sender has closed, or whose sender was killed: makes
- * the peer draining, so that its last messages are delivered. If the peer is
- * already gone, frees the ring and discards its messages.
+ * Handles a ring whose sender has closed its claim or was killed. Calls
+ * near_peer_fail() for the sender, after which polls still deliver its last
+ * messages. If the sender is in state NEAR_PEER_GONE already, frees the ring,
+ * and discards any messages in it.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -236,9 +241,9 @@ static void near_rx_ring_closed(struct near_port *port,
 /*
  * Memory ordering: message passing. The sender closes its claim, rings the
  * doorbell, and then frees or reuses the memory. This port copies the memory,
- * then loads the claim. So a copy of changed memory finds the claim closed. The
- * atomics of near_doorbell_ring() order the sender's stores, and the fence
- * orders the loads.
+ * then loads the state of the claim. So if the copy has bytes from after the
+ * reuse, the load finds the claim closed. The atomics of near_doorbell_ring()
+ * order the sender's stores, and the fence orders the loads.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 {
@@ -255,7 +260,10 @@ bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 	return true;
 }
 
-/* Handles a doorbell bit: a new sender, a new slot, or a closed claim. */
+/*
+ * Handles a set bit of the doorbell: ring `index` has a new sender, a new slot,
+ * or a closed claim.
+ */
 static void near_doorbell_handle(struct near_port *port, uint32_t index)
 {
 	struct near_claim *claim = &port->segment->claim[index];
@@ -284,7 +292,10 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 		near_rx_ring_closed(port, port->ring[index]);
 }
 
-/* True if a process of this pid namespace took the claim, then exited. */
+/*
+ * True if a process took the claim, and exited before it opened the claim.
+ * Detects only processes of this pid namespace.
+ */
 static bool near_claim_abandoned(uint32_t state)
 {
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
@@ -295,8 +306,9 @@ static bool near_claim_abandoned(uint32_t state)
 
 /*
  * Finds claims of senders that were killed before they rang the doorbell. Reads
- * only the pages of claims below port->ring_count, but at least one page:
- * senders take the first free claim, and further pages may have no memory.
+ * only the pages with claims below port->ring_count, and at least the first
+ * page: senders take the first free claim, so later pages hardly have claims in
+ * use. A load from a page without memory would allocate the page.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -325,8 +337,9 @@ void near_port_doorbells(struct near_port *port)
 	uint32_t word;
 
 	/*
-	 * clear doorbell_words first: a sender that sets a bit of doorbell[]
-	 * afterwards also sets its bit of doorbell_words again
+	 * clear doorbell_words before the words of doorbell[]: a sender that
+	 * sets its bit of doorbell[] after the second exchange sets its bit of
+	 * doorbell_words after the first, so the next poll finds both
 	 */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
@@ -341,9 +354,9 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes those `count` rings idle whose need-doorbell flags near_port_sweep()
- * has just set. A ring with a new slot stays active. If membarrier fails, all
- * rings stay active.
+ * Makes the `count` rings idle whose need-doorbell flags near_port_sweep() has
+ * just set (near_rx_ring.idle is 2 or more). A ring with a new slot stays
+ * active. If membarrier fails, all rings stay active.
  *
  * Memory ordering: store buffering. A sender stores a slot, then loads the flag
  * (near_tx_need_doorbell()); this port stores the flag, then loads the slot.
@@ -392,16 +405,17 @@ void near_port_sweep(struct near_port *port)
 
 /*
  * Memory ordering: store buffering, twice. This port stores the need-doorbell
- * flags and `armed`, executes a membarrier, then loads the doorbell and the
- * next slots.
+ * flags and near_segment.armed, executes a membarrier, then loads the doorbell
+ * and the next slots.
  *
- * - A sender stores a slot, then loads the flag. The membarrier orders both
- *   ends.
- * - near_doorbell_ring() stores doorbell bits, executes a full barrier, then
- *   loads `armed`.
+ * - A sender stores a slot, then loads the need-doorbell flag. The membarrier
+ *   orders both ends.
+ * - near_doorbell_ring(), in the sender, stores doorbell bits, executes a full
+ *   barrier, then loads `armed`.
  *
- * If this function fails after its stores, the flags and `armed` stay set: a
- * sender then rings the doorbell or writes a byte needlessly.
+ * If this function fails after its stores, the flags and `armed` stay set. A
+ * sender then rings the doorbell, or writes a byte to the wake pipe, although
+ * no thread sleeps.
  */
 int near_arm(struct near_port *port)
 {

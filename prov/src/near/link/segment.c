@@ -17,9 +17,10 @@
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
- * Maps span bytes, of which the first size bytes are accessible. mmap() maps
- * without access rights and mprotect() adds them, because after mlockall()
- * mmap() would allocate all accessible memory.
+ * Maps span bytes of the file, of which the first size bytes are accessible.
+ * mmap() maps all bytes without access rights, and mprotect() adds the rights.
+ * If mmap() mapped accessible memory, it would allocate all of it after
+ * mlockall().
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -31,7 +32,9 @@ static int near_map(int fd, size_t offset, size_t span, size_t size,
 	map = mmap(NULL, span, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* a core dump would allocate memory for all pages */
+	/*
+	 * without this, a core dump would read all pages, and so allocate them
+	 */
 	madvise(map, span, MADV_DONTDUMP);
 	ret = near_ring_extend(map, size);
 	if (ret) {
@@ -60,8 +63,9 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 }
 
 /*
- * Sets the file's size. Returns 0 or -errno; -EFBIG: above RLIMIT_FSIZE, where
- * ftruncate() would raise SIGXFSZ.
+ * Sets the file's size. Returns 0 or -errno; -EFBIG: the size exceeds
+ * RLIMIT_FSIZE. The function checks this limit because ftruncate() would raise
+ * SIGXFSZ.
  */
 static int near_segment_resize(int fd, size_t size)
 {

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Layout of a port's segment. All senders of the port write to the segment, so
- * the port must check a value before it uses the value as an index, a length or
- * a pointer. docs/near/design.md has a picture.
+ * Layout of a port's segment, the shared memory in which the port receives. All
+ * senders of the port write to the segment, so the port must check a value
+ * before it uses the value as an index, a length or a pointer.
+ * docs/near/design.md has a picture.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -17,11 +18,13 @@
 #define NEAR_LINE 64		/* bytes of a cache line */
 /* unit of this layout, bytes; the system's page size is near_page_size() */
 #define NEAR_PAGE 4096
-#define NEAR_SENDERS 4096	/* rings of a segment: limit of senders */
+/* number of rings of a segment, one for each sender: limit of senders */
+#define NEAR_SENDERS 4096
 
 /*
- * Kinds of slots. "Sender" and "receiver" are those of a large message: the
- * receiver's slots go through the ring in the other direction.
+ * Kinds of slots. "Sender" and "receiver" are the sender and receiver of a
+ * large message. The receiver's slots (CTS, ACK, COOP) go through the ring in
+ * which the receiver sends to the sender.
  */
 enum near_kind {
 	NEAR_KIND_INLINE,	/* a message, with the payload in the slot */
@@ -50,7 +53,7 @@ enum near_kind {
 #define NEAR_WORD_LEN 24
 #define NEAR_WORD_DATA 32
 
-/* Flag of the last NEAR_KIND_FRAG: the sender cannot read the message. */
+/* Flag of the last NEAR_KIND_FRAG: the sender could not read the message. */
 #define NEAR_FRAG_FAILED 1u
 
 /* Bytes of operands or of a result that fit into an RMA slot. */
@@ -95,7 +98,8 @@ struct near_slot {
 			/* length that did not fit; 1: the ring was full */
 			uint32_t more;
 		} resize;
-		struct near_rma_slot {	/* target address: near_slot.tag */
+		/* NEAR_KIND_RMA; the target address is in near_slot.tag */
+		struct near_rma_slot {
 			uint64_t key;
 			uint64_t id;	/* id of the initiator's operation */
 			union {
@@ -105,7 +109,10 @@ struct near_slot {
 					uint64_t offset;
 					uint64_t data;
 				};
-				/* operands, with NEAR_RMA_INLINE */
+				/*
+				 * operands, if flags has NEAR_RMA_INLINE
+				 * (rma/state.h)
+				 */
 				uint8_t bytes[NEAR_RMA_BYTES];
 			};
 			uint8_t verb;
@@ -128,18 +135,18 @@ struct near_slot {
 static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /*
- * Control data at the start of each ring, in three cache lines: a field with an
- * alignment begins a line. The consumer writes all fields. The producer writes
- * only steps and wrote.
+ * Control data at the start of each ring, in three cache lines: each field with
+ * the attribute `aligned` begins a line. The consumer may write all fields, the
+ * producer only steps and wrote.
  */
 struct near_ctl {
-	/* numbers of consumed slots and of consumed data bytes */
+	/* numbers of slots and of data bytes that the consumer has consumed */
 	uint64_t head;
 	uint64_t dhead;
-	uint32_t size;		/* reply to RESIZE: NEAR_SIZE_* */
+	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
 	/* number of the last delegated operation that the consumer started */
 	uint64_t doing;
-	/* 1: the ring is idle, the producer must ring the doorbell */
+	/* 1: the consumer does not poll; the producer rings the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* cooperative copy: steps taken by each end, see msg/coop.h */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
@@ -151,7 +158,7 @@ struct near_ctl {
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
 
-/* near_ctl.size: size class in 8 bits, number of resizes above. */
+/* near_ctl.size: bits 0 to 7: size class; bits 8 to 31: number of resizes */
 #define NEAR_SIZE_RESIZES 8
 #define NEAR_SIZE_TIER 0xffu
 
@@ -194,14 +201,14 @@ struct near_segment {
 	/* NEAR_MAY_*: kinds of accesses after which peers notify the owner */
 	uint32_t events;
 	uint64_t table_nonce;	/* nonce of the region table */
-	uint32_t growing;	/* rings that can be larger than a page */
+	uint32_t growing;	/* number of rings that can exceed a page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */
-	/* bit w: doorbell[w] is not 0 */
+	/* bit w: a sender has set a bit of doorbell[w] */
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
 	uint32_t armed;	/* number of the current sleep; 0: no thread sleeps */
 	int32_t wake_fd; /* descriptor number of the wake pipe; -1: none */
-	/* bit i of doorbell[w]: ring 64 w + i has changed */
+	/* bit i of doorbell[w]: ring 64 w + i has a new slot or claim state */
 	uint64_t doorbell[NEAR_SENDERS / 64]
 		__attribute__((aligned(NEAR_LINE)));
 	struct near_claim claim[NEAR_SENDERS]
@@ -226,16 +233,20 @@ size_t near_page_size(void);
 void near_page_assume(size_t bytes);
 
 /*
- * Ring size classes, called tiers in the code. near_tier_least() returns the
- * class of one page of the system. The first near_segment.growing rings have
- * address space for the largest class. All other rings keep the least class.
+ * Ring size classes, called tiers in the code: 0 to NEAR_TIERS - 1, in order of
+ * size. near_tier_least() returns the class of a ring that has one page of the
+ * system. The first near_segment.growing rings have address space for the
+ * largest class. All other rings keep the least class.
  */
 #define NEAR_TIERS 8
 
 uint32_t near_tier_least(void);
 /* Returns the size of a class in pages. tier must be below NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
-/* Returns the largest class of at most this many pages, or the least class. */
+/*
+ * Returns the largest class of at most this number of pages; if there is none,
+ * the least class.
+ */
 uint32_t near_tier_fit(size_t pages);
 
 /* Returns the largest class that the ring with this index can have. */
@@ -258,7 +269,10 @@ struct near_place {
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
-/* Returns the limit of a port's memory with this number of senders, bytes. */
+/*
+ * Returns the limit of the memory that the segment of a port takes, bytes.
+ * budget: ring budget (near_attr.memory), bytes. senders: number of senders.
+ */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */
