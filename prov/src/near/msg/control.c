@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Slots that are not messages, and progress of pending operations. */
+/* Slots that are not messages, and the progress of pending large messages. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,10 @@ ssize_t near_notify(struct near_peer *peer)
 	return 0;
 }
 
-/* Handles a reply of a large message's receiver: CTS, COOP or ACK. */
+/*
+ * Handles a CTS, COOP or ACK, by which the receiver of a large message replies
+ * to the RTS.
+ */
 static int near_control_answer(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot,
@@ -101,8 +104,8 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Continues a list's operations in order, until *budget bytes are copied.
- * Returns the number of operations that left the list.
+ * Calls step() for the operations of a list, in order, until *budget bytes are
+ * copied. Returns the number of operations that have left the list.
  */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,
@@ -119,7 +122,10 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 	return n;
 }
 
-/* Begins each list with its oldest operation, which later ones cannot delay. */
+/*
+ * Continues each list from its oldest operation on, so that later operations
+ * cannot use up the limit of bytes before it.
+ */
 int near_work(struct near_port *port)
 {
 	size_t sending = NEAR_STEP;
@@ -170,7 +176,10 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/* FETCHING: the embedder ends rx when its fetch fails */
+		/*
+		 * the embedder fetches the message, and ends rx itself when the
+		 * fetch fails
+		 */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)

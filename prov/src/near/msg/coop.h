@@ -2,14 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: both ends of a large message copy parts of it, called
- * steps, at the same time. The receiver reads steps from the first on, and the
- * sender writes steps from the last on, until all are taken. A busy end leaves
- * more steps to the other end.
+ * Cooperative copy: sender and receiver of a large message copy parts of it,
+ * called steps, at the same time. The receiver reads steps from the first on,
+ * and the sender writes steps from the last on, until all are taken. An end
+ * that is busy takes fewer steps, and the other end takes more.
  *
- * near_ctl.steps counts the steps that each end has taken. A ring has one
- * cooperative copy at a time. The number of a cooperative copy is called its
- * round. Rounds count from 1; 0: no copy.
+ * A cooperative copy has a number, its round. Rounds count from 1; 0: no copy.
+ * near_ctl.steps, in the ring from the sender to the receiver, has the round,
+ * and the number of steps that each end has taken. So a ring has one
+ * cooperative copy at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -19,13 +20,18 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-/* shortest message for a cooperative copy, bytes */
+/* minimum length of a message for a cooperative copy, bytes */
 #define NEAR_COOP_MIN (64u << 10)
 #define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
 #define NEAR_COOP_STEPS 0xffffu	/* limit of steps of a message */
 
-/* near_ctl.steps: round 32 bits | sender's steps 16 | receiver's steps 16 */
-/* near_ctl.wrote: round 32 bits | a step failed 1 | steps written 16 */
+/*
+ * Fields of two words in near_ctl, from the highest bits to the lowest:
+ * - steps: round (32 bits), number of steps that the sender has taken (16), and
+ *   that the receiver has taken (16)
+ * - wrote: round (32 bits), unused (15), NEAR_COOP_FAILED (1), number of steps
+ *   that the sender has written (16)
+ */
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
@@ -67,8 +73,9 @@ static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 }
 
 /*
- * Takes the next step for one end. Returns the number of steps that this end
- * had taken before; -1: all steps are taken, or the round has ended.
+ * Takes the next step for the sender or the receiver. Returns the number of
+ * steps that the caller's end had taken before; -1: all steps are taken, or the
+ * round has ended. all: number of steps of the message.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -86,7 +93,10 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/* Ends the round, at the receiver. Returns the number of the sender's steps. */
+/*
+ * Ends the round, at the receiver. Returns the number of steps that the sender
+ * has taken.
+ */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	return near_coop_high(
@@ -94,9 +104,10 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 }
 
 /*
- * Stores the number of steps that the sender has written. failed: the sender
- * could not write the next step that it had taken. Message passing: this
- * release pairs with the acquire in near_coop_sender_ended().
+ * Stores `steps`, the number of steps that the sender has written so far.
+ * failed: it could not write the step that it took last, and takes no more.
+ * Message passing: this release pairs with the acquire in
+ * near_coop_sender_ended().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)
@@ -106,9 +117,10 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender will write no more steps. sender_steps: from
- * near_coop_end(). Stores in *steps the number of steps written; the receiver
- * must read the others. This acquire pairs with near_coop_wrote().
+ * True if the sender will write no more steps. sender_steps: the result of
+ * near_coop_end(). Stores in *steps the number of steps that the sender has
+ * written; the receiver must read all others. This acquire pairs with
+ * near_coop_wrote().
  */
 static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
 					  uint32_t round, uint32_t sender_steps,

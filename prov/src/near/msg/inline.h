@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path: near_send() and near_poll(). If the sink is a constant, the
- * compiler inlines its functions, so that a message goes from the ring into the
- * receive buffer without a call.
+ * The data path: near_send() and near_poll(). If the caller passes a constant
+ * sink, the compiler inlines the sink's functions, and a message goes from the
+ * ring into the receive buffer without a function call.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -19,12 +19,15 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 /*
  * Continues pending operations. Returns the number of large messages that have
- * left their list, plus the result of near_onesided.work(). While all one-sided
- * operations wait (NEAR_WORK_WAITS), calls only near_onesided.advanced(), and
- * returns its result.
+ * left port->sending or port->receiving, plus the result of
+ * near_onesided.work(). While port->work is NEAR_WORK_WAITS, calls only
+ * near_onesided.advanced(), and returns its result.
  */
 int near_work(struct near_port *port);
-/* Rings the doorbell if required. Returns 0, the result of the send. */
+/*
+ * Rings the doorbell of the peer if required. Returns 0, so that
+ * near_send_end() can return this result.
+ */
 ssize_t near_notify(struct near_peer *peer);
 /* msg/large_tx.c */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
@@ -40,9 +43,10 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the next slot if the last send was to the same peer, because
- * further messages are likely. After a single send, the prefetch would take the
- * cache line from the receiver that polls this slot.
+ * Prefetches the slot after this send's slot, if the last send was to the same
+ * peer and no slot has arrived since then: further messages are likely. After a
+ * single send there is no prefetch, because it would take the cache line away
+ * from the receiver, which polls this slot.
  */
 static near_inline void near_slot_prefetch(struct near_port *port,
 					   const struct near_peer *peer)
@@ -54,7 +58,10 @@ static near_inline void near_slot_prefetch(struct near_port *port,
 	port->run = peer;
 }
 
-/* Rings the doorbell if required, and prefetches the next slot. */
+/*
+ * Must be called after a slot was published: rings the doorbell if required,
+ * and prefetches the next slot.
+ */
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
@@ -63,7 +70,10 @@ static near_inline void near_sent(struct near_port *port,
 	near_slot_prefetch(port, peer);
 }
 
-/* Prefetches up to 1 KiB of the data ring, for a message of this length. */
+/*
+ * Prefetches the next part of the data ring, for another message of this
+ * length: 1 KiB at most.
+ */
 static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
@@ -74,7 +84,7 @@ static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 		near_prefetch_write(tx->data + at + i);
 }
 
-/* Publishes an inline message. */
+/* Copies a message into a slot and publishes the slot. */
 static near_inline void near_send_inline(struct near_tx *tx,
 					 struct near_slot *slot,
 					 const struct near_msg *msg)
@@ -87,8 +97,9 @@ static near_inline void near_send_inline(struct near_tx *tx,
 
 /*
  * Sends an inline message if tx->head shows a free slot. Calls no function, so
- * that msg stays in registers. True: the caller must return near_send_end().
- * False: nothing was sent, and the caller must call near_send().
+ * that msg stays in registers. True: the message was sent, and the caller must
+ * return the result of near_send_end(). False: nothing was sent, and the caller
+ * must call near_send().
  */
 static near_inline bool near_send_short(struct near_port *port,
 					struct near_peer *peer,
@@ -104,16 +115,19 @@ static near_inline bool near_send_short(struct near_port *port,
 	return true;
 }
 
-/* Ends near_send_short(): rings the doorbell by a tail call. Returns 0. */
+/*
+ * Must be called after near_send_short(): rings the doorbell if required, by a
+ * tail call. Returns 0.
+ */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
 	return near_likely(near_tx_polled(&peer->tx)) ? 0 : near_notify(peer);
 }
 
 /*
- * Sends a message that fits into the ring. Returns 0 if the payload may be
- * reused, or
- * - NEAR_LARGE: call near_send_large()
+ * Sends an inline or eager message. Returns 0 if the message is sent, and its
+ * payload may be reused; or
+ * - NEAR_LARGE: too long, call near_send_large()
  * - -EAGAIN: poll and retry
  * - -ECONNRESET: the peer has failed
  * - -EHOSTUNREACH: this port cannot send to the peer
@@ -159,7 +173,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* Sets the fields that all kinds of slots have: tag, data, flags. */
+/* Sets tag, data and flags of msg, which inline, eager and RTS slots have. */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
 					    uint64_t word)
@@ -170,8 +184,8 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 }
 
 /*
- * Delivers an inline message. False: the sink has not accepted the message, or
- * the length is invalid; the slot remains in the ring.
+ * Delivers an inline message. False: the sink has rejected the message for now,
+ * or the length is invalid. The slot then remains in the ring.
  */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
@@ -194,7 +208,10 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 	return true;
 }
 
-/* Sets length, data and payload of an eager message. False: invalid length. */
+/*
+ * Sets length, payload and the upper half of data of an eager message. False:
+ * invalid length.
+ */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
 					     struct near_msg *msg)
@@ -205,7 +222,10 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* Sets length, data and rndv of a rendezvous message. */
+/*
+ * Sets length, rndv and the upper half of data of a rendezvous message, which a
+ * slot RTS announces.
+ */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
@@ -217,7 +237,9 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.key = slot->rts.key;
 }
 
-/* Handles a slot that is not an inline message. False: the slot remains. */
+/*
+ * Handles a slot that is not an inline message. False: it remains in the ring.
+ */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -262,9 +284,10 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 }
 
 /*
- * Handles new slots, NEAR_BURST at most, until none is left or one must remain
- * in the ring, for example because the sink rejects its message. slot, word:
- * the first new slot and its word. Returns the number of slots released.
+ * Handles the new slots of a ring, NEAR_BURST at most. Stops at a slot that
+ * must remain in the ring, for example because the sink rejects its message for
+ * now. slot, word: the first new slot and its word. Returns the number of slots
+ * consumed.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -282,7 +305,10 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 	return n;
 }
 
-/* Returns the next active ring, from `at` on, with a new slot; NULL: none. */
+/*
+ * Returns the first active ring with a new slot, at or after `at` in
+ * port->active; NULL: none.
+ */
 static near_inline struct near_rx_ring *const *
 near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 {
@@ -297,10 +323,11 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if only active rings need polls now: no doorbell is set, and no
- * operation can continue now. Then near_ring_ready() may replace up to
- * near_polls_left() polls. The caller must report the number of replaced polls
- * to near_passed().
+ * True if a poll would find nothing now except slots in active rings: no
+ * doorbell bit is set, and no operation can continue. In place of the next
+ * polls, at most near_polls_left(), the caller may then call near_ring_ready(),
+ * which is cheaper. The caller must report the number of replaced polls to
+ * near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -309,13 +336,16 @@ static near_inline bool near_rings_only(const struct near_port *port)
 	       !near_port_has_work(port);
 }
 
-/* Returns the number of polls before the poll that has the next tick. */
+/* Returns the number of polls before the poll that calls near_port_tick(). */
 static near_inline uint32_t near_polls_left(const struct near_port *port)
 {
 	return port->tick_at - 1 - port->polls;
 }
 
-/* Counts polls that near_ring_ready() has replaced, before the next tick. */
+/*
+ * Adds the number of replaced polls to port->polls, but at most
+ * near_polls_left(), so that a later near_poll() executes the tick.
+ */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);
@@ -324,9 +354,9 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers messages, continues operations, and executes a tick if it is due.
- * Returns the number of slots consumed plus the result of near_work(). The sum
- * may be 0 although a part of a large message was copied.
+ * Delivers messages, continues operations, and calls near_port_tick() if a tick
+ * is due. Returns the number of slots consumed plus the result of near_work().
+ * The sum may be 0 although a part of a large message was copied.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

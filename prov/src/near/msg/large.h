@@ -2,15 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rendezvous: the sender announces a large message by an RTS. When the receive
- * is posted, the receiver chooses one of four schemes:
+ * Rendezvous: the sender announces a large message by a slot RTS. When a
+ * receive for the message is posted, the receiver chooses one of four schemes:
  *
  * - Single copy: the receiver reads the sender's memory.
- * - Cooperative copy, for long messages: the receiver sends COOP. See
- *   msg/coop.h.
- * - Fragments through the data ring: the receiver sends CTS, if it cannot read
- *   the sender's memory.
- * - NEAR_DEVICE: the receiver's embedder fetches the message.
+ * - Cooperative copy, for long messages: the receiver sends COOP, and both ends
+ *   copy (msg/coop.h).
+ * - Fragments, if the receiver cannot read the sender's memory: the receiver
+ *   sends CTS, and the sender sends the message in slots FRAG, through the data
+ *   ring.
+ * - Fetch, for device memory: the embedder reads the message by near_rma(), see
+ *   near_recv_begin().
  *
  * At the end the receiver sends an ACK. Each poll copies a limited number of
  * bytes.
@@ -24,7 +26,8 @@
 /* limit of the time that a closing port waits for a peer's copy, ms */
 #define NEAR_STOP_MS 1000
 
-#define NEAR_STEP (512u << 10)	/* limit of bytes per poll and direction */
+/* limit of bytes that a poll sends, and of bytes that a poll receives */
+#define NEAR_STEP (512u << 10)
 #define NEAR_FRAG (16u << 10)	/* limit of a fragment, bytes */
 
 enum near_tx_state {
@@ -42,30 +45,38 @@ struct near_tx_op {
 	struct near_peer *peer;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
-	/* bytes of the message; after a CTS: bytes requested */
+	/*
+	 * bytes of the message; after a CTS: bytes that the CTS has requested
+	 */
 	size_t len;
 	size_t done;		/* bytes sent in fragments */
-	/* id of the receiver's operation, after a CTS */
+	/* id of the receiver's operation; valid after a CTS */
 	uint64_t answer;
 	/* Fields of a cooperative copy, valid after COOP was received. */
 	uint64_t there;		/* address of the receiver's buffer */
-	size_t shared;		/* bytes requested */
-	uint32_t round;
+	size_t shared;		/* bytes to copy by both ends together */
+	uint32_t round;		/* number of the copy, from the slot COOP */
 	uint32_t step;		/* bytes of a step */
 	uint32_t steps;		/* number of steps */
 	uint32_t wrote;		/* steps that the sender has written */
-	bool device;		/* NEAR_DEVICE, and not yet in host memory */
+	bool device;	/* NEAR_DEVICE, and iov is still device memory */
 	int failed;	/* positive error of near_sink.unload(); 0: none */
-	/* length to request from a larger ring; 0: none */
+	/*
+	 * message length, if the ring was too short for an eager message of
+	 * this length; 0: not
+	 */
 	uint32_t too_small;
-	/* copy of the message, or owned memory, to be freed; or NULL */
+	/*
+	 * memory to free at the end: a copy of the message, or
+	 * near_large.owned; or NULL
+	 */
 	void *copy;
 	void *cookie;
 };
 
 /*
- * An operation in state NEAR_RX_FRAGS or NEAR_RX_FETCHING is in no list. In all
- * other states it is in port->receiving or peer->waiting.
+ * Operations in state NEAR_RX_FRAGS or NEAR_RX_FETCHING are in no list. All
+ * others are in port->receiving or peer->waiting.
  */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
@@ -77,7 +88,7 @@ enum near_rx_state {
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments */
 	NEAR_RX_FETCHING,	/* the embedder fetches the message */
-	NEAR_RX_FAILED,		/* the sender has failed */
+	NEAR_RX_FAILED,		/* the sender has failed; must end */
 };
 
 /* The receiver's operation for a large message. */
@@ -90,20 +101,20 @@ struct near_rx_op {
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
 	size_t len;		/* bytes to receive */
-	size_t stop;		/* end of the part to read, bytes */
+	size_t stop;	/* the receiver must read the bytes before this one */
 	size_t done;		/* bytes copied to iov by the receiver */
 	uint32_t step;		/* cooperative copy: bytes of a step */
 	uint32_t steps;		/* cooperative copy: number of steps */
 	/* steps that the sender has taken; valid after near_coop_end() */
 	uint32_t sender_steps;
-	bool failed;		/* the receiver could not read a step */
+	bool failed;	/* in a cooperative copy, a read has failed */
 	void *cookie;
 };
 
 /*
- * Returns the largest fragment in bytes: an eighth of the data ring, so that
- * the receiver copies one fragment while the sender writes the next. The limit
- * is NEAR_FRAG.
+ * Returns the length of the longest fragment in bytes: an eighth of the data
+ * ring, but at most NEAR_FRAG. So the data ring has space for several
+ * fragments, and the receiver copies one while the sender writes the next.
  */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
@@ -112,7 +123,10 @@ static inline size_t near_frag_max(const struct near_tx *tx)
 	return most < NEAR_FRAG ? most : NEAR_FRAG;
 }
 
-/* Returns a pointer to the number of bytes that this poll may still read. */
+/*
+ * Returns a pointer to near_port.read_left, the number of bytes that the
+ * present poll may still read. A new poll begins with NEAR_STEP.
+ */
 static inline size_t *near_read_left(struct near_port *port)
 {
 	if (port->read_poll != port->polls) {
@@ -122,7 +136,10 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/* Reserves len of the bytes that this poll may still read. False: too many. */
+/*
+ * Subtracts len from near_port.read_left. False: that is less than len, and the
+ * caller must not read.
+ */
 static inline bool near_read_take(struct near_port *port, size_t len)
 {
 	size_t *left = near_read_left(port);
@@ -133,14 +150,17 @@ static inline bool near_read_take(struct near_port *port, size_t len)
 	return true;
 }
 
-/* The slow path of near_control_slot(). */
+/*
+ * near_control_slot() calls it if tx->head shows no free slot. (msg/control.c)
+ */
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
 /*
- * Returns a slot for a control message such as an ACK, even while operations
- * are queued (NEAR_GATE_QUEUE). Connects to the peer if necessary. NULL: no
- * slot is free, or the peer has failed or cannot be connected.
+ * Returns a slot for a control message such as an ACK. Such messages need not
+ * wait for queued RMA operations (NEAR_GATE_QUEUE). Connects to the peer if
+ * necessary. NULL: no slot is free, or the peer has failed or cannot be
+ * connected.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -152,7 +172,10 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-/* Publishes a control message, which near_tx_consumed() does not count. */
+/*
+ * Publishes the slot of a control message, which near_tx_consumed() does not
+ * count, and rings the doorbell if required.
+ */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,
@@ -164,21 +187,24 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Continue an operation until it has copied *budget bytes. Its last fragment or
- * step may exceed the budget. Subtract the bytes copied from *budget, down to
- * 0. True: the operation has left its list.
+ * Continue an operation until it has copied *budget bytes; its last fragment or
+ * step may exceed this number. Subtract the bytes copied from *budget, but not
+ * below 0. True: the operation has left its list, port->sending or
+ * port->receiving.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
-/* large_coop.c: continues a cooperative copy, at the sender. */
+/*
+ * large_coop.c: continues a cooperative copy, at the sender. *budget: as above.
+ */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
 /*
- * Ends the sender's part of a cooperative copy: removes op from port->sending.
- * If op has no cooperative copy, does nothing.
+ * If op has a cooperative copy, ends the sender's part of it: removes op from
+ * port->sending, and restores the state NEAR_TX_ANNOUNCED.
  */
 static inline void near_tx_coop_finish(struct near_tx_op *op)
 {
@@ -195,9 +221,15 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op,
  * cooperative copy of the first receive in peer->waiting.
  */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
-/* Reads the next len bytes, at most up to op->stop. False: failed. */
+/*
+ * Reads bytes of the message from the sender: the next len bytes, but none at
+ * or after op->stop. False: failed.
+ */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
-/* After a failed read: makes the receiver request the message in fragments. */
+/*
+ * Must be called after a failed read: changes to state NEAR_RX_CTS, so that the
+ * receiver requests the whole message in fragments.
+ */
 void near_rx_pull_failed(struct near_rx_op *op);
 
 /* Handles a CTS, COOP or ACK from the peer. False: the slot is invalid. */
@@ -217,10 +249,16 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
  */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
-/* Frees an operation that is in no list. Calls received() if not called yet. */
+/*
+ * Frees an operation that is in no list. Reports its end to the embedder,
+ * unless near_rx_done() has already done so.
+ */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
-/* large_coop.c: near_messages.stop(): waits until no peer writes to buffers. */
+/*
+ * large_coop.c: near_messages.stop(): waits until no peer writes to local
+ * buffers.
+ */
 void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_PROTO_LARGE_H */

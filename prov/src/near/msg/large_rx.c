@@ -11,9 +11,10 @@
 
 /*
  * True if a cooperative copy is possible, and should be faster than a single
- * copy by the receiver. False for short messages, because the sender would join
- * too late. False while this port sends large messages: the peer then probably
- * receives a large message, too, and is busy with the copy of that message.
+ * copy by the receiver. False for short messages, because the receiver would
+ * have copied them before the sender can join. False while this port sends
+ * large messages, because the peer then probably receives a large message, too:
+ * it is busy with that message's copy.
  */
 static bool near_rx_coop_wanted(const struct near_port *port,
 				const struct near_peer *peer, size_t iov_count,
@@ -93,8 +94,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 
 /*
  * Reads len bytes of the sender's memory. Returns 0 or -errno. After EPERM,
- * ENOSYS and ESRCH all further reads from the peer would fail, too. ESRCH means
- * that the peer's process or its main thread has exited.
+ * ENOSYS and ESRCH all further reads from the peer would fail, too, so this
+ * function clears peer->reads. ESRCH means that the peer's process or its main
+ * thread has exited.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -114,11 +116,11 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Copies only if no other receive is being copied. The message may complete
+ * Copies only if no operation is in port->receiving. The message may complete
  * before earlier messages that arrive in fragments. So if receives share a
  * buffer, the embedder must keep the order of these receives. The function
- * finds a slot for the ACK before the copy. The slot stays free, because
- * nothing is sent before the ACK.
+ * finds a slot for the ACK before the copy. The slot stays free, because the
+ * function sends nothing in between.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -153,7 +155,10 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/* Reports the end of a receive. near does not access the buffer afterwards. */
+/*
+ * Reports the end of a receive by near_sink.received(), once. near does not
+ * access the receive buffer afterwards.
+ */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;
@@ -211,7 +216,10 @@ static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 	op->state = NEAR_RX_ACK;
 }
 
-/* Sends the CTS or ACK that the state requires. False: no slot is free. */
+/*
+ * Sends the CTS or ACK that op->state requires, and removes op from
+ * port->receiving. False: no slot is free.
+ */
 static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
@@ -252,7 +260,7 @@ void near_recv_end(struct near_port *port, struct near_rx_op *op, int err)
 	}
 	op->state = NEAR_RX_ACK;
 	near_port_work(port, &port->receiving, &op->link);
-	/* now, because the embedder might not poll again */
+	/* send the ACK now, because the embedder might not poll again */
 	near_rx_answer(port, op);
 }
 
@@ -268,8 +276,9 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 }
 
 /*
- * Stops reading the memory of a failed sender. True: the operation is freed.
- * False: the peer is not gone yet; near_ops_fail() will end the operation.
+ * Ends the receive of a message whose sender has failed. True: the operation is
+ * freed. False: the sender's last slots are not handled yet
+ * (near_peer.draining); near_ops_fail() will end the operation.
  */
 static bool near_rx_stop_reading(struct near_port *port, struct near_rx_op *op)
 {

@@ -9,7 +9,10 @@
 
 #include "near/msg/large.h"
 
-/* Stores the addresses of the buffers, or copies them. -EAGAIN: no memory. */
+/*
+ * Stores the addresses of the buffers in op; if large->copy is set, copies the
+ * buffers instead. Returns 0; -EAGAIN: no memory.
+ */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;
@@ -30,9 +33,10 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * True if the last large or fan-out send had the same buffer and another peer,
- * and no poll has come in between. Only polls complete sends, so the buffer
- * still has the same message.
+ * True if the last send that near_tx_record() has recorded was of the same
+ * buffer to another peer, and there was no poll since then. The buffer then
+ * still has the same message, because a send completes only in a poll, and the
+ * application must not change the buffer before.
  */
 static bool near_tx_same_buffer(const struct near_port *port,
 				const struct near_peer *peer, const void *buf)
@@ -50,10 +54,11 @@ static void near_tx_record(struct near_port *port, const struct near_peer *peer,
 }
 
 /*
- * True if msg is part of a fan-out and should go through the data ring. Only
- * the first receiver of a fan-out reads the sender's memory: several readers
- * would contend for the locks of the sender's address space. msg must have at
- * most tx.fanout_max bytes.
+ * True if msg is part of a fan-out (the same buffer is sent to several peers in
+ * a row), and not the first message of it: msg should then be eager. Only the
+ * first receiver reads the message from the sender's memory, because several
+ * readers would contend for the locks of the sender's address space. msg must
+ * have at most tx.fanout_max bytes.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
@@ -64,7 +69,10 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/* Returns the length of msg if it would be eager in a larger ring, else 0. */
+/*
+ * Returns the length of msg, if msg is too long for this ring, but would be
+ * eager in a larger ring; otherwise 0.
+ */
 static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
@@ -76,7 +84,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/* All steps that can fail come before the slot is published. */
+/* Does everything that can fail before it publishes the slot. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {
@@ -145,7 +153,10 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* CTS, COOP and ACK have the id at the same place in the slot. */
+/*
+ * slot->ack.id is also the id of a CTS or COOP: all three have it at the same
+ * place.
+ */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind)
 {
@@ -169,8 +180,8 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	void *cookie = op->cookie;
 
 	/*
-	 * request a larger ring now: the receiver polls, because it has just
-	 * sent an ACK
+	 * request a larger ring now: the receiver has just sent an ACK, so it
+	 * polls, and will soon handle the request
 	 */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
@@ -184,8 +195,9 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 }
 
 /*
- * Replaces the buffer of a NEAR_DEVICE message by a copy in host memory. Sets
- * op->failed if the copy fails. False: no memory now.
+ * Copies a NEAR_DEVICE message to host memory, and makes this copy the
+ * operation's buffer. Sets op->failed if the copy fails. False: no memory;
+ * retry.
  */
 static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 {
@@ -200,8 +212,9 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 }
 
 /*
- * Ends op, because this process cannot read the message, and reports that to
- * the receiver. False: no slot is free.
+ * Ends op with the error op->failed: this process cannot read the message.
+ * Reports that to the receiver by NEAR_FRAG_FAILED. False: no slot is free;
+ * retry.
  */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {
@@ -241,13 +254,19 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/* near_tx_consumed() counts it: NEAR_RMA_BEHIND waits for fragments */
+	/*
+	 * not near_tx_publish_quiet(): an operation with NEAR_RMA_BEHIND must
+	 * wait until the peer has consumed all fragments
+	 */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
 }
 
-/* Sends fragments until *budget is 0. True: all sent; the ACK will end op. */
+/*
+ * Sends fragments until *budget is 0. True: all were sent, and op has left
+ * port->sending; the ACK will end op.
+ */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {
