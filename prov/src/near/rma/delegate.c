@@ -22,11 +22,14 @@
 #include "near/rma/ops.h"
 
 #define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
-/* time before a revocation, ns; two single copies take as long */
+/*
+ * time that an operation waits before it is revoked, ns: as long as two single
+ * copies take
+ */
 #define NEAR_DELEG_BACKOFF 3000
-/* delay after a revocation by which no operation was executed, ns */
+/* delay of the next revocation if the last one executed no operation, ns */
 #define NEAR_DELEG_PAUSE 100000
-/* number of operations that are not delegated after a revocation */
+/* least and largest number of operations not delegated after a revocation */
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
 
@@ -39,8 +42,10 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 
 /*
  * Writes need no reply, because near_ctl.done counts all finished operations;
- * other operations get replies. From the first rejected operation on, writes
- * get replies, too. near_ctl.rejected is the number of that operation.
+ * other operations get replies. But the count includes rejected operations, and
+ * does not show which ones were rejected. So from the first rejected operation
+ * on, writes get replies, too. This function stores the number of that
+ * operation in near_ctl.rejected.
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply)
@@ -64,7 +69,10 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 		at->next_skip = 2 * at->skip;
 }
 
-/* True if the operation is short enough for the ring and for near's buffers. */
+/*
+ * True if the operation is short enough for one fragment (near_frag_max()), and
+ * for the buffers near_rma_op.kept and near_rma_reply.bytes.
+ */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
 {
@@ -78,8 +86,8 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 
 /*
  * True if the operation should be delegated. False while an operation that was
- * not delegated is pending, because a revoked operation would overtake that
- * one. Counts down the backoff, at->skip.
+ * not delegated is pending: if the new operation were revoked, it would
+ * overtake the pending one. Counts down the backoff, at->skip.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -127,7 +135,10 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* the ring is full, and no reply will show when a slot is free */
+	/*
+	 * do not retry when the ring is full: no operation is pending, so no
+	 * completion will show that the ring has space again
+	 */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;
@@ -250,8 +261,9 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * True if near_ctl.done completes op. Must agree with near_deleg_no_reply(),
- * which the target calls.
+ * True if op is a write without a reply that the target has finished. done:
+ * value of near_ctl.done. Must agree with near_deleg_no_reply(), by which the
+ * target decides on replies.
  */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
@@ -263,7 +275,11 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(rejected && op->seq >= rejected);
 }
 
-/* Completes operations in order by near_ctl.done; returns their number. */
+/*
+ * Completes the first delegated operations, up to one that is not finished or
+ * gets a reply. done: value of near_ctl.done. Returns the number of completed
+ * operations.
+ */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -295,7 +311,7 @@ void near_delegs_drained(struct near_port *port, struct near_peer *peer)
 	}
 }
 
-/* Revokes the operations if the first one has waited too long. */
+/* Revokes the operations if the first one has waited NEAR_DELEG_BACKOFF. */
 static int near_delegs_due(struct near_port *port, struct near_rma_peer *at)
 {
 	uint64_t now = duo_now_ns();
@@ -334,7 +350,11 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
-	/* the next poll must continue: the first operation is a read */
+	/*
+	 * the first operation is finished, but ends by its reply, not by this
+	 * word. The next poll calls near_rma_work(), which selects a poll word
+	 * again
+	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

@@ -8,18 +8,24 @@
 #include "near/link/barrier.h"
 #include "near/rma/state.h"
 
-/* State of a delegated operation, in its slot. Only the initiator stores it. */
+/*
+ * State of a delegated operation, in bits of its slot's near_slot.word. Only
+ * the initiator, which has sent the slot, stores it.
+ */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
-	/* the target may execute it, or the initiator revoke it */
+	/* the target may execute it; the initiator may revoke it */
 	NEAR_DELEG_OPEN,
 	NEAR_DELEG_REVOKED,  /* only the initiator may execute it */
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-/* result of near_deleg_execute(): the caller must release the slot */
+/*
+ * results of near_deleg_execute() if the target must not execute the operation,
+ * but must release its slot. NEAR_DELEG_ANSWERED: the initiator has executed
+ * the operation, so the target must also call near_rma_report()
+ */
 #define NEAR_DELEG_SKIPPED 1
-/* the same: the caller must release the slot, and report the operation */
 #define NEAR_DELEG_ANSWERED 2
 #define NEAR_DELEG_MASK 0xfu	/* bits of word >> NEAR_WORD_FLAGS */
 
@@ -45,7 +51,10 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/* polls need not continue op: it waits for the poll word or a reply */
+	/*
+	 * polls need not continue op before a reply arrives, or before the poll
+	 * word (near_port.poll_word) changes
+	 */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -59,7 +68,7 @@ static near_inline void near_deleg_add(struct near_port *port,
  */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
-/* Removes an operation that ends from the list of delegated operations. */
+/* Removes an operation that has ended from the list near_rma_peer.delegated. */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
@@ -67,24 +76,31 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* near_delegs_due() stores the start of the next wait */
+	/* not set: near_delegs_due() then stores the start of the next wait */
 	at->delegated_ns = 0;
 }
 
 /*
- * Completes writes that the target has executed. If there were none, and this
- * poll is a tick, revokes all operations if the first one has waited too long.
- * Returns the number of completed operations.
+ * Completes the delegated writes that the target has executed. If there are
+ * none, and this poll is a tick (near_polls_left() is 0), calls
+ * near_delegs_due(), which revokes all delegated operations if the first one
+ * has waited too long. Returns the number of completed operations.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
-/* Completes operations if the poll word has changed; returns their number. */
+/*
+ * near_onesided.advanced(): if the poll word has changed, completes delegated
+ * writes. Returns the number of completed operations.
+ */
 int near_delegs_advanced(struct near_port *port);
 /*
  * near_onesided.drained(): completes all writes that a failed target has
  * executed.
  */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
-/* True if the operation needs no reply: near_deleg_done() reports its end. */
+/*
+ * True if the target need not reply to the operation, because the count that
+ * near_deleg_done() stores shows the initiator that the operation has ended.
+ */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
@@ -103,7 +119,8 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 /*
  * Starts the operation in a slot, at the target. Returns
  * - 0: the caller must now execute the operation, and must not fail any more
- * - -EAGAIN: the slot must stay in the ring
+ * - -EAGAIN: the slot must stay in the ring, because the initiator has revoked
+ *   the operation and is executing it
  * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute the
  *   operation
  *

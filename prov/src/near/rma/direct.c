@@ -136,7 +136,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	struct near_slot *slot = NULL;
 	int ret = 0;
 
-	/* the slot of a delegated operation notifies the target */
+	/* the request of a delegated operation already notifies the target */
 	if (!op->delegated && near_rma_notifies(op)) {
 		slot = near_control_slot(port, peer);
 		if (!slot)

@@ -21,7 +21,10 @@ static near_inline bool near_rma_delegated(enum near_verb verb)
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
-/* True if args fit the fast path: one short buffer, no CQ data, no order. */
+/*
+ * True if args fit the fast path: one short buffer, no CQ data, and no flags
+ * that request an order.
+ */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
 	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_TRY) ||
@@ -35,9 +38,11 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 
 /*
  * True if the fast path may start a new operation now. delegated: the new
- * operation will be delegated. Then all pending operations must be delegated,
- * too, because the initiator revokes all of them together and in order. An
- * operation that is not delegated waits only for a read in parts.
+ * operation will be delegated.
+ *
+ * A delegated operation may start only if all pending ones are delegated, too,
+ * because the initiator revokes all of them together and in order. Another
+ * operation waits only for a read in parts (struct near_rma_reply).
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
@@ -156,14 +161,17 @@ static near_inline bool near_rma_small(struct near_port *port,
 			  !near_small_allowed(at, args) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
-	/* NULL also while NEAR_GATE_QUEUE is closed for queued operations */
+	/* also NULL while operations are queued: NEAR_GATE_QUEUE is closed */
 	slot = near_tx_slot(&peer->tx);
 	if (near_unlikely(!slot))
 		return false;
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/* after the post, while the slot's cache line travels to the target */
+	/*
+	 * store these fields only after the post, so that the slot's cache line
+	 * travels to the target in the meantime
+	 */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);

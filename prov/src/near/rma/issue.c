@@ -3,8 +3,8 @@
 
 /*
  * The initiator issues operations to a peer in order. If an operation must
- * wait, all later ones wait in the queue behind it. Messages wait, too, because
- * NEAR_GATE_QUEUE is closed.
+ * wait, all later ones wait in the queue behind it. Later messages wait, too,
+ * because near_rma_append() closes NEAR_GATE_QUEUE.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Opens NEAR_GATE_QUEUE for op: messages need not wait for op any more. */
+/* at->gates counts the operations that keep NEAR_GATE_QUEUE closed. */
 void near_rma_ungate(struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -135,14 +135,14 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True if the next part adds a reply: the first part, or each with a result. */
+/* True if the next part adds a reply: each with a result, else the first. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/* Posts requests for up to NEAR_STEP bytes. 0: all parts; -EAGAIN: not all. */
+/* Posts requests for up to NEAR_STEP bytes. -EAGAIN: parts of op are left. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -319,7 +319,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* the next poll must check the delegated operations behind this one */
+	/* the next poll must try to complete delegated writes behind this op */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;
@@ -334,7 +334,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies buffers to `to`, the operation's memory. Returns the copy's end. */
+/* Copies buffers to `to`, points *bufs to the copy, and returns its end. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {

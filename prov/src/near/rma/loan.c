@@ -12,7 +12,10 @@
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 
-/* Stores key and address of the local buffer. False: it cannot be lent. */
+/*
+ * Stores the key and the address by which the target can name the local buffer.
+ * False: the buffer cannot be lent.
+ */
 static bool near_loan_name(const struct near_port *port,
 			   const struct near_rma_args *args, uint64_t *key,
 			   uint64_t *addr)
@@ -70,7 +73,7 @@ int near_loan_issue(struct near_port *port, struct near_rma_op *op)
 	    staging->filled - staging->freed == NEAR_STAGE_CHUNKS)
 		return -EAGAIN;
 	if (!near_loan_name(port, &op->args, &key, &addr)) {
-		/* the application has unlisted the region since the call */
+		/* since the call, the region was removed from the table */
 		near_loan_to_stage(port, op);
 		return -EAGAIN;
 	}
@@ -157,7 +160,8 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 			      &memory))
 		return NULL;
 	*mapping = near_mapping_get(port, at, &args, &entry, memory);
-	at->device_path = path;	/* unchanged: the operation is the peer's */
+	/* restore the path: this is not an operation of this port */
+	at->device_path = path;
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }
 

@@ -45,12 +45,15 @@ enum near_loan_state {
 /* The content of a lent operation's chunk. A faulty peer may change it. */
 struct near_loan {
 	uint32_t state;		/* enum near_loan_state */
-	uint64_t key;		/* region of the initiator */
+	uint64_t key;		/* key of a region of the initiator */
 	uint64_t addr;		/* as in near_rma_args.addr */
 };
 
 /* The initiator */
-/* True if an operation on this region should be lent. Counts loan_skip down. */
+/*
+ * True if an operation on this region should be lent. Counts down
+ * near_rma_peer.loan_skip.
+ */
 bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry);
@@ -78,8 +81,9 @@ int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 void near_loan_end(struct near_rma_reply *reply);
 
 /*
- * Both ends: revokes this port's loans, or waits for the peer's copies of them;
- * and waits for this port's copies of the peer's loans. Must be called before
+ * Both ends. Revokes this port's loans to the peer. If the peer has taken one
+ * of them, waits until the peer's copy has ended. Also waits until this port's
+ * copies for the peer's loans have ended. Must be called before
  * near_mapped_close() and near_stage_close().
  */
 void near_loans_close(struct near_rma_peer *at);

@@ -66,7 +66,8 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 	struct near_rma_peer *at = op->to;
 
 	near_stage_begin(op);
-	op->mark = 0;	/* no request: do not raise tx->consumed */
+	/* no request was sent, so the end of op must not raise tx->consumed */
+	op->mark = 0;
 	op->sent = op->args.len;
 	at->due++;
 	mapped->op[mapped->begun++ % NEAR_MAPPED_OPS] = op;
@@ -105,12 +106,15 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	uint64_t address;
 	int ret;
 
-	/* only copies in one queue keep the order of the calls */
+	/*
+	 * wait for pending operations that are not in this mapping's queue:
+	 * only copies in one queue of the device are made in order
+	 */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))
 		return -EAGAIN;
 	memset(op->pending, 0, sizeof(op->pending));
-	/* the region may have been removed since the call */
+	/* look again: the region may have been removed since near_rma() */
 	ret = near_stage_look(at, &op->args, &entry, &address);
 	if (ret == -EAGAIN)
 		return ret;
@@ -122,7 +126,10 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		/* host memory that is not pinned does not count as a failure */
+		/*
+		 * a copy of host memory may have failed because that memory is
+		 * not pinned: then the mapping can still be used
+		 */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

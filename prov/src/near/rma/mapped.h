@@ -30,7 +30,10 @@
  * allocation is mapped again
  */
 #define NEAR_DROPPED 8
-/* time that a repeated mapping stays after its region was removed, ms */
+/*
+ * time that a mapping stays after its region was removed, if the allocation was
+ * mapped before (near_mapping.repeated), ms
+ */
 #define NEAR_MAPPING_KEEP_MS 1000
 /* time after which a request for a descriptor is repeated, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
@@ -39,12 +42,16 @@
 
 /* A peer's allocation that this process has mapped. */
 struct near_mapping {
-	/* in near_mapped.mappings; after the drop, in near_table.unmapped */
+	/*
+	 * in near_mapped.mappings; after near_mapping_drop() in
+	 * near_table.unmapped
+	 */
 	struct near_link link;
 	uint64_t id;		/* near_export.id */
 	uint64_t base;		/* near_export.base */
 	uint64_t key;		/* key of the allocation's last used region */
-	const void *queue;	/* queue of the device that maps the memory */
+	/* result of near_device.queue() for the device that maps the memory */
+	const void *queue;
 	struct near_map map;	/* map.mapping is NULL: not mapped yet */
 	int fd;			/* descriptor for near_device.map(); -1: none */
 	/* time of the last request for the descriptor, ms; 0: none */
@@ -75,7 +82,7 @@ struct near_mapped {
 	/* ids of the mappings dropped last, and the number of all drops */
 	uint64_t dropped[NEAR_DROPPED];
 	uint32_t drops;
-	const void *queue;	/* queue in which all pending copies are */
+	const void *queue;	/* the device's queue of all pending copies */
 	/* numbers of operations begun and ended since the start */
 	uint32_t begun, ended;
 	struct near_rma_op *op[NEAR_MAPPED_OPS];
@@ -131,7 +138,7 @@ uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
 /* Moves a peer's mappings to near_table.unmapped, and frees `mapped`. */
 void near_mappings_close(struct near_mapped *mapped);
-/* near_onesided.share() and shared() */
+/* Implement near_onesided.share() and near_onesided.shared(). */
 int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id);
 void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 			uint64_t id, int fd);

@@ -162,9 +162,9 @@ void *near_table_unmapped(struct near_table *table)
 }
 
 /*
- * Stores the device's queue for copies of all local buffers, and the handle of
- * one buffer. Returns NEAR_DEVICE_MAPPED, or the reason for which no queue can
- * be used.
+ * Finds the one queue (near_device.queue()) that can copy all local buffers.
+ * Stores the queue, and the handle of one buffer. Returns NEAR_DEVICE_MAPPED,
+ * or the reason why there is no such queue.
  */
 static enum near_device_path
 near_mapped_queue(const struct near_port *port,
@@ -385,7 +385,10 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	/* with NEAR_RMA_COPY the device would copy from near's memory */
+	/*
+	 * with NEAR_RMA_COPY, near_rma_keep() copies the source to memory that
+	 * is not pinned, so a device cannot access it
+	 */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
 	path = near_mapped_queue(port, &args->local, &queue, &handle);

@@ -49,7 +49,10 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
  * CQ data.
  */
 bool near_rma_notifies(const struct near_rma_op *op);
-/* Notifies the target, by a free slot of its ring, of a copy that has ended. */
+/*
+ * Notifies the target of a copy that has ended. slot: a free slot of the ring
+ * to the target, from near_control_slot().
+ */
 void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		     struct near_slot *slot);
 
@@ -87,10 +90,12 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
- * Queues op and closes NEAR_GATE_QUEUE. A fetch goes before operations that
- * have not begun, but not before other fetches. If fetches waited behind an
- * operation with NEAR_RMA_FENCE, two peers could wait for each other: such an
- * operation waits until the other peer has fetched this port's large messages.
+ * Queues op and closes NEAR_GATE_QUEUE. A fetch (NEAR_RMA_MESSAGE) goes before
+ * operations that have not begun, but not before other fetches.
+ *
+ * If fetches went behind operations with NEAR_RMA_FENCE, a deadlock would be
+ * possible: in two ports, such an operation waits until the other port has
+ * fetched this port's large messages, and each fetch waits behind it.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */
@@ -125,10 +130,13 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
  * - another error, which ends the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* The same if near_rma_look_up() has already stored the address in `memory`. */
+/* Same as near_rma_direct(). memory: result of near_rma_look_up(). */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
-/* True if single copy is possible; it may have to wait for other operations. */
+/*
+ * True if this port can execute the operation by single copy, either now or
+ * after the end of earlier operations.
+ */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target executes requests: all atomics, delegated reads and writes, and
- * those for which single copy is not possible. It checks each request against
- * its private region table. If it rejects a part of an operation, it replies
- * with the error and skips the further parts.
+ * The target executes requests: for atomics, for delegated reads and writes,
+ * and for reads and writes that the initiator cannot execute by single copy.
+ * The target checks each request against its private region table. If it
+ * rejects a part of an operation, it replies with the error and skips the
+ * further parts.
  */
 
 #include <errno.h>
@@ -144,7 +145,7 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->key = req->key;
 	reply->addr = addr;
 	reply->err = near_rma_find_memory(port, req, addr, &memory);
-	/* reset to 0, because a later operation may have the same id */
+	/* 0 after success, because a later operation may have the same id */
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
@@ -417,7 +418,10 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 	}
 	while (reply->offset < reply->len && reply->offset < stop) {
 		len = reply->len - reply->offset;
-		/* without a ring, most is 0, and near_rma_answer() connects */
+		/*
+		 * most is 0 if this port has no ring to the peer yet;
+		 * near_rma_answer() then connects
+		 */
 		most = near_frag_max(&at->peer->tx);
 		if (len > most)
 			len = most;

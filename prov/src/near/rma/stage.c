@@ -127,7 +127,10 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 	return staging->device->start(device, to, from, len, copy);
 }
 
-/* Copies a part of the local buffers to its chunk (out), or back from it. */
+/*
+ * Copies a chunk's part of the local buffers. out: true: from the buffers to
+ * the chunk; false: from the chunk to the buffers.
+ */
 static int near_chunk_copy(struct near_staging *staging,
 			   struct near_chunk *chunk, bool out)
 {
@@ -390,7 +393,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	struct near_chunk *chunk = NULL;
 	uint32_t i;
 
-	if (!staging)	/* a mapped operation: the peer sends no replies */
+	if (!staging)	/* op is mapped: no peer replies to such an operation */
 		return false;
 	for (i = staging->freed; i != staging->filled; i++) {
 		chunk = &staging->chunk[i % NEAR_STAGE_CHUNKS];

@@ -16,8 +16,10 @@
  * Device copies are asynchronous; polls test whether they have ended, so
  * several chunks can be in use at once. Chunks are filled, posted and answered
  * in the order of the operations. Messages and operations of other kinds wait
- * until all staged operations have their replies; messages do not wait for a
- * fetch that has begun. See docs/near/rma.md, *Device memory*.
+ * until all staged operations have their replies. There is one exception: a
+ * message does not wait for a fetch that has begun. (A *fetch* is a read by
+ * which a receiver gets a large message: NEAR_RMA_MESSAGE.) See
+ * docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
@@ -59,7 +61,7 @@ struct near_staging {
 	struct near_table *table;
 	/* stages for this port's operations, and for the peer's operations */
 	struct near_stage ours, theirs;
-	bool no_view;	/* the warning about the peer's table was logged */
+	bool no_view;	/* a failure to open the peer's table was logged */
 	/* numbers of chunks taken, and of chunks freed, since the start */
 	uint32_t filled, freed;
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
@@ -106,7 +108,7 @@ static inline uint32_t near_stage_access(const struct near_region_entry *entry,
 bool near_copies_ended(const struct near_device *device, void **copy, int *err);
 /* Waits until the copy, if there is one, has ended. Sets *copy to NULL. */
 void near_copy_wait(const struct near_staging *staging, void **copy);
-/* Counts an operation as begun. */
+/* Counts an operation as begun. If it is a fetch, lets messages overtake it. */
 void near_stage_begin(struct near_rma_op *op);
 /*
  * Opens the stage for this port's operations on the peer's memory. Returns 0 or
@@ -119,7 +121,7 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at);
  * returns -EAGAIN.
  */
 int near_stage_continue(struct near_port *port, struct near_rma_op *op);
-/* Posts requests of filled chunks, and ends operations without a chunk left. */
+/* Posts requests of filled chunks. Ends operations after their last chunk. */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 /* Handles a reply. False: the reply is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,

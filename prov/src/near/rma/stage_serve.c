@@ -19,7 +19,10 @@ static int near_stage_open_theirs(struct near_port *port,
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
-	/* retry after a failure: a file descriptor may be free now */
+	/*
+	 * false if there is no view: near_rma_view() then tries again, because
+	 * a file descriptor may be free now
+	 */
 	at->view_tried = at->view;
 	view = near_rma_view(at);
 	if (!view) {
@@ -126,7 +129,7 @@ static bool near_stage_valid(const struct near_rma_slot *req)
 	      req->flags & (NEAR_RMA_FETCHES | NEAR_RMA_FETCHES_ID))) ||
 	    req->op >= NEAR_STAGE_CHUNKS)
 		return false;
-	/* a loan is for all bytes */
+	/* a loan is for all bytes of the operation, so it has no parts */
 	if (req->flags & NEAR_RMA_LENT)
 		return req->total && !req->offset && !req->len;
 	return req->len && req->len <= NEAR_STAGE_CHUNK &&
@@ -145,7 +148,10 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
-	/* connect: the reply needs a ring, and the chunk the peer's table */
+	/*
+	 * connect to the peer: the reply needs a ring, and the chunk is in the
+	 * file of the peer's region table
+	 */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);

@@ -49,7 +49,11 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		if (segment->table_fd >= 0)
 			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			/* few are left: the target executes all operations */
+			/*
+			 * few descriptors are left, so do without the table:
+			 * near_rma() then fails with -ENOENT, or the target
+			 * executes the operation (NEAR_RMA_TRY)
+			 */
 			close(fd);
 			fd = -1;
 		}
@@ -80,7 +84,7 @@ static bool near_rma_use_poll_word(struct near_port *port,
 		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
-		return true;	/* a read waits for a reply */
+		return true;	/* a reply ends the read: no poll word */
 	if (port->poll_word != &port->poll_value)
 		return false;
 	near_rma_set_poll_word(port, at);
@@ -119,7 +123,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 	     link = next) {
 		next = link->next;
 		at = near_container(link, struct near_rma_peer, link);
-		/* near_rma_peer_step() may drop the other references */
+		/* hold the peer: the step may drop all other references */
 		peer = at->peer;
 		near_peer_hold(peer);
 		n += near_rma_peer_step(port, at);

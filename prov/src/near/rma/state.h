@@ -12,16 +12,20 @@
 
 #define NEAR_RMA_OPS (1u << 16)	/* limit of a port's pending operations, and
 				 * of its queued replies */
-#define NEAR_RMA_INLINE 0x80u	/* near_rma_slot.flags: operands in the slot */
-/* near_rma_slot.flags: data in a chunk (stage.h) */
+/* near_rma_slot.flags: the operands are in the slot */
+#define NEAR_RMA_INLINE 0x80u
+/* near_rma_slot.flags: the data is, or will be, in a chunk (stage.h) */
 #define NEAR_RMA_STAGED 0x40u
-/* near_rma_slot.flags: a staged read of a message */
+/* near_rma_slot.flags: this staged read fetches a message: NEAR_RMA_MESSAGE */
 #define NEAR_RMA_FETCHES 0x20u
-/* near_rma_slot.flags: as NEAR_RMA_BY_ID; the id is in near_slot.tag */
+/*
+ * near_rma_slot.flags: the fetch has NEAR_RMA_BY_ID; near_slot.tag is the id of
+ * the message
+ */
 #define NEAR_RMA_FETCHES_ID 0x10u
 /* near_rma_slot.flags: the chunk has a loan (loan.h) */
 #define NEAR_RMA_LENT 0x08u
-/* near_rma_args.flags: a lent operation; set by near */
+/* near_rma_args.flags: near lends this operation (loan.h); set only by near */
 #define NEAR_RMA_LENDS 256u
 /* size of near_rma_op.kept, which has short operands, bytes */
 #define NEAR_RMA_KEPT 256
@@ -66,17 +70,20 @@ struct near_rma_peer {
 	 * a reply with an error for it; 0: not sent
 	 */
 	uint64_t failed;
-	/* the peer's region table; NULL: not readable */
+	/* the peer's region table; NULL: not opened, or not readable */
 	struct near_table_view *view;
 	/* The next seven fields are for delegated operations. */
 	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;		/* number of delegated operations */
-	/* seq of the last delegated operation */
+	/* near_rma_op.seq of the last delegated operation */
 	uint64_t delegated_last;
 	uint64_t counted;		/* last loaded value of near_ctl.done */
-	/* time since when the first of them has waited, ns; 0: not set */
+	/*
+	 * time since when the first delegated operation has waited, ns; 0: not
+	 * set
+	 */
 	uint64_t delegated_ns;
-	/* number of following operations that must not be delegated */
+	/* number of next operations that near must not delegate: backoff */
 	uint32_t skip;
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
@@ -85,7 +92,7 @@ struct near_rma_peer {
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
 	/* path of this port's last operation on device memory */
 	enum near_device_path device_path;
-	/* number of following operations that must not be lent */
+	/* number of next operations that near must not lend: near_loan_can() */
 	uint32_t loan_skip;
 	/* operations on device memory begun, but not ended */
 	uint32_t device_pending;
@@ -100,11 +107,12 @@ struct near_rma_peer {
 /* An operation of this port on memory of a peer. */
 struct near_rma_op {
 	struct near_pooled pooled;
-	struct near_link link;	/* in queue or delegated of near_rma_peer */
+	/* in near_rma_peer.queue or near_rma_peer.delegated */
+	struct near_link link;
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* slot of a delegated operation */
 	union {
-		/* position among all delegated operations with the peer */
+		/* delegated: number of the operation, see delegate.c */
 		uint64_t seq;
 		/* not delegated: near_rma_mark() after the last request */
 		uint64_t mark;
@@ -124,8 +132,12 @@ struct near_rma_op {
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
 	struct iovec compare[NEAR_IOV_MAX];
-	void *device[NEAR_IOV_MAX];	/* handles of local, for near_device */
-	struct near_mapping *mapping;	/* NULL: the stage is used */
+	/*
+	 * handles of the buffers in `local` for near_device; NULL: host memory
+	 */
+	void *device[NEAR_IOV_MAX];
+	/* mapping of the target's memory; NULL: not a mapped operation */
+	struct near_mapping *mapping;
 	/* a mapped operation: pending copy of each local buffer; or NULL */
 	void *pending[NEAR_IOV_MAX];
 	uint8_t kept[NEAR_RMA_KEPT];	/* copy of short operands */
@@ -193,8 +205,9 @@ static inline void near_rma_add_work(struct near_port *port,
 }
 
 /*
- * Makes the peer's near_ctl.done the port's poll word. The first delegated
- * operation must be a write, because writes end by a change of this word.
+ * Makes the peer's near_ctl.done the port's poll word (near_port.poll_word),
+ * which each poll loads. The first delegated operation must be a write: writes
+ * end when near_ctl.done changes, reads when their reply arrives.
  */
 static inline void near_rma_set_poll_word(struct near_port *port,
 					  struct near_rma_peer *at)

@@ -272,10 +272,11 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. This leaves a gap, at which searches stop. So checks the
- * entries behind the gap, up to the next free one: if the search for an entry
- * begins at the gap or before the gap, moves the entry into the gap. The place
- * that the entry has left is then the gap.
+ * Removes an entry. Its place is then free: a gap, at which searches for later
+ * entries would stop too early. So the loop visits the entries behind the gap,
+ * up to the next free place. If the search for such an entry begins at or
+ * before the gap, the loop moves the entry into the gap; the place that the
+ * entry has left is the new gap.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {

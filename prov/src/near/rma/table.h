@@ -56,7 +56,10 @@ struct near_table {
 	uint64_t stages[NEAR_STAGES / 64];
 	/* bitmap of the exports in use */
 	uint64_t exports[NEAR_EXPORTS / 64];
-	/* all near_mapped; near_mapping that the embedder must release */
+	/*
+	 * lists of all near_mapped of this table, and of the near_mapping that
+	 * near_table_unmapped() must still return to the embedder
+	 */
 	struct near_link mapped, unmapped;
 	uint32_t unmapped_count;
 	/* number of mappings that near_table_unmapped() has returned */
@@ -78,7 +81,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 /* Continues the search of near_table_find() after the first probe. */
 const struct near_region_entry *
 near_table_find_slow(const struct near_table *table, uint64_t key);
-/* Returns the entry, valid until the table changes; NULL: none. */
+/* Returns the entry with this key, valid until the table changes, or NULL. */
 static inline const struct near_region_entry *
 near_table_find(const struct near_table *table, uint64_t key)
 {
