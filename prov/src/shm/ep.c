@@ -32,7 +32,8 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
  * There are three possible reasons:
  * - FI_PROVIDER excludes shm
  * - hooks do not forward contexts of peer objects
- * - the structures of fi_peer(3) differ between this libfabric and the build's
+ * - this libfabric is not the version of the build, so the structures of
+ *   fi_peer(3) may differ
  */
 static const char *duo_shm_excluded(void)
 {
@@ -69,9 +70,10 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Logs the probable reason for a missing shm provider, because libfabric turns
- * all errors into -FI_ENODATA. The most frequent reason is that /dev/shm lacks
- * space: shm requires 16 MiB for each CPU.
+ * Logs the probable reason why fi_getinfo() has found no shm provider. The
+ * error does not show the reason: it is -FI_ENODATA in all cases. The most
+ * frequent reason is that /dev/shm lacks space: shm requires 16 MiB for each
+ * CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -111,7 +113,10 @@ static struct fi_info *duo_shm_getinfo(void)
 	duo_in_getinfo = false;
 	fi_freeinfo(hints);
 	if (!ret) {
-		/* with this and FI_THREAD_DOMAIN shm takes no lock at all */
+		/*
+		 * with this control progress and with FI_THREAD_DOMAIN, shm
+		 * takes no lock at all
+		 */
 		info->domain_attr->control_progress =
 			FI_PROGRESS_CONTROL_UNIFIED;
 		/* larger queues do not fit in DUO_SHM_REGION */
@@ -244,7 +249,8 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	ret = fi_enable(shm); /* writes to pages that may have no memory yet */
+	/* this writes to the region before duo_shm_allocate(): see shm.h */
+	ret = fi_enable(shm);
 	return ret ? ret : duo_shm_allocate(name);
 }
 

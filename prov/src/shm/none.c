@@ -20,7 +20,7 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 	return -FI_ENODATA;
 }
 
-/* No other functions: without a fabric no domain uses this transport. */
+/* The other functions are NULL: without a fabric, no domain calls them. */
 const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,

@@ -55,9 +55,10 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Computes the compatibility id from the mount of /dev/shm, the version of the
- * structures, and the user namespace: shm may not be permitted to read memory
- * of a process in another user namespace. Returns 0 or -FI_EOPNOTSUPP.
+ * Computes the compatibility id from the mount of /dev/shm, the version of
+ * libfabric, and the user namespace. The user namespace is part of the id
+ * because the kernel may forbid shm to read memory of a process in another one.
+ * Returns 0 or -FI_EOPNOTSUPP.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {

@@ -40,8 +40,8 @@ struct duo_cntr;
  * fi_av_remove() of shm 2.0 to 2.6 keeps the peer's state.
  *
  * So each endpoint has its own AV of shm. The registry counts the endpoints
- * over shm (duo_registry_count_ep()); endpoints beyond DUO_SHM_ENDPOINTS get no
- * local side.
+ * over shm (duo_registry_count_ep()). Endpoints beyond DUO_SHM_ENDPOINTS do not
+ * open shm, and use only the core.
  */
 struct duo_shm {
 	struct fid_av *av;
@@ -60,15 +60,16 @@ struct duo_shm {
 int duo_shm_check_space(void);
 /*
  * Allocates all pages of an enabled endpoint's region. Returns 0 or -errno.
- * After -FI_ENOSPC the caller must only close the endpoint.
+ * After -FI_ENOSPC the caller must close the endpoint, and must not use it in
+ * any other way.
  *
  * No other endpoint of this user has taken space since duo_shm_check_space(),
  * because duo_transport.exclusive_start is set. But other files in /dev/shm may
- * have taken the space. An access to the region then raises SIGBUS, which ends
- * the process.
+ * have taken the space. If shm then writes to a page of the region before this
+ * function has allocated the page, SIGBUS ends the process.
  */
 int duo_shm_allocate(const char *name);
-/* Fills in shm's part of the record, with a new random name. */
+/* Sets shm's fields of *pub; makes a random name for the endpoint's region. */
 int duo_shm_publish(struct duo_publication *pub);
 /* Functions of struct duo_transport. */
 void duo_shm_reap(const char *name);

@@ -8,6 +8,10 @@
  * shm 2.0 to 2.6 cannot truncate or discard a message: shm reads from NULL,
  * loops forever, never completes the receive, or writes into the peer's region.
  * So a message that is longer than its receive goes to a bounce buffer.
+ *
+ * A message is *unresolved* if its sender has no fi_addr in ep->map, but may be
+ * in the AV. duo_arrival_resolve() matches the message later, after a search
+ * for the sender's fi_addr.
  */
 
 #include <stdlib.h>
@@ -51,7 +55,7 @@ static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 	rx->peer.count = 1;
 }
 
-/* Sets the fields that shm reads in a new entry. */
+/* Sets the fields that shm reads in a new receive entry. */
 static void duo_shm_describe(struct duo_rx *rx,
 			     const struct fi_peer_match_attr *attr)
 {
@@ -146,9 +150,9 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
 	/*
-	 * Messages after an unresolved one become unresolved, too. So do all
-	 * messages during fi_close(): if fi_close() fails, a later poll matches
-	 * them.
+	 * To keep the order, messages after an unresolved one become
+	 * unresolved, too. During fi_close() all messages become unresolved. If
+	 * fi_close() fails, a later poll matches them.
 	 */
 	if (!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
@@ -408,7 +412,7 @@ uint32_t duo_shm_poll(struct duo_cq *cq)
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		if (!duo_ep_has_entries(ep))
-			return 1;	/* shm does not count as idle */
+			return 1;	/* as for an event: shm is not idle */
 	cq->local_events = 0;
 	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 	return cq->local_events;
