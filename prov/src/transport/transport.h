@@ -4,11 +4,12 @@
 /*
  * Local transports, which carry messages within a host: near (transport/near)
  * and libfabric's shm (shm/). The layers above call a transport by struct
- * duo_transport, except for near's fast paths. Both ends must use the same
- * transport: the registry record of an endpoint has the kind of its transport
- * and its address at this transport.
+ * duo_transport, except for near's fast paths. The registry record of an
+ * endpoint has the kind of its transport and its address at this transport. Two
+ * endpoints use the transport only if both have the same kind.
  *
- * A send names the peer by the peer index that connect() has returned. Messages
+ * The part of an endpoint that belongs to the transport is its *local side*. A
+ * send names the peer by the peer index that connect() has returned. Messages
  * and completions arrive in polls.
  *
  * Cost: an indirect call per poll and send. Locks that the caller must hold:
@@ -59,8 +60,9 @@ struct duo_transport {
 	/* Both ends must use the same version of libfabric. */
 	bool same_libfabric;
 	/*
-	 * A user's endpoints must start one after another, because each first
-	 * tests whether there is space, and then allocates the space.
+	 * A user's endpoints must start one after another: each first tests
+	 * whether there is space, and then allocates the space, which no other
+	 * endpoint must take in between.
 	 */
 	bool exclusive_start;
 	/* Carries messages in device memory, see device/device.h. */
@@ -77,7 +79,10 @@ struct duo_transport {
 	int (*cntr_open)(struct duo_cntr *cntr);
 	/* Opens the local side. Sets its part of the record ep->publication. */
 	int (*open)(struct duo_ep *ep);
-	/* Sets path_ep[FI_DUO_LOCAL]. The endpoint's record and map exist. */
+	/*
+	 * Enables the local side and stores it in path_ep[FI_DUO_LOCAL]. The
+	 * caller has created the endpoint's record and map before.
+	 */
 	int (*enable)(struct duo_ep *ep);
 	/* Binds a counter to an endpoint that is already enabled. */
 	int (*count)(const struct duo_cntr_bind *bind);

@@ -18,7 +18,10 @@
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* polls before a port is closed */
-/* near_attr.timeout_ms; after this time the core carries the messages */
+/*
+ * near_attr.timeout_ms: if a peer has not replied in the fd exchange after this
+ * time, the core carries the messages to the peer
+ */
 #define DUO_NEAR_TIMEOUT_MS 2000
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
@@ -92,7 +95,10 @@ static int duo_near_open(struct duo_ep *ep)
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
-	/* peers may connect as soon as they have the endpoint's address */
+	/*
+	 * in the provider near, peers may connect as soon as they have the
+	 * endpoint's address, which is possible before fi_enable
+	 */
 	if (ep->core.peer_names) {
 		near_listen(ep->near->port, -1);
 		ep->near_named = ep->near;
@@ -101,7 +107,10 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/* In the provider near: set or clear ep->near, which calls and polls use. */
+/*
+ * duo_near_show() sets ep->near, which calls and polls use; duo_near_hide()
+ * clears it. Both do nothing except in the provider near: see struct duo_near.
+ */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -142,7 +151,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* if this fails, peers in other pid namespaces cannot connect */
+	/* after a failure, only peers in other pid namespaces cannot connect */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -218,8 +227,9 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 
 /*
  * True if messages and RMA to this peer keep the order that the application has
- * requested. Not if the peer has no region table: then the core executes the
- * RMA, and the core does not wait for near's messages.
+ * requested. If the peer has no region table, near carries the messages, and
+ * the core executes the RMA without waiting for near's messages. The result is
+ * then false, if the application has requested an order between both.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -229,9 +239,10 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). Starts the fd exchange early, because the first send
- * opens the peer's segment. duo_near_send_failed() handles an error of this
- * send.
+ * duo_transport.connect(). Does not open the peer's segment yet: the first send
+ * does this, and duo_near_send_failed() handles an error. But if the segment's
+ * descriptor must come from the peer (fd exchange), near_peer_prepare()
+ * requests it now, so that the first send need not wait for it.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -255,7 +266,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	else if (!near_peer_usable(peer))
 		index = FI_ADDR_NOTAVAIL;
 	if (index == FI_ADDR_NOTAVAIL || near->bound[index])
-		/* the map needs no reference, or has one already */
+		/* drop the reference: ep->map needs none, or has one already */
 		near_peer_put(near->port, peer);
 	else
 		near->bound[index] = true;
@@ -280,7 +291,10 @@ static void duo_near_monitor(struct duo_ep *ep, fi_addr_t index)
 	if (!peer)
 		return;
 	near_peer_monitor(ep->near->port, peer);
-	/* all messages of the peer come over near: a confirmed source */
+	/*
+	 * a confirmed source: no message of the peer comes over the core, which
+	 * carries nothing
+	 */
 	if (ep->core.carries_nothing)
 		ep->confirmed[index / 64] |= 1ULL << index % 64;
 }

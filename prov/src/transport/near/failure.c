@@ -81,8 +81,9 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
 		/*
-		 * must come before duo_map_peer_failed(), which removes the
-		 * peer's routes: they lead to the sources of these messages
+		 * must come before duo_map_peer_failed(), because that function
+		 * removes the peer's routes, by which this call finds the
+		 * fi_addr of these messages' source
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

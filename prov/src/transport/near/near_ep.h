@@ -23,7 +23,8 @@
 #include "queue/block.h"
 
 #define DUO_NEAR_INJECT 4096	/* limit of injected messages, bytes */
-#define DUO_NEAR_QUEUE 1024	/* pending operations, in each direction */
+/* limit of pending operations, in each direction */
+#define DUO_NEAR_QUEUE 1024
 
 /*
  * An endpoint's local side over near: ep->near. fi_enable creates this struct.
@@ -46,18 +47,22 @@ struct duo_near {
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/* pending sub-receives; those of a peer complete in this order */
+	/*
+	 * pending receives of messages into multi-receive buffers; those of one
+	 * peer complete in the order of this list
+	 */
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */
 	bool fetches;	/* near_rma() can fetch messages in device memory */
 	bool direct;	/* near executes this endpoint's RMA; else the core */
-	bool unordered;	/* the warning about order was logged */
+	/* the warning of duo_onesided_unordered() was logged */
+	bool unordered;
 	/* bit duo_near_small(op) is set if near's fast path can execute op */
 	uint32_t small;
 	uint32_t next;	/* first peer index to try for a new peer */
 	/* peers by peer index; NULL: index not in use */
 	struct near_peer *peer[DUO_LOCAL_MAX];
-	/* true if the map has a reference to the peer with this index */
+	/* true if ep->map has a reference to the peer with this index */
 	bool bound[DUO_LOCAL_MAX];
 };
 
@@ -66,10 +71,10 @@ struct duo_near_sending {
 	struct near_pooled pooled;
 	void *context;
 	uint64_t flags;
-	fi_addr_t to;			/* address, for an error entry */
-	/* the send has a completion */
+	fi_addr_t to;	/* receiver's fi_addr, for an error entry of the CQ */
+	/* true if the send writes a completion */
 	bool report;
-	void *desc;			/* descriptor of the first buffer */
+	void *desc;	/* descriptor of the first buffer: duo_near_unload() */
 };
 
 /*
@@ -97,7 +102,10 @@ static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* Counts CQ reads that found the port's rings empty as polls of the port. */
+/*
+ * Counts `polls` further polls of the port: reads of the CQ that have found the
+ * port's rings empty without a call of near_poll().
+ */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)

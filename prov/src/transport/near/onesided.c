@@ -77,7 +77,10 @@ static const struct near_rma_sink duo_near_messages_sink = {
 	.event = duo_near_no_event,
 };
 
-/* Requests only counted events, because each event costs the peer a slot. */
+/*
+ * Requests only events that a counter counts, because for each event the peer
+ * must send a slot.
+ */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -87,9 +90,9 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns the bits of duo_near.small. The fast path handles neither orders nor
- * flags. So the bit of a verb is set only if the endpoint requires neither for
- * operations of this verb.
+ * Returns the bits of duo_near.small. near's fast path neither keeps an order
+ * of operations nor handles flags such as FI_FENCE. So the bit of a verb is set
+ * only if the endpoint requires neither for operations of this verb.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {
@@ -135,7 +138,10 @@ int duo_near_onesided_open(struct duo_ep *ep)
 
 void duo_near_onesided_start(struct duo_ep *ep)
 {
-	/* the fast path ignores descriptors, which show device memory */
+	/*
+	 * with device memory, near->small stays 0: the fast path does not read
+	 * the descriptors, which show whether a buffer is device memory
+	 */
 	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
 	duo_near_onesided_events(ep);

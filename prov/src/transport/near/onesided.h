@@ -83,8 +83,9 @@ int duo_near_region_list(struct duo_mr *mr);
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
  * True if a pending operation of this process copies from or to the region's
- * device memory. False if the region has several registrations, because the
- * operation may belong to another one. Takes the domain's lock.
+ * device memory. False if the application has registered the region several
+ * times, because the operation may belong to another registration. Takes the
+ * domain's lock.
  */
 bool duo_near_region_used(const struct duo_mr *mr);
 /*

@@ -19,9 +19,9 @@
 #include "transport/near/onesided.h"
 
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
-/* lowest key of regions without remote access */
+/* lowest of the keys that this file makes for regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
-/* access rights that do not depend on the application's key */
+/* access rights for messages and lent memory; RMA does not need them */
 #define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)
@@ -135,8 +135,9 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 /*
  * Returns the region's entry for the table. If the entry's access is 0, the
  * region must not be in the table. If the entry has only rights of
- * DUO_NEAR_INTERNAL, its key is one of message_keys, because the application
- * may give equal keys to regions without remote access.
+ * DUO_NEAR_INTERNAL, its key is a new one (domain->message_keys) in place of
+ * the application's, because the application may give equal keys to regions
+ * without remote access.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {

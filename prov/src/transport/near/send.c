@@ -261,7 +261,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* near must copy the message, which is on this function's stack */
+	/* near must copy a message in `small`, on this function's stack */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, index, owned);
 	near->ep->stats.device_tx_msgs += !ret;

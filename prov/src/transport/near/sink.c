@@ -56,8 +56,8 @@ static void duo_near_begin(struct duo_rx *rx)
 }
 
 /*
- * Ends a receive. A sub-receive does not complete before the earlier
- * sub-receives with messages of the same peer have ended.
+ * Ends a receive. A receive into a multi-receive buffer (rx->multi) does not
+ * complete before all earlier ones with messages of the same peer have ended.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
@@ -125,9 +125,10 @@ static int duo_near_receive(struct duo_rx *rx,
 }
 
 /*
- * Queues a message as unresolved or unexpected, with a copy of its payload.
- * Returns 0; -FI_EAGAIN: no memory, so the message stays in the ring. When the
- * ring is full, the peer's sends return -FI_EAGAIN.
+ * Queues a message with a copy of its payload: as unresolved (it cannot be
+ * matched yet), or as unexpected (no receive matches). Returns 0; -FI_EAGAIN:
+ * no memory, so the message stays in the ring. When the ring is full, the
+ * peer's sends return -FI_EAGAIN.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -206,10 +207,10 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, index);
 	/*
-	 * If there are unresolved messages, they must be matched before this
-	 * one, so this one is queued as unresolved, too. A message without a
-	 * fi_addr is unresolved if its source may be in the AV. While fi_close
-	 * runs, no message is matched, because fi_close may fail.
+	 * The message is unresolved, so that a later poll matches it, if
+	 * - there are unresolved messages, which must be matched before it
+	 * - fi_close is running: if it fails, the message must not be lost
+	 * - its source has no fi_addr here, but may be in the AV
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))

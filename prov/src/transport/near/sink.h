@@ -92,8 +92,8 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
  * to it. Stores the fi_addr of the message's source in *addr. Returns NULL if
  * - there is no receive, or it does not match, or it was posted to the core
  * - the receive has several buffers, too short a buffer, or no completion
- * - the source is not confirmed
- * - the queue has so many receives that it uses an index
+ * - the source is not in ep->confirmed: it has not sent over near before
+ * - the queue is so long that it uses an index (match->by_want.on)
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
@@ -124,7 +124,10 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	fi_addr_t addr, index = duo_near_index(peer);
 	struct duo_rx *rx = NULL;
 
-	/* unresolved messages come first; fi_close forbids all matches */
+	/*
+	 * earlier messages from senders without a fi_addr (rx.unresolved) must
+	 * be matched first; while fi_close() runs, no message is matched
+	 */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.unresolved) && !ep->closing))
 		rx = duo_near_first(ep, kind, index, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
@@ -172,9 +175,9 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
  * Receives a ring's next message, if it is inline and matches the first posted
  * receive, and this receive is not deferred. Writes the completion to `at`, and
  * its source to *src unless src is NULL. Returns the place of the next
- * completion; NULL: nothing was done. All its functions are inlined.
- * duo_cq.attention must be 0: then there are no unresolved messages, and no
- * fi_close is running.
+ * completion; NULL: nothing was done. duo_cq.attention must be 0: then there
+ * are no unresolved messages, and no fi_close is running. The compiler inlines
+ * all functions that this function calls.
  */
 static near_inline void *
 duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
