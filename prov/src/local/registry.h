@@ -53,10 +53,11 @@ struct duo_publication {
 
 /*
  * Modes of the directory's lock, as in flock(2). Endpoints that start share the
- * lock. A process takes the lock exclusively for a sweep, and to start an
- * endpoint while no other one starts: with duo_transport.exclusive_start, or
- * after a start that has failed because space was lacking or the address had a
- * record.
+ * lock. A process takes the lock exclusively
+ * - for a sweep
+ * - to start an endpoint of a transport with duo_transport.exclusive_start
+ * - to start an endpoint again, if the first attempt has failed because space
+ *   was lacking or because the address had a record
  */
 enum duo_registry_lock_mode {
 	DUO_REGISTRY_SHARED,
@@ -72,10 +73,12 @@ enum duo_registry_lock_mode {
 int duo_registry_open(const char *base, char *dir);
 /*
  * Opens and locks the directory, so that no process removes it. Returns a
- * descriptor for duo_registry_unlock(), or -errno. -FI_ETIMEDOUT: the directory
- * was locked for 3 s in which no endpoint started, probably by a stopped
- * process; or for 60 s. -FI_EBUSY: the same, and the directory is still under
- * construction, so duo_registry_open() would wait as long.
+ * descriptor for duo_registry_unlock(), or
+ * - -FI_ETIMEDOUT: another process, which was probably stopped, has held the
+ *   lock for 3 s in which no endpoint started, or for 60 s
+ * - -FI_EBUSY: duo_registry_open() has waited as long for the process that
+ *   creates the directory, so a further call of it would wait again
+ * - another -errno
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);

@@ -62,7 +62,7 @@ struct duo_dirs {
 	char making[DUO_DIR_NAME];
 };
 
-/* Opens the base. The prefix of the names has the boot's id. */
+/* Opens the base. Makes the prefix from the id of the host and its boot. */
 static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
@@ -214,8 +214,8 @@ static int duo_dir_make(const struct duo_base *base)
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	/*
-	 * if another process gets the lock first, that process removes the
-	 * directory
+	 * if another process in duo_dir_await() gets the lock first, that
+	 * process removes the directory
 	 */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
