@@ -68,7 +68,7 @@ static int duo_cuda_describe(const void *addr, size_t len,
 	if (ret != DUO_CUDA_SUCCESS)
 		return ret;
 	if (at - base > size || len > size - (at - base))
-		return -1;	/* several allocations */
+		return -1;	/* the bytes are in several allocations */
 	ret = duo_cuda.ipc_get(&handle, base);
 	if (ret == DUO_CUDA_SUCCESS)
 		memcpy(export->handle, handle.bytes, sizeof(export->handle));

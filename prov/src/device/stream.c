@@ -80,7 +80,7 @@ void duo_stream_close(void *state)
 	struct duo_stream_copy *copy;
 
 	pthread_mutex_lock(&duo_stream_lock);
-	/* the application may free the memory after this call */
+	/* wait: after this call the application may free the memory */
 	LIST_FOREACH(copy, &stream->copies, link)
 		stream->driver->wait(copy);
 	duo_stream_put(stream);

@@ -54,7 +54,8 @@ struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
 	uint64_t device;	/* the library's handle of the device */
-	void *context;		/* for the driver's functions */
+	/* the library's context for the device; NULL: it has none */
+	void *context;
 	unsigned int refs;	/* number of open regions and pending copies */
 	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */
 	/* structs of ended copies, for later copies */
