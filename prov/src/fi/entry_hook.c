@@ -142,7 +142,11 @@ static bool duo_hook_wanted(void)
 	       strcasestr(hooks, DUO_HOOK);
 }
 
-/* Returns a provider without getinfo, which libfabric takes for a hook. */
+/*
+ * Returns the hook's provider. Its getinfo is NULL, by which libfabric detects
+ * that the provider is a hook. NULL: FI_HOOK does not name the hook, or
+ * duo_entry_core() has failed.
+ */
 struct fi_provider *fi_prov_ini(void)
 {
 	struct fi_provider *hook = duo_hook_wanted() ? duo_entry_core() : NULL;

@@ -161,11 +161,12 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Opens a hidden CQ for each direction, sends or receives, for which the
- * application has bound none, for example because it uses only counters. With a
- * local transport, an endpoint needs CQs for both directions; without one, for
- * those in its caps. An endpoint with neither messages nor RMA over near needs
- * none.
+ * Binds a hidden CQ (ep->own_cq) for sends, receives or both, if they need a CQ
+ * and the application has bound none, for example because it uses only
+ * counters:
+ * - With a local transport, both need a CQ.
+ * - Without a local transport, those in the endpoint's caps need a CQ.
+ * - In an endpoint with neither messages nor RMA over near, none needs a CQ.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {

@@ -238,7 +238,11 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	if (query->opened.fabric &&
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
-	/* efa ignores the fabric's name; libfabric filters by it later */
+	/*
+	 * not if the hints name the fabric efa-direct: efa ignores the name,
+	 * and would return infos of its other fabric, which libfabric discards
+	 * later
+	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
 	return end == tail ? duo_getinfo_direct(query, core, tail) : end;

@@ -175,7 +175,9 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* a core over loopback has no FI_REMOTE_COMM */
+	/*
+	 * keep FI_REMOTE_COMM only if the core has it: over loopback it has not
+	 */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;

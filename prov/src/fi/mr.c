@@ -56,7 +56,10 @@ static int duo_mr_close(struct fid *fid)
 			 mr->region.memory);
 		return -FI_EBUSY;
 	}
-	/* the core may assign the descriptor of this region to another one */
+	/*
+	 * first remove the region from the tree, which is sorted by descriptor:
+	 * fi_close(core) may let the core assign the descriptor to a new region
+	 */
 	if (!duo_device_unlist(mr))	/* another thread may free mr now */
 		return fi_close(core);
 	duo_near_region_unlist(mr);
