@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Groups of libfabric versions with the same public structures. A module works
- * only with the version with which it was built, and with those of that
- * version's group, because struct fi_info has other sizes in other groups.
+ * Groups of libfabric versions. All versions of a group have the same public
+ * structures. In another group, struct fi_info, for example, has another size.
+ * A module therefore works only with the libfabric version with which it was
+ * built, and with the versions of the same group.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H
@@ -13,6 +14,10 @@
 #include <stddef.h>
 #include <rdma/fabric.h>
 
+/*
+ * True if a module that was built with version `built` works with version
+ * `running`. A version in no group works only with itself.
+ */
 static inline bool duo_abi_same(uint32_t built, uint32_t running)
 {
 	static const struct {

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An application that was built with older headers has smaller structures,
- * because newer API versions append fields. The functions below return the size
- * of a structure in the API version that the application has passed to
- * fi_getinfo(). ofi_duo accesses no field beyond this size. Cost: comparisons
- * with constants, only for errors and registrations.
+ * Sizes of structures that an application passes. Newer API versions append
+ * fields to libfabric's structures, so those of an application that was built
+ * with older headers are smaller. The functions below return the size of a
+ * structure in the API version that the application has passed to fi_getinfo().
+ * ofi_duo accesses no field beyond this size. Cost: comparisons with constants,
+ * only in fi_cq_readerr() and in registrations of memory.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -25,15 +26,19 @@
 
 /*
  * DUO_CQ_ERR_OF_1_5: size of struct fi_cq_err_entry in API versions 1.5 to
- * 1.19, bytes. DUO_CQ_ERR_SRC(): initializer of the source of an error, a field
- * that headers before 1.20 lack; FI_ADDR_NOTAVAIL: no source.
+ * 1.19, bytes. DUO_CQ_ERR_SRC(): initializer of its field src_addr, the source
+ * of the message; FI_ADDR_NOTAVAIL: no source. Headers before 1.20 do not have
+ * this field.
  */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-/* sets no source; uses src, to avoid warnings of unused variables */
+/*
+ * there is no src_addr: sets another field to 0, only to use `src`, which the
+ * compiler would otherwise report as unused
+ */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 
@@ -69,9 +74,10 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Returns a copy of an application's attributes; fields that its API version
- * lacks are 0. Without FI_HMEM (hmem is false), interface and device are those
- * of host memory.
+ * Returns a copy of *attr, attributes from an application with this API
+ * version. Fields that the version does not have are 0. If hmem is false, the
+ * application has not requested FI_HMEM: the copy then describes host memory,
+ * whatever the fields for the interface and the device contain.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

@@ -4,8 +4,9 @@
 /*
  * Differences between the headers of libfabric 1.17 to 2.7. One difference
  * needs no code: since 2.3, fi_peer_rx_entry has no list links; ofi_duo uses
- * its own links. Versions also differ in behavior, so fi/entry_core.c permits
- * libfabric's shm only in the version of the build.
+ * only its own links. The structures that ofi_duo shares with libfabric's shm
+ * differ between minor versions of libfabric. So fi/entry_core.c permits shm
+ * only if the running version has the minor version of the build.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -53,8 +54,8 @@ static inline uint32_t duo_api_version(uint32_t version)
 }
 
 /*
- * Options that the headers may lack. They are enumerators, which #ifdef cannot
- * test, so the version of the headers decides.
+ * Options that older headers do not have. Options are enumerators, which #ifdef
+ * cannot test, so the following code tests the version of the headers.
  */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
@@ -86,10 +87,11 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 }
 #else
 /*
- * libfabric 1.x: shm cannot be a peer provider, because its CQ cannot be opened
- * (1.17), or because the types of fi_peer(3) differ. So shm/none.c replaces the
- * folder shm. The following types exist all the same, because ofi_duo's
- * structures contain them.
+ * libfabric 1.x: ofi_duo cannot use shm, for one of two reasons: shm's CQ
+ * cannot be opened as a peer CQ (1.17), or the types of fi_peer(3) differ from
+ * those of 2.x. So the build uses shm/none.c in place of the other files of
+ * shm/. The following types exist all the same, because ofi_duo's structures
+ * contain them.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -129,9 +131,10 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Return a copy without wait_set, which ofi_duo does not support. Fields that
- * only newer versions have are 0, too: older applications lack them, and
- * ofi_duo does not support FI_XPU (2.7).
+ * Both functions return a copy of an application's attributes. The copy does
+ * not have wait_set, because ofi_duo does not support wait sets. Fields that
+ * newer versions append after it are 0: older applications do not have these
+ * fields, and ofi_duo does not support FI_XPU (2.7), which uses them.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

@@ -2,16 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A decoy after the fid of a fabric or domain. It is for providers that treat
- * each fid in hints as one of their own: efa of libfabric 2.4 and newer reads a
- * struct util_fabric or util_domain at ofi_duo's fid, and compares the name in
- * it (docs/upstream.md).
+ * A decoy: words after the fid of ofi_duo's fabrics and domains. It protects
+ * against a provider that treats each fid in the hints as one of its own. efa
+ * of libfabric 2.4 and newer does so: it reads a struct util_fabric or
+ * util_domain at ofi_duo's fid, loads the pointer to a name from this struct,
+ * and compares the name (docs/upstream.md).
  *
- * The decoy has only pointers to a block, and the block has only pointers to
- * itself. So a chain of loads, however long, stays in the block. As text the
- * block is "", which is no provider's name: its address is a multiple of 256,
- * so its first byte in memory is 0. (On a big-endian machine, this is the top
- * byte of the address.) Cost: 256 bytes per object.
+ * Each word of the decoy is a pointer to a block, and each word of the block is
+ * a pointer to the block itself. So a chain of loads, however long, stays in
+ * the block. Read as text, the block is "", which is no provider's name: the
+ * address of the block is a multiple of 256, so the lowest byte of each pointer
+ * in the block is 0, and this byte comes first in memory. (On a big-endian
+ * machine the top byte comes first, and is 0, too.) Cost: 256 bytes per object.
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H

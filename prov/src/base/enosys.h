@@ -45,7 +45,10 @@
 	no(join, struct fid_ep *ep, const void *addr, uint64_t flags, \
 	   struct fid_mc **mc, void *context)
 
-/* FI_XPU of libfabric 2.7: operations of endpoints for GPUs. */
+/*
+ * FI_XPU of libfabric 2.7: operations that export an endpoint, a CQ or a
+ * counter to a GPU.
+ */
 #ifdef FI_XPU
 #define DUO_NO_XPU(no) \
 	no(xpu_ctx, struct fid_domain *domain, struct fi_xpu_attr *attr, \

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 
 /*
- * Internal flags of libfabric, the same from 1.17 to 2.6; libfabric's own
- * providers use them. Each of them disables the filter by FI_PROVIDER. If
- * FI_PROVIDER is "efa;ofi_duo", this filter would drop the infos of the
- * provider "efa", on which ofi_duo builds.
+ * Internal flags of fi_getinfo(), the same from libfabric 1.17 to 2.6;
+ * libfabric's own providers use them. With each of them, libfabric does not
+ * filter infos by FI_PROVIDER. If FI_PROVIDER is "efa;ofi_duo", this filter
+ * would drop the infos of the provider "efa", on which ofi_duo builds.
  */
 #define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of any stack of providers */
 #define DUO_GETINFO_CORE_ONLY (1ULL << 59) /* infos without utility providers */
@@ -19,7 +19,8 @@
 
 /*
  * True while this thread calls fi_getinfo() with an internal flag. libfabric
- * then calls ofi_duo, too, which must return no info.
+ * then calls all providers, ofi_duo included, so duo_getinfo() returns no info
+ * while this is true.
  */
 extern __thread bool duo_in_getinfo;
 

@@ -8,7 +8,8 @@
 #include "base/log.h"
 
 /*
- * Returns the value of the field; 0 (no requirement) if its structure is NULL.
+ * Returns the value of the field. If the attribute structure that has the field
+ * is NULL, returns 0: no requirement.
  */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Compares hints with an info. FI_LOG_LEVEL=info logs the first field that does
- * not fit. Pure. Control path.
+ * Compares the hints of fi_getinfo() with an info. With FI_LOG_LEVEL=info, logs
+ * the first field of the hints that the info does not satisfy. Calls no
+ * provider. Not on the data path.
  */
 #ifndef DUO_HINTS_H
 #define DUO_HINTS_H
@@ -30,8 +31,13 @@ struct duo_hint {
 	const char *name;
 	bool set;	/* true: the value is a set of bits; false: a maximum */
 	bool direct;	/* true: a field of fi_info itself */
-	size_t attr;	/* else: offset of the pointer to the structure */
-	size_t at;	/* offset of the field in fi_info or in the structure */
+	/*
+	 * if not `direct`: offset in fi_info of the pointer to the attribute
+	 * structure
+	 */
+	size_t attr;
+	/* offset of the field in fi_info or in the attribute structure */
+	size_t at;
 	size_t size;	/* size of the field, bytes: 4 or 8 */
 };
 
@@ -45,7 +51,7 @@ struct duo_hint {
 	{ #field, set, true, 0, offsetof(struct fi_info, field), \
 	  sizeof(((struct fi_info *) 0)->field) }
 
-/* A field that duo_hints_beyond() has found. */
+/* Result of duo_hints_beyond(). */
 struct duo_hint_beyond {
 	const struct duo_hint *field;	/* NULL: no field */
 	uint64_t requested;		/* value in the hints */
@@ -67,7 +73,10 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 #define DUO_HINTS_WITHIN(hints, info, table) \
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
-/* Logs a value in the hints that no info has. Returns false. */
+/*
+ * Logs that the field `name` of the hints has the value `requested`, which no
+ * info satisfies. Returns false.
+ */
 bool duo_hint_reject(const char *name, uint64_t requested);
 
 #endif /* DUO_HINTS_H */

@@ -37,11 +37,11 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * Spins for a microsecond. If the lock does not become free, sleeps until it is
- * free, and then takes it in the state DUO_LOCK_AWAITED, because other threads
- * may be asleep. If no thread is asleep, the release makes one needless futex
- * call. Memory order: acquire; pairs with the releases in duo_lock_release()
- * and duo_lock_retire().
+ * Spins for a microsecond. If the lock is still held, sleeps until it is free.
+ * After a sleep the function sets the state DUO_LOCK_AWAITED, not
+ * DUO_LOCK_HELD, because other threads may still be asleep; if there are none,
+ * the release makes one needless futex call. Memory order: acquire; pairs with
+ * the releases in duo_lock_release() and duo_lock_retire().
  */
 bool duo_lock_wait(struct duo_lock *lock)
 {
@@ -81,10 +81,11 @@ bool duo_lock_prepare(void)
 }
 
 /*
- * Executes membarrier. In a forked child, which is not registered, membarrier
- * fails: the function then registers the child and executes membarrier again.
- * If a filter of system calls (seccomp) forbids membarrier, sleeps 10 ms
- * instead, because a CPU makes its stores visible within microseconds.
+ * Executes membarrier. In a forked child membarrier fails, because the child is
+ * not registered for it: the function then registers the child and tries again.
+ * If a filter of system calls (seccomp) forbids membarrier, the function sleeps
+ * 10 ms instead: within this time each CPU has made its earlier stores visible,
+ * which takes microseconds.
  */
 void duo_lock_barrier(void)
 {
@@ -96,8 +97,8 @@ void duo_lock_barrier(void)
 }
 
 /*
- * Spins, then sleeps, because the thread that is inside may need the CPU of
- * this thread.
+ * Waits until the user has left the single lock. Spins at first, and then
+ * sleeps, because the user may need this CPU to continue.
  */
 void duo_lock_empty(const struct duo_lock *lock)
 {

@@ -34,15 +34,16 @@
 enum {
 	DUO_LOCK_FREE,
 	DUO_LOCK_HELD,
-	DUO_LOCK_AWAITED,	/* held, and a thread may sleep */
+	DUO_LOCK_AWAITED, /* held; a thread may be asleep until it is free */
 	DUO_LOCK_RETIRED,	/* never free again: duo_lock_retire() */
 };
 
 /*
- * How a function takes the lock. Each table of calls is compiled for one mode.
+ * How a function takes the lock. Each table of calls (fi/calls.c, cq/read.c) is
+ * compiled once for each mode.
  */
 enum duo_lock_mode {
-	DUO_LOCK_OFF,	/* FI_THREAD_DOMAIN: takes no lock */
+	DUO_LOCK_OFF,	/* FI_THREAD_DOMAIN: the lock is not taken */
 	DUO_LOCK_SHARED,	/* several threads may wait for the lock */
 	DUO_LOCK_SINGLE,	/* enters a single lock */
 };
@@ -85,9 +86,12 @@ void duo_lock_retire(struct duo_lock *lock);
 bool duo_lock_prepare(void);
 /* Executes a full barrier in all threads of the process. */
 void duo_lock_barrier(void);
-/* After duo_lock_barrier(): waits until no thread is inside. */
+/* Waits until the user has left the lock. Must follow duo_lock_barrier(). */
 void duo_lock_empty(const struct duo_lock *lock);
-/* Wakes a thread after duo_lock_release(). Returns ret, for tail calls. */
+/*
+ * Wakes one thread that waits for the lock. Must be called if
+ * duo_lock_release() has returned true. Returns ret, for tail calls.
+ */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
 /*
@@ -168,7 +172,10 @@ DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 	return ret;
 }
 
-/* Takes the lock. Single locks need duo_group_lock() or duo_domain_lock(). */
+/*
+ * Waits for the lock and takes it. For a single lock, use duo_group_lock() or
+ * duo_domain_lock() instead.
+ */
 static inline void duo_lock(struct duo_lock *lock)
 {
 	assert(!lock->single);

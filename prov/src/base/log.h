@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Log messages: object, values, cause, remedy. Not on the data path. */
+/*
+ * Macros that log a message. A message has object, values, cause and remedy.
+ * Not for the data path.
+ */
 #ifndef DUO_LOG_H
 #define DUO_LOG_H
 

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks of parameters' values and names, for modules and fi_duo_info. They are
- * necessary because libfabric reads "abc" as 0 and "5x" as 5 without a warning.
+ * Checks the values and names of parameters, in modules and in fi_duo_info. The
+ * checks are necessary because libfabric reads "abc" as 0 and "5x" as 5 without
+ * a warning.
  */
 #ifndef DUO_PARAM_H
 #define DUO_PARAM_H
@@ -23,7 +24,10 @@ static inline bool duo_param_is_number(const char *text)
 	return isdigit((unsigned char)*text) && !*end && !errno;
 }
 
-/* Returns the new name of the parameter `variable`, or NULL. */
+/*
+ * If `variable`, whose name has `len` bytes, is the former name of a parameter,
+ * returns the new name; otherwise NULL.
+ */
 static inline const char *duo_param_renamed(const char *variable, size_t len)
 {
 	static const char *const names[][2] = {

@@ -15,30 +15,52 @@
 #include "transport/transport.h"
 
 struct duo_params {
-	/* the core of all fabrics; NULL: the provider name selects it */
+	/*
+	 * name of the core of all fabrics of this module (provider near); NULL:
+	 * the provider name, such as "tcp;ofi_duo", selects the core
+	 */
 	const char *core;
 	bool hook;	/* this module is the hook */
 	bool local_on;		/* false: the core carries all messages */
 	enum duo_transport_kind local;	/* kind of the local transport */
 	int stats;	/* 1: print statistics when an endpoint closes */
-	char *cores;	/* names of the cores to try if the user names none */
-	char *registry_dir;	/* directory of all users' directories */
 	/*
-	 * number of reads in a row without a local event, after which deferred
-	 * receives are posted
+	 * names of cores, separated by commas, for fi_getinfo() calls in which
+	 * the user names none
+	 */
+	char *cores;
+	/* directory that contains the registry directory of each user */
+	char *registry_dir;
+	/*
+	 * number of CQ reads in a row without a local event, after which
+	 * deferred receives are posted to the core
 	 */
 	size_t defer_polls;
-	/* time after which the oldest deferred receive is posted, us */
+	/*
+	 * time after which aging posts the oldest deferred receive to the core,
+	 * us
+	 */
 	size_t defer_us;
 	/* reads of a CQ per poll of an idle core, during local traffic */
 	size_t core_poll_interval;
-	size_t wait_poll_us;	/* period of the timer for FI_WAIT_FD, us */
+	/*
+	 * time after which a timer wakes a thread that sleeps on a wait object,
+	 * us: cq/wait.c
+	 */
+	size_t wait_poll_us;
 	size_t ring_memory;	/* ring budget of an endpoint, bytes */
 	int cma; /* 1: use single copy between processes (process_vm_readv()) */
 	int gpu_ipc;	/* 1: map device memory of local peers for RMA */
-	/* 1: peers may read this process's memory although Yama forbids it */
+	/*
+	 * 1: call prctl(PR_SET_PTRACER), so that peers may access this
+	 * process's memory even if Yama's ptrace_scope is 1
+	 */
 	int ptracer;
-	/* 2^n - 1: a yield follows each 2^n idle polls; all bits: no yields */
+	/*
+	 * number, minus 1, of reads of a CQ in a row without a local event
+	 * after which a read yields the CPU; the number is a power of 2. All
+	 * bits set: no yields
+	 */
 	uint32_t yield_mask;
 	bool yield_always;	/* yield even if CPUs are not oversubscribed */
 };

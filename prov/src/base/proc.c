@@ -17,7 +17,7 @@
 
 #include "base/proc.h"
 
-#define DUO_PROC_SPARE 16	/* number of descriptors to reserve */
+#define DUO_PROC_SPARE 16	/* descriptors to leave free below the limit */
 #define DUO_STAT_STATE 3 /* numbers of fields in /proc/PID/stat, from 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
@@ -50,7 +50,8 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	ssize_t len;
 	int field;
 
-	if (pid == getpid())	/* /proc may be another namespace's */
+	/* /proc/self is right even if /proc is of another namespace */
+	if (pid == getpid())
 		strcpy(path, "/proc/self/stat");
 	else
 		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -99,7 +100,8 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * Checks a process that /proc hides, by a signal and by a pidfd. Returns
+ * For a pid that /proc does not show, or whose start time is unknown. Checks by
+ * a signal and by a pidfd whether a process has the pid. Returns
  * - -ESRCH: no process with this pid is alive
  * - -EACCES: a process with this pid is alive; its start time is unknown
  * - another -errno: pidfd_open() has failed, for example in an old kernel
@@ -198,7 +200,10 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/* Returns this process's pid in the /proc of an ancestor namespace, else 0. */
+/*
+ * If /proc belongs to an ancestor of this pid namespace, returns the pid that
+ * this process has there; otherwise 0.
+ */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -272,7 +277,10 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* True if fd is a pidfd: for others, a signal through fd fails with EBADF. */
+/*
+ * True if fd is a pidfd. If fd is another descriptor, pidfd_send_signal() fails
+ * with EBADF.
+ */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
@@ -308,7 +316,10 @@ int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 	return ret;
 }
 
-/* The kernel allocates the lowest free descriptor, so a high one is scarce. */
+/*
+ * The kernel allocates the lowest free descriptor. So if fd is close to the
+ * limit, few descriptors are free.
+ */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

@@ -64,7 +64,9 @@ bool duo_proc_user_known(void);
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
-/* Reads a small file as text. Returns the length, at most size - 1; -errno. */
+/*
+ * Reads a small file as text. Returns the length, at most size - 1; or -errno.
+ */
 ssize_t duo_proc_read(const char *path, char *text, size_t size);
 
 /*
@@ -79,7 +81,10 @@ DIR *duo_dir_list(int dir);
  */
 int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
-/* True if fd is close to RLIMIT_NOFILE, so that the caller must not keep it. */
+/*
+ * True if fd is close to RLIMIT_NOFILE. The caller must then close fd soon,
+ * because few further descriptors can be opened.
+ */
 bool duo_proc_scarce(int fd);
 
 /* FNV-1a: adds data to a hash and returns the new hash. */

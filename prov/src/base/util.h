@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Helpers for all layers. base/ depends on no other layer. It has the
- * differences of libfabric's versions (compat.h), parameters, log, lock and
- * clock. This file has compiler attributes, and allocates memory in whole cache
- * lines. Cost on the data path: the lock, if it is on, and a few reads of the
- * clock.
+ * Helpers for all layers: compiler attributes, and memory in whole cache lines.
+ *
+ * The layer base/, to which this file belongs, depends on no other layer. It
+ * also has the differences between libfabric's versions (compat.h), parameters,
+ * log, lock and clock. Cost of the layer on the data path: the lock, if it is
+ * on, and a few reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -22,9 +23,9 @@
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * For a function that is called by tail calls, with the arguments of its
- * caller. Without this attribute the compiler might remove an argument that the
- * function does not use. Each caller would then have to move the remaining
+ * For a function that its callers call by a tail call, with all their own
+ * arguments. Without this attribute the compiler might remove an argument that
+ * the function does not use. Each caller would then have to move the remaining
  * arguments to other registers before the call.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
