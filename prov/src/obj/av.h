@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector of ofi_duo. Each fi_addr is the one that the core's AV
- * assigns. av/ maintains AVs, all layers look up addresses here. Lock: to read
- * an AV, the lock of any group; to change it, all locks of the domain
- * (duo_domain_lock()). Senders read the route words without a lock. Cost of
- * each fi_addr: 16 bytes plus the length of the address. Each endpoint adds 8
- * bytes for the route, and up to 9 bytes in struct duo_map.
+ * An address vector (AV) of ofi_duo. Its fi_addr are those that the core's AV
+ * assigns. The layer av/ inserts and removes addresses; all layers look up
+ * addresses by the functions below. Lock: to read an AV, the lock of any group;
+ * to change it, all locks of the domain (duo_domain_lock()). Senders read the
+ * route words without a lock. Cost of each fi_addr: 16 bytes plus the length of
+ * the address. Each endpoint adds 8 bytes for the route, and up to 9 bytes in
+ * struct duo_map.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -22,14 +23,14 @@
 #include "base/util.h"
 
 #define DUO_LOCAL_MAX 4095	/* highest peer index that fits in a route */
-#define DUO_AV_MAX (1U << 20)	/* most addresses in an AV */
+#define DUO_AV_MAX (1U << 20)	/* maximum number of addresses in an AV */
 
 struct duo_domain;
 struct duo_ep;
 
 /*
  * The route of a fi_addr: one word, which senders read without a lock. Bits 0
- * and 1: the state. Upper bits: the peer index plus 1; 0: none.
+ * and 1: the state. Upper bits: the peer index plus 1; 0: no peer index.
  *
  * The state changes
  * - from NONE to UNDECIDED when the address is inserted
@@ -37,13 +38,17 @@ struct duo_ep;
  * - from LOCAL to CORE only before the first message, so that all messages to a
  *   peer stay in order
  * - to UNDECIDED when the process of the address fails, or when the address is
- *   inserted again for another process; with duo_traits.peer_names, to CORE
- *   when the process fails
+ *   inserted again and now belongs to another process
+ * - to CORE when the process of the address fails, if duo_traits.peer_names is
+ *   set
  * - to NONE when the address is removed
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	/* no message was sent and no record found; or the process has exited */
+	/*
+	 * no message was sent, and the registry has no record of the address;
+	 * or the process of the address has exited
+	 */
 	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
@@ -53,7 +58,8 @@ typedef _Atomic uint64_t duo_route_word;
 
 /* An address in an AV. Its index in the array is ofi_duo's fi_addr. */
 struct duo_av_addr {
-	uint8_t *bytes;	/* NULL: unknown, the core's fi_av_lookup() fails */
+	/* the address at the core; NULL: unknown, see duo_av_keep() */
+	uint8_t *bytes;
 	uint16_t len;		/* length of bytes[] */
 	bool used;
 };
@@ -64,7 +70,7 @@ struct duo_av {
 	struct fid_av *core;	/* the core's AV, of type FI_AV_TABLE */
 	struct duo_av_addr *addrs;	/* [DUO_AV_MAX], indexed by fi_addr */
 	fi_addr_t high;	/* all fi_addr in use are below this one */
-	LIST_HEAD(, duo_ep) eps;	/* endpoints with route words */
+	LIST_HEAD(, duo_ep) eps;	/* endpoints that have route words */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
 };
@@ -81,9 +87,9 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 }
 
 /*
- * Returns the source of a message over the core. src: the source that the core
- * reports. Returns src if it is in the AV, or if it is FI_ADDR_UNSPEC (no
- * source); otherwise FI_ADDR_NOTAVAIL.
+ * Returns the source that ofi_duo reports for a message over the core. src: the
+ * source that the core reports. The result is src if it is in the AV, or if it
+ * is FI_ADDR_UNSPEC (no source); otherwise FI_ADDR_NOTAVAIL.
  */
 static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 {

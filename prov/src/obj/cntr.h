@@ -27,13 +27,15 @@ struct duo_cntr {
 	 * ofi_duo's part of the counter, see cq/cntr.h: [0] value, [1] errors
 	 */
 	uint64_t own[2];
-	uint64_t core[2];	/* the core's values when last read, as own[] */
+	/* the core's counter when it was last read: [0] value, [1] errors */
+	uint64_t core[2];
 	/*
-	 * number of reads at which the core seemed idle; every
-	 * core_poll_interval-th of them polls the core; wraps
+	 * number of reads for which duo_cntr_core_due() has found no other
+	 * reason to poll the core; each core_poll_interval-th of these reads
+	 * polls the core; wraps
 	 */
 	uint32_t core_skip;
-	bool of_region;			/* bound to a memory region, too */
+	bool of_region;			/* also bound to a memory region */
 	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
 	LIST_HEAD(, duo_cntr_bind) binds;
@@ -57,8 +59,8 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 /* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /*
- * Counts an operation of near that has ended, in the endpoint's counters that
- * were bound with `flag`. err: 0 counts as a success, another value as an
+ * Counts an operation of near that has ended, in each counter that was bound to
+ * the endpoint with `flag`. err: 0 counts as a success, another value as an
  * error.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);

@@ -3,9 +3,9 @@
 
 /*
  * A completion queue: the ring of completions, to which both paths write, and
- * the counts that decide how often a read polls each path. cq/ reads and polls;
- * all layers push completions. Lock: the group's. Cost: a push copies 48
- * bytes.
+ * the counts that decide how often a read polls each path. The layer cq/ reads
+ * and polls; all layers push completions. Lock: the group's. Cost: a push
+ * copies 48 bytes.
  */
 #ifndef DUO_OBJ_CQ_H
 #define DUO_OBJ_CQ_H
@@ -23,7 +23,8 @@
 #include "obj/waiter.h"
 #include "queue/ring.h"
 
-#define DUO_CORE_BATCH 16 /* most completions of one read of the core's CQ */
+/* maximum number of completions that one read of the core's CQ gets */
+#define DUO_CORE_BATCH 16
 
 struct duo_domain;
 struct duo_ep;
@@ -45,40 +46,43 @@ struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_ring ring;
 	uint32_t attention;	/* DUO_CQ_* bits; 0: poll near's rings only */
-	uint32_t left;	/* number of fast-path reads until the next full poll */
+	/* number of fast-path reads until a read must call duo_cq_progress() */
+	uint32_t left;
 	struct duo_group *group;
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
 	/*
-	 * number of further polls that poll the core; updates may get lost,
-	 * because threads update it without a lock
+	 * core poll budget: number of next polls that also poll the core.
+	 * Threads update it without a lock, so an update may get lost
 	 */
 	atomic_uint core_poll_budget;
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
-	bool asleep;	/* a new entry must wake a thread */
-	struct duo_sink sink; /* array of the running read, for new entries */
+	bool asleep;	/* a thread may be asleep; a new entry must wake it */
+	/* array of the application's running read, to which new entries go */
+	struct duo_sink sink;
 	struct duo_domain *domain;
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
 	/*
-	 * "left" plus the number of fast-path reads that core_skip does not
-	 * count yet
+	 * number of fast-path reads that duo_cq_grant() has permitted and that
+	 * core_skip does not count yet: those done since, and those left
 	 */
 	uint32_t granted;
 	/*
-	 * value of local_idle above which each poll polls the core;
-	 * DUO_CORE_UNUSED: not reached, see duo_cq_core_unused()
+	 * if local_idle is larger than this, each poll polls the core;
+	 * DUO_CORE_UNUSED: local_idle never is, see duo_cq_core_unused()
 	 */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
 	/* Only some of the reads that find entries in the ring also poll: */
-	uint32_t ring_left;	/* such reads before the next one that polls */
-	uint32_t ring_every;	/* one in this number of such reads polls */
-	uint64_t ring_ms;	/* time of the last such poll, ms */
+	/* number of such reads before the next one that polls */
+	uint32_t ring_left;
+	uint32_t ring_every;	/* number N: each N-th such read polls */
+	uint64_t ring_ms;	/* time of the last poll by such a read, ms */
 	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
 	struct fid_peer_cq peer_cq;
 	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */
@@ -87,14 +91,19 @@ struct duo_cq {
 	uint32_t clock_in;	/* polls until the next read of the clock */
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
-	uint32_t slow; /* number of late reads of the clock in a row */
+	/*
+	 * number of reads of the clock in a row that were at least 4 ms
+	 * (DUO_CLOCK_SLOW) after the read before
+	 */
+	uint32_t slow;
 	atomic_bool signaled;
 	/*
-	 * sources of the core's entries, if the application's read requests
-	 * none
+	 * array for the sources of the core's entries, if the application's
+	 * read requests no sources
 	 */
 	fi_addr_t core_src[DUO_CORE_BATCH];
-	struct duo_oversub_check oversub;	/* whether empty reads yield */
+	/* decides whether reads without an entry yield the CPU */
+	struct duo_oversub_check oversub;
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
 	bool core_signals;	/* the core's CQ can wake a thread */
 	int core_fd;		/* descriptor of the core's CQ; -1: none */
@@ -111,8 +120,8 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 }
 
 /*
- * Sets whether a thread may sleep. While it may, new entries take the slow
- * path, which wakes the thread.
+ * Sets whether a thread may be asleep on the CQ. As long as it may, new entries
+ * take the slow path, which wakes the thread.
  */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
@@ -128,9 +137,10 @@ static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 }
 
 /*
- * Slow paths of duo_cq_push() and duo_cq_push_sent(): the CQ is hidden, its
- * ring is full, or a thread may sleep and must be woken. During a read, each
- * duo_cq_push_sent() takes the slow path, too.
+ * Slow paths of duo_cq_push() and duo_cq_push_sent(), for these cases: the CQ
+ * is hidden, its ring is full, or a thread may be asleep and must be woken.
+ * While a read of the application is running, each duo_cq_push_sent() takes the
+ * slow path, too.
  */
 void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
@@ -154,15 +164,18 @@ static inline void duo_cq_push(struct duo_cq *cq,
 }
 
 /*
- * True if the ring is neither full nor gated. For pushes while no read is
- * running: during a read, entries go to cq->sink first.
+ * True if duo_cq_put_sent() may write to the ring: the ring is neither full nor
+ * gated (duo_ring_gate()). Must not be used while a read of the application is
+ * running: entries then go to cq->sink first.
  */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
-/* Writes a send's completion. duo_cq_accepts() must be true. */
+/*
+ * Writes the completion of a send to the ring. duo_cq_accepts() must be true.
+ */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -184,7 +197,10 @@ static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path);
-/* Pushes an error of ofi_duo. src: source of the message; or FI_ADDR_UNSPEC. */
+/*
+ * Pushes an error that ofi_duo itself reports. src: source of the message; or
+ * FI_ADDR_UNSPEC.
+ */
 void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 			 uint64_t tag, fi_addr_t src, int err);
 /* Pushes an error of the receive rx, and counts rx as failed. */
@@ -207,8 +223,9 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
  * duo_ep_use_core() is called for an endpoint of the CQ. Until then, messages
  * over the core are unlikely (docs/matching.md). Polls skip an unused core,
  * because a core may allocate memory in its first poll: efa allocates 30 MB.
- * duo_cq_core_due() has two exceptions: a core poll budget, and an endpoint
- * whose AV is empty. A core that is used remains so until the CQ closes.
+ * duo_cq_core_due() polls an unused core in two cases all the same: the CQ has
+ * a core poll budget, or the AV of an endpoint is empty. A core that has been
+ * used once remains used until the CQ closes.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

@@ -46,15 +46,21 @@ struct duo_domain {
 	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics */
 	/*
-	 * number of keys made so far for regions without remote access. near's
-	 * table has such regions for messages only
+	 * number of keys assigned so far to regions whose entry in near's table
+	 * is only for messages and lent operations: duo_near_region_entry()
 	 */
 	uint64_t message_keys;
-	bool virt_addrs; /* keys of regions use virtual addressing, fi_mr(3) */
+	/* RMA uses virtual addressing: FI_MR_VIRT_ADDR, fi_mr(3) */
+	bool virt_addrs;
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
-	bool per_net;	/* addresses are unique per network namespace only */
+	/*
+	 * in different network namespaces of a host, endpoints may have equal
+	 * addresses
+	 */
+	bool per_net;
 	LIST_HEAD(, duo_av) avs;
-	bool any_thread; /* any thread may call the core, one at a time */
+	/* any thread may call the core, as long as one thread at a time does */
+	bool any_thread;
 	struct duo_group group;
 	bool single;	/* locks of CQs are single locks: base/lock.h */
 	LIST_HEAD(, duo_cq) cqs;	/* CQs with their own group */

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Computes the attention words when a condition changes, so that each message
- * tests only one word. Lock: the group's.
+ * Computes the attention words: duo_ep.attention and duo_cq.attention. A
+ * condition for the fast path is evaluated here when it changes, so that each
+ * message needs to test only one word. Lock: the group's.
  */
 
 #include "near/near.h"
@@ -24,7 +25,7 @@ void duo_cq_attend(struct duo_cq *cq)
 }
 
 /*
- * after this number of polls without a local event, each poll also polls the
+ * number of polls without a local event, after which each poll also polls the
  * core
  */
 #define DUO_LOCAL_BUSY 256

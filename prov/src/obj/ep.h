@@ -24,8 +24,8 @@
 #include "queue/match.h"
 #include "queue/rx.h"
 
-#define DUO_LOCAL_BATCH 4096	/* most new messages in one poll of the local
-				 * transport */
+/* maximum number of new messages in one poll of the local transport */
+#define DUO_LOCAL_BATCH 4096
 
 struct duo_map;
 struct duo_near;
@@ -56,14 +56,17 @@ enum {
 /* Deferred, blocked and retired receives; used by core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
-	/* number of receives in list to post at the next poll */
+	/* number of due receives in list: the next poll posts them */
 	uint32_t due;
-	/* polls without a local event after which all are posted */
+	/*
+	 * number of polls without a local event, after which the whole list is
+	 * posted to the core
+	 */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
-	/* blocked: must not be posted to the core yet */
+	/* blocked receives: must not be posted to the core yet */
 	struct duo_rx_list blocked;
-	/* retired: the core may complete them again */
+	/* retired entries: the core may report them once more */
 	struct duo_rx_list retired;
 	uint32_t retired_count;
 	uint64_t aged_us;		/* time of the last aging step, us */
@@ -82,7 +85,7 @@ struct duo_ep_multi {
 /* State of receives: rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
-	struct duo_rx_list unresolved;	/* messages, oldest first */
+	struct duo_rx_list unresolved;	/* unresolved messages, oldest first */
 	bool ready;		/* the endpoint is enabled and can receive */
 	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
 	bool peer_exited;	/* some peer has exited: duo_map_exited() */
@@ -103,18 +106,23 @@ struct duo_ep_tx {
 
 /* Capabilities and options of the endpoint. */
 struct duo_ep_opts {
-	bool wants_local;	/* local messages, or RMA that near executes */
-	bool messages; /* FI_MSG or FI_TAGGED; false: only RMA, atomics */
-	bool local_permitted;	/* FI_OPT_SHARED_MEMORY_PERMITTED */
+	/*
+	 * needs a local side: has messages, or RMA or atomics that near
+	 * executes
+	 */
+	bool wants_local;
+	/* has FI_MSG or FI_TAGGED; false: has only RMA and atomics */
+	bool messages;
+	bool local_permitted;	/* value of FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
 	/*
-	 * a FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES is set: only the core supports
-	 * this
+	 * FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES was set. Only the core supports
+	 * it, so the endpoint gets no local side
 	 */
 	bool in_order;
 	/*
-	 * FI_FENCE, or an order between messages and RMA, was requested: near
-	 * keeps the order, or the core carries everything
+	 * FI_FENCE, or an order between messages and RMA, was requested. If
+	 * near cannot keep the order, the core carries everything
 	 */
 	bool mixed_order;
 	bool counted;		/* a counter with a wait object is bound */
@@ -122,22 +130,29 @@ struct duo_ep_opts {
 };
 
 /*
- * The fields for each message come first, in the order of use. A send uses the
- * first four cache lines. A receive uses the first three, the two that begin
- * with rx_cq, one line of match and one of confirmed.
+ * The fields that each message uses come first, in the order of use. A send
+ * uses the first four cache lines. A receive uses the first three, the two that
+ * begin with rx_cq, one line of match and one of confirmed.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_group *group;
 	struct duo_domain *domain;
-	struct duo_near *near;		/* NULL: not near, or not open */
-	/* [DUO_AV_MAX], by fi_addr; NULL: fi_enable() has not created it yet */
+	/*
+	 * near's part of the endpoint; NULL: the local transport is not near,
+	 * or the local side is not open
+	 */
+	struct duo_near *near;
+	/*
+	 * route words, [DUO_AV_MAX], indexed by fi_addr; NULL: fi_enable() has
+	 * not created them yet
+	 */
 	duo_route_word *route;
 	fi_addr_t route_size; /* number of route words; 0: not enabled */
 	struct duo_cq *tx_cq;
 	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
 	bool closing;	/* fi_close() is running: no message is matched */
-	/* each message updates path[] */
+	/* each message updates stats.path[] */
 	struct fi_duo_stats stats __attribute__((aligned(DUO_LINE)));
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
@@ -149,7 +164,10 @@ struct duo_ep {
 		__attribute__((aligned(DUO_LINE)));
 	/* bitmap of confirmed sources, by peer index */
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
-	/* [FI_DUO_LOCAL] is valid from fi_enable() on */
+	/*
+	 * the endpoints of both paths: the core's from fi_endpoint() on, that
+	 * of the local transport from fi_enable() on
+	 */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
 	bool core_bound;	/* CQs and counters are bound to the core's
 				 * endpoint */
@@ -172,16 +190,22 @@ struct duo_ep {
 	/* the local side: */
 	struct duo_publication publication;
 	/*
-	 * near's part of the endpoint; from fi_enable() on, ep->near has the
-	 * same value: near_ep.h
+	 * with duo_traits.peer_names: near's part of the endpoint, which exists
+	 * from fi_endpoint() on. fi_enable() copies this pointer to ep->near:
+	 * transport/near/near_ep.h
 	 */
 	struct duo_near *near_named;
-	struct duo_shm *shm;		/* NULL: not shm, or not open */
+	/*
+	 * shm's part of the endpoint; NULL: the local transport is not shm, or
+	 * the local side is not open
+	 */
+	struct duo_shm *shm;
 	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */
 	/* FI_MSG_PREFIX: fi/calls_prefix.c */
 	struct {
 		size_t size;		/* length of the prefix, bytes */
-		struct fi_ops_msg *msg;	/* calls without prefix */
+		/* the tables of calls for messages without a prefix */
+		struct fi_ops_msg *msg;
 		struct fi_ops_tagged *tagged;
 	} prefix;
 };
@@ -225,8 +249,8 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 
 /*
  * duo_ep_attend() computes the attention words of an endpoint and of its CQs,
- * duo_cq_attend() that of a CQ. Must be called after each change of a condition
- * on which one of these words depends.
+ * duo_cq_attend() that of one CQ. One of them must be called after each change
+ * of a condition that obj/ep.c reads.
  */
 void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
@@ -249,8 +273,9 @@ static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 }
 
 /*
- * True if the pool has an entry for each message of a poll, even if none of
- * them matches a receive. Maps memory for entries if necessary.
+ * True if the pool has DUO_LOCAL_BATCH free entries: one for each message of a
+ * poll of the local transport, even if no message matches a receive. Maps
+ * memory for entries if necessary.
  */
 static inline bool duo_ep_has_entries(struct duo_ep *ep)
 {
@@ -263,7 +288,10 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* Returns the receive entry whose address is "context"; NULL: none. */
+/*
+ * If `context`, the context of an entry of the core's CQ, is the address of a
+ * receive entry, returns this receive entry; otherwise NULL.
+ */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->group->rx_ranges, context) ? context :

@@ -34,7 +34,8 @@ struct duo_fabric {
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
-	struct fi_info *shm_info;	/* NULL: not libfabric's shm */
+	/* shm's info; NULL: the local transport is not shm */
+	struct fi_info *shm_info;
 	char *core_name;
 	char *name;	/* name of the core's fabric; NULL: none */
 	LIST_ENTRY(duo_fabric) link; /* in fi/opened.c's list, latest first */

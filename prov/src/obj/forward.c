@@ -56,8 +56,9 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Rejects FI_ALIAS and FI_QUEUE_WORK: with these commands the core's endpoints
- * would be used without ofi_duo. Passes other commands to the core.
+ * Passes a command to the core, except FI_ALIAS and FI_QUEUE_WORK, which it
+ * rejects: these would make the application use the core's endpoints without
+ * ofi_duo.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

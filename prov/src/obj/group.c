@@ -5,8 +5,8 @@
 #include "obj/up.h"
 
 /*
- * Waits for a single lock and enters it: sets `inside`, then frees `state`.
- * False: the lock is retired.
+ * Enters a single lock that another thread holds: waits for the lock, takes it,
+ * sets `inside`, and releases the lock. False: the lock is retired.
  */
 static bool duo_lock_wait_inside(struct duo_lock *lock)
 {

@@ -24,7 +24,10 @@ struct duo_ep;
 
 struct duo_group {
 	struct duo_lock lock;
-	/* number of unresolved messages, ready remainders and planned scans */
+	/*
+	 * number of unresolved messages (ep->rx.unresolved), ready remainders
+	 * (ep->multi.ready) and planned scans of the registry (map->retry)
+	 */
 	uint32_t pending;
 	uint32_t lazy;	/* number of deferred receives */
 	uint32_t waits;	/* number of deferred receives that are not due */
@@ -32,11 +35,13 @@ struct duo_group {
 };
 
 /*
- * Returns the group of an object. at: the object's pointer to its group. While
- * the caller does not hold the group's lock, the object may move, and the
- * result may be an earlier group. If the earlier group was a CQ's own, its lock
- * is retired and never free again. An endpoint's earlier group may also be the
- * domain's, until the endpoint gets its first CQ.
+ * Returns the group of an object. at: the object's pointer to its group.
+ *
+ * Without the group's lock, another thread may move the object to the domain's
+ * group, or an endpoint to the group of its first CQ. The result may then be
+ * the object's previous group. So a caller that takes the lock of the result
+ * must compare *at once more (duo_group_take()). If the previous group was a
+ * CQ's own, its lock is retired and never free again.
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {
@@ -45,8 +50,9 @@ DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 
 /*
  * Takes the lock of `group` in this mode, if the lock is free and `group` is
- * still *at. Else returns false. With a single lock *at is not compared,
- * because no other thread changes it.
+ * still *at. Otherwise returns false. Only DUO_LOCK_SHARED compares *at: in the
+ * other modes the application serializes the calls that use and that move the
+ * object.
  */
 DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 			       struct duo_group *group,
@@ -63,7 +69,8 @@ DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 
 /*
  * group.c: waits until the lock of the object's group is free, and takes it. If
- * the object moves to another group before, waits for the lock of that group.
+ * the object has moved to another group in this time, waits for the lock of
+ * that group.
  */
 void duo_group_wait(struct duo_group *const *at);
 

@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region of the core. near's region table lists the region under the
- * core's key. Regions of device memory are found by descriptor, and by
- * near_region_entry.device (device/device.h). Locks: the domain's for
- * domain->mrs and domain->device_mrs. For near's table: any group's to read it,
- * all locks of the domain to change it.
+ * A memory region of the core. near's region table has an entry for the region.
+ * The entry's key is the core's; or, if the entry is only for messages and lent
+ * operations, one of domain->message_keys. A region of device memory can also
+ * be found by its descriptor, and by near_region_entry.device
+ * (device/device.h). Locks: the domain's for domain->mrs and
+ * domain->device_mrs. For near's table: any group's to read it, all locks of
+ * the domain to change it.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
@@ -31,11 +33,12 @@ struct duo_mr {
 	/* result of duo_device_iface.pin(), for host memory only; or NULL */
 	struct duo_device_handle *pin;
 	struct near_region_entry region; /* entry in near's region table */
-	struct near_export export; /* id 0: peers cannot map the region */
+	/* description by which peers map the memory; id 0: they cannot */
+	struct near_export export;
 	bool listed;		/* the region is in near's region table */
 	/*
 	 * number of further registrations for which the core has returned this
-	 * region of device memory: duo_device_list()
+	 * same region of device memory: duo_device_list()
 	 */
 	unsigned int again;
 	LIST_ENTRY(duo_mr) link;	/* in domain->mrs */

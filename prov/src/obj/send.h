@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A send call's arguments, from fi/calls.c to tx/send.c. No lock. */
+/*
+ * The arguments of a send call, which fi/calls.c passes to tx/send.c. No lock.
+ */
 #ifndef DUO_OBJ_SEND_H
 #define DUO_OBJ_SEND_H
 
@@ -14,7 +16,7 @@
 
 enum duo_send_variant {
 	DUO_SEND,		/* one buffer, with or without remote data */
-	DUO_SEND_INJECT,	/* one buffer; success is not reported */
+	DUO_SEND_INJECT, /* one buffer; an inject, which has no completion */
 	DUO_SEND_VECTOR,
 	DUO_SEND_FLAGS,		/* fi_sendmsg, fi_tsendmsg */
 };

@@ -3,8 +3,8 @@
 
 /*
  * Differences between cores that ofi_duo must handle. core/traits.c finds them
- * by the core's name, once for each fabric. No trait exists for a difference
- * that the result of a call shows, such as a failing fi_av_lookup().
+ * by the core's name, once for each fabric. A difference that the result of a
+ * call shows, such as a failing fi_av_lookup(), needs no trait.
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -17,23 +17,27 @@ struct fi_fabric_attr;
 struct fi_info;
 struct fid_fabric;
 
-/* Calls of a core that is not a provider of libfabric. */
+/*
+ * Calls of a core that is not a provider of libfabric, but part of ofi_duo
+ * (core/none.h).
+ */
 struct duo_core_ops {
 	/* fi_getinfo(3); the hints must name this core. */
 	int (*getinfo)(const char *node, uint64_t flags,
 		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric);
-	/* bytes of each address; used in place of fi_av_lookup(3) */
+	/* length of each address, bytes; used in place of fi_av_lookup(3) */
 	size_t addr_len;
 };
 
 struct duo_traits {
-	const struct duo_core_ops *own;	/* NULL: a provider of libfabric */
+	/* NULL: the core is a provider of libfabric */
+	const struct duo_core_ops *own;
 	/*
-	 * Endpoints have the local transport's addresses, from fi_endpoint()
-	 * on. So each endpoint has a local side, no registry is needed, and no
-	 * other process ever gets the address.
+	 * The address of an endpoint is its address at the local transport,
+	 * from fi_endpoint() on. So each endpoint has a local side, ofi_duo
+	 * needs no registry, and no other process ever gets the same address.
 	 */
 	bool peer_names;
 	/*
@@ -51,7 +55,10 @@ struct duo_traits {
 	 * util_srx.c of libfabric 2.0 to 2.6.
 	 */
 	bool cannot_cancel;
-	/* A peek's completion has no source, due to libfabric's util_srx.c. */
+	/*
+	 * The completion of a peek has no source, because of a defect in
+	 * libfabric's util_srx.c.
+	 */
 	bool peek_no_source;
 	/*
 	 * The core executes atomics by CPU instructions, as near does. So an

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls from lower layers to higher ones; fi/ops.c has the table. Each comment
- * begins with the calling layer. Local transports have other tables: struct
- * duo_transport, and near's struct near_sink. Not for the fast path. Lock: the
- * group's.
+ * Functions of higher layers that lower layers call; fi/ops.c has the table.
+ * Each comment begins with the calling layer. Local transports have other
+ * tables: struct duo_transport, and near's struct near_sink. Not for the fast
+ * path. Lock: the group's.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
@@ -20,9 +20,9 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/: must be called when the map has found the fi_addr of a peer. The
-	 * peer's unexpected messages, which had no source, become unresolved,
-	 * and so get this fi_addr.
+	 * av/: must be called when the map has found the fi_addr of a peer.
+	 * Unexpected messages of the peer, which had no source until then,
+	 * become unresolved, and get this fi_addr when they are matched again.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
@@ -31,7 +31,10 @@ struct duo_up {
 	 * messages from this address.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* core/: true if a multi-receive buffer must keep rx off the core. */
+	/*
+	 * core/: true if rx must not be posted to the core yet, because of a
+	 * multi-receive buffer: duo_multi_blocks().
+	 */
 	bool (*blocked)(const struct duo_rx *rx);
 	/* core/: the core has received a message into the sub-receive rx. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
@@ -40,7 +43,7 @@ struct duo_up {
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 	/* core/: the core has rejected rx, which is not posted any more. */
 	void (*rejected)(struct duo_rx *rx, int err);
-	/* rx/: processes all messages that have arrived: duo_cq_progress(). */
+	/* rx/: polls both paths: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
 	/*
 	 * obj/: the endpoint has joined another group: sets the tables of calls

@@ -3,9 +3,10 @@
 
 /*
  * The wait object of a CQ or counter. A thread sleeps on its epoll descriptor,
- * which becomes readable when a source does. Sources are the descriptors of the
- * core and of near, an eventfd by which other threads wake the sleeping thread,
- * and a timer, if a source without a descriptor must be polled.
+ * which becomes readable when one of its sources becomes readable. Sources are
+ * - the descriptors of the core and of near
+ * - an eventfd, by which other threads wake the sleeping thread
+ * - a timer, if another source has no descriptor and must be polled
  */
 #ifndef DUO_OBJ_WAITER_H
 #define DUO_OBJ_WAITER_H
@@ -15,25 +16,29 @@
 
 struct duo_waiter {
 	enum fi_wait_obj obj;
-	int fd;		/* epoll descriptor; -1: no thread sleeps here */
+	/* epoll descriptor; -1: none, threads poll between short sleeps */
+	int fd;
 	int event_fd, timer_fd;
 };
 
 /*
- * Initializes the wait object, with descriptors if `wanted`. Returns 0 or
- * -errno; -FI_ENOSYS: obj is not supported.
+ * Initializes the wait object; if `wanted`, opens its epoll descriptor and its
+ * eventfd. Returns 0 or -errno; -FI_ENOSYS: obj is not supported.
  */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/* Adds a descriptor. Returns 0 or -errno. If fd is negative, returns fd. */
+/*
+ * Adds a descriptor as a source. Returns 0 or -errno. If fd is negative,
+ * returns fd.
+ */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
 /* Wakes the sleeping threads. Any thread may call this. */
 void duo_waiter_wake(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
-/* Starts the timer of wait_poll_us anew. Returns 0 or -errno. */
+/* Restarts the timer, which wakes after wait_poll_us. Returns 0 or -errno. */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
 /* Executes FI_GETWAIT and FI_GETWAITOBJ; other commands: -FI_ENOSYS. */
 int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
