@@ -21,8 +21,8 @@ struct duo_block;
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
 	size_t used;	/* sum of the sizes of all blocks in use, bytes */
-	size_t keep;		/* value of "used" above which duo_block_put()
-				 * frees blocks, bytes */
+	/* if `used` is larger than this, duo_block_put() frees blocks, bytes */
+	size_t keep;
 };
 
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);

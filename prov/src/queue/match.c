@@ -6,7 +6,7 @@
 
 #include "queue/match.h"
 
-#define DUO_MASK_BITS 16	/* most bits that the mask may have */
+#define DUO_MASK_BITS 16	/* maximum number of bits in the mask */
 
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind)
 {
@@ -36,8 +36,8 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 }
 
 /*
- * Turns on an index. Its buckets are empty afterwards, also if the index was on
- * before. False: no memory.
+ * Turns on an index, with empty buckets, even if the index was already on.
+ * False: no memory.
  */
 static bool duo_index_start(struct duo_index *index)
 {
@@ -99,8 +99,8 @@ static void duo_match_index_unexp(struct duo_match *match)
 }
 
 /*
- * Adds ignored bits to the mask, and rebuilds the indexes. Does nothing if the
- * mask would then have more than DUO_MASK_BITS bits.
+ * Adds tag bits that a receive ignores to the mask, and rebuilds the indexes.
+ * Does nothing if the mask would then have more than DUO_MASK_BITS bits.
  */
 void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
@@ -172,7 +172,8 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 
 /*
  * Searches a list that is linked by key_link for the first receive that matches
- * (addr, tag). Stores this receive in *best, unless *best was posted earlier.
+ * (addr, tag). If *best is NULL or was posted after this receive, stores the
+ * receive in *best.
  */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

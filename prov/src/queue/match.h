@@ -4,13 +4,14 @@
 /*
  * Matching. Each endpoint has, for each kind (untagged, tagged), a queue of
  * posted receives and a queue of unexpected messages. Rules: docs/matching.md.
- * Pure: calls no provider and takes no lock; the caller holds the group's.
+ * Calls no provider and takes no lock; the caller holds the group's.
  *
  * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
- * source and tag. The hash omits the tag bits in `mask`, those that receives
- * have ignored so far. Receives that ignore other bits are in the list `wild`,
- * which each search reads, too. To find a message for such a receive, the
- * unexpected queue is read from its head.
+ * source and tag. The hash leaves out the tag bits in `mask`: those that
+ * receives have ignored so far (duo_match_learn()). A receive that ignores
+ * other bits as well is in no bucket, but in the list `wild`, which each search
+ * for a receive reads, too. A search for a message that such a receive matches
+ * reads the unexpected queue from its head.
  *
  * The first search of a long posted queue builds its index, and the index is
  * turned off when the queue becomes empty. The unexpected queue builds its
@@ -36,7 +37,7 @@ struct duo_match {
 	struct duo_rx_list posted;
 	size_t posted_count;
 	size_t unexp_count;
-	uint64_t seq;			/* order number of the next entry */
+	uint64_t seq; /* order number (duo_rx.seq) of the next entry */
 	uint64_t mask;			/* tag bits that the hash leaves out */
 	struct duo_index by_want;	/* posted receives, by source and tag */
 	struct duo_rx_list unexp;
@@ -90,8 +91,9 @@ static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
- * Inserts rx directly before `posted`, in the queue and in the posting order.
- * Both must have the same source, tag and ignored bits.
+ * Inserts rx into the posted queue, directly before `posted`, and gives rx the
+ * order number of `posted`. Both must have the same source, tag and ignored
+ * bits.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
@@ -107,14 +109,20 @@ void duo_match_learn(struct duo_match *match, uint64_t ignore);
 void duo_match_add_want(struct duo_match *match, struct duo_rx *rx);
 void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx);
 
-/* True if these ignored bits are not all in the mask. */
+/*
+ * True if a receive that ignores these bits is in no bucket: not all of them
+ * are in the mask.
+ */
 static inline bool duo_match_wild(const struct duo_match *match,
 				  uint64_t ignore)
 {
 	return ignore & ~match->mask;
 }
 
-/* True if a post with these ignored bits changes neither mask nor index. */
+/*
+ * True if posting a receive that ignores these bits changes neither mask nor
+ * index.
+ */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);
@@ -148,8 +156,8 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 }
 
 /*
- * Removes rx from the posted queue. Does not change rx->state. rx must be in no
- * index.
+ * Removes rx, which must be in no index, from the posted queue. Does not change
+ * rx->state.
  */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
@@ -169,10 +177,7 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 /* Returns the first posted receive that matches; NULL: none. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/*
- * Returns the first posted receive that matches; NULL: none. Tests the oldest
- * posted receive inline.
- */
+/* duo_match_posted() with an inline test of the oldest posted receive. */
 static inline struct duo_rx *duo_match_first(struct duo_match *match,
 					     fi_addr_t addr, uint64_t tag)
 {

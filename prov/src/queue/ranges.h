@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The address ranges of a group's receive entries, sorted. They show whether a
- * context that the core returns is a receive entry. Lock: the group's. Cost: a
- * binary search, or one comparison for a single range.
+ * The address ranges in which the receive entries of a group are, sorted by
+ * address. They show whether a context that the core returns is the address of
+ * a receive entry. Lock: the group's. Cost: a binary search, or one comparison
+ * for a single range.
  */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring of completions of both paths, and the list of errors, of one CQ. An
- * error stores the ring's tail, so that readers get the error after the
- * completions before it. A full ring doubles its size. If there is no memory
- * for this, the completion is lost, and the CQ reports FI_EOVERRUN. Pure: calls
- * no provider and takes no lock; the caller holds the group's. Cost: a cache
- * line per slot.
+ * The ring of completions of a CQ, for both paths, and the CQ's list of errors.
+ * An error stores the ring's tail (duo_err.place), so that a reader gets first
+ * the completions that were written before the error, and then the error. A
+ * full ring doubles its size. If there is no memory for this, the completion is
+ * lost, and the CQ reports FI_EOVERRUN. Calls no provider and takes no lock;
+ * the caller holds the group's. Cost: a cache line per slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -21,7 +21,8 @@
 
 #include "base/util.h"
 
-#define DUO_ERR_DATA_MAX 256 /* bytes of a provider's err_data that are kept */
+/* maximum number of bytes of a provider's err_data that an error keeps */
+#define DUO_ERR_DATA_MAX 256
 
 struct duo_ring_slot {
 	struct fi_cq_tagged_entry entry;
@@ -39,7 +40,8 @@ struct duo_ring {
 struct duo_err {
 	STAILQ_ENTRY(duo_err) link;
 	struct fi_cq_err_entry entry;
-	int path;	/* path that prov_errno is from; -1: ofi_duo itself */
+	/* path whose provider has set prov_errno; -1: ofi_duo itself */
+	int path;
 	uint32_t place;		/* ring->tail when the error was added */
 	uint8_t data[DUO_ERR_DATA_MAX];
 };
@@ -60,8 +62,9 @@ struct duo_sink {
 };
 
 /*
- * Writes an entry in a format other than TAGGED. The struct of such a format is
- * a prefix of fi_cq_tagged_entry. Returns the place of the next entry.
+ * Writes an entry in a format other than FI_CQ_FORMAT_TAGGED. The struct of
+ * each such format is a prefix of fi_cq_tagged_entry. Returns the place of the
+ * next entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
@@ -78,8 +81,9 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 
 /*
  * Writes an entry to an application's array. Returns the place of the next
- * entry. Copies each field by itself, because a wider load would wait for the
- * stores that have just written the fields.
+ * entry. Copies each field separately: the caller has just stored the fields,
+ * and a load of several fields at once would have to wait until these stores
+ * are in the cache.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -112,7 +116,10 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/* Counts `count` entries that the caller has written in format TAGGED. */
+/*
+ * Updates the sink for `count` entries that the caller has written to
+ * sink->buf, in FI_CQ_FORMAT_TAGGED.
+ */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -132,8 +139,8 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Makes an empty ring start again at slot 0, which is in the cache. There must
- * be no error in the list, because errors store positions of the ring.
+ * Makes an empty ring start again at slot 0, which is in the CPU's cache. The
+ * list of errors must be empty, because errors store positions of the ring.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -148,15 +155,19 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 }
 
 /*
- * Makes a ring appear full (gated), or ends this. While a ring is gated, each
- * new entry takes the slow path, which wakes threads or drops the entry.
+ * Gates a ring, which makes it appear full, or ends this. While a ring is
+ * gated, each new entry takes the slow path, which wakes threads or drops the
+ * entry.
  */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
 	ring->limit = gated ? 0 : ring->size;
 }
 
-/* Returns the next slot, counted as written. The ring must not be full. */
+/*
+ * Returns the next slot to write, and counts it as written. The ring must not
+ * be full.
+ */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
 	return &ring->slot[ring->tail++ & (ring->size - 1)];
@@ -172,7 +183,10 @@ static inline void duo_ring_put(struct duo_ring *ring,
 	slot->src = src;
 }
 
-/* Adds an entry, even to a gated ring. -FI_ENOMEM: full, and cannot grow. */
+/*
+ * Adds an entry, even to a gated ring. -FI_ENOMEM: the ring is full and cannot
+ * grow.
+ */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
@@ -233,7 +247,7 @@ static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 	return (err ? err->place : ring->tail) - ring->head;
 }
 
-/* True if a reader must get an error next. */
+/* True if the next read must report an error, and no entry. */
 static inline bool duo_err_due(const struct duo_err_list *errs,
 			       const struct duo_ring *ring)
 {

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry: a posted receive, a local message that has arrived before
- * its receive, or another state of state.h. If a receive has several buffers, a
- * second entry has them.
+ * A receive entry. Its state (state.h) shows its use: a posted receive, for
+ * example, or a local message that has arrived before its receive. If a receive
+ * has several buffers, a second entry has their list.
  *
  * Entries never move. They are in ranges of addresses, which the group lists
- * (ranges.h), so that ofi_duo can test whether a context from the core is an
- * entry. The number of entries is not limited: with a limit, programs that MPI
- * permits could hang.
+ * (ranges.h), so that ofi_duo can test whether a context from the core is the
+ * address of an entry. The number of entries is not limited: with a limit,
+ * programs that MPI permits could hang.
  *
  * Cost: 256 bytes per entry. An entry takes address space at first, and memory
  * from its first use on. The first range takes 4 MiB of address space; each
@@ -33,9 +33,10 @@
 #include "near/near.h"
 #include "queue/ranges.h"
 
-#define DUO_IOV_LIMIT 4			/* most buffers of a receive */
+#define DUO_IOV_LIMIT 4 /* maximum number of buffers of a receive */
 #define DUO_RX_FIRST (1U << 14)	/* entries in the first range of a pool */
-#define DUO_RX_RANGES 16	/* most ranges of a pool: 2^30 entries in all */
+/* maximum number of ranges of a pool: 2^30 entries in all */
+#define DUO_RX_RANGES 16
 
 enum duo_rx_kind {
 	DUO_MSG,
@@ -54,19 +55,20 @@ enum duo_rx_wanted {
 enum duo_rx_lazy {
 	DUO_LAZY_NONE,
 	DUO_LAZY_DUE,		/* the next poll */
-	DUO_LAZY_WAITS,	/* polls without a local message, or aging */
+	DUO_LAZY_WAITS,	/* polls without a local event, or aging */
 	DUO_LAZY_BLOCKED,	/* the end of an earlier multi-receive buffer */
 };
 
 struct duo_ep;
 
-/* A message over near: unexpected, or being received. */
+/* A message over near that is unexpected, or that near is receiving. */
 struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
 	/*
-	 * received, but not reported yet: earlier messages are reported first
+	 * the message was received, but its completion is held back until those
+	 * of earlier messages are reported
 	 */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
@@ -82,29 +84,41 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * While the core has the receive, the core may write to core_ctx, which
-	 * must be the first member. The other members of the union are valid
-	 * only while the core does not have the receive.
+	 * While the receive is posted to the core, the core may write to
+	 * core_ctx, which must be the first member of the struct. The other
+	 * members of the union are valid only while the receive is not posted
+	 * to the core.
 	 */
 	union {
 		struct fi_context2 core_ctx;
 		/* local message; libfabric's shm accesses this member */
 		struct fi_peer_rx_entry peer;
-		struct {	/* local message over near; keeps the fields
-				 * of "peer" before "context" */
+		/*
+		 * local message over near, in place of the fields of `peer`
+		 * from `context` on
+		 */
+		struct {
 			char described[offsetof(struct fi_peer_rx_entry,
 						context)];
 			struct duo_near_msg arrival;
 		};
-		/* buffers of a receive, if this is a second entry (rx->more) */
+		/*
+		 * if this is a second entry (rx->more): the buffers of the
+		 * receive
+		 */
 		struct duo_rx_buffers buffers;
 	};
 	union {
-		/* rx->lazy is set: in a list of deferred or blocked receives */
+		/*
+		 * if rx->lazy is set: link in ep->lazy.list or ep->lazy.blocked
+		 */
 		TAILQ_ENTRY(duo_rx) lazy_link;
-		/* unexpected: link in the index by tag */
+		/* unexpected message: link in the index by_tag (match.h) */
 		TAILQ_ENTRY(duo_rx) tag_link;
-		struct iovec bounce_iov;	/* for libfabric's shm */
+		/*
+		 * for libfabric's shm: address and length of the bounce buffer
+		 */
+		struct iovec bounce_iov;
 		struct {	/* owner entry */
 			uint32_t refs;		/* number of sub-receives */
 			bool open; /* further messages can match the buffer */
@@ -113,23 +127,26 @@ struct duo_rx {
 		};
 	};
 	union {
-		/* in the queue or list that belongs to the state */
+		/* link in the queue or list that belongs to the state */
 		TAILQ_ENTRY(duo_rx) link;
 		SLIST_ENTRY(duo_rx) free_link;
 	};
 	void *context;			/* the application's context */
 	uint64_t flags;			/* flags of the operation */
-	/* source of the receive, or of the local message */
+	/* source that the receive names, or source of the local message */
 	fi_addr_t addr;
 	uint64_t tag;	/* tag of the receive or of the local message */
 	union {
 		uint64_t ignore;
 		/*
-		 * if `bounced` is set: the bounce buffer of a receive that is
-		 * not posted any more
+		 * if `bounced` is set: bounce buffer of a receive that has
+		 * matched a message, and is not posted any more
 		 */
 		void *bounce;
-		struct near_rx_op *fetch; /* while near fetches the message */
+		/*
+		 * operation that fetches the message (transport/near/fetch.c)
+		 */
+		struct near_rx_op *fetch;
 	};
 	union {
 		struct {
@@ -139,23 +156,29 @@ struct duo_rx {
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
 			/*
-			 * local message: becomes unresolved when it is queued
+			 * local message that becomes unresolved, not
+			 * unexpected, when it is queued
 			 */
 			bool unresolved : 1;
 			bool bounced : 1;
-			/* number of buffers; above 1: in rx->more */
+			/*
+			 * number of buffers; if above 1, they are in rx->more
+			 */
 			uint8_t count;
 			bool multi; /* sub-receive of a multi-receive buffer */
 		};
-		uint64_t what;	/* all fields of the struct as one word */
+		uint64_t what;	/* all fields of the struct above as one word */
 	};
 	struct iovec iov;		/* the first or only buffer */
 	void *desc;	/* the core's descriptor of the first buffer */
-	uint64_t seq;	/* order in the posted or unexpected queue */
+	uint64_t seq;	/* order number in the posted or unexpected queue */
 	TAILQ_ENTRY(duo_rx) key_link;	/* link in an index (match.h) */
 	struct duo_ep *ep;
 	union {
-		/* unexpected: sender's peer index; FI_ADDR_NOTAVAIL: none */
+		/*
+		 * unexpected message: the sender's peer index;
+		 * FI_ADDR_NOTAVAIL: none
+		 */
 		fi_addr_t src_index;
 		struct duo_rx *owner;	/* sub-receive: owner entry */
 		struct duo_rx *more;	/* count > 1: entry with the buffers */
@@ -206,7 +229,7 @@ DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 	rx->state = state;
 }
 
-/* Initializes an empty pool. The first use of an entry maps memory. */
+/* Initializes an empty pool. Memory is mapped when an entry is first needed. */
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
 /* Makes sure that `count` entries are free. False: no memory for a range. */
@@ -214,9 +237,9 @@ bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
 /* Returns an entry never used before. NULL: no memory, which was logged. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
- * Adds a second entry to rx, for its `count` > 1 buffers. Must follow
- * duo_rx_pool_reserve(), which has reserved the entry. Returns the place for
- * the buffers, which the caller must write.
+ * Adds a second entry to rx, for its `count` buffers (more than 1). The caller
+ * must have reserved this entry by duo_rx_pool_reserve(). Returns the place of
+ * the list of buffers, which the caller must write.
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
@@ -255,7 +278,10 @@ static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 	return what;
 }
 
-/* True if duo_rx_plain() describes rx, except that rx may be deferred. */
+/*
+ * True if rx is as duo_rx_plain() describes it, or differs only in that it is
+ * deferred.
+ */
 static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 				   enum duo_rx_kind kind)
 {
@@ -265,7 +291,10 @@ static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 	return !((rx->what ^ duo_rx_plain(kind)) & ~what);
 }
 
-/* Allocates from the free list, which must not be empty, and sets rx->what. */
+/*
+ * Allocates an entry from the free list, which must not be empty, and sets
+ * rx->what.
+ */
 DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 					     uint64_t what)
 {

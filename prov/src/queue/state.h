@@ -17,18 +17,28 @@ enum duo_rx_state {
 	DUO_RX_FREE,
 	DUO_RX_POSTED,		/* receive in the posted queue */
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
-	/* receive that the core will complete: matched, or not cancelable */
+	/*
+	 * receive that only the core can complete: the core has matched it, or
+	 * cannot cancel it
+	 */
 	DUO_RX_CORE,
 	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
 	DUO_RX_CANCELED, /* receive; the core has returned it as canceled */
-	DUO_RX_PEEK,		/* FI_PEEK that the core has not answered yet */
+	/* FI_PEEK that was passed to the core and has no completion yet */
+	DUO_RX_PEEK,
 	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
 	DUO_RX_UNEXP,		/* local message in the unexpected queue */
-	/* local message whose source has no fi_addr yet */
+	/*
+	 * unresolved: local message whose source has no fi_addr yet; or local
+	 * message that has arrived after such a message, or during fi_close()
+	 */
 	DUO_RX_UNRESOLVED,
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
-	/* completed receive, not reused yet: the core may report it again */
+	/*
+	 * receive that has ended; not reused yet, because the core may report
+	 * it again
+	 */
 	DUO_RX_RETIRED,
 	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer, see multi.h */
 	/* remainder of a multi-receive buffer that is not posted yet */
@@ -38,7 +48,10 @@ enum duo_rx_state {
 	DUO_RX_STATES
 };
 
-/* Bits of the states that may follow each state. For assertions and tests. */
+/*
+ * For each state, the bits (1 << state) of the states that may follow it. For
+ * assertions and tests.
+ */
 extern const uint32_t duo_rx_next[DUO_RX_STATES];
 
 static inline bool duo_rx_may(enum duo_rx_state from, enum duo_rx_state to)
