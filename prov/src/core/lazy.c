@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posts and recalls deferred receives. To recall a receive, ofi_duo calls
- * fi_cancel(), then reads the core's CQ until it finds the entry of the
- * cancellation, or the CQ is empty. If it finds the entry, the receive is
- * canceled, and a local message may match it. Otherwise the core has matched
- * the receive, because fi_cancel() is synchronous in every supported core.
+ * Posts and recalls deferred receives. To recall a receive, ofi_duo calls the
+ * core's fi_cancel(), then reads the core's CQ until it gets an entry of the
+ * receive, or the CQ is empty. If the entry reports the receive as canceled,
+ * the recall has succeeded, and a local message may match the receive.
+ * Otherwise the core has matched the receive: fi_cancel() is synchronous in
+ * every supported core, so a canceled receive would be in the CQ by now.
  * docs/matching.md has the proof. Needs the group's lock.
  */
 
@@ -20,7 +21,7 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
-#define DUO_LAZY_MAX 64 /* bound of lazy.limit, in units of defer_polls */
+#define DUO_LAZY_MAX 64 /* maximum of lazy.limit, in units of defer_polls */
 
 /*
  * Posts rx to the core, but does not renew the core poll budget. Returns 0 or
@@ -159,8 +160,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
-	if (!duo_recv_core_may(ep, &want)) {	/* the source of rx has been
-						 * confirmed */
+	/* since it was deferred, the source of rx has been confirmed */
+	if (!duo_recv_core_may(ep, &want)) {
 		duo_lazy_unlist(ep, rx);
 		return 0;
 	}
@@ -182,8 +183,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 
 /*
  * Posts deferred receives, the oldest first, until *count is 0. count: points
- * to ep->lazy.count or ep->lazy.due. -FI_EAGAIN: the core accepts no receive
- * now.
+ * to ep->lazy.count (all receives) or ep->lazy.due (up to the last due one).
+ * Returns 0; -FI_EAGAIN: the core accepts no receive now.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -251,8 +252,10 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * After a recall: doubles lazy.limit, up to a maximum, because local messages
- * match the receives, and ends the effect of duo_lazy_expedite().
+ * Must be called after a successful recall, which shows that local messages
+ * match the receives. Doubles lazy.limit, up to DUO_LAZY_MAX times defer_polls,
+ * so that receives are posted to the core later. Also ends the effect of
+ * duo_lazy_expedite().
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -262,14 +265,20 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 		ep->lazy.aged_us = ep->rx_cq->clock_us;
 }
 
-/* Recalls rx. False: the core has matched rx, and its completion frees rx. */
+/*
+ * Recalls rx. False: the core has matched rx; the core's completion will free
+ * rx.
+ */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* fi_cancel() does not return whether the core has matched rx */
+	/*
+	 * the result of fi_cancel() does not show whether the core has matched
+	 * rx
+	 */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -305,9 +314,10 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls the receives on the core that were posted after `seq`, and defers
- * them. Recalls the last one first, to keep the order: if the earlier one of
- * two were recalled first, a message for both could still match the later one.
+ * Recalls all receives on the core that were posted after `seq`, and defers
+ * them. Recalls the last one first. In another order, the core could match a
+ * message with a later receive although an earlier receive matches it, too,
+ * because the earlier one is already recalled.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)
@@ -353,7 +363,7 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	if (!ep->core.cannot_cancel)	/* untagged receives on such a core
-					 * cannot be recalled */
+	/* such a core cannot cancel untagged receives that name a source */
+	if (!ep->core.cannot_cancel)
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

@@ -2,28 +2,35 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides when deferred receives are posted: docs/matching.md. A post costs
- * microseconds. If a local message then matches the receive, the recall costs
- * as much again. So during local traffic aging posts at most two receives in
- * each defer_us, on average, and one more after each message of the core.
+ * Decides when deferred receives are posted to the core: docs/matching.md. A
+ * post costs microseconds. If a local message then matches the receive, the
+ * recall costs as much again. During local traffic, therefore, aging posts at
+ * most two receives in each defer_us, on average, and one more after each
+ * message of the core.
  */
 
 #include "base/clock.h"
 #include "core/lazy.h"
 #include "core/read.h"
 
-#define DUO_CLOCK_MIN 4	/* fewest polls between two reads of the clock */
-/* a longer time between two reads of the clock means slow polls, us */
+/* minimum number of polls between two reads of the clock */
+#define DUO_CLOCK_MIN 4
+/* us; if more time passes between two reads of the clock, polls are slow */
 #define DUO_CLOCK_SLOW 4000
-#define DUO_CLOCK_MAX 64	/* most polls between two reads of the clock */
-/* time that receives wait for local messages before the core is used, us */
+/* maximum number of polls between two reads of the clock */
+#define DUO_CLOCK_MAX 64
+/*
+ * us; an unused core becomes used when receives have waited this long for local
+ * messages
+ */
 #define DUO_UNUSED_US 1000000
 
 /*
- * Reads the clock and sets the number of polls until the next read. A long time
- * between two reads shows that the application polls seldom: cq->slow counts
- * such times in a row. If cq->slow is above 1, duo_ep_flush_lazy() posts
- * receives although fewer than lazy.limit polls were idle.
+ * Reads the clock and sets the number of polls until the next read. If
+ * DUO_CLOCK_SLOW or more has passed since the last read, the application polls
+ * seldom; cq->slow counts how often in a row this was the case. If cq->slow is
+ * above 1, duo_ep_flush_lazy() posts receives although fewer than lazy.limit
+ * polls were idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -78,12 +85,12 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.aged_us = now;
 	}
-	/* one poll is enough, unless the core has a message */
+	/* one poll of the core is enough, unless it has found a message */
 	if (duo_cq_poll_core(ep->rx_cq))
 		duo_cq_core_active(ep->rx_cq);
 }
 
-/* True if the endpoint has deferred receives to post. */
+/* True if the endpoint has deferred receives, and is not closing. */
 static bool duo_ep_waits(const struct duo_ep *ep)
 {
 	return ep->lazy.count && !ep->closing;
@@ -120,9 +127,10 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives of all endpoints of the CQ, also of endpoints that
- * only send with the CQ: their sends may wait for a peer's message that a
- * deferred receive must match.
+ * Posts deferred receives of all endpoints of the CQ. These include endpoints
+ * that only send with this CQ: a send may wait until its peer continues, and
+ * the peer may wait until one of its own messages matches a deferred receive of
+ * the endpoint.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

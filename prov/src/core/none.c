@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The core that carries nothing: fabrics, event queues, domains, regions. */
+/*
+ * The core that carries nothing (none.h): its fabrics, event queues, domains
+ * and regions.
+ */
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -55,8 +58,8 @@ static int duo_none_close(struct fid *fid)
 }
 
 /*
- * Binds an endpoint or an AV, without effect. duo_none_ep_bind() checks
- * bindings of endpoints.
+ * Accepts the binding of an AV to an event queue, without effect. Bindings of
+ * endpoints: duo_none_ep_bind().
  */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
@@ -70,7 +73,10 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* FI_GETWAIT stores -1, no descriptor: the CQs never have a completion. */
+/*
+ * FI_ENABLE of an endpoint has no effect. FI_GETWAIT of a CQ stores -1, no
+ * descriptor, because the CQs never have a completion.
+ */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
@@ -114,8 +120,8 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 }
 
 /*
- * Registers a region. The region has only a key; its memory is in near's region
- * table.
+ * Registers a region. The object has only a key and a descriptor: address and
+ * length of the region are in near's region table.
  */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)

@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A core that carries no data, for the provider near. Its objects open, bind
- * and close like those of any core. Calls that ofi_duo never makes are NULL.
+ * A core that carries no data: the provider near has it in place of a provider
+ * of libfabric. Its objects open, bind and close like those of any core. Calls
+ * that ofi_duo never makes are NULL.
  * - The AV assigns a fi_addr to each address of near.
  * - The domain chooses the keys of regions if mr_mode requires this.
- * - The endpoints get their name by fi_setname(3), once, and have no calls for
- *   data (carries_nothing in obj/traits.h).
+ * - An endpoint gets its name by fi_setname(3), once, and has no calls for data
+ *   (carries_nothing in obj/traits.h).
  * - The CQs are empty.
  *
  * Cost: control path only. Thread safe; an AV needs the domain's lock.

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The AV of the core that carries nothing. It assigns a number to each address;
- * av/av.c stores the addresses, and removes only numbers in use.
+ * The AV of the core that carries nothing. It assigns a number, the fi_addr, to
+ * each address. The bytes of the addresses are in ofi_duo's AV: av/av.c stores
+ * them, and removes only numbers that are in use.
  */
 
 #include <inttypes.h>
@@ -76,8 +77,11 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		if (fi_addr[i] < DUO_AV_MAX)
 			av->free[av->free_count++] = fi_addr[i];
 		else
-			av->count--;	/* the number assigned last, which is
-					 * above the limit */
+			/*
+			 * a number above the limit, which duo_av_admit()
+			 * removes directly after the insert
+			 */
+			av->count--;
 	}
 	return 0;
 }

@@ -15,8 +15,8 @@
 
 #define DUO_NONE_NAME sizeof(struct near_addr)	/* length of an endpoint's name,
 						 * bytes */
-#define DUO_NONE_ATOMIC_MAX 4096 /* reported as the limit, bytes; near itself
-				  * has none */
+/* limit that is reported, bytes; near itself has no limit */
+#define DUO_NONE_ATOMIC_MAX 4096
 #define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			  FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -114,7 +114,7 @@ int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* Sets the name. The upper layers call this once. */
+/* Sets the name. duo_ep_name_local() calls this, once. */
 static int duo_none_ep_setname(struct fid *fid, void *addr, size_t len)
 {
 	struct duo_none_ep *ep = duo_none_ep_of(fid);

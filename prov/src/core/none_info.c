@@ -25,14 +25,19 @@
 	(FI_COMPLETION | FI_INJECT | FI_FENCE | FI_INJECT_COMPLETE | \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define DUO_NONE_INJECT 4096	/* bytes */
-#define DUO_NONE_QUEUE 65536	/* reported operations in flight in each
-				 * direction; not a limit */
+/*
+ * number of operations in flight that is reported for each direction; not a
+ * limit
+ */
+#define DUO_NONE_QUEUE 65536
 #define DUO_NONE_REGIONS (1 << 17)
-#define DUO_NONE_OBJECTS 1024	/* reported number of objects of each kind; not
-				 * a limit */
+/* number of objects that is reported for each kind; not a limit */
+#define DUO_NONE_OBJECTS 1024
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
-/* Sets each field that hints can limit to its largest value. */
+/*
+ * Sets each field to its largest value: hints may request less, but not more.
+ */
 static void duo_none_set_limits(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
@@ -118,9 +123,9 @@ static bool duo_none_named(const char *what, const char *requested)
 }
 
 /*
- * Returns the info's mr_mode for the mr_mode of the hints. FI_MR_BASIC and
- * FI_MR_SCALABLE, from before libfabric 1.5, are values of their own, not sets
- * of bits.
+ * Returns the info's mr_mode for hints with the mr_mode `requested`.
+ * FI_MR_BASIC and FI_MR_SCALABLE, from before libfabric 1.5, are complete
+ * modes, not bits of a set.
  */
 static int duo_none_mr_mode(int requested)
 {
@@ -176,8 +181,9 @@ static bool duo_none_set_domain(struct fi_info *info,
 }
 
 /*
- * Sets caps and op_flags to those of the hints, which the caller has checked.
- * If caps name no direction (FI_SEND, FI_READ, ...), adds all of them.
+ * Sets caps and op_flags of the info to those of the hints, which the caller
+ * has checked. If the hints' caps name no direction (FI_SEND, FI_READ, ...),
+ * adds all directions.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {

@@ -23,10 +23,10 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * Makes rx a retired entry, which is freed when DUO_RETIRED_MAX further entries
- * have been retired. Some cores, such as efa and ofi_rxm, report a truncated
- * receive of several packets twice. The second report then finds rx and is
- * dropped.
+ * Makes rx a retired entry, because some cores, such as efa and ofi_rxm, report
+ * a truncated receive of several packets twice. The second report then finds rx
+ * in the state DUO_RX_RETIRED, and is dropped. rx is freed when DUO_RETIRED_MAX
+ * further entries have been retired.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -108,7 +108,10 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/* efa reports the length of the message, not of the bytes stored */
+	/*
+	 * in out.len, efa reports the length of the message, not of the bytes
+	 * stored
+	 */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -140,10 +143,10 @@ int duo_cq_core_err(struct duo_cq *cq)
 }
 
 /*
- * Returns the receive that a successful entry of the core completes; NULL:
- * none. An entry for a remote read or write completes no receive, even if its
- * context is that of a receive: efa leaves the context of an earlier receive in
- * such an entry if the device has no RDMA write.
+ * Returns the receive that a successful entry of the core's CQ completes; NULL:
+ * none. An entry for a remote read or write completes no receive. Its context
+ * may be that of a receive all the same: if the device has no RDMA write, efa
+ * leaves the context of an earlier receive in such an entry.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)
@@ -178,9 +181,9 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 }
 
 /*
- * Handles entries of the core that cannot be changed in place: entries that are
- * not in the application's array, and entries for which the application gets no
- * entry or several.
+ * Handles entries of the core's CQ that cannot be changed in place: they are
+ * not in the application's array, or the application must get no entry, or
+ * several entries, for one of them.
  */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
@@ -201,9 +204,9 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 }
 
 /*
- * Handles the remaining entries of a batch. Copies them first, because the
- * completions that it writes overwrite the application's array, which contains
- * the entries.
+ * Handles the remaining entries of a batch, which are in the application's
+ * array. Copies them to the stack first, because their completions are written
+ * to the same array and may overwrite them.
  */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
@@ -217,7 +220,10 @@ DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 	duo_cq_core_copy(cq, entry, src, count);
 }
 
-/* Changes entries of the core in the application's array. Returns count. */
+/*
+ * Changes the `count` entries that the core has written to the application's
+ * array into the application's entries. Returns count.
+ */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
 	struct fi_cq_tagged_entry *entry = cq->sink.buf;
@@ -240,8 +246,8 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 
 /*
  * Reads the core's CQ into an array on the stack. This is necessary if the
- * application's CQ has another format, or if no read of the application is
- * running. Returns the number of entries.
+ * application's CQ has another format than the core's, or if no read of the
+ * application is running. Returns the number of entries.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
@@ -251,8 +257,8 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	ssize_t count;
 
 	/*
-	 * reads no more entries than fit in the sink: further ones would be
-	 * copied twice, through the ring
+	 * reads no more entries than fit in the sink: further ones would go
+	 * through the ring, which takes a second copy
 	 */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads of the core's CQ. If the context of a CQ entry points to a receive
- * entry (struct duo_rx), the CQ entry completes this receive. All other CQ
- * entries go to the application. Lock: the group's. Cost: in the common case
- * the core writes into the application's array, and ofi_duo changes the entries
- * there.
+ * Reads of the core's CQ. If the context of an entry points to a receive entry
+ * (struct duo_rx), the entry completes this receive. All other entries go to
+ * the application as they are. Lock: the group's. Cost: in the common case the
+ * core writes its entries into the application's array, and ofi_duo changes
+ * them there.
  */
 #ifndef DUO_READ_H
 #define DUO_READ_H

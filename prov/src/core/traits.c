@@ -21,8 +21,9 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * The traits of a core. whole: true: the row is for the core `name` only;
- * false: the row is for each core that has the provider `name` in its stack.
+ * A row of the table of traits. If `whole` is true, the row is for the core
+ * with this name; otherwise for each core that has the provider `name` in its
+ * stack.
  */
 static const struct duo_traits_row {
 	const char *name;
@@ -65,8 +66,8 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * Adds bits that efa needs. Without FI_REMOTE_COMM, efa uses its own shared
- * memory. Without FI_ORDER_SAS, efa cannot cancel receives.
+ * Adds bits that efa needs. Without FI_REMOTE_COMM, efa would use its own
+ * shared memory. Without FI_ORDER_SAS, efa could not cancel receives.
  */
 void duo_traits_add_bits(struct fi_info *core)
 {
@@ -122,9 +123,10 @@ static int duo_efa_reject(struct fid *fid)
 }
 
 /*
- * Number of functions that libfabric 2.2 appended to the table of efa's domain
- * operations. A program built with 2.2 calls them without a check. The table
- * here has them, because one module serves 2.1 and 2.2.
+ * Number of functions that libfabric 2.2 has appended to the table of efa's
+ * domain operations. A program that was built with 2.2 calls these functions
+ * without a check whether the table has them. So the table below has them even
+ * in a build with 2.1: a module that was built with 2.1 works with 2.2, too.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 

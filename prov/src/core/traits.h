@@ -3,9 +3,9 @@
 
 /*
  * Differences between cores. Only this file and traits.c depend on the name of
- * a core. struct duo_traits (obj/traits.h) has the traits for the data path.
- * The functions here are for fi_getinfo() and fi_open_ops(), and are pure,
- * except duo_traits_domain_ops(). No lock.
+ * a core. struct duo_traits (obj/traits.h) has the differences that matter on
+ * the data path. The functions below are for fi_getinfo() and fi_open_ops().
+ * None of them calls a provider. No lock.
  */
 #ifndef DUO_TRAITS_H
 #define DUO_TRAITS_H

@@ -4,7 +4,8 @@
 /*
  * Decides whether and when a receive is posted to the core. This depends on the
  * source that the receive names: whether the source is local, and whether it is
- * confirmed. Table: docs/matching.md. Pure. Lock: the group's. Cost: two loads.
+ * confirmed (has sent over the local path). Table: docs/matching.md. Calls no
+ * provider. Lock: the group's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -14,13 +15,17 @@
 
 /* The time at which a receive is posted to the core. */
 enum duo_recv_when {
-	DUO_RECV_NO_SOURCE, /* never: the receive's source is not in the AV */
+	/* none, the call fails: the source is not in the AV */
+	DUO_RECV_NO_SOURCE,
 	DUO_RECV_NOW,	/* at once, or at the next poll */
 	DUO_RECV_LATER,	/* deferred, because a local message may match */
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/* Decides for a receive from any source, or from an address not in the AV. */
+/*
+ * duo_recv_when() for a receive from any source, or from an address that is not
+ * in the AV.
+ */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -47,9 +52,9 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 }
 
 /*
- * True if a receive for *want is never posted to the core, because its source
- * is confirmed, or because it has no source and the core carries nothing. The
- * local side must be open. False if the source is not in the AV.
+ * True if a receive for *want is never posted to the core: its source is
+ * confirmed, or it names no source and the core carries nothing. False if it
+ * names a source that is not in the AV. The local side must be open.
  */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
@@ -68,9 +73,9 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 
 /*
  * True if ofi_duo cannot recall a receive for *want from the core: the core
- * cannot cancel untagged receives that name a source, or carries no messages.
- * Such a receive is posted to the core only if no local message can match the
- * receive.
+ * carries nothing, or cannot cancel untagged receives that name a source
+ * (cannot_cancel). Such a receive is posted to the core only if no local
+ * message can match it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
