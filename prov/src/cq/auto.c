@@ -14,10 +14,16 @@
 #include "obj/fabric.h"
 
 #define DUO_AUTO_MS 10	/* interval between two polls, ms */
-#define DUO_AUTO_RETRY_MS 1 /* interval while another thread holds the domain's
-			     * lock, ms */
+/*
+ * interval between two attempts to poll while another thread holds the domain's
+ * lock, ms
+ */
+#define DUO_AUTO_RETRY_MS 1
 
-/* The domains that have a thread. The mutex protects the list. */
+/*
+ * The domains that have a thread of duo_auto_run(). The mutex protects the
+ * list.
+ */
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
@@ -111,7 +117,8 @@ static void duo_auto_join(struct duo_domain *domain)
 
 void duo_auto_stop(struct duo_domain *domain)
 {
-	if (domain->progress.pid != getpid())	/* no thread, or the parent's */
+	/* no thread, or, after a fork, only the parent process has it */
+	if (domain->progress.pid != getpid())
 		return;
 	pthread_mutex_lock(&duo_auto_lock);
 	duo_auto_join(domain);

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PROGRESS_AUTO, only for domains of the hook: a thread polls the endpoints,
- * also while the application makes no calls. Cost: 100 wakeups a second for
- * each domain. Lock: the domain's, during a poll.
+ * FI_PROGRESS_AUTO: a thread for each domain polls the endpoints, also while
+ * the application makes no calls. Only domains of the hook have the thread.
+ * Cost: 100 wakeups a second for each domain. Lock: the domain's, during a
+ * poll.
  */
 #ifndef DUO_CQ_AUTO_H
 #define DUO_CQ_AUTO_H

@@ -14,10 +14,11 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of operations that the endpoint itself has counted for
- * this binding: those that have succeeded, or, if err is set, those that have
- * failed. The endpoint counts receives on both paths, and also local sends if
- * the local transport has no counter.
+ * Returns the part of the endpoint's statistics that belongs to this binding:
+ * the number of operations that have succeeded, or, if err is set, of those
+ * that have failed. The statistics have receives on both paths. They also have
+ * sends over near; but sends over a local transport that has counters of its
+ * own (libfabric's shm) are counted by this transport.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -82,7 +83,11 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			continue;	/* polled before, for another binding */
+			/*
+			 * this loop has already polled the endpoint, for
+			 * another binding
+			 */
+			continue;
 		ep = bind->ep;
 		duo_ep_progress(ep);
 	}
@@ -123,9 +128,9 @@ uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 }
 
 /*
- * Adds `value` to own[err], ofi_duo's part of the counter's sum. If `set` is
- * true, makes the sum equal to `value` instead: own[err] gets the difference,
- * because the other parts of the sum are counts of the core and of endpoints,
+ * Adds `value` to own[err], one of the parts of which the counter is the sum.
+ * If `set` is true, makes the sum equal to `value` instead: own[err] gets the
+ * difference, because the other parts are counts of the core and of endpoints,
  * which must not change.
  */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
@@ -233,7 +238,8 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* FI_PEER: another provider would count */
+		/* with FI_PEER another provider would increment the counter */
+		return -FI_ENOSYS;
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
 			 "completions only; use FI_CNTR_EVENTS_COMP, or set "
@@ -283,8 +289,8 @@ free_cntr:
 
 /*
  * Binds the core's counter to the core's endpoint. If the endpoint has
- * messages, does not bind it for receives, because the core would count
- * recalled receives as errors.
+ * messages, leaves out FI_RECV: the core would count recalled receives as
+ * errors, and ofi_duo counts receives itself.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
@@ -298,10 +304,10 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. The two bindings that cannot be undone come
- * last. The first of them is the binding to the core's counter, because it is
- * more likely to fail; the second is the one to the counter of a local
- * transport that has counters.
+ * Binds the counter on both paths. The last two steps cannot be undone: the
+ * binding of the core's counter, and that of the counter of a local transport
+ * that has counters (cntr_open). The core's comes first, because it is more
+ * likely to fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -348,7 +354,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	int ret;
 
 	duo_domain_lock(ep->domain);
-	/* an enabled endpoint of the core makes this check itself */
+	/* an enabled endpoint of the core makes this check in fi_ep_bind() */
 	if (!duo_ep_enabled(ep) && duo_cntr_counts(ep, bind->flags)) {
 		duo_domain_unlock(ep->domain);
 		return -FI_EINVAL;
@@ -362,8 +368,8 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
 	} else {
-		if (duo_ep_enabled(ep))	/* leaves out the counts before this
-					 * binding */
+		/* operations before this binding do not count */
+		if (duo_ep_enabled(ep))
 			duo_cntr_keep(bind, -1);
 		atomic_fetch_add(&bind->cntr->refs, 1);
 		if (bind->cntr->waiter.fd >= 0)

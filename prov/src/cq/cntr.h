@@ -30,8 +30,8 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 void duo_cntr_progress(struct duo_cntr *cntr);
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /*
- * Returns the number of failed operations without a poll. Of the core's failed
- * operations, counts those that the last read of the core's errors has found.
+ * Returns the number of failed operations, without a poll. The core's part of
+ * this number is the value that the last read of the core's errors has found.
  * Takes the domain's lock.
  */
 uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
@@ -49,10 +49,11 @@ void duo_cntr_unbind(struct duo_ep *ep);
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
 /*
- * Both add descriptors to the wait objects of counters: the descriptors of the
- * core CQs of an endpoint's CQs. duo_cntr_wait_ep() adds them for all counters
- * of the endpoint, duo_cntr_wait_bind() for the counter of a binding. Both
- * return 0 or an error.
+ * Both add descriptors to the wait objects of counters. These are the
+ * descriptors of the core's CQs that belong to an endpoint's CQs.
+ * duo_cntr_wait_ep() adds them for all counters of the endpoint,
+ * duo_cntr_wait_bind() for the counter of one binding. Both return 0 or an
+ * error.
  */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for counters. The sources of events are those of the endpoints' CQs:
- * near's ports, and the core's CQs. The core's counters have no descriptors. A
- * call of another thread of this process, fi_cntr_add() for example, may also
- * change a counter, but wakes no thread. So each sleep in fi_cntr_wait() lasts
- * at most DUO_CNTR_SLEEP_MS, and a timer limits the application's sleeps on the
- * descriptor.
+ * Waiting for counters. The core's counters have no descriptors. So a thread
+ * that waits for a counter is woken by the sources of the endpoints' CQs:
+ * near's ports, and the core's CQs. Another thread of this process may also
+ * change a counter, by fi_cntr_add() for example, but this wakes no thread. So
+ * each sleep in fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS. If the
+ * application sleeps on the descriptor itself, a timer limits the sleep.
  */
 
 #include <rdma/fi_errno.h>
@@ -23,9 +23,9 @@
 #define DUO_CNTR_SLEEP_MS 1
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, opens a descriptor only if the
- * local transport can wake a thread. Without a descriptor, fi_cntr_wait() polls
- * between short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, the wait object has a descriptor
+ * only if the local transport can wake a thread. Without a descriptor,
+ * fi_cntr_wait() polls between short sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -42,8 +42,8 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 }
 
 /*
- * Adds the descriptor of the core's CQ behind cq to the wait object. Does
- * nothing if cq is NULL, or if there is no such descriptor.
+ * Adds the descriptor of cq->path_cq[FI_DUO_CORE], the core's CQ, to the wait
+ * object. Does nothing if cq is NULL, or if the core's CQ has no descriptor.
  */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
@@ -68,7 +68,10 @@ int duo_cntr_wait_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* True if the core's CQs behind the endpoint's CQs can wake a thread. */
+/*
+ * True if the core's CQ of each CQ of the endpoint can wake a thread. False if
+ * the endpoint has no CQ.
+ */
 static bool duo_ep_signals(const struct duo_ep *ep)
 {
 	return (ep->tx_cq || ep->rx_cq) &&
@@ -118,8 +121,9 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 }
 
 /*
- * Arms all endpoints of the counter. Returns 0; -FI_EAGAIN: there are events;
- * or another error of the core.
+ * Arms all endpoints of the counter (wait.h), so that new events wake a thread.
+ * Returns 0; -FI_EAGAIN: there are events already; or another error of the
+ * core.
  */
 static int duo_cntr_arm(const struct duo_cntr *cntr)
 {

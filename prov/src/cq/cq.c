@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Completion queues: opening, slow path of reads. Fast path: read.c. */
+/*
+ * Completion queues: opening and closing, and reads on the slow path. Fast
+ * path: read.c.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +21,14 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-#define DUO_RING_READS 128	/* most reads of the ring between two polls */
+/* maximum number of reads of the ring between two polls */
+#define DUO_RING_READS 128
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls the CQ although the ring has an entry for this read. Without this, a
- * program that sends before each read would never poll, because each read would
- * find an entry in the ring. The number of reads per poll doubles up to
+ * Polls both paths although the ring has an entry for this read. Otherwise a
+ * program that sends before each read might never poll, because each read would
+ * find the entry of a send. The number of reads per poll doubles up to
  * DUO_RING_READS. It becomes 1 if DUO_RING_SLOW has passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
@@ -52,7 +56,10 @@ static inline void duo_cq_entry_read(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/* Releases the group's lock and returns ret, for a tail call. */
+/*
+ * Releases the group's lock and returns ret, so that the caller can make a tail
+ * call.
+ */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	return duo_unlock_last(&cq->group->lock, ret);
@@ -67,8 +74,8 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 }
 
 /*
- * Reads entries of the ring, and releases the group's lock. Returns the number
- * of entries; -FI_EAVAIL: an error must be read first.
+ * Reads entries of the ring, up to the first error, and releases the group's
+ * lock. Returns the number of entries; -FI_EAVAIL: the error comes first.
  */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
@@ -160,8 +167,8 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 }
 
 /*
- * fi_cq_strerror() for the last error that was read. The error came from the
- * path cq->err_path.
+ * fi_cq_strerror() for the last error that was read. Only the provider of
+ * cq->err_path, the path of this error, can interpret prov_errno.
  */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
@@ -213,8 +220,8 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ, with a wait object if cq->core_signals is set. If the
- * core supports no wait object, clears core_signals.
+ * Opens the core's CQ. If cq->core_signals is set, tries to open it with a wait
+ * object. Clears core_signals if the core does not support this.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
@@ -260,7 +267,8 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		return -FI_ENOSYS; /* FI_PEER: another provider would read */
+		/* with FI_PEER another provider would read the CQ */
+		return -FI_ENOSYS;
 	cq = duo_alloc(sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;

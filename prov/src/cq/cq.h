@@ -21,15 +21,15 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
 /*
- * Opens a CQ that drops its entries. sleeps: the CQ needs a wait object,
- * because a thread may wait for a counter of the endpoint.
+ * Opens a hidden CQ, which drops its entries. sleeps: the CQ needs a wait
+ * object, because a thread may wait for a counter of the endpoint.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
 /*
- * cq.c: reads on the slow path. Needs the group's lock, and releases it.
- * Returns the number of entries, -FI_EAGAIN or -FI_EAVAIL.
+ * cq.c: fi_cq_readfrom() on the slow path. Needs the group's lock, and releases
+ * it. Returns the number of entries, -FI_EAGAIN or -FI_EAVAIL.
  */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
@@ -46,8 +46,8 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /*
- * group.c: opens the CQ's own group. Puts the CQ into the domain's group
- * instead, so that all CQs of the domain have one lock or none, if
+ * group.c: puts the CQ into a group of its own, or, in these cases, into the
+ * domain's group, so that the domain's lock protects all its CQs:
  * - the domain's lock is off
  * - the local transport is libfabric's shm
  * - the domain may have a bounce buffer for device memory
@@ -69,7 +69,10 @@ DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 				    memory_order_relaxed);
 }
 
-/* True if each poll polls the core. */
+/*
+ * True if each poll also polls the core: the local transport is idle, or the CQ
+ * has a core poll budget.
+ */
 DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 {
 	return cq->local_idle > cq->local_busy || duo_cq_core_busy(cq);

@@ -8,11 +8,12 @@
 #include "transport/transport.h"
 
 /*
- * Sets the table of calls for the mode of the group's lock. Other threads may
- * read cq_fid.ops at the same time, so stores the table only if it is another
- * one. That happens when the CQ is opened, and when its lock was a single lock:
- * in both cases no other thread reads cq_fid.ops, because a single lock means
- * that the application serializes its calls.
+ * Sets the table of calls for the mode of the group's lock. Stores the table
+ * only if it is another one, because other threads may read cq_fid.ops at the
+ * same time. Another table is necessary in two cases: the CQ is being opened,
+ * or it leaves its own single lock for the lock of the domain. No other thread
+ * reads cq_fid.ops in these cases: a single lock means that the application
+ * serializes its calls.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {
@@ -26,7 +27,7 @@ static void duo_cq_calls(struct duo_cq *cq)
 		cq->cq_fid.ops = ops[duo_lock_mode(&cq->group->lock)];
 }
 
-/* True if CQs of the domain may have their own locks. */
+/* True if CQs of the domain may have groups, and so locks, of their own. */
 static bool duo_domain_splits(const struct duo_domain *domain)
 {
 	return domain->group.lock.on && !domain->device &&

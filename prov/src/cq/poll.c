@@ -39,7 +39,10 @@ static struct duo_poll_member *duo_poll_find(const struct duo_poll *poll,
 	return NULL;
 }
 
-/* As in the cores, a second fi_poll_add() of a member changes nothing. */
+/*
+ * As in libfabric's providers, a second fi_poll_add() of the same object
+ * changes nothing.
+ */
 static int duo_poll_add(struct fid_poll *poll_fid, struct fid *fid,
 			uint64_t flags)
 {
@@ -87,8 +90,9 @@ static bool duo_poll_cq(const struct duo_poll_member *member)
 }
 
 /*
- * True if the counter has changed since this function last returned true. If
- * `wanted` is false, always returns false, and a later call reports the change.
+ * True if the counter has changed since this function last returned true.
+ * wanted: the caller can report the change. If it is false, always returns
+ * false, so that a later call returns true.
  */
 static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 {
@@ -105,8 +109,8 @@ static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 }
 
 /*
- * Polls all members. If the array has no space for the context of a member, the
- * member keeps its event for the next call.
+ * Polls all members, and stores the contexts of those that have events. If the
+ * array is full, a later call reports the remaining events.
  */
 static int duo_poll_run(struct fid_poll *poll_fid, void **context, int count)
 {

@@ -21,7 +21,7 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* numbers of polls, see duo_cq_local_due() */
+/* both are numbers of polls, see duo_cq_local_due() */
 #define DUO_LOCAL_IDLE 1024
 #define DUO_LOCAL_INTERVAL 8
 
@@ -69,10 +69,11 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the core: the CQ has a core poll budget, the
- * local transport is idle, or core_poll_interval polls have passed. In the last
- * case an unused core is polled only while the AV of an endpoint is empty.
- * Takes 1 from the core poll budget.
+ * True if this poll must poll the core, because
+ * - the CQ has a core poll budget, of which this function takes 1
+ * - the local transport is idle
+ * - core_poll_interval polls have passed since the last poll of the core; an
+ *   unused core is then polled only if the AV of an endpoint is empty
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -90,9 +91,9 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. If the last DUO_LOCAL_IDLE
- * polls had no local event, and the core is busy, only each
- * DUO_LOCAL_INTERVAL-th poll must.
+ * True if this poll must poll the local transport. Normally each poll must. If
+ * the last DUO_LOCAL_IDLE polls had no local event, and the CQ has a core poll
+ * budget, only each DUO_LOCAL_INTERVAL-th poll must.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -101,10 +102,11 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Counts the fast-path reads since the last full poll as polls of the CQ and of
- * its ports. If another CQ of an endpoint has polled the port in the same time,
- * duo_near_passed() counts fewer polls for the port, so that the port does not
- * miss its next tick.
+ * Counts the fast-path reads since duo_cq_grant(), each as a poll of the CQ
+ * (core_skip) and as a poll of its ports. A port may also be polled through
+ * another CQ of its endpoint in the same time. So duo_near_passed() adds at
+ * most the polls that are left before the port's next tick: the tick must not
+ * be skipped.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -116,7 +118,10 @@ DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 	cq->granted = 0;
 }
 
-/* Sets the number of fast-path reads until the next full poll. */
+/*
+ * Sets cq->left, the number of fast-path reads until a read must call
+ * duo_cq_progress(): until the core is due, or a port has a tick.
+ */
 DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 {
 	uint32_t polls = duo_params.core_poll_interval - cq->core_skip - 1;
@@ -128,9 +133,11 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls both paths. If cq->left is not 0, this poll comes early, because of
- * deferred work or work of a port, and counts as one of the fast-path reads.
- * cq->left stays 0 as long as every read must do more than poll near's rings.
+ * Polls the local transport, and the core if it is due. cq->left is not 0 if
+ * something other than the end of the granted fast-path reads has caused this
+ * poll, for example deferred work, or work of a port. The poll then counts as
+ * one of these reads. When none is left, grants new ones, unless every read
+ * must do more than poll near's rings.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -146,8 +153,10 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (group->waits && !cq->clock_in--)
-		duo_cq_age(cq);	/* before local messages match the
-					 * deferred receives */
+		/*
+		 * posts deferred receives before a local message can match them
+		 */
+		duo_cq_age(cq);
 	if (group->pending)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
@@ -189,8 +198,9 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 }
 
 /*
- * Calls duo_cq_check_oversub() again if its interval has passed. True if its
- * last result was oversubscription.
+ * True if the CPUs are oversubscribed: the last result of
+ * duo_cq_check_oversub(), which this function calls again when the interval has
+ * passed.
  */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
@@ -203,10 +213,10 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 
 /*
  * Yields the CPU if CPUs are oversubscribed, because the next sender may need
- * this CPU. Otherwise a yield would only help unrelated processes. Releases the
- * group's lock during the yield. An endpoint without a local side does not
- * yield, because the core does not yield either. Returns -FI_EAGAIN. The caller
- * must hold no other lock.
+ * this CPU. If they are not, a yield would only help unrelated processes. Does
+ * not yield if no endpoint of the CQ has a local side, because the core does
+ * not yield either. Releases the group's lock during the yield; the caller must
+ * hold no other lock. Returns -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

@@ -3,10 +3,11 @@
 
 /*
  * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
- * not 0, a read polls only the rings of near's ports. Functions for the slow
- * path have the same arguments as their callers, so that the compiler makes
- * their calls tail calls, and an empty read saves no registers. read_locked.c
- * and read_single.c include this file for the other modes of the lock.
+ * not 0, a read polls only the rings of near's ports. Each function for the
+ * slow path has the same arguments as its caller. The compiler can therefore
+ * call it by a tail call, and a read that finds nothing saves no registers.
+ * read_locked.c and read_single.c include this file for the other modes of the
+ * lock.
  */
 
 #include <rdma/fi_errno.h>
@@ -22,8 +23,8 @@
 #endif
 
 /*
- * Waits for the group's lock, which another thread holds, and takes the slow
- * path.
+ * Waits for the group's lock, which another thread holds, and continues on the
+ * slow path.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
@@ -37,7 +38,10 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return duo_lock_end(&cq->group->lock, DUO_LOCKED, ret);
 }
 
-/* Polls a port's active rings from "at" on. Returns the number of events. */
+/*
+ * Polls a port's active rings, beginning with *at. Returns the number of
+ * events.
+ */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -53,9 +57,9 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 }
 
 /*
- * Polls the rings of all endpoints from ep on. Events go to cq->sink. Releases
- * the group's lock. Returns the result of the read. ring: the first ring of ep
- * to poll; NULL: all rings.
+ * Polls the rings of ep and of the CQ's endpoints behind ep. ring: the first
+ * ring of ep to poll; NULL: all rings of ep. Events go to cq->sink. Releases
+ * the group's lock. Returns the result of the read.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
@@ -81,9 +85,10 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 }
 
 /*
- * Ends a read that has found a message in *ring: tries to deliver the message
- * directly (duo_near_match_first()), unless ep receives with another CQ. Then
- * polls the remaining rings. Releases the group's lock.
+ * Ends a read that has found a message in *ring. Unless ep receives with
+ * another CQ, tries to deliver the message directly to buf
+ * (duo_near_match_first()). Then polls the remaining rings. Releases the
+ * group's lock.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

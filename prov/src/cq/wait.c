@@ -3,10 +3,10 @@
 
 /*
  * Waiting for completions (cntr_wait.c: for counters). The wait object of a CQ
- * is one descriptor for all sources that can wake a thread: the core's CQ,
- * near's armed ports, and an eventfd for other threads. For sources that cannot
- * wake a thread, such as libfabric's shm, fi_trywait() starts a timer of
- * wait_poll_us.
+ * is one epoll descriptor for all sources that can wake a thread: the core's
+ * CQ, near's armed ports, and an eventfd by which other threads wake it. If
+ * some source cannot wake a thread, such as libfabric's shm, fi_trywait()
+ * starts a timer of wait_poll_us.
  */
 
 #include <poll.h>
@@ -43,7 +43,10 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* a core that carries nothing has no events to signal */
+	/*
+	 * set for a core that carries nothing as well: it has no events to
+	 * signal
+	 */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	cq->core_fd = -1;
@@ -55,7 +58,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int fd, ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 				 &fd);
 
-	/* fd is -1 if the core carries nothing */
+	/* a core that carries nothing stores -1 in fd */
 	if (!ret && fd >= 0)
 		ret = duo_waiter_add(&cq->waiter, fd);
 	if (!ret)
@@ -85,7 +88,10 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/* Posts all deferred receives, because no poll does so during a sleep. */
+/*
+ * Posts all deferred receives to the core, because no poll does so while the
+ * thread sleeps.
+ */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -133,8 +139,9 @@ void duo_cq_force_poll(struct duo_cq *cq)
 }
 
 /*
- * Prepares a sleep. Needs the group's lock. Returns 0; -FI_EAGAIN: there are
- * events; or another error. After an error, the next polls poll both paths.
+ * Prepares a sleep: arms all sources of the CQ. Needs the group's lock. Returns
+ * 0; -FI_EAGAIN: there are events already; or another error. After an error,
+ * the next polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -173,11 +180,15 @@ static bool duo_cq_due(struct duo_cq *cq)
 
 /*
  * Prepares a sleep of this thread, or of the application's threads
- * (fi_trywait()). Returns 0 if new events will wake all threads that sleep on
- * the CQ. Returns -FI_EAGAIN if there are entries, or deferred receives that
- * the core does not accept now. The descriptor then stays ready: this thread
- * may read only some of the entries, and other threads that sleep must wake for
- * the remaining ones.
+ * (fi_trywait()). Returns
+ * - 0: new events will wake all threads that sleep on the CQ
+ * - -FI_EAGAIN: there are entries, or deferred receives that the core does not
+ *   accept now
+ * - another error
+ *
+ * If the result is not 0, wakeups of the descriptor are not lost: this thread
+ * may read only some of the entries, and other sleeping threads must wake to
+ * read the remaining ones.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -213,8 +224,9 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 		duo_waiter_poll(waiter, call, max_ms);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
-		 * the caller retries at once. After a second -FI_EAGAIN in a
-		 * row near is busy, and the thread sleeps
+		 * the caller polls again at once. A second -FI_EAGAIN in a row
+		 * shows that near has pending work, and the thread takes a
+		 * short sleep
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {
@@ -250,8 +262,8 @@ static int duo_cq_trywait(struct duo_cq *cq)
 }
 
 /*
- * fi_trywait() of one object. Objects that the application got from the core go
- * to the core.
+ * fi_trywait() for one object. An object that the application has opened at the
+ * core, such as an event queue, is passed to the core.
  */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {

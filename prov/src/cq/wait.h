@@ -17,8 +17,8 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * Longest sleep, ms. It must be limited, because a peer of near that closes its
- * port rings no doorbell.
+ * Maximum duration of a sleep, ms. A limit is necessary, because a peer of near
+ * that closes its port rings no doorbell, and so wakes no thread.
  */
 #define DUO_SLEEP_MS 1000
 
@@ -32,8 +32,8 @@ struct duo_ep;
 
 /* State of a blocking call. */
 struct duo_blocking {
-	uint64_t start, waited;	/* start of the blocking call, and time since
-				 * its start; ns */
+	/* start of the blocking call, and time since then; ns */
+	uint64_t start, waited;
 	int timeout;		/* ms; negative: no timeout */
 	int tries; /* failed attempts to sleep (-FI_EAGAIN) in a row */
 };
@@ -43,7 +43,7 @@ static inline struct duo_blocking duo_blocking_begin(int timeout)
 	return (struct duo_blocking) { duo_now_ns(), 0, timeout, 0 };
 }
 
-/* True if the timeout has passed. Stores the time since the start. */
+/* True if the timeout has passed. Also updates call->waited. */
 static inline bool duo_blocking_over(struct duo_blocking *call)
 {
 	call->waited = duo_now_ns() - call->start;
@@ -95,11 +95,11 @@ int duo_cq_arm_core(struct duo_cq *cq);
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps according to ret, the result of arming:
- * - 0: sleeps until the wait object is signaled, at most for the time left and
- *   max_ms;
- * - the first -FI_EAGAIN in a row: returns at once;
- * - otherwise: a short sleep; with FI_WAIT_YIELD, yields the CPU instead.
+ * Sleeps. The kind of sleep depends on ret, the result of the preparation
+ * (duo_cq_fall_asleep() or duo_cntr_fall_asleep()):
+ * - 0: until the wait object is readable, at most for the time left and max_ms
+ * - the first -FI_EAGAIN in a row: returns at once
+ * - otherwise: a short sleep; with FI_WAIT_YIELD, yields the CPU instead
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter,
 		      struct duo_blocking *call, int ret, int max_ms);
