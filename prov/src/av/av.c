@@ -4,8 +4,8 @@
 /*
  * Address vectors. The core's AV assigns each fi_addr; ofi_duo stores the bytes
  * of each address and the routes to it. The core's AV is always of type
- * FI_AV_TABLE, so that a fi_addr can be an index. An AV that the application
- * opens as FI_AV_MAP has indexes, too: applications must not interpret the
+ * FI_AV_TABLE, so each fi_addr is an index. This holds even if the application
+ * has opened the AV as FI_AV_MAP, because an application must not interpret the
  * fi_addr of such an AV.
  */
 
@@ -22,7 +22,8 @@
 #include "obj/ep.h"
 #include "obj/forward.h"
 
-#define DUO_CORE_ADDR_MAX 1024	/* longest address of a core, bytes */
+/* maximum length of an address at the core, bytes */
+#define DUO_CORE_ADDR_MAX 1024
 
 void *duo_av_reserve(size_t bytes)
 {
@@ -63,9 +64,10 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array in which an insert stores each fi_addr: addr, or a new
- * array if the application passed NULL. *own: the new array, which the caller
- * must free; NULL: no new array. Returns NULL if there is no memory.
+ * Returns the array in which an insert stores each fi_addr: addr; or, if the
+ * application has passed NULL, a new array. Stores the new array in *own, and
+ * the caller must free it; NULL: there is none. Returns NULL if there is no
+ * memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -82,11 +84,12 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 }
 
 /*
- * Stores the bytes of an address, as the core returns them for addr. If the
- * core returns none (ofi_rxd, before the first message), stores the bytes that
- * the application inserted. If these are lacking, too (fi_av_insertsvc), or if
- * there are more than DUO_CORE_ADDR_MAX, stores nothing, and the address is not
- * local. Returns 0 or -FI_ENOMEM.
+ * Stores the bytes of an address. bytes: the address as the application has
+ * inserted it; NULL: inserted by name (fi_av_insertsvc). Stores the bytes that
+ * the core's fi_av_lookup() returns. If it fails (ofi_rxd, before the first
+ * message), stores `bytes`. If there are no bytes, or more than
+ * DUO_CORE_ADDR_MAX, stores nothing, and the address is not local. Returns 0 or
+ * -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -133,9 +136,10 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Continues an insert after the core has returned `ret`, the number of
- * addresses or an error. err: the application's array for one error per
- * address, or NULL. Returns the number of inserted addresses, or an error.
+ * Continues an insert after the core's insert has returned `ret`: the number of
+ * inserted addresses, or an error. err: the application's array for one error
+ * per address, or NULL. Returns the number of addresses that ofi_duo has
+ * inserted as well, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors, and which of their addresses are local. av.c has the
- * application's calls, map.h the local addresses of an endpoint, route.h the
- * choice of a path. docs/address-vectors.md has the rules.
+ * Address vectors, and the paths to their addresses. av.c has the application's
+ * calls. map.h finds the local addresses of an endpoint. route.h chooses the
+ * path of a send. docs/address-vectors.md has the rules.
  *
  * Cost: one load for each send (route.h), and a lookup in the registry for each
  * inserted address. Memory:
@@ -13,9 +13,9 @@
  *   local side
  * - for each local side: 32 KiB
  *
- * Locks: inserts and removals take all locks of the domain, the other calls of
- * an AV at most the lock of the domain's group. Senders read the route words
- * without a lock.
+ * Locks: inserts and removals take all locks of the domain. The other calls of
+ * an AV take at most the lock of the domain's group. Senders read the route
+ * words without a lock.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -39,8 +39,8 @@ int duo_av_add_ep(struct duo_ep *ep);
 void duo_av_del_ep(struct duo_ep *ep);
 
 /*
- * Maps zeroed memory. The kernel allocates a page of it when the page is first
- * used. The caller releases the memory by munmap(). NULL: no memory.
+ * Maps zeroed memory. The kernel allocates each page when it is first used. The
+ * caller releases the memory by munmap(). NULL: no memory.
  */
 void *duo_av_reserve(size_t bytes);
 

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: looks up addresses in the registry, connects to peers
- * to get their peer indexes, and sets the route of each address and the fi_addr
- * that the messages of each peer report as their source. Needs the group's
- * lock.
+ * The map of an endpoint. It looks up addresses in the registry, and connects
+ * to local peers to get their peer indexes. It sets the route of each address.
+ * For each peer, it chooses the fi_addr that the peer's messages report as
+ * their source. Needs the group's lock.
  */
 
 #include <inttypes.h>
@@ -24,10 +24,11 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
-#define DUO_MAP_CONFIRMED 1u	/* flag of duo_map.id: was a confirmed source */
+/* flag in duo_map.id[]: the failed peer was a confirmed source */
+#define DUO_MAP_CONFIRMED 1u
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
-#define DUO_MAP_COMPLETE 1 /* in map->scanned: no later scan can find more */
+#define DUO_MAP_COMPLETE 1 /* map->scanned if no later scan can find more */
 
 static void duo_map_free(struct duo_map *map)
 {
@@ -77,11 +78,11 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 		duo_ep_use_core(ep);
 	ep->map->reason[addr] = reason;
 	if (reason == FI_DUO_UNDECIDED)
-		ep->map->id[addr] = 0;	/* addr may get another process */
+		ep->map->id[addr] = 0; /* another process may get the address */
 	atomic_store_explicit(&ep->route[addr], word, memory_order_release);
 }
 
-/* Returns an address with this peer index; FI_ADDR_UNSPEC: none. */
+/* Returns an address whose route has this peer index; FI_ADDR_UNSPEC: none. */
 static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 {
 	fi_addr_t addr;
@@ -97,9 +98,9 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 }
 
 /*
- * Must be called when addr is no longer an address of the peer with this index.
- * If messages of the peer report addr as their source, makes them report
- * another fi_addr of the peer, or none.
+ * Must be called when the route of addr has lost this peer index. If the peer's
+ * messages report addr as their source, makes them report another fi_addr with
+ * this peer index, or none.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -118,8 +119,9 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that the peer at addr accepts no RMA over near:
- * without RMA, near cannot keep the order that the application has requested.
+ * Warns, once per endpoint, that the core carries the messages to the peer at
+ * addr: the application has requested an order between messages and RMA, and
+ * near cannot keep this order, because the peer accepts no RMA over near.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -136,10 +138,10 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Stores the peer index of an address in the route of the address, and sets the
- * path: local if `reason` is FI_DUO_OK; otherwise `reason` is the reason why
- * sends take the core. A path that is the core's already does not change. If
- * the peer's messages report no source yet, makes them report this address.
+ * Stores the peer index of an address in its route, and sets the path. reason:
+ * FI_DUO_OK: the path is local; otherwise the reason why sends take the core. A
+ * path that is the core's already does not change. If the peer's messages do
+ * not report a source yet, makes them report this address.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -197,7 +199,7 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 	return FI_DUO_OK;
 }
 
-/* Returns a hash of a peer's name, without the flag DUO_MAP_CONFIRMED. */
+/* Returns a hash of a peer's name, in which the bit DUO_MAP_CONFIRMED is 0. */
 static uint64_t duo_map_id(const char *peer_name)
 {
 	return duo_registry_hash(peer_name, DUO_TRANSPORT_NAME_MAX) &
@@ -238,14 +240,13 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local:
+ * Looks up an address. If the process of the address is local:
  * - gives the address a peer index
  * - makes the address the source of the peer's unresolved messages
  * - sets the path: see duo_map_bind()
  *
- * If its process is not local, calls duo_ep_use_core(), because messages of the
- * process come over the core. Returns FI_DUO_OK, or the reason why the address
- * is not local.
+ * Otherwise calls duo_ep_use_core(), because messages of the process come over
+ * the core. Returns FI_DUO_OK, or the reason why the address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -276,11 +277,11 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the peer index of an address, because the address's process has
- * failed or cannot be reached. The path becomes undecided, because the core may
- * later give the address to another process. Over the provider near no other
- * process ever gets the address: the path becomes DUO_ROUTE_CORE for good, and
- * operations to the address fail.
+ * Removes the peer index of an address, because the process of the address has
+ * failed or cannot be reached. The path becomes undecided, because another
+ * process may later get the address. With duo_traits.peer_names (the provider
+ * near) no other process ever gets it: the path becomes DUO_ROUTE_CORE for
+ * good, and operations to the address fail.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -302,7 +303,10 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 	ep->up->moved(ep, addr);
 }
 
-/* Plans a further scan if map->failed is set. */
+/*
+ * If map->failed is set, plans a further scan (duo_map_scan()), with a delay
+ * that doubles each time.
+ */
 static void duo_map_plan(struct duo_ep *ep)
 {
 	struct duo_map *map = ep->map;
@@ -326,12 +330,17 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
 	/*
-	 * another process may have the address already, and may have sent: a
-	 * scan before has skipped the address, because this peer still existed
+	 * Plan a scan: another process may have the address of the failed peer
+	 * by now, and may have sent. Earlier scans have skipped this address,
+	 * because the peer still existed.
 	 */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
-	ep->map->retry_after = 0;	/* one scan for all failures of a poll */
+	/*
+	 * the shortest delay: otherwise each of several failures in one poll
+	 * would double it
+	 */
+	ep->map->retry_after = 0;
 	duo_map_plan(ep);
 }
 
@@ -372,14 +381,17 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* if the record cannot be read, the process may still be the same */
+	/*
+	 * if the record is invalid or cannot be read, the address may still
+	 * belong to the same process
+	 */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
 	/*
-	 * the application has inserted the address again, which shows that
-	 * another process has the address now
+	 * The application has inserted the address of a failed process again.
+	 * This shows that another process has the address now.
 	 */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
@@ -387,10 +399,10 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the index of the address with which a lookup of `count` addresses
- * begins. Processes that start together insert the same addresses. They begin
- * with different addresses, so that they do not all connect to the same peer at
- * once.
+ * Returns the index at which a lookup of `count` addresses begins. Processes
+ * that start together often insert the same list of addresses. The index
+ * depends on the endpoint's name, so that they do not all connect to the same
+ * peer at the same time.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -427,11 +439,11 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Looks up all addresses without a live peer. Does nothing if the registry has
- * not changed since the last complete scan. Must be called when the endpoint
- * starts, and after a message whose source has no fi_addr: the source may have
- * published its record since the last scan, or may have the address of a failed
- * process. An address whose path is the core's keeps this path.
+ * Looks up all addresses that have no live peer. Does nothing if the registry
+ * has not changed since the last complete scan. Must be called when the
+ * endpoint starts, and after a message whose source has no fi_addr: the source
+ * may have published its record since the last scan, or may have the address of
+ * a failed process. An address whose path is the core's keeps this path.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -448,7 +460,11 @@ void duo_map_scan(struct duo_ep *ep)
 	for (addr = 0; addr < ep->av->high; addr++) {
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
-		/* all addresses were looked up before a scan is planned */
+		/*
+		 * A planned scan does not call duo_ep_use_core(): each address
+		 * was looked up before, and this lookup has called it if
+		 * necessary.
+		 */
 		if (map->retry)
 			duo_map_connect(ep, addr, &names);
 		else
@@ -460,7 +476,8 @@ void duo_map_scan(struct duo_ep *ep)
 }
 
 /*
- * Removes an address. The peer keeps its index, because messages may be queued.
+ * Removes an address from the map. The peer of the address keeps its peer
+ * index, because messages of the peer may be queued.
  */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {

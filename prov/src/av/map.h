@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: its local addresses. The local transport assigns an
- * index to each peer that it can reach (duo_transport.connect()). The map has
- * the fi_addr of each index; the route words have the index of each fi_addr.
- * For each address that is not local, the map has the reason. Each endpoint has
- * its own map, because an address may be local for one endpoint and not for
- * another: two endpoints connect only if both local sides have space for a
- * peer. Lock: the group's. Senders read the route words without a lock.
+ * The map of an endpoint: its local addresses. The local transport assigns a
+ * peer index to each peer that it can reach (duo_transport.connect()). The map
+ * has the fi_addr of each peer index; the route words have the peer index of
+ * each fi_addr. For each address that is not local, the map has the reason.
+ * Each endpoint has its own map, because an address may be local for one
+ * endpoint and not for another: two endpoints connect only if both local sides
+ * have space for one more peer. Lock: the group's. Senders read the route words
+ * without a lock.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -24,28 +25,34 @@
 struct duo_ep;
 
 struct duo_map {
-	/* indexed by peer index; FI_ADDR_UNSPEC: none */
+	/*
+	 * the fi_addr of each peer, indexed by peer index; FI_ADDR_UNSPEC: none
+	 */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
-	 * enum fi_duo_reason, indexed by fi_addr. With FI_DUO_EXITED,
-	 * operations to the address fail. This ends when a record shows that
-	 * another process has the address, or when the application inserts the
-	 * address again and the failed process has no record any more; it never
-	 * ends with duo_traits.peer_names
+	 * enum fi_duo_reason, indexed by fi_addr. While it is FI_DUO_EXITED,
+	 * operations to the address fail. This ends
+	 * - when a record shows that another process has the address
+	 * - when the application inserts the address again and the failed
+	 *   process has no record any more
+	 * - never, if duo_traits.peer_names is set
 	 */
 	uint8_t *reason;
 	/*
-	 * by fi_addr: duo_map_id() of the last peer, flag DUO_MAP_CONFIRMED; 0
-	 * with FI_DUO_UNDECIDED
+	 * indexed by fi_addr: duo_map_id() of the last peer at the address, and
+	 * perhaps the flag DUO_MAP_CONFIRMED; 0 if the reason is
+	 * FI_DUO_UNDECIDED
 	 */
 	uint64_t *id;
 	/* duo_registry_state() at the last scan; 0: the next scan must run */
 	uint64_t scanned;
 	bool no_order;	/* the warning of duo_map_no_order() was logged */
-	bool failed; /* another scan is necessary */
+	/* another scan is necessary: a lookup or a peer has failed */
+	bool failed;
 	bool retry;	/* a scan is planned; counted in group->pending */
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
-	uint32_t retry_after;	/* delay before that, ms; doubles each time */
+	/* delay before the planned scan, ms; doubles each time */
+	uint32_t retry_after;
 };
 
 /* Opens an empty map. Returns 0 or -FI_ENOMEM. */

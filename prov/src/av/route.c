@@ -14,12 +14,12 @@ int duo_ep_early(struct duo_ep *ep)
 }
 
 /*
- * Chooses the path at the first send to an address. Takes the group's lock.
- * Returns a route without an endpoint
- * - if the address is invalid
- * - if its process has exited
- * - if the address is not local and the core carries nothing
- * - if ep is not enabled
+ * Chooses the path at the first send to an address. Takes the group's lock. In
+ * these cases, the result has no endpoint:
+ * - the address is invalid
+ * - the process of the address has exited
+ * - the address is not local and the core carries nothing
+ * - ep is not enabled
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -58,8 +58,9 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 		return -FI_ECONNRESET;
 	/*
 	 * If the core carries nothing, the address has no path. Otherwise the
-	 * address has a path again, because another thread has found a new
-	 * process there: the caller may repeat the send.
+	 * send has found no path, but the address has one by now: another
+	 * thread has found a new process at the address. The caller may repeat
+	 * the send.
 	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The only place where a send gets its path: duo_route() returns the endpoint
- * to send with, the core's or the local transport's, and the peer's address at
- * that endpoint. Cost: one load. The first send to an address also looks up the
- * address in the registry, with the group's lock.
+ * Every send gets its path here. duo_route() returns the endpoint to send with,
+ * the core's or the local transport's, and the peer's address at that endpoint.
+ * Cost: one load. The first send to an address also looks up the address in the
+ * registry, with the group's lock.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -20,7 +20,8 @@ struct duo_route {
 	enum fi_duo_path path;
 };
 
-#define DUO_ROUTE_INDEX_SHIFT 2	/* of a route word, see obj/av.h */
+/* position of the peer index in a route word, see obj/av.h */
+#define DUO_ROUTE_INDEX_SHIFT 2
 
 static inline uint64_t duo_route_load(const duo_route_word *route,
 				      fi_addr_t addr)
@@ -33,7 +34,10 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 	return (enum duo_route_state) (word & 3);
 }
 
-/* True if the address has a peer index; its path may be the core's. */
+/*
+ * True if the address has a peer index. Its path may be the core's all the
+ * same.
+ */
 static inline bool duo_route_mapped(uint64_t word)
 {
 	return word >> DUO_ROUTE_INDEX_SHIFT;
@@ -92,7 +96,8 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * True if `to`, a local route that was read without the lock, is still valid.
+ * True if `to`, a local route that the caller has read without the lock, is
+ * still the route of addr.
  */
 static inline bool duo_route_still_local(const struct duo_ep *ep,
 					 fi_addr_t addr,
