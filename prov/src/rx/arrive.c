@@ -78,11 +78,10 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Makes unexpected messages unresolved again, because their source has an
- * fi_addr now: these messages may match receives that name the source, even
- * receives that were posted after the messages arrived. Moves the messages to
- * the head of ep->rx.unresolved, because the other messages there arrived
- * later.
+ * Makes unexpected messages without a source unresolved, if their source has an
+ * fi_addr now. They may then match receives that name the source, even receives
+ * that were posted after the messages arrived. Moves the messages to the head
+ * of ep->rx.unresolved, because the other messages there arrived later.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -110,8 +109,9 @@ void duo_arrival_identify(struct duo_ep *ep)
 }
 
 /*
- * Starts to receive the unresolved msg into the buffers of rx, which must be in
- * no queue. Frees rx in any case, because the transport refers to msg only.
+ * Starts to receive msg, an unresolved message, into the buffers of rx, which
+ * must be in no queue. The transport refers to the entry msg, so msg takes over
+ * the buffers and the context of rx, and this function frees rx in any case.
  * False: there was no memory; rx has ended with an error, and msg is still
  * unresolved.
  */
@@ -137,7 +137,10 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/* Starts to receive msg into the first matching receive. False: none. */
+/*
+ * Starts to receive msg into the first receive that matches it. False: there is
+ * none.
+ */
 static bool duo_arrival_receive(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
@@ -227,7 +230,11 @@ void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno)
 	};
 
 	if ((rx->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
-		return;	/* the peek has completed already */
+		/*
+		 * the application gets no error: the peek that discarded the
+		 * message has completed
+		 */
+		return;
 	rx->ep->rx.failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &entry, FI_DUO_LOCAL);
 	if (rx->multi)

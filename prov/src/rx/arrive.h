@@ -19,9 +19,9 @@
 
 /*
  * Removes the first matching posted receive from its queue and returns it;
- * NULL: none. Recalls the receive from the core if necessary; skips receives
- * that the core has matched. size: length of the message, bytes, to which a
- * multi-receive buffer is cut.
+ * NULL: none. If the receive is on the core, recalls it first; if that fails,
+ * the core has matched the receive, and the function tries the next one. size:
+ * length of the message, bytes, to which a multi-receive buffer is cut.
  */
 struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				     fi_addr_t addr, uint64_t tag, size_t size);
@@ -44,8 +44,9 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 }
 
 /*
- * Confirms the source with this peer index. Blocked receives become deferred,
- * because a buffer that names this source does not block them any more.
+ * Makes the source with this peer index a confirmed one. Blocked receives
+ * become deferred, because a multi-receive buffer that names this source no
+ * longer blocks them: only local messages can fill it now.
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
@@ -59,7 +60,7 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
  * unexpected. Returns 0.
  */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
-/* Removes a local message from the list of its state. */
+/* Removes a local message from the queue or list that belongs to its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
  * Posts the remainders that are ready (duo_multi_resume()). If there are
@@ -68,7 +69,10 @@ void duo_arrival_unlink(struct duo_rx *rx);
  * a receive, and queues the others as unexpected.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
-/* Makes unexpected messages unresolved if their source has an fi_addr now. */
+/*
+ * Makes unexpected messages without a source unresolved if their source has an
+ * fi_addr now.
+ */
 void duo_arrival_identify(struct duo_ep *ep);
 
 /*
@@ -86,8 +90,8 @@ void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
  * Completes a receive over the local transport. src: ofi_duo's fi_addr of the
- * sender. The arguments are passed in registers: loads from a struct would wait
- * for the stores that have just filled the struct.
+ * sender. The arguments are in registers, not in a struct that the caller
+ * fills: loads from this struct would have to wait for the caller's stores.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

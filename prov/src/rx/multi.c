@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Messages that multi-receive buffers match; see multi.h. */
+/* Messages that match multi-receive buffers; see multi.h. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -58,9 +58,10 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * Reports the completion of the sub-receive rx. The last completion also
- * reports the release of the buffer, by FI_MULTI_RECV. If the buffer was
- * canceled, an error entry reports the release.
+ * Reports the completion of the sub-receive rx. The completion of the last
+ * sub-receive also releases the buffer to the application, by the flag
+ * FI_MULTI_RECV. If the buffer was canceled, duo_multi_release() reports the
+ * release by an error entry instead.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -109,9 +110,10 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 }
 
 /*
- * Cuts rx to a message of len bytes. Returns the new remainder. NULL: the
- * buffer is closed; this function closes it if the remaining space is too small
- * or no entry is free.
+ * Cuts the sub-receive rx to a message of len bytes. Returns the next
+ * remainder, which has the space behind the message. NULL: there is none,
+ * because the buffer is closed. If too little space is left, or no entry is
+ * free, this function closes the buffer.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -177,8 +179,9 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 }
 
 /*
- * True if messages over the core may fill the buffer. Later receives must then
- * not be on the core, because they would match before the next remainder.
+ * True if messages over the core may fill the buffer. Receives that were posted
+ * after the buffer must then not be on the core: it would match them before the
+ * next remainder, which it gets after them.
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
@@ -200,7 +203,10 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
 			return true;
 	}
-	/* the core must get blocked receives before later receives */
+	/*
+	 * a blocked receive blocks later receives that overlap with it, because
+	 * the core must get it first
+	 */
 	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
 		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
 			return true;
@@ -223,10 +229,11 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message matches the remainder rx. The message has
- * arrived while the core had the buffer, and must be received before later
- * messages. The caller cannot receive the message at once: the caller may be a
- * callback of the local transport, in which no receive may start.
+ * True if an unexpected message matches the remainder rx. Such a message has
+ * arrived while the core had the previous remainder, and must be received
+ * before later messages. The caller must leave this to duo_multi_resume(): the
+ * caller may be a callback of the local transport, in which no receive may
+ * start.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -260,25 +267,26 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (rest)
 		duo_multi_post_remainder(rx, rest);
-	/* read first: calls below may close the buffer and free its owner */
+	/* read now: duo_multi_done() may free the owner */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
-	/* post receives that this buffer has blocked */
+	/* the buffer is used up: post the receives that it has blocked */
 	if (!open && !ep->closing)
 		duo_lazy_flush(ep);
 }
 
 /*
- * Handles an error that the core reports for the remainder rx. Ends the buffer,
- * because the core does not report the number of bytes written.
+ * Handles an error that the core reports for the remainder rx. Closes the
+ * buffer: the core does not report how many bytes it has written, so ofi_duo
+ * cannot use the space that is left.
  */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (entry->err == FI_ECANCELED) {	/* fi_close() of the endpoint is
-						 * running */
+	/* fi_close() of the core's endpoint has canceled rx */
+	if (entry->err == FI_ECANCELED) {
 		rx->owner->canceled = true;
 	} else {
 		ep->rx.failed++;

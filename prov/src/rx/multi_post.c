@@ -11,11 +11,11 @@
 #include "rx/recv.h"
 
 /*
- * Starts to receive an unexpected message into the remainder rx, which must be
- * in no queue. Returns
+ * Starts to receive msg, an unexpected message, into the remainder rx, which
+ * must be in no queue. Returns
  * - 0: rx is the next remainder
- * - 1: no space is left. The caller must free rx, but not count down the
- *   buffer's references, because the message has taken over the reference of rx
+ * - 1: no space is left, and the message has taken over the reference that rx
+ *   had to the owner. The caller must free rx, but not call duo_multi_end()
  * - -FI_ENOMEM or -FI_EAGAIN: nothing has changed
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
@@ -37,7 +37,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	int ret;
 
 	/*
-	 * set before duo_recv_start(), which may complete msg and then reads
+	 * set now, because duo_recv_start() may complete msg, and then reads
 	 * both
 	 */
 	owner->refs += !last;
@@ -58,9 +58,9 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 }
 
 /*
- * Starts to receive all unexpected messages that match the remainder rx, until
- * duo_multi_start() returns another value than 0. Returns the last value. Sets
- * *started if a message has started.
+ * Starts to receive all unexpected messages that match the remainder rx, as
+ * long as duo_multi_start() returns 0. Returns its last result; 0 if there are
+ * no such messages. Sets *started if at least one message has started.
  */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
@@ -136,9 +136,9 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * Closes a buffer after its remainder could not be posted. If no message has
- * started, frees the buffer and returns ret. Otherwise returns 0; the last
- * message will release the buffer.
+ * Closes a new buffer whose remainder could not be posted. If no message has
+ * started, frees the buffer and returns ret. Otherwise returns 0, and the last
+ * message releases the buffer.
  */
 static ssize_t duo_multi_not_posted(struct duo_rx *owner, bool started, int ret)
 {
@@ -228,10 +228,10 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 		}
 	}
 	if (duo_recv_final(owner))
-		return -FI_ENOENT; /* such a receive cannot be recalled */
+		return -FI_ENOENT; /* the core cannot cancel the remainder */
 	/*
-	 * the core's completion ends the buffer, and then FI_ECANCELED is
-	 * reported
+	 * the core has matched the remainder: its completion ends the buffer,
+	 * and reports FI_ECANCELED
 	 */
 	duo_multi_cancel_owner(owner);
 	return 0;

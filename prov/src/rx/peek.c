@@ -16,8 +16,8 @@
  */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
-	const struct duo_recv nowhere = { /* no buffers, so that nothing is
-					   * copied */
+	/* no buffers: the message is not copied */
+	const struct duo_recv nowhere = {
 		.kind = rx->kind,
 		.want = { .addr = rx->addr, .tag = rx->tag },
 		.context = context,
@@ -28,8 +28,9 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Completes a peek that has found the message rx. With FI_DISCARD the peek has
- * a completion, but the message has none. Returns 0 or an error.
+ * Completes a peek that has found the message rx. With FI_DISCARD, also
+ * discards the message, which has no completion of its own; with FI_CLAIM,
+ * claims it. Returns 0 or an error.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -59,9 +60,10 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek or a claim to the core, which replies in its CQ. Sets source
- * and tag for a claim, too, because tcp compares them with the source and tag
- * of the message. Returns 0, -FI_EAGAIN or the core's error.
+ * Passes a peek, or the receive of a message that a peek has claimed, to the
+ * core, which completes it in its CQ. Passes source and tag in the second case,
+ * too, because tcp compares them with those of the message. Returns 0,
+ * -FI_EAGAIN or the core's error.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 				const struct duo_recv *recv)
@@ -109,10 +111,10 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * Reports a matching unexpected message at once, because no posted receive
- * matches it (I2 in docs/matching.md). If there is no such message, posts
- * overlapping deferred receives to the core, and then passes the peek to the
- * core; reports FI_ENOMSG if the core cannot have the message.
+ * Executes a peek. Reports a matching unexpected message at once, because no
+ * posted receive matches it (I2 in docs/matching.md). Otherwise passes the peek
+ * to the core, after it has posted deferred receives that overlap with the
+ * peek. If the core cannot have the message, reports FI_ENOMSG instead.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. Each receive is in ofi_duo's queue, where local messages match it,
- * except some that only the core can complete (duo_recv_post_core()). This
- * file, when.h and lazy.c decide whether and when the core gets the receive,
- * too.
+ * Receives. Each receive is in ofi_duo's posted queue, where local messages
+ * match it. Exception: receives that only the core can complete
+ * (duo_recv_post_core()). This file, core/when.h and core/lazy.c decide whether
+ * and when the receive is posted to the core as well.
  */
 
 #include <string.h>
@@ -32,7 +32,10 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_WANTED_DEVICE;
 }
 
-/* Copies several buffers into a second entry, after duo_recv_reserve(). */
+/*
+ * Copies the list of several buffers to a second entry. Must follow
+ * duo_recv_reserve(), which reserves this entry.
+ */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
 {
@@ -113,9 +116,9 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 }
 
 /*
- * Ends rx with FI_ECONNRESET, because no path can deliver a message: the source
- * of rx has exited (duo_map_exited()), or the core carries nothing and the
- * source is not local. Returns 0.
+ * Ends rx with FI_ECONNRESET, because no path can deliver its message. Either
+ * the source of rx has exited (duo_map_exited()), or the core carries nothing
+ * and the source is not local. Returns 0.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -125,10 +128,10 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core now, or queues rx as blocked if a multi-receive buffer
- * blocks rx. final: the core cannot cancel rx, so ofi_duo's queue does not
- * contain rx while the core has it. Returns 0, or an error after it has freed
- * rx.
+ * Posts rx to the core now; or, if a multi-receive buffer blocks rx, queues it
+ * as blocked. final: the core cannot cancel rx; ofi_duo's queue then does not
+ * contain rx, so that no local message matches it. Returns 0, or an error after
+ * it has freed rx.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -158,13 +161,14 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 
 /*
  * Defers rx, and monitors the process of its source. final: the core never gets
- * rx, so rx is not deferred.
+ * rx, so rx is not put into the list of deferred receives.
  *
- * For a wildcard, calls duo_ep_use_core() at once if the core is unused,
- * because the message may come from any process. Other receives name a source
- * that is probably local. When such a receive joins the empty deferred list,
- * the time DUO_UNUSED_US starts; after this time duo_ep_age() calls
- * duo_ep_use_core().
+ * If the core is unused, it must become used when a message may come over it:
+ * - A message for a wildcard may come from any process. So calls
+ *   duo_ep_use_core() at once.
+ * - Other receives name a source that is probably local. When such a receive
+ *   joins the empty list, the time DUO_UNUSED_US starts (all_us = 0). After
+ *   this time duo_ep_age() calls duo_ep_use_core().
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -183,8 +187,9 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Posts rx to ofi_duo's queue, and to the core at the time that `when`
- * requires. due: for DUO_RECV_NOW, the next poll is early enough. Returns 0, or
- * an error after it has freed rx.
+ * requires. due: with DUO_RECV_NOW, rx may become a due receive, which the next
+ * poll posts to the core; otherwise it is posted at once. Returns 0, or an
+ * error after it has freed rx.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -317,11 +322,14 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 }
 
 /*
- * True if the call is valid and not a multi-receive, no unexpected or
- * unresolved message exists, and the core need not get the receive in this
- * call. A core that matches only in polls gets the receive in the next poll,
- * unless a multi-receive buffer is open, deferred receives are not due, or a
- * process has failed.
+ * True if duo_recv_one() may post the receive without duo_recv_slow():
+ * - the call is valid, and not a multi-receive
+ * - there is no unexpected or unresolved message
+ * - the core need not get the receive in this call
+ *
+ * With DUO_RECV_NOW, the last condition requires a core that matches only in
+ * polls, so that the next poll is early enough. Also, no multi-receive buffer
+ * may be open, all deferred receives must be due, and no peer may have exited.
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)
@@ -337,8 +345,8 @@ DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Receives into one buffer. Inline, so that the arguments are stored directly
- * from registers.
+ * Handles a receive call with one buffer. Inline, so that the caller's
+ * arguments are stored to the entry directly from registers.
  */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
@@ -452,8 +460,9 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 
 	duo_group_lock(&ep->group);
 	/*
-	 * else the core could stay unused for ever: if the program cancels and
-	 * reposts a receive within each second, DUO_UNUSED_US never passes
+	 * Without this, the core could stay unused for ever: if the program
+	 * cancels a receive and posts it again within each second,
+	 * DUO_UNUSED_US never passes.
 	 */
 	duo_ep_use_core(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)

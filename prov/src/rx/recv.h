@@ -7,8 +7,8 @@
  * FI_CLAIM, multi.h FI_MULTI_RECV. Lock: calls of the application take the
  * group's lock; other functions need it.
  *
- * Cost: 100 instructions for one buffer without an unexpected message, plus the
- * core's post if the core gets the receive.
+ * Cost: 100 instructions for a receive with one buffer, if no unexpected
+ * message exists, plus the core's post if the core gets the receive.
  */
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
@@ -27,7 +27,8 @@ struct duo_recv {
 	struct duo_want want;
 	void *context;
 	uint64_t flags;
-	struct duo_rx *multi;	/* sub-receive: owner entry; else NULL */
+	/* if this is a sub-receive: the owner entry; else NULL */
+	struct duo_rx *multi;
 };
 
 /* The application's calls: fi_msg(3), fi_tagged(3) and fi_cancel(3). */
@@ -47,8 +48,9 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if the receive only needs to be queued: the core never gets it, there is
- * no unexpected or unresolved message, the queue has no index, and a free entry
+ * True if the receive only needs to be appended to the posted queue: no flag
+ * requires the slow path, the core never gets the receive, there is no
+ * unexpected or unresolved message, the queue has no index, and a free entry
  * exists. Needs the group's lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
@@ -117,12 +119,15 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
  * 0, or an error after it has freed rx.
  */
 int duo_recv_place(struct duo_rx *rx);
-/* Fills in rx except source and tag. Must follow duo_recv_reserve(). */
+/*
+ * Fills in rx from *recv, except source and tag. Must follow
+ * duo_recv_reserve().
+ */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
 /*
- * Ends rx, which must not be posted any more, with an error. If rx is the
- * remainder of a multi-receive buffer, closes the buffer, too.
+ * Ends rx with an error. rx must be in no queue. If rx is the remainder of a
+ * multi-receive buffer, closes the buffer, too.
  */
 void duo_recv_fail(struct duo_rx *rx, int err);
 
