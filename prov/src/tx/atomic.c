@@ -8,9 +8,13 @@
 
 #include "tx/onesided.h"
 
-#define DUO_ATOMIC_DESCS 16	/* most descriptors that any core accepts */
+/* maximum number of descriptors that any core accepts */
+#define DUO_ATOMIC_DESCS 16
 
-/* near's enums have libfabric's values; near includes no libfabric header. */
+/*
+ * The values of near's enums must be libfabric's. near itself includes no
+ * header of libfabric, so this file compares them.
+ */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);
@@ -27,7 +31,10 @@ DUO_SAME(NEAR_CSWAP, FI_CSWAP);
 DUO_SAME(NEAR_CSWAP_GT, FI_CSWAP_GT);
 DUO_SAME(NEAR_MSWAP, FI_MSWAP);
 
-/* Arguments of a call: its compare operands or its result buffers. */
+/*
+ * A list of buffers of an atomic call: its operands, its compare operands or
+ * its results.
+ */
 struct duo_iocs {
 	const struct fi_ioc *ioc;
 	void **desc;
@@ -45,7 +52,10 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/* Stores up to NEAR_IOV_MAX buffers in iov, with lengths in bytes. */
+/*
+ * Converts a list of buffers: stores up to NEAR_IOV_MAX of them in iov, with
+ * lengths in bytes. size: bytes of an element.
+ */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
 {
@@ -93,8 +103,9 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the descriptors. If there are none, returns an array of NULL for up
- * to DUO_ATOMIC_DESCS buffers, because efa reads a descriptor for each buffer.
+ * Returns the descriptors of a list of buffers. If the application has passed
+ * none, returns an array of NULL for up to DUO_ATOMIC_DESCS buffers, because
+ * efa reads a descriptor for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -141,7 +152,10 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
-/* The struct and the flags of fi_atomicmsg(), for a call that has neither. */
+/*
+ * The struct and the flags for fi_atomicmsg(), for a call of the application
+ * that passes neither.
+ */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \
@@ -294,7 +308,7 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 }
 
 /*
- * Injects an atomic. If the core executes the atomic, calls its
+ * Injects an atomic. If the core must execute it, calls the core's
  * fi_inject_atomic(), because fi_atomicmsg() has no flag that prevents the
  * completion.
  */

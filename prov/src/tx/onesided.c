@@ -19,7 +19,11 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 	return ret ? ret : ep->tx.core ? DUO_TO_CORE : -FI_EINVAL;
 }
 
-/* Warns, once, that later messages do not wait for operations of the core. */
+/*
+ * Warns, once for each endpoint, that the requested order is not kept: the core
+ * executes an operation that near has rejected with the error ret, and later
+ * messages do not wait for it.
+ */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
 {
@@ -36,9 +40,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Lets the core execute all RMA and atomics from now on. An operation with
- * several remote buffers goes to the core, and later operations of near would
- * not wait for its end.
+ * Makes the core execute all RMA and atomics from now on. An operation with
+ * several remote buffers must go to the core. If near executed later
+ * operations, they could overtake it.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -72,7 +76,10 @@ static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
 	       near_iov_len(bufs->iov, bufs->count) == len;
 }
 
-/* True if each list of local buffers has the length of the remote buffer. */
+/*
+ * True if the lengths of each list of local buffers add up to that of the
+ * remote buffer.
+ */
 static bool duo_onesided_valid(const struct near_rma_args *op)
 {
 	bool atomic = op->about & FI_ATOMIC;
@@ -88,9 +95,9 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 }
 
 /*
- * Returns the NEAR_RMA_* flags. order: FI_ORDER_* of the endpoint. The order
- * among RMA and atomics needs no flag, because near executes the operations on
- * a peer in the order of the calls.
+ * Returns the NEAR_RMA_* flags of an operation. flags: those of the call.
+ * order: FI_ORDER_* of the endpoint. Orders among RMA and atomics need no flag,
+ * because near executes the operations on a peer in the order of the calls.
  */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
@@ -110,16 +117,20 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 
 /*
  * Handles an operation that near has rejected with the error ret. Returns
- * DUO_TO_CORE, or -FI_EAGAIN in these cases:
+ * DUO_TO_CORE, or, in these cases, -FI_EAGAIN:
  * - near requires a retry, or the peer may have failed
- * - the core could overtake pending operations of near
+ * - the operation would overtake pending operations of near if the core
+ *   executed it now
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 				 const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[index];
 
-	/* no ring to the peer: the core must carry all operations */
+	/*
+	 * this port has no ring to the peer, and will get none: the core must
+	 * carry all messages to the peer
+	 */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_use_core(ep, index);
@@ -131,9 +142,9 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if a completion must report the error `ret` of near: local memory is
- * invalid, or the target has rejected the operation and the core carries
- * nothing.
+ * True if the error `ret` of near must be reported by a completion, not by the
+ * return value of the call: local memory is invalid, or the target has rejected
+ * the operation and the core carries nothing.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -144,9 +155,10 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 }
 
 /*
- * Checks an operation, for a core that carries nothing. Returns 0; -FI_EINVAL:
- * the operation has several remote buffers, or is an inject of more than
- * inject_size; -FI_EOPNOTSUPP: near lacks this atomic.
+ * Checks an operation that only near can execute, because the core carries
+ * nothing. Returns 0; -FI_EINVAL: the operation has several remote buffers, or
+ * is an inject of more than inject_size; -FI_EOPNOTSUPP: near does not have
+ * this atomic.
  */
 static int duo_onesided_check(const struct duo_ep *ep,
 			      const struct near_rma_args *op, bool quiet)
@@ -174,9 +186,9 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 }
 
 /*
- * Injects a write from device memory, which it first copies to the stack.
- * Returns the result of near_rma(); -FI_EINVAL: too long for an inject;
- * -FI_EIO: the copy has failed.
+ * Injects a write from device memory: copies the data to the stack, and passes
+ * the copy to near. Returns the result of near_rma(); -FI_EINVAL: too long for
+ * an inject; -FI_EIO: the copy has failed.
  */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
@@ -193,9 +205,10 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Passes op to near, after it has replaced descriptors of device memory.
- * Returns 0, NEAR_RMA_DONE or an error of near_rma(). -FI_EOPNOTSUPP: atomics
- * on device memory. -FI_EIO: a copy from device memory has failed.
+ * Replaces the descriptors of device memory in op by near's handles, and passes
+ * op to near. Returns 0, NEAR_RMA_DONE or an error of near_rma().
+ * -FI_EOPNOTSUPP: atomics on device memory. -FI_EIO: a copy from device memory
+ * has failed.
  */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)

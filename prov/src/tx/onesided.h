@@ -3,10 +3,11 @@
 
 /*
  * RMA and atomics. Each call becomes a struct near_rma_args. duo_onesided_any()
- * passes this struct to near or returns DUO_TO_CORE. Keys, addresses and
- * descriptors are the core's. near needs only descriptors of device memory;
- * duo_onesided_any() translates these. Calls of the core take no lock, because
- * the application observes the core's threading level.
+ * passes this struct to near, or returns DUO_TO_CORE: the caller then calls the
+ * core. Keys, addresses and descriptors are the core's. near uses only the
+ * descriptors of device memory, which duo_onesided_any() replaces by near's
+ * handles. Calls of the core take no lock, because the application observes the
+ * core's threading level.
  *
  * Cost: 280 instructions inline for a small write, read or fetch-and-add; one
  * or two more calls for others.
@@ -23,7 +24,10 @@
 #include "transport/near/near_ep.h"
 #include "tx/send.h"
 
-/* Result of functions below, after which the caller must call the core. */
+/*
+ * Return value: near does not execute the operation, and the caller must call
+ * the core.
+ */
 #define DUO_TO_CORE 1
 /*
  * near_rma_args.verb of an operation on several remote buffers, which near does
@@ -36,21 +40,23 @@ extern struct fi_ops_atomic duo_atomic_ops;
 
 /*
  * Checks the address of an operation that near cannot execute. Returns
- * DUO_TO_CORE. -FI_EINVAL: dest is not in the AV, or the core cannot send.
+ * DUO_TO_CORE. -FI_EINVAL: dest is not in the AV, or the core carries nothing.
  * -FI_EOPBADSTATE: the endpoint is not enabled.
  */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
  * Passes an operation to near, under the group's lock. Returns 0, DUO_TO_CORE,
- * or an error for the application. flags: of the call. quiet: no completion on
- * success. Changes *op.
+ * or an error for the application. flags: those of the application's call.
+ * quiet: success has no completion (injects). Changes *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * The fast path, for small operations that duo_near.small permits. Injected
- * operations (NEAR_RMA_COPY) have no completion. False: nothing has changed.
+ * The fast path, for small operations whose bit in duo_near.small is set.
+ * Operations with the flag NEAR_RMA_COPY are injects, and have no completion.
+ * True: near has started the operation. False: nothing has changed, and the
+ * caller must take the slow path.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,
@@ -80,9 +86,9 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Must be called after a call of the core. If the result of the call, ret, is
- * 0, counts the call in ops[FI_DUO_CORE]. Renews the core poll budget. Returns
- * ret.
+ * Must be called after the caller has called the core. ret: the result of this
+ * call. If it is 0, counts the operation in ops[FI_DUO_CORE]. Renews the core
+ * poll budget. Returns ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
@@ -97,9 +103,9 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the endpoint's default flags, for a call without a flags argument
- * that becomes a call of the core with one. Omits FI_INJECT for operations
- * above the inject size: with the flag the core would return an error.
+ * Returns the endpoint's default flags, for a call of the application without
+ * flags that becomes a call of the core with flags. Omits FI_INJECT for
+ * operations above the inject size, because the core would reject them.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

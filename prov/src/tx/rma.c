@@ -5,7 +5,7 @@
 
 #include "tx/onesided.h"
 
-/* Returns the operation of a call with one buffer, for the fast path. */
+/* Returns the arguments for the fast path of a call with one buffer. */
 static near_inline struct near_rma_args
 duo_rma_small(enum near_verb verb, const struct iovec *iov, uint64_t raddr,
 	      uint64_t key, void *context)
@@ -58,9 +58,9 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Reads or writes one remote buffer. The length of this buffer is the sum of
- * the lengths of msg's local buffers. flags: added to the endpoint's default
- * flags.
+ * Reads or writes one remote buffer, at raddr in the region `key`. Its length
+ * is the sum of the lengths of msg's local buffers. flags: added to the
+ * endpoint's default flags.
  */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
@@ -94,7 +94,10 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/* The slow path for one buffer. Not inlined, because it needs a stack frame. */
+/*
+ * The slow path for one buffer. Not inlined, because it needs a stack frame,
+ * which the fast path would then have, too.
+ */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,
@@ -157,9 +160,9 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 }
 
 /*
- * The slow path of injects. If the core executes the write, uses the core's
- * fi_inject_write() or fi_inject_writedata(), because fi_writemsg() has no flag
- * that prevents the completion.
+ * The slow path of injects. If the core must execute the write, calls the
+ * core's fi_inject_write() or fi_inject_writedata(), because fi_writemsg() has
+ * no flag that prevents the completion.
  */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,

@@ -3,8 +3,8 @@
 
 /*
  * Sends: chooses the path, and passes the message to the endpoint of this path.
- * Descriptors are the core's; local transports recognize device memory by its
- * descriptor. The application's struct fi_msg never changes.
+ * Descriptors are the core's; a local transport uses them only to recognize
+ * device memory. The application's struct fi_msg never changes.
  */
 
 #include <rdma/fi_errno.h>
@@ -15,8 +15,9 @@
 #include "tx/send.h"
 
 /*
- * Releases the group's lock and chooses the path again. If the new path is
- * local, takes the lock again.
+ * For a route that has changed before the caller took the group's lock.
+ * Releases the lock and chooses the path again. If the new path is local, takes
+ * the lock again.
  */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
@@ -34,10 +35,10 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path. If the path is local, takes the group's lock, unless the
- * domain's lock is off, and reads the route again, because another thread may
- * have changed it. Returns 0, or an error if there is no route; see
- * duo_route_error().
+ * Chooses the path of a send. If it is local, takes the group's lock, and reads
+ * the route again, because another thread may have changed it in between. With
+ * the domain's lock off, no other thread calls, and neither is necessary.
+ * Returns 0, or an error if there is no route; see duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -54,7 +55,10 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/* Adds len without a locked instruction, so an addition may get lost. */
+/*
+ * Adds len to *sum without an atomic instruction. If two threads add at the
+ * same time, one addition may get lost.
+ */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
@@ -62,8 +66,8 @@ static inline void duo_tx_add(uint64_t *sum, size_t len)
 }
 
 /*
- * Counts a send if its result, ret, is 0. Releases the group's lock, which the
- * caller holds if the path is local. Returns ret.
+ * Ends a send. ret: its result; if 0, counts the send. If the path is local,
+ * releases the group's lock, which the caller holds. Returns ret.
  */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      size_t len, ssize_t ret)

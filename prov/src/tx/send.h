@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends. The choice of the path takes one load (route.h). Lock: none over the
- * core, the group's over the local path. Cost: 20 instructions more than the
- * path's own send.
+ * Sends. The choice of the path takes one load (route.h). Lock: a send over the
+ * core takes none; a send over the local path takes the group's. Cost: 20
+ * instructions more than the send of the core or of the local transport itself.
  */
 #ifndef DUO_SEND_H
 #define DUO_SEND_H
@@ -39,9 +39,9 @@ ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
 /*
- * Sends one buffer on the slow path, which takes the group's lock if the path
- * is local. The caller need not build a struct, so the fast path needs no
- * stack.
+ * Sends one buffer on the slow path. Takes the group's lock if the path is
+ * local. The function has many arguments, so that a caller on the fast path
+ * needs no struct, and so no stack.
  */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
@@ -61,9 +61,9 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Writes a message to a near peer's ring, and a completion to the CQ if the
- * send has one. Returns the peer. NULL: nothing was written; the caller must
- * take the slow path.
+ * Writes a message to the ring of a local peer, and, if the send has a
+ * completion, the completion to the CQ. Returns the peer. NULL: nothing was
+ * written; the caller must take the slow path.
  */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
@@ -92,9 +92,9 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path: writes a small message to a near peer's ring. Returns the
- * peer; the caller must then call duo_send_end(). NULL: nothing has changed,
- * and the caller must call duo_send_one() instead.
+ * The fast path: writes a small message to the ring of a local peer. Returns
+ * the peer; the caller must then call duo_send_end(). NULL: nothing has
+ * changed, and the caller must call duo_send_one() instead.
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
@@ -121,8 +121,8 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 
 /*
  * Ends the fast path: rings the receiver's doorbell if necessary, and releases
- * the lock. Calls are tail calls, so the fast path saves no registers. Returns
- * 0.
+ * the lock. Each call in this function is a tail call, so that the fast path
+ * saves no registers. Returns 0.
  */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const enum duo_lock_mode mode)
