@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls for messages: the inline fast path for one buffer. The slow paths are
- * in tx/send.c and rx/recv.c. calls_locked.c and calls_single.c include this
- * file for the other modes of the lock.
+ * Calls for messages. Calls with one buffer try the inline fast path first; the
+ * slow paths are in tx/send.c and rx/recv.c. calls_locked.c and calls_single.c
+ * include this file for the other modes of the lock.
  */
 
 #include "fi/api.h"

@@ -21,9 +21,10 @@ struct duo_skipped {
 };
 
 /*
- * Copies a list of buffers without the prefix, and without a first buffer that
- * has only the prefix. A call without buffers, such as a peek, has no prefix.
- * False: the first buffer is too short, or there are too many buffers.
+ * Copies a list of buffers, but leaves out the prefix at the start of the first
+ * buffer. If the first of several buffers has only the prefix, leaves out this
+ * buffer. A call without buffers, such as a peek, has no prefix. False: the
+ * first buffer is too short, or there are too many buffers.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)
@@ -46,7 +47,10 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/* Defines a call with the parameters "buf" and "len" among others. */
+/*
+ * Defines a call with the parameters `buf` and `len` among others. args: the
+ * arguments of the function for messages without a prefix.
+ */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \
@@ -101,7 +105,10 @@ DUO_PREFIX_ONE(duo_prefix_tinjectdata, injectdata, tagged,
 		fi_addr_t dest, uint64_t tag),
 	       (ep, buf, len, data, dest, tag))
 
-/* Defines a call with the parameters "iov", "desc" and "count" among others. */
+/*
+ * Defines a call with the parameters `iov`, `desc` and `count` among others.
+ * The further arguments of the macro are those that follow `count`.
+ */
 #define DUO_PREFIX_VECTOR(name, call, table, params, ...) \
 	static ssize_t name params \
 	{ \
@@ -132,7 +139,10 @@ DUO_PREFIX_VECTOR(duo_prefix_tsendv, sendv, tagged,
 		   size_t count, fi_addr_t dest, uint64_t tag, void *context),
 		  dest, tag, context)
 
-/* Defines a call whose arguments are in a struct of this type. */
+/*
+ * Defines a call whose arguments are in a struct of the given type, such as
+ * fi_msg.
+ */
 #define DUO_PREFIX_MSG(name, call, table, type) \
 	static ssize_t name(struct fid_ep *ep, const struct type *from, \
 			    uint64_t flags) \

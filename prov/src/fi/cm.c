@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Names of endpoints. There are no connections. */
+/*
+ * fi_setname() and fi_getname() of endpoints. Calls for connections return
+ * -FI_ENOSYS.
+ */
 
 #include "fi/api.h"
 #include "base/enosys.h"

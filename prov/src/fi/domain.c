@@ -53,7 +53,10 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	/* event queues are the core's, which must not get ofi_duo's objects */
+	/*
+	 * the application's event queues are objects of the core, so bind the
+	 * core's domain
+	 */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
@@ -113,9 +116,9 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 
 /*
  * True if two endpoints in different network namespaces of a host may have the
- * same address, as with IP addresses, or if the format is unknown. An address
- * then does not identify an endpoint across namespaces, so endpoints use the
- * local transport only within a namespace.
+ * same address, as with IP addresses; also true if the format is unknown. An
+ * address then identifies an endpoint only within its namespace, so endpoints
+ * use the local transport only within a namespace.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -137,7 +140,11 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 	if (!core)
 		return -FI_ENOMEM;
-	/* The thread of cq/auto.c calls the core, too. */
+	/*
+	 * FI_THREAD_SAFE is necessary if the thread of cq/auto.c calls the
+	 * core, too, or if CQs with different locks of ofi_duo share lists in
+	 * the core.
+	 */
 	if (duo_auto_needed(info) ||
 	    (domain->fabric->traits.shares_lists &&
 	     core->domain_attr->threading != FI_THREAD_DOMAIN))
@@ -150,10 +157,10 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 /*
  * True if the local transport supports all kinds of device memory that the
- * process uses, and the application registers this memory (FI_MR_HMEM); else
- * logs why not. The local transport must support all kinds, because all
- * messages to a peer take the same path. If the core carries nothing, the kinds
- * are not checked, because there is no other path.
+ * process uses, and the application registers this memory (FI_MR_HMEM).
+ * Otherwise logs the reason. The local transport must support all kinds,
+ * because all messages to a peer take the same path. If the core carries
+ * nothing, the kinds are not checked, because there is no other path.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)
@@ -196,7 +203,10 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	domain->device = device;
 }
 
-/* Stores the fields that opened.c compares. Returns 0 or -FI_ENOMEM. */
+/*
+ * Stores those attributes of the info that fi/opened.c compares. Returns 0 or
+ * -FI_ENOMEM.
+ */
 static int duo_domain_describe(struct duo_domain *domain,
 			       const struct fi_info *info)
 {

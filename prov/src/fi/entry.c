@@ -14,9 +14,13 @@
 #include "base/param.h"
 #include "base/params.h"
 
-#define DUO_PARAM_MAX 1000000	/* largest value: polls, or microseconds */
+/* maximum value of a parameter that is a number of polls or microseconds */
+#define DUO_PARAM_MAX 1000000
 
-/* Copies a string parameter, because the environment may change. */
+/*
+ * Reads a string parameter. Copies the text, because the environment may
+ * change.
+ */
 static void duo_param_read_text(const struct duo_param *param)
 {
 	char *text = NULL, *copy;
@@ -29,8 +33,8 @@ static void duo_param_read_text(const struct duo_param *param)
 }
 
 /*
- * Reads a number into *value. False, with *value unchanged, if the parameter is
- * not set to a number.
+ * Reads a number into *value. False: the parameter is not set, or not to a
+ * number, and *value is unchanged.
  */
 static bool duo_param_number(const char *name, size_t *value)
 {
@@ -59,7 +63,10 @@ void duo_param_read_positive(const struct duo_param *param)
 		*value = DUO_PARAM_MAX;
 }
 
-/* Rounds up to a power of 2, and subtracts 1. UINT32_MAX if polls is 0. */
+/*
+ * Returns duo_params.yield_mask: `polls`, rounded up to a power of 2, minus 1.
+ * UINT32_MAX if polls is 0.
+ */
 static uint32_t duo_param_mask(size_t polls)
 {
 	uint32_t mask = polls ? 0 : UINT32_MAX;
@@ -94,7 +101,10 @@ static void duo_param_read(const struct duo_param *param)
 		duo_param_read_text(param);
 }
 
-/* Warns of former names of parameters, which have no effect. */
+/*
+ * Warns if the environment has former names of parameters, which have no
+ * effect.
+ */
 static void duo_params_warn_renamed(void)
 {
 	size_t prefix = strlen(duo_prov.name);

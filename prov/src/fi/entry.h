@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that the entry files share. Each module has one entry file. In
- * entry_duo.c, the provider name selects the core; in entry_hook.c, the
- * application opens the core's fabric; in entry_near.c, the core carries
- * nothing. A module exports only one symbol, so two modules in a process share
- * nothing.
+ * Functions that the entry files share. Each module (a library that libfabric
+ * loads as a provider) has one entry file. In entry_duo.c, the provider name
+ * selects the core. In entry_hook.c, the application opens the core's fabric.
+ * In entry_near.c, the core carries nothing. A module exports only one symbol,
+ * so two modules in a process share nothing.
  *
  * Cost: once, when libfabric loads the module. No lock.
  */
@@ -29,8 +29,9 @@ struct duo_param {
 	const char *name;
 	enum fi_param_type type;
 	/*
-	 * member of duo_params: int, size_t, or char * with a copy of the text.
-	 * The initial value of the member is the default of the parameter
+	 * pointer to a member of duo_params: int, size_t, or char *, which gets
+	 * a copy of the text. The initial value of the member is the default of
+	 * the parameter
 	 */
 	void *value;
 	void (*read)(const struct duo_param *param); /* reads the value; NULL:
@@ -43,14 +44,17 @@ struct fi_provider *fi_prov_ini(void);
 /* Defines and reads params[], and the parameters that all modules have. */
 void duo_params_load(const struct duo_param *params, size_t count);
 /*
- * duo_param.read for numbers from 1 to 1000000: replaces a value beyond these
- * limits by the limit.
+ * A function for duo_param.read: reads a number from 1 to 1000000, and replaces
+ * a value beyond these limits by the limit.
  */
 void duo_param_read_positive(const struct duo_param *param);
 
-/* True if libfabric has the public structures of the build; else warns. */
+/*
+ * True if the running libfabric has the same public structures as that of the
+ * build (base/abi.h). Otherwise logs a warning.
+ */
 bool duo_entry_version_ok(void);
-/* Sets the functions of the provider, and returns the provider. */
+/* Sets the functions of duo_prov, and returns it. */
 struct fi_provider *duo_entry(void);
 /*
  * Reads the parameters and returns the provider of a module that wraps a core.

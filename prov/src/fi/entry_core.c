@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Entry of modules over libfabric's providers: parameters, version check. */
+/*
+ * The entry code that entry_duo.c and entry_hook.c share: parameters, version
+ * check.
+ */
 
 #include <string.h>
 

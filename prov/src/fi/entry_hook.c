@@ -4,9 +4,10 @@
 /*
  * The module of the hook. With FI_HOOK=duo, libfabric calls the hook for each
  * fabric that the application opens. The application gets the core's infos,
- * names and addresses, but objects of ofi_duo. If near cannot provide what an
- * info promises, the domain of that info and all objects in it are the core's.
- * Passive endpoints and event queues are always the core's. See docs/hook.md.
+ * names and addresses, but objects of ofi_duo. Exceptions: if ofi_duo does not
+ * support a feature of an info, the domain of this info and all objects in it
+ * are the core's. Passive endpoints and event queues are always the core's. See
+ * docs/hook.md.
  */
 
 #include "config.h"
@@ -30,8 +31,8 @@ static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
 /*
- * True while this thread calls the core. Meanwhile the hook wraps no objects,
- * because the core opens them for itself.
+ * True while this thread opens a domain. The core may open further objects for
+ * its own use in this time, which the hook must not wrap.
  */
 static __thread bool duo_hook_inside;
 
@@ -76,7 +77,9 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 }
 
 /*
- * fi_domain2(): opens a domain of the core, because only providers pass flags.
+ * fi_domain2() with flags: opens a domain of the core. Only providers pass
+ * flags, for domains that ofi_duo need not wrap. Calls without flags get to
+ * duo_hook_domain().
  */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
@@ -116,9 +119,10 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * Wraps a fabric that the application has opened. attr: only the member
- * `fabric` is set, to the core's fabric. context: the core's struct
- * fi_provider. After an error, the application gets the core's fabric.
+ * Wraps a fabric that the application has opened. libfabric sets only the
+ * member `fabric` of attr, to the core's fabric. context: the core's struct
+ * fi_provider. Returns 0 or an error; after an error, the application gets the
+ * core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,
 			   struct fid_fabric **fabric, void *context)
@@ -133,7 +137,10 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/* True if FI_HOOK names the hook; else the module defines no parameters. */
+/*
+ * True if FI_HOOK names the hook. Otherwise the module must not define its
+ * parameters, because the application does not use it.
+ */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;

@@ -23,8 +23,8 @@ struct fi_provider *fi_prov_ini(void)
 	duo_prov.name = NEAR_NAME;
 	duo_prov.version = FI_VERSION(DUO_VERSION_MAJOR, DUO_VERSION_MINOR);
 	duo_params.core = DUO_NONE;
-	duo_params.cores = "";	/* no infos unless a program requests near by
-				 * name */
+	/* an application gets infos of near only if it requests near by name */
+	duo_params.cores = "";
 	duo_params_load(near_param_table, sizeof(near_param_table) /
 					  sizeof(near_param_table[0]));
 	return duo_entry_version_ok() ? duo_entry() : NULL;

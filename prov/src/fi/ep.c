@@ -97,10 +97,10 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Closes an endpoint. Reads the core's CQ before it frees receives, because
+ * Closes an endpoint. Reads the core's CQ before it frees the receives, because
  * entries in this CQ may refer to receives. While ep->closing is set, no
- * message is matched: otherwise a receive might be posted to a closed endpoint
- * of the core.
+ * message is matched: a match might post a receive to the core's endpoint,
+ * which is closed by then.
  */
 static int duo_ep_close(struct fid *fid)
 {
@@ -111,7 +111,8 @@ static int duo_ep_close(struct fid *fid)
 	duo_domain_lock(domain);
 	ep->closing = true;
 	duo_ep_attend(ep);
-	if (ep->path_ep[FI_DUO_LOCAL])	/* transfers queued messages */
+	/* lets the local transport send queued messages */
+	if (ep->path_ep[FI_DUO_LOCAL])
 		domain->peer->drain(ep);
 	duo_ep_drain_core(ep);
 	ret = fi_close(&ep->path_ep[FI_DUO_CORE]->fid);
@@ -144,7 +145,9 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/* Returns the core's value, which is smaller than the local transport's. */
+/*
+ * Returns the core's value, because it is smaller than the local transport's.
+ */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];

@@ -20,11 +20,17 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 	return -FI_EOPBADSTATE;
 }
 
-/* True if the core must report operations of this kind to the CQ. */
+/*
+ * True if the core must report operations of this kind (FI_SEND or FI_RECV) to
+ * the CQ.
+ */
 static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 			     uint64_t kind)
 {
-	/* the core needs no hidden CQ for an endpoint for RMA only */
+	/*
+	 * if the endpoint has no messages of this kind, the core needs no
+	 * hidden CQ
+	 */
 	return cq && (!cq->hidden || (ep->opts.messages && ep->caps & kind));
 }
 
@@ -50,9 +56,9 @@ static int duo_core_bind_cqs(const struct duo_ep *ep)
 
 /*
  * Binds CQs and counters to the core's endpoint and enables it. Holds all locks
- * of the domain throughout, so that no thread reads a CQ or counter whose
- * endpoint is bound but not enabled. In such a read, efa before libfabric 2.2
- * posts receives to a QP that does not exist.
+ * of the domain throughout: otherwise another thread might read a CQ or counter
+ * whose endpoint is bound but not enabled. In such a read, efa before libfabric
+ * 2.2 posts receives to a QP that does not exist.
  */
 static int duo_core_enable(struct duo_ep *ep)
 {
@@ -72,9 +78,10 @@ static int duo_core_enable(struct duo_ep *ep)
 }
 
 /*
- * Puts an endpoint, and a CQ that is to be bound to the endpoint, into one
- * group. other: the CQ that is already bound, or NULL. Needs all locks. Returns
- * 0 or -FI_ENOMEM.
+ * Puts an endpoint, and a CQ that is about to be bound to it, into one group.
+ * other: the CQ that is bound already; NULL: none. If the endpoint has two CQs
+ * or a counter, this is the domain's group. Needs all locks. Returns 0 or
+ * -FI_ENOMEM.
  */
 static int duo_ep_unite(struct duo_ep *ep, struct duo_cq *cq,
 			struct duo_cq *other)
@@ -199,7 +206,8 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 	if (ret)
 		return ret;
 	atomic_fetch_add(&av->refs, 1);
-	duo_domain_lock(ep->domain);	/* polls of a CQ read ep->av */
+	/* locked, because polls of a CQ in other threads read ep->av */
+	duo_domain_lock(ep->domain);
 	ep->av = av;
 	duo_domain_unlock(ep->domain);
 	return 0;
@@ -238,7 +246,7 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if the core must be used from fi_enable() on, because
+ * True if duo_ep_use_core() must be called in fi_enable(), because
  * - the endpoint has no local side
  * - the core may execute operations that need no receive
  * - a message over the core may have to wake a thread

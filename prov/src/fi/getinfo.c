@@ -22,7 +22,7 @@ struct duo_query {
 	const char *node, *service;
 	uint64_t flags;
 	const struct fi_info *hints;
-	struct duo_opened opened; /* open objects with fids in the hints */
+	struct duo_opened opened; /* open objects that the hints name by fid */
 };
 
 /* Returns the endpoint type in the hints; FI_EP_RDM if there is none. */
@@ -48,10 +48,11 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 }
 
 /*
- * Sets all MR modes if the hints request RMA or atomics, or no capabilities,
- * without any MR mode. Otherwise efa would return infos without an MR mode,
- * although efa chooses keys and requires virtual addresses; these infos would
- * also lack FI_REMOTE_READ and FI_REMOTE_WRITE. Does nothing
+ * Sets all MR modes (DUO_MR_ANY) in the hints for the core, if the
+ * application's hints have none, and request RMA or atomics, or no
+ * capabilities. Without modes in the hints, efa would return infos without
+ * modes, although efa chooses keys and requires virtual addresses; these infos
+ * would also have neither FI_REMOTE_READ nor FI_REMOTE_WRITE. Does nothing
  * - in API versions before 1.5
  * - for a core that is part of ofi_duo, because this core would return the
  *   modes
@@ -103,8 +104,8 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 }
 
 /*
- * Removes prov_name if the module has only one core. libfabric then stores the
- * name of the module as the name of the provider.
+ * Removes prov_name if the module has only one core (provider near). libfabric
+ * then stores the name of the module, near, as the name of the provider.
  */
 static void duo_info_drop_name(struct fi_info *info)
 {
@@ -164,8 +165,9 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 }
 
 /*
- * Appends infos of fabrics that ofi_duo never wraps (duo_traits_direct()), with
- * the core's fids. Appends nothing if the hints contain a fid of ofi_duo.
+ * Appends infos of the core's fabrics that ofi_duo never wraps
+ * (duo_traits_direct()). Fids in the hints go to the core unchanged; so appends
+ * nothing if they are fids of ofi_duo.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -188,11 +190,15 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * Returns the names of the requested stacks of providers, separated by commas.
- * The caller must free the text; NULL: no memory. Takes the names from the
- * first of these sources that has any: the hints, FI_PROVIDER, the fabric in
- * the hints, the parameter "cores". *named: true if the names are from the
- * hints or FI_PROVIDER.
+ * Returns the names of the stacks of providers that the call requests, such as
+ * "efa;ofi_duo", separated by commas. The caller must free the text; NULL: no
+ * memory. Takes the names from the first of these sources that has any:
+ * - the hints' provider name
+ * - FI_PROVIDER
+ * - the core of the fabric in the hints
+ * - the parameter "cores"
+ *
+ * *named: true if the names are from the first or second source.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -212,8 +218,9 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 }
 
 /*
- * Returns the name of the core in a stack's name. The caller must free it.
- * NULL: the stack is not for this module, or no memory.
+ * Returns the name of the core in `stack`, the name of a stack of providers.
+ * named: see duo_wanted(); if false, the stack is the core itself. The caller
+ * must free the name. NULL: the stack is not for this module, or no memory.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Translation of fi_info, to and from the core's. Pure: calls no provider. */
+/*
+ * Translates an fi_info of the core to one of ofi_duo, and the reverse. Calls
+ * no provider.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,12 +30,15 @@
 		     FI_MULTI_RECV | DUO_ONESIDED | FI_REMOTE_READ | \
 		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
-#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV) /* not for the core: ofi_duo
-						  * implements these */
+/*
+ * capabilities that ofi_duo itself implements, and does not request from the
+ * core
+ */
+#define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV)
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the core's name in a provider name: "tcp;ofi_rxm" for
+ * Returns the name of the core that a provider name contains: "tcp;ofi_rxm" for
  * "tcp;ofi_rxm;ofi_duo". The caller must free it. NULL: the provider name has
  * no core, or no memory.
  */
@@ -59,7 +65,10 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/* Removes FI_MSG_PREFIX: neither path gets the prefix (calls_prefix.c). */
+/*
+ * Removes FI_MSG_PREFIX, because calls_prefix.c skips the prefix before a call
+ * gets to a path.
+ */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -128,8 +137,8 @@ static void duo_info_restrict_messages(struct fi_info *info)
 		info->caps |= FI_MULTI_RECV;
 	domain->cq_data_size = duo_min(domain->cq_data_size,
 				       local->cq_data_size);
-	domain->data_progress = FI_PROGRESS_MANUAL; /* near and shm have manual
-						     * progress */
+	/* near and libfabric's shm have only manual progress */
+	domain->data_progress = FI_PROGRESS_MANUAL;
 
 	tx->caps &= DUO_TX_CAPS;
 	tx->msg_order &= DUO_ORDER;
@@ -147,7 +156,10 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
 }
 
-/* Returns the reason why ofi_duo cannot use an info, as text; NULL: it can. */
+/*
+ * Returns the reason why ofi_duo cannot use an info of the core, as text; NULL:
+ * ofi_duo can use it.
+ */
 static const char *duo_info_unusable(const struct fi_info *info)
 {
 	if (info->ep_attr->type != FI_EP_RDM)
@@ -162,9 +174,10 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts an info to the features that ofi_duo supports. Without FI_MSG and
- * FI_TAGGED, the core's limits, orders and progress stay. Returns 0, or
- * -FI_ENODATA if ofi_duo cannot use the info.
+ * Restricts an info of the core to the features that ofi_duo supports. If the
+ * info has no messages (neither FI_MSG nor FI_TAGGED), the core's limits,
+ * orders and progress stay as they are. Returns 0, or -FI_ENODATA if ofi_duo
+ * cannot use the info.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -224,8 +237,9 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 }
 
 /*
- * True if ofi_duo supports all features of an info. ours: a copy of the info,
- * which this function restricts.
+ * True if ofi_duo supports all features of an info of the core. Otherwise logs
+ * the first one that it does not support. ours: a copy of the info, which this
+ * function restricts, to compare it with the info.
  */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
@@ -275,7 +289,10 @@ static const struct fi_info duo_info_limits = {
 	},
 };
 
-/* If the hints request no messages, duo_hints_supported() checks only caps. */
+/*
+ * Fields of the hints that duo_hints_supported() checks. If the hints request
+ * no messages, it checks only the first field, caps.
+ */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -315,7 +332,7 @@ bool duo_info_device(const struct fi_info *info)
 
 /*
  * Removes FI_HMEM if the hints do not request it, because FI_HMEM disables the
- * fast path of one-sided operations.
+ * fast path of RMA and atomics.
  */
 static void duo_info_drop_device(struct fi_info *info,
 				 const struct fi_info *hints)
@@ -345,8 +362,8 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 }
 
 /*
- * True if messages and RMA keep their order, because near keeps it or because
- * there is only one path.
+ * True if an order between messages and RMA is kept: near keeps it, or all
+ * messages and RMA take the same path.
  */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
@@ -396,7 +413,8 @@ static const struct duo_hint duo_info_fields[] = {
 	DUO_HINT_MAX(tx_attr, size),
 	DUO_HINT_MAX(rx_attr, iov_limit),
 	/*
-	 * FI_SHARED_CONTEXT is larger than any count, so it is rejected as well
+	 * FI_SHARED_CONTEXT, as a number, is larger than any limit, so this
+	 * check rejects it, too
 	 */
 	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
 	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
@@ -422,7 +440,10 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
-	if (hints->rx_attr)	/* the core's info lacks FI_MULTI_RECV */
+	/*
+	 * the core's info does not have FI_MULTI_RECV, which ofi_duo implements
+	 */
+	if (hints->rx_attr)
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;
 	if (hints->domain_attr &&

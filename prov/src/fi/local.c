@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side: fi_enable() opens it, then publishes it in the
- * registry. If a step fails, the core carries all messages.
+ * An endpoint's local side. fi_enable() opens it, then publishes it in the
+ * registry, so that other processes find it. If a step fails, the core carries
+ * all messages.
  *
  * Processes that start at the same time share the lock of the registry's
  * directory. If space is lacking, or the name of the record is in use, a
- * process takes the lock exclusively, sweeps the directory, and starts again.
- * If duo_transport.exclusive_start is set, each process does so at its first
+ * process takes the lock exclusively, sweeps the directory, and tries again. If
+ * duo_transport.exclusive_start is set, each process does so at its first
  * attempt.
  */
 
@@ -43,8 +44,9 @@ static int duo_local_reserve(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side. Writes a record, unless the endpoint's address is
- * already the transport's name. After an error, undoes all steps.
+ * Opens the local side. Writes a record to the registry, except with
+ * duo_traits.peer_names: the endpoint's address is then its name at the local
+ * transport. After an error, undoes all steps.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
@@ -125,8 +127,8 @@ static const char *duo_local_remedy(int ret)
 }
 
 /*
- * Logs why there is no local side. live: number of other live endpoints in the
- * registry; 0: not counted.
+ * Logs a warning that the endpoint has no local side, because of the error ret.
+ * live: number of other live endpoints in the registry; 0: not counted.
  */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
@@ -155,10 +157,10 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side under a shared lock of the registry's directory. The
- * caller must not hold the domain's locks. If a stopped process holds the
- * directory's lock, opens the local side without the directory's lock. Returns
- * 0 or an error.
+ * Opens the local side while it holds a shared lock of the registry's
+ * directory. The caller must not hold the domain's locks. If a stopped process
+ * holds the directory's lock, so that the attempt to take it times out, opens
+ * the local side without this lock. Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
 {
@@ -191,7 +193,7 @@ static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 
 /*
  * True if the application has requested no order between messages and RMA, or
- * if near keeps this order; else logs a warning.
+ * if near keeps this order. Otherwise logs a warning.
  */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
@@ -212,7 +214,7 @@ static bool duo_local_ordered(const struct duo_ep *ep)
 
 static bool duo_local_permitted(const struct duo_ep *ep)
 {
-	if (ep->opts.in_order)	/* logged by duo_ep_set_in_order() */
+	if (ep->opts.in_order)	/* duo_ep_set_in_order() has logged a message */
 		return false;
 	if (!ep->opts.local_permitted) {
 		DUO_INFO(EP_CTRL, "ep %p: FI_OPT_SHARED_MEMORY_PERMITTED is "
@@ -257,7 +259,11 @@ int duo_ep_open_local(struct duo_ep *ep)
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		if (ep->core.peer_names)	/* fi_enable() was not called */
+		/*
+		 * fi_enable() was not called: close the part that
+		 * duo_ep_name_local() has opened
+		 */
+		if (ep->core.peer_names)
 			ep->domain->peer->close(ep);
 		return;
 	}

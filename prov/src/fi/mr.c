@@ -3,10 +3,10 @@
 
 /*
  * Memory regions. Each region is registered with the core, and has the core's
- * key and descriptor. Device memory is prepared for copies (device/device.h).
- * near's region table lists the region for RMA of local peers
- * (transport/near/onesided.h). The fid is ofi_duo's, because regions may be
- * bound to ofi_duo's endpoints.
+ * key and descriptor. A region of device memory is also prepared for copies
+ * (device/device.h). For RMA of local peers, near's region table lists the
+ * region (transport/near/onesided.h). The application gets a fid of ofi_duo,
+ * not the core's, because it may bind the region to ofi_duo's endpoints.
  */
 
 #include <inttypes.h>
@@ -29,7 +29,10 @@ static struct duo_mr *duo_mr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_mr, mr_fid.fid);
 }
 
-/* Frees a region that is not in the tables of near and device/. */
+/*
+ * Frees a region. It must have been removed from near's region table and from
+ * the tree of device/.
+ */
 static void duo_mr_free(struct duo_mr *mr)
 {
 	duo_device_forget(mr);
@@ -76,8 +79,8 @@ static int duo_mr_close(struct fid *fid)
 
 /*
  * Binds a counter of remote accesses to a region. From now on the core must
- * carry all accesses to the region, because near does not count the accesses to
- * a region.
+ * execute all accesses to the region, because near cannot count the accesses to
+ * a single region.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)
@@ -122,8 +125,8 @@ static void duo_mr_copy(struct duo_mr *mr)
 }
 
 /*
- * fi_control(). FI_ENABLE may change the key or the descriptor; then lists the
- * region again.
+ * fi_control(). With FI_ENABLE the core may change the key or the descriptor.
+ * If it does, removes the region from the tables and lists it again.
  */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
@@ -163,10 +166,10 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 }
 
 /*
- * Returns the core's region of `base`, the attr->base_mr of a registration.
- * NULL: `base` is not a region of this domain. Does not access `base`, because
- * libfabric's hooks (2.0 to 2.6) leave attr->base_mr uninitialized in
- * fi_mr_reg() and fi_mr_regv().
+ * Returns the region of the core for `base`, the attr->base_mr of a
+ * registration. NULL: `base` is not a region of this domain. Only compares
+ * `base` with the open regions, and does not access it: libfabric's hooks (2.0
+ * to 2.6) leave attr->base_mr uninitialized in fi_mr_reg() and fi_mr_regv().
  */
 static const struct fid_mr *duo_mr_base(struct duo_domain *domain,
 					const struct fid_mr *base)

@@ -24,7 +24,7 @@ static void duo_opened_give(void)
 }
 
 /*
- * Prevents forks while a thread changes the lists, so that the child gets
+ * Makes fork() wait until no thread changes the lists, so that the child gets
  * complete lists.
  */
 __attribute__((constructor)) static void duo_opened_loaded(void)
@@ -109,7 +109,10 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
 			opened->domain->path_domain[FI_DUO_CORE];
 }
 
-/* True if attr describes this fabric. attr->prov_name may be NULL. */
+/*
+ * True if attr has the names of this fabric and its core. attr->prov_name may
+ * be NULL: any core.
+ */
 static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 				 const struct fi_fabric_attr *attr)
 {
@@ -119,7 +122,10 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/* True if the threading level "has" satisfies "needs". */
+/*
+ * True if a domain with the threading level `has` serves an application that
+ * needs the level `needs`.
+ */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -132,10 +138,10 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 }
 
 /*
- * True if an endpoint of this info can be opened in the domain. If the info has
- * the core's domain, the core has already compared the capabilities. But
- * FI_HMEM is compared in any case: the local transport of a domain without
- * FI_HMEM was chosen for host memory only.
+ * True if an endpoint of this info can be opened in the domain. If the info
+ * names the core's domain that `domain` wraps, the core has already compared
+ * the capabilities. FI_HMEM is compared in any case: if a domain has no
+ * FI_HMEM, its local transport was opened for host memory only.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -153,8 +159,8 @@ static bool duo_opened_is_domain(const struct duo_domain *domain,
 }
 
 /*
- * Returns the oldest fabric that fits the info; NULL: none. The oldest is the
- * last in the list.
+ * Returns the oldest fabric that fits the info, the last one in the list; NULL:
+ * none.
  */
 static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 {
@@ -186,7 +192,10 @@ duo_opened_first_domain(const struct duo_fabric *fabric,
 	return first;
 }
 
-/* Sets the info's threading level to the domain's if the hints have none. */
+/*
+ * If the hints request no threading level, sets that of the info to the
+ * domain's.
+ */
 static void duo_opened_adopt(const struct duo_domain *domain,
 			     const struct fi_info *hints, struct fi_info *info)
 {

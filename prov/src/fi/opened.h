@@ -22,7 +22,10 @@ struct duo_fabric;
 struct duo_opened {
 	struct duo_fabric *fabric;	/* set whenever domain is set */
 	struct duo_domain *domain;
-	/* a fid in the hints is of no open object, or domain not of fabric */
+	/*
+	 * a fid in the hints belongs to no open object of ofi_duo, or the
+	 * domain does not belong to the fabric
+	 */
 	bool foreign;
 };
 
@@ -31,18 +34,27 @@ void duo_opened_domain(struct duo_domain *domain);
 void duo_closed_fabric(struct duo_fabric *fabric);
 void duo_closed_domain(struct duo_domain *domain);
 
-/* Returns the open objects in the hints. Does not access other fids. */
+/*
+ * Returns the open objects that the hints name. Compares fids by their address
+ * only, because they may belong to other providers.
+ */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
-/* True if all fids in the hints are ofi_duo's. Otherwise logs a message. */
+/*
+ * True if all fids in the hints belong to open objects of ofi_duo. Otherwise
+ * logs a message.
+ */
 bool duo_opened_ours(const struct duo_opened *opened);
 
-/* Stores the core's fids of these objects in the hints for the core. */
+/*
+ * Stores the fids of the core's objects that these objects wrap in the hints
+ * for the core.
+ */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Replaces the core's fids in an info by the fids of ofi_duo's objects, or by
- * NULL if no open object fits. False: the info does not fit the objects in the
- * hints.
+ * Replaces the core's fids in an info by the fids of open objects of ofi_duo
+ * that fit the info; or by NULL if no open object fits. False: the hints name
+ * an object that does not fit the info.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

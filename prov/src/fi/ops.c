@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The tables of local transports, struct duo_up, and the choice of calls. */
+/*
+ * Tables of functions by which lower layers call higher ones (struct duo_up,
+ * local transports), and the choice of the tables of calls.
+ */
 
 #include "fi/api.h"
 #include "core/lazy.h"
@@ -13,9 +16,9 @@
 #include "rx/recv.h"
 
 /*
- * duo_up.calls(): sets the tables of calls for the mode of the group's lock.
- * Stores a table only if it changes, because other threads may read the
- * pointer: see duo_cq_calls().
+ * duo_up.calls(): sets the endpoint's tables of calls for the mode of the
+ * group's lock. Stores a table only if it is another one, because other threads
+ * may read the pointer at the same time: see duo_cq_calls().
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

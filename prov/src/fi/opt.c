@@ -10,11 +10,12 @@
 #include "base/log.h"
 #include "obj/ep.h"
 
-#define DUO_MIN_MULTI_RECV 64	/* used if the core has no default; bytes */
+/* used if the core has no FI_OPT_MIN_MULTI_RECV; bytes */
+#define DUO_MIN_MULTI_RECV 64
 
 /*
  * Sets the default flags of receives. The core does not get FI_MULTI_RECV,
- * because ofi_duo splits the buffers.
+ * because ofi_duo itself divides multi-receive buffers.
  */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
@@ -127,8 +128,9 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * Sets FI_OPT_CUDA_API_PERMITTED for ofi_duo and the core. The core must accept
- * the value. ofi_duo calls CUDA only when near copies device memory.
+ * Sets FI_OPT_CUDA_API_PERMITTED for ofi_duo and the core. Returns the core's
+ * error if the core rejects the value. ofi_duo itself calls CUDA only when near
+ * copies device memory.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
@@ -153,8 +155,8 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 }
 
 /*
- * Sets FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES. near may copy in any order, so the
- * endpoint will have no local side.
+ * Sets FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES at the core. near may copy the bytes
+ * of a message in any order, so the endpoint then gets no local side.
  */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)

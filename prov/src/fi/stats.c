@@ -56,7 +56,9 @@ static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
 	return 0;
 }
 
-/* duo_ops_path() for an address of the AV. Needs the group's lock. */
+/*
+ * The part of duo_ops_path() for an address in the AV. Needs the group's lock.
+ */
 static void duo_path_of(const struct duo_ep *ep, fi_addr_t addr,
 			enum fi_duo_path *path, enum fi_duo_reason *reason)
 {
@@ -70,8 +72,8 @@ static void duo_path_of(const struct duo_ep *ep, fi_addr_t addr,
 	*reason = ep->map->reason[addr];
 	if (*reason == FI_DUO_OK &&
 	    duo_route_state(word) == DUO_ROUTE_UNDECIDED)
-		*reason = FI_DUO_UNDECIDED;	/* no reason is stored before
-						 * the path is decided */
+		/* map->reason[] is 0 (FI_DUO_OK) until the path is decided */
+		*reason = FI_DUO_UNDECIDED;
 	if (duo_route_state(word) == DUO_ROUTE_LOCAL)
 		*path = FI_DUO_LOCAL;
 }
