@@ -16,7 +16,7 @@
 
 struct duo_route {
 	struct fid_ep *ep; /* NULL: there is no route, see duo_route_error() */
-	fi_addr_t addr; /* the core's fi_addr, or the peer index */
+	fi_addr_t addr; /* path core: fi_addr; path local: peer index */
 	enum fi_duo_path path;
 };
 

@@ -160,7 +160,7 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
-	/* since it was deferred, the source of rx has been confirmed */
+	/* the source of rx may have been confirmed since rx was deferred */
 	if (!duo_recv_core_may(ep, &want)) {
 		duo_lazy_unlist(ep, rx);
 		return 0;
@@ -363,7 +363,10 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	/* such a core cannot cancel untagged receives that name a source */
+	/*
+	 * with cannot_cancel, untagged receives that name a source cannot be
+	 * recalled
+	 */
 	if (!ep->core.cannot_cancel)
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

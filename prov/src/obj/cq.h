@@ -78,11 +78,14 @@ struct duo_cq {
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
-	/* Only some of the reads that find entries in the ring also poll: */
-	/* number of such reads before the next one that polls */
+	/*
+	 * number of further reads that only take entries from the ring; the
+	 * next one also polls: duo_cq_ring_poll()
+	 */
 	uint32_t ring_left;
-	uint32_t ring_every;	/* number N: each N-th such read polls */
-	uint64_t ring_ms;	/* time of the last poll by such a read, ms */
+	/* interval of these polls, in reads that find an entry in the ring */
+	uint32_t ring_every;
+	uint64_t ring_ms;	/* time of the last of these polls, ms */
 	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
 	struct fid_peer_cq peer_cq;
 	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Messages that match multi-receive buffers; see multi.h. */
+/* Handles messages that match multi-receive buffers; see multi.h. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>

@@ -78,8 +78,9 @@ void duo_multi_end(struct duo_rx *rx);
 void duo_multi_abort(struct duo_rx *rx);
 
 /*
- * The following functions are used by both files. True if the buffer stays open
- * with `left` unused bytes.
+ * The functions below are for multi.c and multi_post.c only.
+ *
+ * True if the buffer stays open with `left` unused bytes.
  */
 bool duo_multi_has_space(const struct duo_ep *ep, size_t left);
 /* Returns a new sub-receive of the buffer, in no queue. NULL: no free entry. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Posting and canceling multi-receive buffers; see multi.h. */
+/* Posts and cancels multi-receive buffers; see multi.h. */
 
 #include <rdma/fi_errno.h>
 
