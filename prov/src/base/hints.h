@@ -65,7 +65,10 @@ struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
 					size_t count);
-/* True if no field of the hints exceeds the info. Else logs the first one. */
+/*
+ * True if no field of the hints exceeds the info. Otherwise logs the first
+ * field that does.
+ */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
 #define DUO_HINTS_BEYOND(hints, info, table) \

@@ -25,7 +25,7 @@ static inline bool duo_param_is_number(const char *text)
 }
 
 /*
- * If `variable`, whose name has `len` bytes, is the former name of a parameter,
+ * If the first `len` bytes of `variable` are the former name of a parameter,
  * returns the new name; otherwise NULL.
  */
 static inline const char *duo_param_renamed(const char *variable, size_t len)

@@ -41,7 +41,10 @@ struct duo_params {
 	 * us
 	 */
 	size_t defer_us;
-	/* reads of a CQ per poll of an idle core, during local traffic */
+	/*
+	 * during local traffic: number of CQ reads from one poll of an idle
+	 * core to the next
+	 */
 	size_t core_poll_interval;
 	/*
 	 * time after which a timer wakes a thread that sleeps on a wait object,

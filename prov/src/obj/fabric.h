@@ -40,7 +40,8 @@ struct duo_fabric {
 	char *name;	/* name of the core's fabric; NULL: none */
 	LIST_ENTRY(duo_fabric) link; /* in fi/opened.c's list, latest first */
 	LIST_HEAD(, duo_domain) domains;	/* open domains, latest first */
-	struct duo_traits traits;	/* differences of the core */
+	/* differences between the core and other cores */
+	struct duo_traits traits;
 	atomic_int refs;
 };
 
