@@ -246,9 +246,9 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
 	/*
-	 * not if the hints name the fabric efa-direct: efa ignores the name,
-	 * and would return infos of its other fabric, which libfabric discards
-	 * later
+	 * If the hints name efa-direct, skip the fabrics that ofi_duo wraps:
+	 * efa ignores the name and returns infos of its other fabric, which
+	 * libfabric discards later.
 	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);

@@ -63,7 +63,11 @@ static int duo_mr_close(struct fid *fid)
 	 * first remove the region from the tree, which is sorted by descriptor:
 	 * fi_close(core) may let the core assign the descriptor to a new region
 	 */
-	if (!duo_device_unlist(mr))	/* another thread may free mr now */
+	if (!duo_device_unlist(mr))
+		/*
+		 * mr serves another registration as well. Another thread may
+		 * close that, and free mr, so do not access mr any more.
+		 */
 		return fi_close(core);
 	duo_near_region_unlist(mr);
 	ret = fi_close(core);
