@@ -42,7 +42,10 @@ enum near_loan_state {
 	NEAR_LOAN_REVOKED,	/* by the initiator: the target must not copy */
 };
 
-/* The content of a lent operation's chunk. A faulty peer may change it. */
+/*
+ * The content of the chunk of a lent operation, in the initiator's stage. Both
+ * ends write to it, so a faulty peer may change it at any time.
+ */
 struct near_loan {
 	uint32_t state;		/* enum near_loan_state */
 	uint64_t key;		/* key of a region of the initiator */

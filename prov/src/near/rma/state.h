@@ -154,11 +154,18 @@ struct near_rma_reply {
 	uint8_t verb;
 	uint32_t err;
 	uint64_t id;
-	/* offset of bytes[] in the result; read in parts: bytes sent so far */
+	/*
+	 * offset in the result at which bytes[] belongs; for a read in parts:
+	 * number of bytes sent so far
+	 */
 	uint64_t offset;
-	/* length of bytes[]; read in parts: length of the whole read */
+	/*
+	 * number of bytes in bytes[]; for a read in parts: length of the whole
+	 * read
+	 */
 	uint64_t len;
-	uint64_t key;	/* key and target address of a read in parts */
+	/* for a read in parts: key and address (addr) of the memory to read */
+	uint64_t key;
 	uint64_t addr;
 	/* The next five fields are for staged operations. */
 	bool staged;
