@@ -268,3 +268,32 @@ UNIT_TEST(reply_to_mapped_operation_disconnects)
 	ck_assert_int_eq(gpu.under_way, 0);
 	ck_assert(!near_rma_busy(to_b));
 }
+
+/*
+ * The sender of a message closes its port during the copy, so that the
+ * application may change the memory. a detects this after the copy, before the
+ * next poll detects it: the operation fails.
+ */
+UNIT_TEST(message_of_closed_sender_is_not_completed)
+{
+	const struct near_region_entry entry = {
+		.key = GPU_KEY, .start = SIDE_START,
+		.memory = (uintptr_t)gpu.base, .len = GPU_LEN,
+		.access = NEAR_MAY_MESSAGE, .device = (uintptr_t)&gpu,
+	};
+
+	near_table_remove(b.table, GPU_KEY);
+	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+	gpu_export(GPU_ID);
+	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
+			 0);
+	side_poll(1);
+	gpu.polls = 0;
+	ck_assert_int_eq(gpu_rma(NEAR_READ, BOTH, 0, 8, NEAR_RMA_MESSAGE), 0);
+	ck_assert_int_eq(gpu.under_way, 1);
+	rig_stop(b.rig);
+	near_mapped_step(a.rig->port, to_b->rma);
+	ck_assert_uint_eq(a.done, 1);
+	side_lost(1);
+	gpu_paths(1, 1);
+}

@@ -147,6 +147,9 @@ void near_mapped_step(struct near_port *port, struct near_rma_peer *at)
 		op = mapped->op[mapped->ended % NEAR_MAPPED_OPS];
 		if (!near_copies_ended(mapped->device, op->pending, &op->err))
 			return;
+		if (!op->err && op->args.flags & NEAR_RMA_MESSAGE &&
+		    near_peer_closed(port, at->peer))
+			op->err = ECONNRESET;
 		if (!op->err && !(op->args.flags & NEAR_RMA_MESSAGE) &&
 		    near_rma_notifies(op)) {
 			slot = near_control_slot(port, at->peer);
