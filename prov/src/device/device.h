@@ -10,15 +10,15 @@
  *
  * The table duo_device_ifaces has a row of functions for each interface, such
  * as CUDA. fi_mr_regattr() prepares a region for copies. Copies for RMA, by
- * which large messages are fetched, are asynchronous. Copies for messages of up
- * to 8 KiB, and for larger ones that cannot be fetched, end before the call
- * returns. A thread may hold the domain's lock while it waits for a copy. So a
- * copy must not wait for the application's work on the device: a callback of
- * that work may call libfabric, and wait for the same lock.
+ * which messages are fetched, are asynchronous. Copies for other messages, such
+ * as short ones from host memory, end before the call returns. A thread may
+ * hold the domain's lock while it waits for a copy. So a copy must not wait for
+ * the application's work on the device: a callback of that work may call
+ * libfabric, and wait for the same lock.
  *
  * Cost: without device memory, a branch for each message. With device memory, a
  * search in a tree for each buffer with a descriptor, and a copy of at least 6
- * us for each small message of device memory.
+ * us for each message from or to device memory.
  *
  * Lock: the domain's (duo_domain.group.lock). duo_device_register(), _forget(),
  * _unlist() and _list() take it. The caller must hold it for _find(), _any(),

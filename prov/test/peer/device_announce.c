@@ -11,6 +11,7 @@
 
 #define LEN 300000
 
+static size_t len;		/* of the message, bytes */
 static bool frags;		/* the peer requests fragments */
 static int fetch_err;		/* result of the peer's read */
 static struct near_rndv rndv;
@@ -22,22 +23,22 @@ static void fetched(void *cookie, int err)
 {
 	fetch_err = err;
 	if (err)
-		near_recv_frags(rig.port, receiving, got, LEN);
+		near_recv_frags(rig.port, receiving, got, len);
 	else
 		near_recv_end(rig.port, receiving, 0);
 }
 
 static void fetch_now(void)
 {
-	const struct iovec iov = { got, LEN };
+	const struct iovec iov = { got, len };
 	const struct near_rma_args args = {
 		.verb = NEAR_READ, .flags = NEAR_RMA_MESSAGE, .addr = rndv.addr,
-		.key = rndv.key, .local = { &iov, 1, NULL }, .len = LEN,
+		.key = rndv.key, .local = { &iov, 1, NULL }, .len = len,
 		.about = 1,
 	};
 
 	if (frags)
-		near_recv_frags(rig.port, receiving, got, LEN);
+		near_recv_frags(rig.port, receiving, got, len);
 	else if (near_rma(rig.port, sender, &args))
 		fetched(NULL, FI_EIO);
 }
@@ -65,6 +66,7 @@ static void setup_as(bool onesided)
 		fake.device.shadow[i] = (char) (i * 7 + i / 997);
 	memset(got, 0, LARGE);
 	fake.device.polls = 2;
+	len = LEN;
 	frags = false;
 	fetch_err = 0;
 	receiving = NULL;
@@ -84,7 +86,7 @@ static void setup_onesided(void)
 
 static void send_device(void)
 {
-	ck_assert_int_eq(fi_tsend(fx.ep, fake.device.base + 5, LEN,
+	ck_assert_int_eq(fi_tsend(fx.ep, fake.device.base + 5, len,
 				  fi_mr_desc(mr), peer, TAG, &context), 0);
 }
 
@@ -98,7 +100,7 @@ static void until_announced(void)
 static void expect_sent(void)
 {
 	ck_assert_uint_eq(both_entry(&context).flags, FI_SEND | FI_TAGGED);
-	ck_assert_mem_eq(got, fake.device.shadow + 5, LEN);
+	ck_assert_mem_eq(got, fake.device.shadow + 5, len);
 	ck_assert_uint_eq(stats_now().device_tx_msgs, 1);
 	ck_assert_int_eq(rig.received, 1);
 	ck_assert_int_eq(rig.err, 0);
@@ -110,12 +112,13 @@ UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
 /*
- * The send copies nothing. The peer reads the message or, if _i is 1, gets
- * fragments.
+ * The send copies nothing, not even one byte. The peer reads the message or, if
+ * _i is odd, gets fragments.
  */
-UNIT_LOOP(message_is_announced, 0, 2)
+UNIT_LOOP(message_is_announced, 0, 4)
 {
-	frags = _i;
+	frags = _i % 2;
+	len = _i < 2 ? LEN : 1;
 	send_device();
 	ck_assert_int_eq(fake.device.copies, 0);
 	until_announced();
@@ -153,15 +156,14 @@ UNIT_TEST(region_is_for_messages_only)
 
 /*
  * Messages that the sender copies in the call: from a region without FI_SEND,
- * with several buffers, outside of the region, or short.
+ * with several buffers, or outside of the region.
  */
-UNIT_LOOP(message_is_copied, 0, 4)
+UNIT_LOOP(message_is_copied, 0, 3)
 {
 	const struct iovec iov[] = {
 		{ fake.device.base + 5, LEN - 100 },
 		{ fake.device.base + 5 + LEN - 100, 100 },
 	};
-	size_t len = _i == 3 ? 8192 : LEN;
 	void *desc[2];
 
 	if (_i == 0) {

@@ -16,10 +16,7 @@
 #include "transport/near/near_ep.h"
 #include "transport/near/onesided.h"
 
-/*
- * size of the buffer on the stack for a message, bytes. The receiver fetches
- * longer messages of device memory
- */
+/* size of the buffer on the stack for a message, bytes */
 #define DUO_NEAR_GATHER 8192
 /* flags that duo_near_send() leaves to duo_near_send_any() */
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
@@ -201,7 +198,7 @@ static bool duo_near_announce(struct duo_near *near,
 	struct duo_send announced = *send;
 	const struct duo_mr *mr;
 
-	if (send->msg.len <= DUO_NEAR_GATHER || send->count != 1 ||
+	if (!send->msg.len || send->count != 1 ||
 	    send->variant == DUO_SEND_INJECT || send->flags & FI_INJECT ||
 	    !(near->peer[index]->addr.flags & NEAR_ADDR_DEVICE))
 		return false;
@@ -230,8 +227,8 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 }
 
 /*
- * Sends a message in device memory. If the message is short, or the receiver
- * cannot fetch it, copies the message to host memory and sends the copy.
+ * Sends a message in device memory. If the receiver cannot fetch the message,
+ * copies it to host memory and sends the copy.
  */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
