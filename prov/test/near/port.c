@@ -242,6 +242,26 @@ UNIT_TEST(check_after_barrier_finds_slot)
 	rig_until(b, NULL, NEAR_ACTIVE_MIN + 2);
 }
 
+/*
+ * All claims of the first page are in use. The next sender is killed before it
+ * rings the doorbell: its ring is found.
+ */
+UNIT_TEST(claim_on_next_page_is_found)
+{
+	struct rig *other[NEAR_CLAIMS_PER_PAGE], *last = rig_open(false);
+	struct near_peer *to[NEAR_CLAIMS_PER_PAGE];
+	struct near_segment *segment = last->port->segment;
+	const uint32_t n = NEAR_CLAIMS_PER_PAGE;
+
+	rig_connect_many(other, to, n, last, 8);
+	ck_assert_uint_eq(last->port->ring_count, n);
+	ck_assert_int_eq(rig_send(b, rig_peer(b, last), 7, big, 8), 0);
+	segment->doorbell_words = segment->doorbell[1] = 0;
+	near_rings_check(last->port);
+	ck_assert_uint_eq(last->port->ring_count, n + 1);
+	rig_until(last, NULL, n + 1);
+}
+
 /* A port closes: its messages are delivered, and its ring is freed. */
 UNIT_TEST(closed_port_delivers_and_frees)
 {

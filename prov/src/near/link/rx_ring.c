@@ -306,16 +306,16 @@ static bool near_claim_abandoned(uint32_t state)
 
 /*
  * Finds claims of senders that were killed before they rang the doorbell. Reads
- * only the pages with claims below port->ring_count, and at least the first
- * page: senders take the first free claim, so later pages hardly have claims in
- * use. A load from a page without memory would allocate the page.
+ * only the pages with claims up to port->ring_count: senders take the first
+ * free claim, so later pages hardly have claims in use. A load from a page
+ * without memory would allocate the page.
  */
 void near_rings_check(struct near_port *port)
 {
 	uint32_t i, state, end = NEAR_CLAIMS_PER_PAGE;
 
 	port->rings_due = false;
-	while (end < port->ring_count)
+	while (end <= port->ring_count && end < NEAR_SENDERS)
 		end += NEAR_CLAIMS_PER_PAGE;
 	for (i = 0; i < end; i++) {
 		if (port->ring[i])
