@@ -109,7 +109,7 @@ void info_check_copy(void)
 		return;
 	}
 	info_found("copy", INFO_WARNING, "process_vm_readv between two "
-		   "processes: %s; messages above 4 KiB are copied twice",
+		   "processes: %s; large messages are copied twice",
 		   strerror(ret));
 	if (scope == 1 && !info_ptracer())
 		info_remedy("kernel.yama.ptrace_scope is 1: unset "

@@ -133,8 +133,9 @@ static const struct duo_param duo_param_near[] = {
 	  "to access the memory of this process and to debug it, so that "
 	  "near copies large messages directly (default: on)" },
 	{ "gpu_ipc", FI_PARAM_BOOL, &duo_params.gpu_ipc, NULL,
-	  "Map CUDA memory of local peers by CUDA's IPC, so that near copies "
-	  "RMA from GPU to GPU directly (default: on)" },
+	  "Map CUDA memory of local peers, by CUDA's IPC or by descriptors, so "
+	  "that a GPU copies RMA and messages directly between GPUs, and "
+	  "between a GPU and pinned host memory (default: on)" },
 	{ "yield_polls", FI_PARAM_SIZE_T, NULL,
 	  duo_param_read_yield,
 	  "Consecutive completion queue reads without a local event after "

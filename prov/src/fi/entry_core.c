@@ -63,14 +63,13 @@ static const struct duo_param duo_param_table[] = {
 	  "1000000, default: 200)" },
 	{ "core_poll_interval", FI_PARAM_SIZE_T, &duo_params.core_poll_interval,
 	  duo_param_read_positive,
-	  "Completion queue reads per poll of an idle core provider during "
-	  "local traffic (1 to 1000000, default: 64)" },
+	  "Completion queue reads per poll of a core provider without "
+	  "messages, during local traffic (1 to 1000000, default: 64)" },
 	{ "wait_poll_us", FI_PARAM_SIZE_T, &duo_params.wait_poll_us,
 	  duo_param_read_positive,
-	  "Time after which the descriptor of a completion queue with "
-	  "FI_WAIT_FD becomes readable if libfabric's shm or the core "
-	  "provider cannot signal it, in microseconds (1 to 1000000, "
-	  "default: 500)" },
+	  "Time after which the descriptor of a counter, or of a completion "
+	  "queue that libfabric's shm or the core provider cannot signal, "
+	  "becomes readable, in microseconds (1 to 1000000, default: 500)" },
 };
 
 /*
