@@ -141,8 +141,8 @@ struct near_attr {
 	/* never copy by process_vm_readv() and process_vm_writev() */
 	bool no_cma;
 	/*
-	 * do not lift Yama's restriction of ptrace by prctl(PR_SET_PTRACER);
-	 * peers then may not be permitted to use process_vm_readv()
+	 * do not call prctl(PR_SET_PTRACER); where the security module Yama
+	 * restricts ptrace, peers then cannot use process_vm_readv()
 	 */
 	bool no_ptracer;
 	/* time to wait for a reply over near_listen(), ms; 0: no limit */

@@ -170,7 +170,10 @@ enum near_verb {
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
 
-/* Local buffers: the destination of reads and results, else the source. */
+/*
+ * Local buffers: the destination of reads and of results of atomics; otherwise
+ * the source.
+ */
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
@@ -281,9 +284,7 @@ struct near_device {
 };
 
 struct near_rma_sink {
-	/*
-	 * an embedder without device memory sets all members of *device to NULL
-	 */
+	/* if the embedder has no device memory: all members NULL */
 	const struct near_device *device;
 	/*
 	 * true: the port's address has no NEAR_ADDR_RMA, because peers may only
@@ -356,7 +357,7 @@ size_t near_type_size(unsigned int type);
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,	/* this process has mapped the peer's memory */
-	NEAR_DEVICE_SHARED,	/* the same, with a descriptor from the peer */
+	NEAR_DEVICE_SHARED,	/* as MAPPED, by a descriptor from the peer */
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
 	/*
 	 * the target is host memory, or no device can access the local memory
@@ -391,7 +392,7 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer);
 bool near_rma_uses(const struct near_port *port, const void *device);
 /* True if operations of this port on the peer's memory are pending. */
 bool near_rma_busy(const struct near_peer *peer);
-/* True if an operation with NEAR_RMA_FENCE would wait. */
+/* True if a new operation with NEAR_RMA_FENCE would wait for earlier ones. */
 bool near_rma_fenced(const struct near_peer *peer);
 /*
  * Returns 0 if the peer has consumed all messages and executed all operations

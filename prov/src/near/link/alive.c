@@ -330,8 +330,8 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 
 /*
  * Checks for failed peers every NEAR_CHECK_MS. Leaves the check of the claims,
- * near_rings_check(), to the next tick: near_peer_alive() also calls this
- * function, perhaps while its caller fills or reads a slot, and
+ * near_rings_check(), to the next near_port_tick(): near_peer_alive() also
+ * calls this function, perhaps while its caller fills or reads a slot, and
  * near_rings_check() may free rings.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
@@ -351,11 +351,11 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Schedules the next tick, normally NEAR_TICK_POLLS polls later. If the last
- * tick was NEAR_CHECK_MS or more ago, the application polls seldom. Then each
- * poll has a tick, so that failures are detected in time. Afterwards the number
- * of polls from one tick to the next doubles after every NEAR_TICK_QUICK ticks,
- * up to NEAR_TICK_POLLS.
+ * Schedules the next tick (call of near_port_tick()), normally NEAR_TICK_POLLS
+ * polls later. If the last tick was NEAR_CHECK_MS or more ago, the application
+ * polls seldom. Then each poll has a tick, so that failures are detected in
+ * time. Afterwards the number of polls from one tick to the next doubles after
+ * every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {

@@ -10,7 +10,10 @@
 #include "near/link/barrier.h"
 
 #ifdef __SANITIZE_THREAD__
-/* create no thread: TSan forbids threads in a forked child */
+/*
+ * 1: near_barrier_begin() creates no thread, as TSan forbids that in a forked
+ * child
+ */
 #define NEAR_ALONE 1
 #elif defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)

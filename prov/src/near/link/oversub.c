@@ -31,7 +31,7 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 }
 
 /*
- * True if the process may run only on CPUs of this set. Also true if pid is 0
+ * True if process pid may run only on the CPUs in `cpus`. Also true if pid is 0
  * (unknown) or the CPUs of the process cannot be read: the process is on the
  * same host, so it might need these CPUs. False if the process does not exist.
  */

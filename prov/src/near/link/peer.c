@@ -359,7 +359,7 @@ static const char *near_connect_remedy(int err)
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
-	/* the peer has exited; later ticks end operations with ECONNRESET */
+	/* the peer has exited; near_port_tick() will end its operations */
 	if (err == -ESRCH) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -449,7 +449,10 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 		return near_connect_failed(port, peer, ret);
 	fd = near_connect_open(port, peer);
 	if (fd == -EAGAIN && peer->waits_ms) {
-		/* the reply may have arrived since the last tick */
+		/*
+		 * the reply may have arrived since near_port_tick() read the
+		 * socket
+		 */
 		near_fdx_read(port);
 		fd = near_connect_open(port, peer);
 	}

@@ -19,7 +19,9 @@
 #define NEAR_TICK_POLLS 16	/* most polls from one tick to the next */
 #define NEAR_TICK_QUICK 16	/* see near_tick_next() */
 #define NEAR_SWEEP_POLLS 1024	/* polls between two near_port_sweep() */
-/* near_port_sweep() lets this number of rings be polled, even without slots */
+/*
+ * near_port_sweep() leaves this number of rings active, even without new slots
+ */
 #define NEAR_ACTIVE_MIN 8
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
 #define NEAR_BURST 64		/* limit of slots per ring and poll */
@@ -69,7 +71,7 @@ struct near_peer {
 	bool exited;
 	bool by_start;	/* no pidfd: monitored by the process's start time */
 	bool far;		/* in another pid or time namespace */
-	/* the peer's descriptors cannot be opened: near_fdx_request() */
+	/* the peer's descriptors must be requested by near_fdx_request() */
 	bool needs_fdx;
 	bool rejected;		/* near_fdx_request() must send no request */
 	bool expected;		/* near_peer_expect() has a reference */
@@ -138,7 +140,7 @@ struct near_onesided {
 	 * Polls call work() while port->onesided_work is not empty; advanced()
 	 * has the exception. Sets *waits to false if the next poll must call
 	 * work() again. Otherwise no operation can continue before a slot
-	 * arrives, *port->poll_word changes, or a tick is due.
+	 * arrives, *port->poll_word changes, or near_port_tick() is due.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/*
@@ -177,7 +179,7 @@ struct near_port {
 	struct near_rx_ring **active;	/* active rings: each poll reads them */
 	uint32_t active_count;
 	uint32_t polls;		/* number of polls so far */
-	uint32_t tick_at;	/* value of polls at the next tick */
+	uint32_t tick_at; /* value of polls at the next near_port_tick() */
 	/* peer of the last send, if no slot has arrived since then; or NULL */
 	const struct near_peer *run;
 	/* NEAR_WORK_*, for the lists sending, receiving and onesided_work */
@@ -199,15 +201,15 @@ struct near_port {
 	bool barrier_failed;	/* a failure of membarrier was logged */
 	bool reads;	/* single copy is permitted: !near_attr.no_cma */
 	uint32_t draining;	/* number of peers with near_peer.draining */
-	uint32_t tick_polls;	/* polls from one tick to the next */
+	uint32_t tick_polls;	/* polls between two near_port_tick() */
 	uint32_t tick_quick;	/* ticks since tick_polls was set */
-	uint32_t swept;		/* value of polls at the last sweep of rings */
-	uint64_t ticked_ms;	/* time of the last tick, ms */
+	uint32_t swept;	/* value of polls at the last near_port_sweep() */
+	uint64_t ticked_ms;	/* time of the last near_port_tick(), ms */
 	uint64_t checked_ms;	/* time of the last near_port_check(), ms */
 	/* time of the last check of all peers by near_peer_missed(), ms */
 	uint64_t syscall_check_ms;
-	bool rings_due;		/* the next tick calls near_rings_check() */
-	uint64_t fdx_ms;	/* last read of the socket fdx in a tick, ms */
+	bool rings_due;	/* near_port_tick() must call near_rings_check() */
+	uint64_t fdx_ms;	/* last near_port_fdx() with a read, ms */
 	/* time of the last request in the fd exchange, to any peer, ms */
 	uint64_t requested_ms;
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
@@ -274,8 +276,8 @@ void near_port_wake(struct near_port *port);
 
 /*
  * Sets bits in port->work, and wakes sleeping threads. Must be called after the
- * work was added. work: NEAR_WORK_* bits; 0: not polls, but only ticks continue
- * this work.
+ * work was added. work: NEAR_WORK_* bits; 0: near_port_tick() continues this
+ * work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -429,7 +431,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer);
 void near_unmonitor(struct near_port *port, struct near_peer *peer);
 /*
  * Marks a peer as failed (near_peer.draining). When the messages in its ring
- * are delivered, a later tick or near_woken() sets NEAR_PEER_GONE.
+ * are delivered, near_port_tick() or near_woken() sets NEAR_PEER_GONE.
  */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*

@@ -20,8 +20,8 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 }
 
 /*
- * Publishes the slot RESIZE if a slot is free. Otherwise near_resize_step()
- * calls this function again later.
+ * Publishes the slot RESIZE if a slot is free. If not, near_resize_step() will
+ * call this function again.
  */
 static void near_resize_post(struct near_peer *peer)
 {

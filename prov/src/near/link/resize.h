@@ -32,7 +32,10 @@ struct near_resize {
 	bool posted;		/* RESIZE was published; no reply yet */
 };
 
-/* Initializes the state for a new ring of class tier. */
+/*
+ * Initializes the state for a new ring. tier: its size class. most: the largest
+ * class that it can have.
+ */
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*

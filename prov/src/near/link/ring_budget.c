@@ -7,9 +7,12 @@
 
 /* near_budget_advertise() expects this number of senders at least */
 #define NEAR_BUDGET_FEW 8
-/* number of senders for which it keeps a page each, even before they attach */
+/*
+ * near_budget_advertise() keeps a page each for this number of senders, even
+ * before they attach to rings
+ */
 #define NEAR_BUDGET_MANY 63
-/* number of further senders that it expects at least */
+/* near_budget_advertise() expects this number of further senders at least */
 #define NEAR_BUDGET_NEXT 4
 
 void near_budget_init(struct near_budget *budget, size_t bytes)

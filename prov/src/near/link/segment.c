@@ -13,7 +13,10 @@
 #include "near/link/segment.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-/* Bytes that the owner allocates: the head and one page of claims. */
+/*
+ * Number of bytes that the owner allocates: struct near_segment up to and
+ * including the first page of claims.
+ */
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*

@@ -144,13 +144,22 @@ struct near_ctl {
 	uint64_t head;
 	uint64_t dhead;
 	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
-	/* number of the last delegated operation that the consumer started */
+	/*
+	 * number of the last delegated operation (rma/delegate.h) that the
+	 * consumer has started
+	 */
 	uint64_t doing;
-	/* 1: the consumer does not poll; the producer rings the doorbell */
+	/*
+	 * 1: the consumer does not poll the ring, near_doorbell_ring() must be
+	 * called
+	 */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
-	/* cooperative copy: steps taken by each end, see msg/coop.h */
+	/*
+	 * number of steps that each end of a cooperative copy has taken:
+	 * msg/coop.h
+	 */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
-	uint64_t wrote;		/* steps written by the producer, see coop.h */
+	uint64_t wrote;	/* number of steps that the producer has written */
 	uint64_t done;	/* number of the last delegated operation that ended */
 	/* number of the first rejected delegated operation; 0: none */
 	uint64_t rejected;
@@ -218,9 +227,9 @@ struct near_segment {
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
 /*
- * near_segment.adv: the lower 8 bits are the advertised size class. The bits
- * above are a ring index: a new ring with a lower index gets this class, any
- * other new ring one page.
+ * near_segment.adv: bits 0 to 7 are the advertised size class, the bits above a
+ * ring index. A new sender takes this class for a ring with a lower index, and
+ * one page for any other ring.
  */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu

@@ -354,7 +354,7 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers messages, continues operations, and calls near_port_tick() if a tick
+ * Delivers messages, continues operations, and calls near_port_tick() when it
  * is due. Returns the number of slots consumed plus the result of near_work().
  * The sum may be 0 although a part of a large message was copied.
  */

@@ -62,8 +62,8 @@ struct near_tx_op {
 	bool device;	/* NEAR_DEVICE, and iov is still device memory */
 	int failed;	/* positive error of near_sink.unload(); 0: none */
 	/*
-	 * message length, if the ring was too short for an eager message of
-	 * this length; 0: not
+	 * 0; or the length of a message that would be eager in a larger ring,
+	 * which near_tx_end() requests
 	 */
 	uint32_t too_small;
 	/*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Cooperative copy of large messages: see msg/coop.h. */
+/* The two ends of a cooperative copy of a large message (msg/coop.h). */
 
 #include <errno.h>
 #include <sched.h>
