@@ -188,7 +188,7 @@ int near_addr_check(const struct near_port *port, const struct near_addr *addr);
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
-/* Returns the peer with this address, without a reference; NULL: none. */
+/* Returns the peer with this address, but takes no reference; NULL: none. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
 /*

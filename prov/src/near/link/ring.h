@@ -58,10 +58,12 @@ struct near_tx {
 	uint8_t gated;
 	/* value of tail after the last near_tx_publish_quiet() */
 	uint64_t quiet;
-	/* if quiet equals tail: value of tail after the last other slot */
+	/*
+	 * value of tail after the last message; valid while quiet equals tail
+	 */
 	uint64_t messages;
 	uint8_t *data;
-	uint64_t dtail;		/* bytes of the data ring used so far */
+	uint64_t dtail;		/* published data bytes, with skipped space */
 	uint64_t dbase;		/* dtail at the start of the present pass */
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
 	uint32_t dsize;
@@ -78,7 +80,7 @@ struct near_rx {
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
-	uint64_t dhead;		/* consumed bytes of the data ring */
+	uint64_t dhead;		/* consumed data bytes, with skipped space */
 	uint64_t dbase;		/* dhead at the start of the present pass */
 	uint64_t dnext;		/* dhead after the current slot's data */
 	uint64_t dpublished;	/* dhead when last stored in near_ctl.dhead */

@@ -30,7 +30,10 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 	port->active[port->active_count++] = ring;
 }
 
-/* Removes a ring from the active ones, after its need-doorbell flag was set. */
+/*
+ * Removes a ring from port->active. If the ring becomes idle, the caller has
+ * set near_ctl.need_doorbell.
+ */
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
 {
