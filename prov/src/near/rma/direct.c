@@ -127,7 +127,10 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 	near_sent(port, op->to->peer);
 }
 
-/* Gets the slot for near_rma_notify() first: the copy cannot be undone. */
+/*
+ * Gets a free slot for near_rma_notify() before the copy: afterwards this
+ * function must not fail for lack of a slot, because the copy cannot be undone.
+ */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -94,7 +94,11 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
  */
 int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		    struct near_region_entry *entry, uint64_t *memory);
-/* Returns the access right that an operation requires of a region. */
+/*
+ * Returns the access right that an operation requires of a region. message: the
+ * operation reads a NEAR_DEVICE message. access: the right that it would
+ * require of a region in host memory.
+ */
 static inline uint32_t near_stage_access(const struct near_region_entry *entry,
 					 bool message, uint32_t access)
 {

@@ -41,7 +41,10 @@ struct near_rma {
 	uint32_t events;	/* NEAR_MAY_*, set by near_rma_events() */
 	struct near_pool ops;
 	struct near_pool replies;
-	/* peer whose near_ctl.done is the poll word; or NULL */
+	/*
+	 * peer whose near_ctl.done is the poll word (near_port.poll_word); or
+	 * NULL
+	 */
 	struct near_rma_peer *poll_peer;
 	/* numbers of fast path operations issued, and executed for peers */
 	uint64_t small, served;
