@@ -5,7 +5,7 @@
  * Differences between cores. Only this file and traits.c depend on the name of
  * a core. struct duo_traits (obj/traits.h) has the differences that matter on
  * the data path. The functions below are for fi_getinfo() and fi_open_ops().
- * None of them calls a provider. No lock.
+ * None of them calls a provider. Lock: none.
  */
 #ifndef DUO_TRAITS_H
 #define DUO_TRAITS_H

@@ -93,8 +93,8 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 }
 
 /*
- * True if rx is for local messages only: a local message may match rx, and the
- * core cannot cancel rx. So rx is not posted to the core.
+ * True if rx is never posted to the core, because a local message may match rx,
+ * and the core could not cancel rx then. See duo_want_final().
  */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {

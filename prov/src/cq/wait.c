@@ -224,9 +224,10 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 		duo_waiter_poll(waiter, call, max_ms);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
-		 * the caller polls again at once. A second -FI_EAGAIN in a row
-		 * shows that near has pending work, and the thread takes a
-		 * short sleep
+		 * the first -FI_EAGAIN in a row: the caller polls again at
+		 * once. After a second one near probably has work that only
+		 * polls continue, so the thread yields or sleeps shortly
+		 * between polls
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {

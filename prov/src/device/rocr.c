@@ -215,8 +215,9 @@ static const struct duo_stream_driver duo_rocr_driver = {
 
 /*
  * duo_device_iface.open(). The memory may also be host memory, which the
- * application has allocated or pinned with ROCr. The CPU copies such memory;
- * these copies are in the stream of duo_rocr_cpu.
+ * application has allocated or pinned with ROCr. Such memory gets the stream of
+ * duo_rocr_cpu, the agent of host memory: duo_rocr_start() copies by memcpy()
+ * if a copy is in this stream.
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {

@@ -101,9 +101,9 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: with duo_traits.peer_names, opens the local transport's part of ep,
- * and makes its name the address of ep. Otherwise does nothing. Returns 0 or an
- * error. duo_ep_close_local() reverts this.
+ * local.c: if duo_traits.peer_names is set, opens ep at the local transport,
+ * and gives the core's endpoint the name that ep has there. Otherwise does
+ * nothing. Returns 0 or an error. duo_ep_close_local() reverts this.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*

@@ -8,7 +8,7 @@
  * In entry_near.c, the core carries nothing. A module exports only one symbol,
  * so two modules in a process share nothing.
  *
- * Cost: once, when libfabric loads the module. No lock.
+ * Cost: once, when libfabric loads the module. Lock: none.
  */
 #ifndef DUO_ENTRY_H
 #define DUO_ENTRY_H

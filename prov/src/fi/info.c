@@ -203,8 +203,8 @@ int duo_info_restrict(struct fi_info *info)
 }
 
 /*
- * Fields in which ofi_duo must support all that an info of the core promises:
- * see duo_info_kept().
+ * Fields that duo_info_keeps() compares: ofi_duo must support each bit of the
+ * core's value (INFO, SET), or a number at least as large (MAX).
  */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),

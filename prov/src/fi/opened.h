@@ -40,8 +40,8 @@ void duo_closed_domain(struct duo_domain *domain);
  */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
 /*
- * True if all fids in the hints belong to open objects of ofi_duo. Otherwise
- * logs a message.
+ * True if all objects in `opened` are open objects of ofi_duo. Otherwise logs a
+ * message.
  */
 bool duo_opened_ours(const struct duo_opened *opened);
 

@@ -85,9 +85,8 @@ void near_table_remove(struct near_table *table, uint64_t key);
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
 /*
- * Returns near_map.mapping of a mapping that near_device.map() has made, and
- * that near does not use any more. The embedder must release the mapping. NULL:
- * none.
+ * Returns a mapping that near no longer uses: near_map.mapping as stored by
+ * near_device.map(). The embedder must release it. NULL: there is none.
  */
 void *near_table_unmapped(struct near_table *table);
 

@@ -70,7 +70,7 @@ struct duo_av {
 	struct fid_av *core;	/* the core's AV, of type FI_AV_TABLE */
 	struct duo_av_addr *addrs;	/* [DUO_AV_MAX], indexed by fi_addr */
 	fi_addr_t high;	/* all fi_addr in use are below this one */
-	LIST_HEAD(, duo_ep) eps;	/* endpoints that have route words */
+	LIST_HEAD(, duo_ep) eps;	/* enabled endpoints with this AV */
 	LIST_ENTRY(duo_av) link;	/* in domain->avs */
 	atomic_int refs;
 };

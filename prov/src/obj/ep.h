@@ -48,9 +48,9 @@ enum duo_rx_special {
  * or that the receive can be queued.
  */
 enum {
-	DUO_EP_MSG = 1 << DUO_MSG,	/* calls that receive, by kind */
-	DUO_EP_TAGGED = 1 << DUO_TAGGED,
-	DUO_EP_SEND = 1 << DUO_KIND_COUNT,
+	DUO_EP_MSG = 1 << DUO_MSG,		/* untagged receives */
+	DUO_EP_TAGGED = 1 << DUO_TAGGED,	/* tagged receives */
+	DUO_EP_SEND = 1 << DUO_KIND_COUNT,	/* all sends */
 };
 
 /* Deferred, blocked and retired receives; used by core/lazy.c. */

@@ -3,7 +3,7 @@
 
 /*
  * fi_open_ops() and fi_control() for objects of all classes. Both pass the call
- * to the core's object that ofi_duo's object wraps. No lock.
+ * to the core's object that ofi_duo's object wraps. Lock: none.
  */
 #ifndef DUO_FORWARD_H
 #define DUO_FORWARD_H

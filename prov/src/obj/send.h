@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The arguments of a send call, which fi/calls.c passes to tx/send.c. No lock.
+ * The arguments of a send call, which fi/calls.c passes to tx/send.c. Lock:
+ * none.
  */
 #ifndef DUO_OBJ_SEND_H
 #define DUO_OBJ_SEND_H

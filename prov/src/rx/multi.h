@@ -94,10 +94,10 @@ void duo_multi_close(struct duo_rx *owner);
  */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts the remainder rx to the core. Deferred receives need not be posted
- * before it: the core had the previous remainder, so it already has all
- * receives that were posted before the buffer. If the core rejects rx, closes
- * the buffer.
+ * Posts the remainder rx to the core. The core already has the receives that
+ * the application posted before the buffer, because they had to go to the core
+ * before the previous remainder. So no deferred receive must be posted first.
+ * If the core rejects rx, closes the buffer.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

@@ -18,8 +18,8 @@
 #define DUO_SHM_REGION (16 << 20)	/* most bytes of an endpoint's shared
 					 * memory */
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
-#define DUO_SHM_PEERS 256	/* most peers of an AV of shm */
-#define DUO_SHM_ENDPOINTS 250	/* most endpoints of a user on a host, see
+#define DUO_SHM_PEERS 256	/* limit of peers of an AV of shm */
+#define DUO_SHM_ENDPOINTS 250	/* limit of a user's endpoints on a host, see
 				 * struct duo_shm */
 #define DUO_SHM_QUEUE 1024	/* operations in flight in each direction */
 #define DUO_SHM_INJECT 4096	/* bytes */

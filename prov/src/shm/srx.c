@@ -402,9 +402,9 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 }
 
 /*
- * Polls shm and returns the number of events. If too few receive entries are
- * free, does not poll and returns 1, because shm loses a message that gets no
- * entry. Senders then get -FI_EAGAIN.
+ * Polls shm and returns the number of events. Shm loses a message that gets no
+ * receive entry. So if too few entries are free, this function does not poll,
+ * and returns 1. While shm is not polled, senders get -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {

@@ -134,8 +134,10 @@ bool near_peer_exited(const struct near_peer *peer)
 }
 
 /*
- * True if the sink has all messages of a failed peer, except those in a broken
- * ring. Then also completes the operations that the peer has executed.
+ * True if all messages of a failed peer are delivered; messages in a broken
+ * ring do not count. Makes the peer's rings active, so that polls deliver the
+ * rest. If the result is true, has also completed the delegated operations of
+ * this port that the peer has executed.
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {

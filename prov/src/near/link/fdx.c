@@ -143,7 +143,7 @@ static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 	if (peer->draining)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		/* the peer would repeat its request without a reply */
+		/* without a reply, the peer would repeat its request */
 		near_answer(port, peer, msg);
 		return;
 	}

@@ -149,8 +149,8 @@ static void near_group_add_all(const char *mount, char *path, bool v2)
 }
 
 /*
- * Finds this process's groups. The lines of the file are
- * NUMBER:CONTROLLERS:PATH.
+ * Finds this process's control groups in /proc/self/cgroup. The lines of this
+ * file are NUMBER:CONTROLLERS:PATH.
  */
 static void near_groups_find(void)
 {

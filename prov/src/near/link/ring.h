@@ -64,7 +64,8 @@ struct near_tx {
 	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;		/* published data bytes, with skipped space */
-	uint64_t dbase;		/* dtail at the start of the present pass */
+	/* dtail at the start of a pass through data[]: see near_tx_data() */
+	uint64_t dbase;
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
@@ -81,7 +82,8 @@ struct near_rx {
 	struct near_slot *slots;
 	uint8_t *data;
 	uint64_t dhead;		/* consumed data bytes, with skipped space */
-	uint64_t dbase;		/* dhead at the start of the present pass */
+	/* dhead at the start of the present pass through data[] */
+	uint64_t dbase;
 	uint64_t dnext;		/* dhead after the current slot's data */
 	uint64_t dpublished;	/* dhead when last stored in near_ctl.dhead */
 	uint32_t dsize;

@@ -212,9 +212,9 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 }
 
 /*
- * Ends op with the error op->failed: this process cannot read the message.
- * Reports that to the receiver by NEAR_FRAG_FAILED. False: no slot is free;
- * retry.
+ * Ends op with the error op->failed: the copy of its message from device memory
+ * to host memory has failed. Reports this to the receiver by NEAR_FRAG_FAILED.
+ * False: no slot is free; retry.
  */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {

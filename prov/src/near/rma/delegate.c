@@ -351,9 +351,9 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * the first operation is finished, but ends by its reply, not by this
-	 * word. The next poll calls near_rma_work(), which selects a poll word
-	 * again
+	 * the target has executed or rejected the first operation, but the
+	 * operation ends only when its reply arrives. The next poll calls
+	 * near_rma_work(), which selects a poll word again
 	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;

@@ -135,7 +135,7 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True if the next part adds a reply: each with a result, else the first. */
+/* True if the next part has its own reply: the first; each with a result. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||

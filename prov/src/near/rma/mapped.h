@@ -56,7 +56,10 @@ struct near_mapping {
 	int fd;			/* descriptor for near_device.map(); -1: none */
 	/* time of the last request for the descriptor, ms; 0: none */
 	uint64_t requested_ms;
-	/* near_table.released + 1 at the last -ENOMEM of map(); 0: never */
+	/*
+	 * 1 + near_table.released, the number of released mappings, when map()
+	 * last returned -ENOMEM; 0: it never did
+	 */
 	uint64_t enomem_at;
 	/* map() or a copy has failed: near stages further operations */
 	bool failed;

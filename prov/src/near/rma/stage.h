@@ -34,7 +34,7 @@ enum near_chunk_state {
 	NEAR_CHUNK_POSTED,	/* the request is posted; waits for the reply */
 	/* the reply has arrived; a read may still copy the chunk's bytes */
 	NEAR_CHUNK_DRAINS,
-	NEAR_CHUNK_ENDED,	/* waits until all earlier chunks have ended */
+	NEAR_CHUNK_ENDED,	/* has ended; freed after all earlier chunks */
 };
 
 /* A chunk in use: a part of a staged operation. */
@@ -144,9 +144,11 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /*
- * Looks up a request's region in this port's table. Stores the address of the
- * request's part, and the region's handle for near_device (NULL: host memory).
- * Returns 0 or a positive errno value.
+ * Looks up the region that a request names in this port's table. addr: address
+ * of the whole operation, as in near_rma_args. Stores in *memory this process's
+ * address of the part that the request is for, and in *device the region's
+ * handle for near_device (NULL: host memory). Returns 0 or a positive errno
+ * value.
  */
 int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,

@@ -75,7 +75,8 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 /*
  * Makes the peer's near_ctl.done the port's poll word, if the peer's first
  * delegated operation is a write. False: the poll word is already that of
- * another peer, so each poll must continue this peer's operations.
+ * another peer, so each poll must continue this peer's operations. True: it is
+ * this peer's now, or none is needed.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)
@@ -84,7 +85,7 @@ static bool near_rma_use_poll_word(struct near_port *port,
 		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
-		return true;	/* a reply ends the read: no poll word */
+		return true;	/* not needed: a reply ends a read */
 	if (port->poll_word != &port->poll_value)
 		return false;
 	near_rma_set_poll_word(port, at);

@@ -75,7 +75,7 @@ struct near_rma_peer {
 	uint64_t failed;
 	/* the peer's region table; NULL: not opened, or not readable */
 	struct near_table_view *view;
-	/* The next seven fields are for delegated operations. */
+	/* The fields up to next_skip are for delegated operations. */
 	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;		/* number of delegated operations */
 	/* near_rma_op.seq of the last delegated operation */
@@ -86,16 +86,16 @@ struct near_rma_peer {
 	 * set
 	 */
 	uint64_t delegated_ns;
-	/* number of next operations that near must not delegate: backoff */
+	/* number of coming operations that near must not delegate: backoff */
 	uint32_t skip;
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
-	/* The next five fields are for operations on device memory. */
+	/* The fields up to device_pending are for device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
 	/* path of this port's last operation on device memory */
 	enum near_device_path device_path;
-	/* number of next operations that near must not lend: near_loan_can() */
+	/* number of coming operations not to lend: near_loan_can() */
 	uint32_t loan_skip;
 	/* operations on device memory begun, but not ended */
 	uint32_t device_pending;
@@ -127,7 +127,7 @@ struct near_rma_op {
 	bool queued;			/* in near_rma_peer.queue */
 	bool gates;		/* counted in near_rma_peer.gates */
 	bool delegated;
-	bool small;	/* issued by the fast path of inline.h */
+	bool small;	/* issued by the fast path of rma/inline.h */
 	bool on_device;	/* uses device memory: stage.h, mapped.h */
 	int err;			/* on_device: the first error, > 0 */
 	uint8_t *copy;	/* operands in memory from malloc(); or NULL */

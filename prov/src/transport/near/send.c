@@ -147,7 +147,8 @@ duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message through the ring. Copies several buffers to the stack first.
+ * Sends a message through the ring. If the message has several buffers, first
+ * copies them to the stack.
  * Returns 0, an error of near_send(), or NEAR_LARGE: the caller must call
  * duo_near_large().
  */
