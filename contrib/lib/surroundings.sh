@@ -250,20 +250,24 @@ part_surroundings()
 			- *seccomp: no X*: a seccomp filter makes the system call X fail.
 			- *RLIMIT_X of N*: this resource limit.
 			- *cgroup with N*: one control group with this memory limit.
-			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and space for N files.
+			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and N inodes with its root.
 			- *filled*: in addition, another process fills all free space of this file system during the run.
 			- *namespaces X*: each process has a separate mount namespace, and separate namespaces of the kinds X
 			  (net, user, pid, ipc). If X is missing, only the mount namespaces are separate.
 			- */dev/shm shared*: both processes have the same file system in /dev/shm. */dev/shm separate*: each has its own.
 
 			The second column has the path of the messages: *local* is shared memory, *core* is tcp. *error*: the program could
-			not start, or the kernel killed it. In all other rows, all messages arrived. *core* is expected with separate
-			/dev/shm, because ofi_duo finds other processes by files there, and with separate network namespaces, because an
-			address of tcp is valid in one of them only.
+			not start, or the kernel killed it. In all other rows, all messages arrived.
+
+			In the rows *namespaces*, messages are local if and only if both processes have the same file system in /dev/shm and
+			the same network namespace: ofi_duo finds other processes by files in /dev/shm, and an address of tcp is valid in one
+			network namespace only. Only these small files are in /dev/shm. The shared memory is in memfds, so messages stay local
+			when /dev/shm is filled during the run. With nr_inodes=1, ofi_duo cannot create its files.
 
 			The third column has the first 110 characters of the first warning, or *-* for none. In the warnings, *near* is
-			ofi_duo's shared-memory transport, and a *record* is one of the files by which ofi_duo finds other processes. The
-			version after a record is the version of the file's format. The *registry* is the directory of these files.
+			ofi_duo's shared-memory transport, and a *record* is one of the files by which ofi_duo finds other processes. In
+			\`a record: ... (version 6)\`, 6 is the version of the record format that ofi_duo expects. The *registry* is the
+			directory of these files.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 
