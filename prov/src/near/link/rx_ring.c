@@ -315,12 +315,10 @@ static bool near_claim_abandoned(uint32_t state)
  */
 void near_rings_check(struct near_port *port)
 {
-	uint32_t i, state, end = NEAR_CLAIMS_PER_PAGE;
+	uint32_t i, state, pages = port->ring_count / NEAR_CLAIMS_PER_PAGE + 1;
 
 	port->rings_due = false;
-	while (end <= port->ring_count && end < NEAR_SENDERS)
-		end += NEAR_CLAIMS_PER_PAGE;
-	for (i = 0; i < end; i++) {
+	for (i = 0; i < pages * NEAR_CLAIMS_PER_PAGE && i < NEAR_SENDERS; i++) {
 		if (port->ring[i])
 			continue;
 		state = __atomic_load_n(&port->segment->claim[i].state,
