@@ -10,27 +10,16 @@
 
 #define MESSAGES_KEY 78u	/* region for messages only */
 
-static void add_region(void)
-{
-	const struct near_region_entry entry = {
-		.key = MESSAGES_KEY, .start = SIDE_START,
-		.memory = (uintptr_t)gpu.base, .len = GPU_LEN,
-		.access = NEAR_MAY_MESSAGE, .device = (uintptr_t)&gpu,
-	};
-
-	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
-}
-
 static void setup(void)
 {
 	gpu_setup_direct();
-	add_region();
+	gpu_region_add(MESSAGES_KEY, NEAR_MAY_MESSAGE);
 }
 
 static void setup_asked(void)
 {
 	gpu_setup_asked();
-	add_region();
+	gpu_region_add(MESSAGES_KEY, NEAR_MAY_MESSAGE);
 }
 
 /* Reads from a region of b into a's device memory. */

@@ -184,16 +184,21 @@ static void gpu_open(void)
 	};
 }
 
-void gpu_region(void)
+void gpu_region_add(uint64_t key, uint32_t access)
 {
 	const struct near_region_entry entry = {
-		.key = GPU_KEY, .start = SIDE_START,
+		.key = key, .start = SIDE_START,
 		.memory = (uintptr_t)gpu.base, .len = GPU_LEN,
-		.access = (NEAR_MAY_READ | NEAR_MAY_WRITE) << NEAR_MAY_DEVICE,
-		.device = (uintptr_t)&gpu,
+		.access = access, .device = (uintptr_t)&gpu,
 	};
 
 	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+}
+
+void gpu_region(void)
+{
+	gpu_region_add(GPU_KEY, (NEAR_MAY_READ | NEAR_MAY_WRITE) <<
+				NEAR_MAY_DEVICE);
 	rig_fill(gpu.shadow, 2 * GPU_LEN, 3);
 	rig_fill(local, SIDE_LARGE, 9);
 }

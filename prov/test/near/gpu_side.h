@@ -62,6 +62,8 @@ void gpu_setup_asked(void);
 void gpu_setup_mapped(void);
 void gpu_setup_mapped_asked(void);
 void gpu_teardown(void);
+/* Add a region of b's device memory with this key and these rights. */
+void gpu_region_add(uint64_t key, uint32_t access);
 /* Add b's region, and fill both ends. */
 void gpu_region(void);
 /* Let a map b's region; gpu_export_fd(): by a descriptor. */

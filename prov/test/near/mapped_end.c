@@ -276,14 +276,8 @@ UNIT_TEST(reply_to_mapped_operation_disconnects)
  */
 UNIT_TEST(message_of_closed_sender_is_not_completed)
 {
-	const struct near_region_entry entry = {
-		.key = GPU_KEY, .start = SIDE_START,
-		.memory = (uintptr_t)gpu.base, .len = GPU_LEN,
-		.access = NEAR_MAY_MESSAGE, .device = (uintptr_t)&gpu,
-	};
-
 	near_table_remove(b.table, GPU_KEY);
-	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
+	gpu_region_add(GPU_KEY, NEAR_MAY_MESSAGE);
 	gpu_export(GPU_ID);
 	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
 			 0);
