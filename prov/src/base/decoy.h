@@ -3,7 +3,7 @@
 
 /*
  * A decoy: words after the fid of ofi_duo's fabrics and domains. It protects
- * against a provider that treats each fid in the hints as one of its own. efa
+ * against a provider that takes each fid in the hints for its own fid. efa
  * of libfabric 2.4 and newer does so: it reads a struct util_fabric or
  * util_domain at ofi_duo's fid, loads the pointer to a name from this struct,
  * and compares the name (docs/upstream.md).

@@ -129,7 +129,7 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 /*
  * Posts deferred receives of all endpoints of the CQ. These include endpoints
  * that only send with this CQ: a send may wait until its peer continues, and
- * the peer may wait until one of its own messages matches a deferred receive of
+ * the peer may wait until a message from the peer matches a deferred receive of
  * the endpoint.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)

@@ -16,9 +16,9 @@
 /*
  * Returns the part of the endpoint's statistics that belongs to this binding:
  * the number of operations that have succeeded, or, if err is set, of those
- * that have failed. The statistics have receives on both paths. They also have
- * sends over near; but sends over a local transport that has counters of its
- * own (libfabric's shm) are counted by this transport.
+ * that have failed. The statistics have receives on both paths, and sends over
+ * near. Sends over libfabric's shm are not in them: shm's own counters count
+ * these.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {

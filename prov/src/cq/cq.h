@@ -46,8 +46,8 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /*
- * group.c: puts the CQ into a group of its own, or, in these cases, into the
- * domain's group, so that the domain's lock protects all its CQs:
+ * group.c: puts the CQ into a new group. In these cases puts it into the
+ * domain's group, so that the domain's lock protects all CQs of the domain:
  * - the domain's lock is off
  * - the local transport is libfabric's shm
  * - the domain may have a bounce buffer for device memory

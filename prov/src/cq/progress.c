@@ -103,10 +103,10 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since duo_cq_grant(), each as a poll of the CQ
- * (core_skip) and as a poll of its ports. A port may also be polled through
- * another CQ of its endpoint in the same time. So duo_near_passed() adds at
- * most the polls that are left before the port's next tick: the tick must not
- * be skipped.
+ * (core_skip) and as a poll of the ports. Meanwhile reads of another CQ of the
+ * endpoint may have polled the same port. So duo_near_passed() adds at most the
+ * polls that are left before the port's next tick: the tick must not be
+ * skipped.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
