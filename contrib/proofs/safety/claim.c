@@ -20,7 +20,7 @@
  * EDIT near/link/rx_ring.c: s/for \(; (words|bits); /for (assume(few(\1)); \1; /g
  * EDIT near/link/rx_ring.c: s/near_doorbell_handle\(port,\s+(word|i\))/rang(\1/g
  * EDIT near/link/rx_ring.c: s/duo_alloc\(sizeof\(\*ring\)\)/ring_new()/
- * EDIT near/link/rx_ring.c: s/end = NEAR_CLAIMS_PER_PAGE/end = RINGS/
+ * EDIT near/link/rx_ring.c: s/pages \* NEAR_CLAIMS_PER_PAGE && i < NEAR_SENDERS/RINGS/
  * MUTANT place-unchecked near/link/rx_ring.c: s/if \(near_place\(port->budget.growing, index,\n([^;]*)&place\)\)/near_place(port->budget.growing, index,\n\1\&place);/
  * MUTANT address-loaded-twice near/link/rx_ring.c: s/near_peer_get\(port, &addr, &peer\)/near_peer_get(port, \&claim->addr, \&peer)/
  * MUTANT address-unchecked near/link/rx_ring.c: s/int ret = near_addr_check\(port, &addr\);/int ret = 0;/
