@@ -3,9 +3,7 @@
 
 /*
  * Groups of libfabric versions. All versions of a group have the same public
- * structures. In another group, struct fi_info, for example, has another size.
- * A module therefore works only with the libfabric version with which it was
- * built, and with the versions of the same group.
+ * structures, so a module works with each version of the group of its build.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H
@@ -15,8 +13,8 @@
 #include <rdma/fabric.h>
 
 /*
- * True if a module that was built with version `built` works with version
- * `running`. A version in no group works only with itself.
+ * True if a module built with version `built` works with version `running`. A
+ * version in no group works only with itself.
  */
 static inline bool duo_abi_same(uint32_t built, uint32_t running)
 {

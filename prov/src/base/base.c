@@ -10,9 +10,8 @@
 #include "near/near.h"
 
 /*
- * Reports libfabric's version, as libfabric's own providers do. Applications
- * compare the version of "efa;ofi_duo" with efa's, and Open MPI's btl/ofi
- * accepts no version below 112.0.
+ * The version is libfabric's, as in libfabric's own providers. Open MPI's
+ * btl/ofi accepts no version below 112.0.
  */
 struct fi_provider duo_prov = {
 	.version = FI_VERSION(FI_MAJOR_VERSION * 100 + FI_MINOR_VERSION,

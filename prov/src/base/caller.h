@@ -3,11 +3,9 @@
 
 /*
  * Sizes of structures that an application passes. Newer API versions append
- * fields to libfabric's structures, so those of an application that was built
- * with older headers are smaller. The functions below return the size of a
- * structure in the API version that the application has passed to fi_getinfo().
- * ofi_duo accesses no field beyond this size. Cost: comparisons with constants,
- * only in fi_cq_readerr() and in registrations of memory.
+ * fields to libfabric's structures. ofi_duo accesses no field beyond the size
+ * in the API version that the application has passed to fi_getinfo(). Not for
+ * the data path.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -19,16 +17,17 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-/* True if this module is built with headers of this version or a newer one. */
+/* True if the headers of this build have this version or a newer one. */
 #define DUO_HEADERS(major, minor) \
 	(FI_MAJOR_VERSION > (major) || \
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
 
 /*
  * DUO_CQ_ERR_OF_1_5: size of struct fi_cq_err_entry in API versions 1.5 to
- * 1.19, bytes. DUO_CQ_ERR_SRC(): initializer of its field src_addr, the source
- * of the message; FI_ADDR_NOTAVAIL: no source. Headers before 1.20 do not have
- * this field.
+ * 1.19, bytes.
+ *
+ * DUO_CQ_ERR_SRC(): initializer of the field src_addr, the source of the
+ * message. FI_ADDR_NOTAVAIL: no source.
  */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
@@ -36,13 +35,13 @@
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
 /*
- * there is no src_addr: sets another field to 0, only to use `src`, which the
- * compiler would otherwise report as unused
+ * headers before 1.20 have no src_addr; `0 * (src)` only avoids a warning about
+ * an unused value
  */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 
-/* Returns the size of struct fi_cq_err_entry in an API version. */
+/* Returns the size of struct fi_cq_err_entry in an API version, bytes. */
 static inline size_t duo_caller_cq_err(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -52,7 +51,7 @@ static inline size_t duo_caller_cq_err(uint32_t version)
 	return sizeof(struct fi_cq_err_entry);
 }
 
-/* Returns the size of struct fi_mr_attr in an API version. */
+/* Returns the size of struct fi_mr_attr in an API version, bytes. */
 static inline size_t duo_caller_mr(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -74,10 +73,9 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Returns a copy of *attr, attributes from an application with this API
- * version. Fields that the version does not have are 0. If hmem is false, the
- * application has not requested FI_HMEM: the copy then describes host memory,
- * whatever the fields for the interface and the device contain.
+ * Copies the attributes of an application with this API version. Fields that
+ * the version does not have are 0. hmem: the application has requested FI_HMEM;
+ * if false, the copy describes host memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

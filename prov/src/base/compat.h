@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Differences between the headers of libfabric 1.17 to 2.7. One difference
- * needs no code: since 2.3, fi_peer_rx_entry has no list links; ofi_duo uses
- * only its own links. The structures that ofi_duo shares with libfabric's shm
- * differ between minor versions of libfabric. So fi/entry_core.c permits shm
- * only if the running version has the minor version of the build.
- */
+/* Differences between the headers of libfabric 1.17 to 2.7. */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
 
@@ -23,19 +17,19 @@
 #endif
 
 #include "base/caller.h"
-/* fi_ext.h of 1.17 has types of fi_peer(3) that are also defined below */
+/* fi_ext.h of 1.17 defines types that are also defined below */
 #if DUO_HEADERS(1, 18)
 #include <rdma/fi_ext.h>
 #endif
 
 #define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS since 2.2 */
 
-/* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers. */
+/* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
 /*
- * All MR modes of API versions from 1.5 on, except FI_MR_LOCAL: if the hints
- * had FI_MR_LOCAL, efa would return this mode, although efa does not need it.
+ * All MR modes since API version 1.5, except FI_MR_LOCAL: efa does not need
+ * this mode, but would return it if the hints had it.
  */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
@@ -53,22 +47,19 @@ static inline uint32_t duo_api_version(uint32_t version)
 							DUO_FI_VERSION;
 }
 
-/*
- * Options that older headers do not have. Options are enumerators, which #ifdef
- * cannot test, so the following code tests the version of the headers.
- */
+/* Options that older headers lack. #ifdef cannot test for an enumerator. */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #else
-#define DUO_OPT_CUDA_PERMITTED (-2)	/* not the value of any option */
+#define DUO_OPT_CUDA_PERMITTED (-2)	/* matches no option */
 #endif
 #if DUO_HEADERS(1, 21)
 #define DUO_OPT_SHM_PERMITTED FI_OPT_SHARED_MEMORY_PERMITTED
 #else
-#define DUO_OPT_SHM_PERMITTED (-1)	/* not the value of any option */
+#define DUO_OPT_SHM_PERMITTED (-1)	/* matches no option */
 #endif
 
-/* True for options that make efa write blocks of 128 bytes in order. */
+/* True for options that make efa write blocks of 128 bytes in order */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_IN_ORDER(option) \
 	((option) == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES || \
@@ -80,18 +71,16 @@ static inline uint32_t duo_api_version(uint32_t version)
 #if FI_MAJOR_VERSION >= 2
 #include <rdma/providers/fi_peer.h>
 
-/* Returns the address of the field base_mr; NULL: the structure has none. */
+/* Returns &attr->base_mr; NULL if libfabric's structure has no such field. */
 static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 {
 	return &attr->base_mr;
 }
 #else
 /*
- * libfabric 1.x: ofi_duo cannot use shm, for one of two reasons: shm's CQ
- * cannot be opened as a peer CQ (1.17), or the types of fi_peer(3) differ from
- * those of 2.x. So the build uses shm/none.c in place of the other files of
- * shm/. The following types exist all the same, because ofi_duo's structures
- * contain them.
+ * libfabric 1.x: ofi_duo cannot use shm, because shm's CQ cannot be a peer CQ
+ * (1.17) or the types of fi_peer(3) differ from 2.x. The build uses shm/none.c.
+ * Structures of ofi_duo contain the following types all the same.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -131,10 +120,9 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Both functions return a copy of an application's attributes. The copy does
- * not have wait_set, because ofi_duo does not support wait sets. Fields that
- * newer versions append after it are 0: older applications do not have these
- * fields, and ofi_duo does not support FI_XPU (2.7), which uses them.
+ * The two functions copy an application's attributes, without wait_set and all
+ * later fields. ofi_duo supports neither wait sets nor FI_XPU (2.7), which uses
+ * the later fields.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {
@@ -159,8 +147,8 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 #ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
 /*
- * With FI_MR_DMABUF, stores the address and length of the memory in *iov, and
- * makes attr->mr_iov point to *iov. attr->dmabuf describes this memory.
+ * With FI_MR_DMABUF, stores in *iov the memory that attr->dmabuf describes, and
+ * makes attr->mr_iov point to *iov.
  */
 static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
 				   struct iovec *iov)

@@ -2,18 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A decoy: words after the fid of ofi_duo's fabrics and domains. It protects
- * against a provider that takes each fid in the hints for its own fid. efa
- * of libfabric 2.4 and newer does so: it reads a struct util_fabric or
- * util_domain at ofi_duo's fid, loads the pointer to a name from this struct,
- * and compares the name (docs/upstream.md).
+ * A decoy: 256 bytes after the fid of ofi_duo's fabrics and domains. efa since
+ * libfabric 2.4 takes each fid in the hints for a util_fabric or util_domain.
+ * It loads a pointer to a name from there, and compares the name
+ * (docs/upstream.md).
  *
- * Each word of the decoy is a pointer to a block, and each word of the block is
- * a pointer to the block itself. So a chain of loads, however long, stays in
- * the block. Read as text, the block is "", which is no provider's name: the
- * address of the block is a multiple of 256, so the lowest byte of each pointer
- * in the block is 0, and this byte comes first in memory. (On a big-endian
- * machine the top byte comes first, and is 0, too.) Cost: 256 bytes per object.
+ * Each word of the decoy points to a block. Each word of the block points to
+ * the block itself, so a chain of loads stays in the block. Read as text, the
+ * block is "", which is no provider's name: its address is a multiple of 256,
+ * so the first byte of each word is 0. (On big-endian machines the first byte
+ * is the top byte of the address, also 0.)
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H
@@ -22,7 +20,7 @@
 
 #define DUO_DECOY_WORDS 32
 
-/* Must directly follow the fid, the first member of the object. */
+/* must directly follow the fid, the first member of the object */
 struct duo_decoy {
 	const void *word[DUO_DECOY_WORDS];
 };

@@ -15,7 +15,7 @@
 DUO_NO_OPS(DUO_NO_DEFINE)
 DUO_NO_XPU(DUO_NO_DEFINE)
 
-/* Parameters that most collective operations share. */
+/* parameters that most collective operations share */
 #define DUO_NO_COLL struct fid_ep *ep, const void *buf, size_t count, \
 		    void *desc, void *result, void *result_desc, fi_addr_t coll
 #define DUO_NO_COLL_END enum fi_datatype type, uint64_t flags, void *context

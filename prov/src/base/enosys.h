@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * duo_no_<name>() are functions for operations that ofi_duo does not support;
- * they return -FI_ENOSYS. They exist because libfabric calls many operations
- * without a check for NULL. enosys.c defines the functions of this list.
+ * Operations that ofi_duo does not support: duo_no_<name>() returns -FI_ENOSYS.
+ * libfabric calls many operations without a check for NULL.
  */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H
@@ -45,10 +44,7 @@
 	no(join, struct fid_ep *ep, const void *addr, uint64_t flags, \
 	   struct fid_mc **mc, void *context)
 
-/*
- * FI_XPU of libfabric 2.7: operations that export an endpoint, a CQ or a
- * counter to a GPU.
- */
+/* Operations of FI_XPU (libfabric 2.7), which export an object to a GPU */
 #ifdef FI_XPU
 #define DUO_NO_XPU(no) \
 	no(xpu_ctx, struct fid_domain *domain, struct fi_xpu_attr *attr, \
@@ -74,7 +70,7 @@
 #define DUO_NO_DECLARE(name, ...) int duo_no_##name(__VA_ARGS__);
 DUO_NO_OPS(DUO_NO_DECLARE)
 DUO_NO_XPU(DUO_NO_DECLARE)
-/* for endpoints: all collective operations return -FI_ENOSYS */
+/* collective operations of endpoints; each returns -FI_ENOSYS */
 extern struct fi_ops_collective duo_no_collective;
 
 #endif /* DUO_ENOSYS_H */

@@ -8,10 +8,9 @@
 #include <stdbool.h>
 
 /*
- * Internal flags of fi_getinfo(), the same from libfabric 1.17 to 2.6;
- * libfabric's own providers use them. With each of them, libfabric does not
- * filter infos by FI_PROVIDER. If FI_PROVIDER is "efa;ofi_duo", this filter
- * would drop the infos of the provider "efa", on which ofi_duo builds.
+ * Internal flags of fi_getinfo(), the same in libfabric 1.17 to 2.6. With them,
+ * libfabric does not filter infos by FI_PROVIDER. With FI_PROVIDER
+ * "efa;ofi_duo", the filter would drop the infos of efa.
  */
 #define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of any stack of providers */
 #define DUO_GETINFO_CORE_ONLY (1ULL << 59) /* infos without utility providers */
@@ -19,8 +18,7 @@
 
 /*
  * True while this thread calls fi_getinfo() with an internal flag. libfabric
- * then calls all providers, ofi_duo included, so duo_getinfo() returns no info
- * while this is true.
+ * then calls ofi_duo as well, and duo_getinfo() must return no info.
  */
 extern __thread bool duo_in_getinfo;
 

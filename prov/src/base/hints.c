@@ -8,8 +8,8 @@
 #include "base/log.h"
 
 /*
- * Returns the value of the field. If the attribute structure that has the field
- * is NULL, returns 0: no requirement.
+ * Returns the value of a field; 0 (no requirement) if the attribute structure
+ * that has the field is NULL.
  */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)

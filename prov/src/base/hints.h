@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Compares the hints of fi_getinfo() with an info. With FI_LOG_LEVEL=info, logs
- * the first field of the hints that the info does not satisfy. Calls no
- * provider. Not on the data path.
- */
+/* Compares the hints of fi_getinfo() with an info. Calls no provider. */
 #ifndef DUO_HINTS_H
 #define DUO_HINTS_H
 
@@ -15,8 +11,9 @@
 #include <rdma/fabric.h>
 
 /*
- * DUO_ORDER_MIXED: the orders between messages and RMA or atomics. DUO_ORDER:
- * all orders that ofi_duo supports.
+ * DUO_ORDER_MIXED: the orders between messages and RMA or atomics.
+ *
+ * DUO_ORDER: all orders that ofi_duo supports.
  */
 #define DUO_ORDER_MIXED \
 	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
@@ -26,17 +23,14 @@
 	 FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
 	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 
-/* Description of a field of fi_info, or of one of its attribute structures. */
+/* A field of fi_info, or of one of its attribute structures */
 struct duo_hint {
 	const char *name;
 	bool set;	/* true: the value is a set of bits; false: a maximum */
-	bool direct;	/* true: a field of fi_info itself */
-	/*
-	 * if not `direct`: offset in fi_info of the pointer to the attribute
-	 * structure
-	 */
+	bool direct;	/* true: the field is in fi_info itself */
+	/* if not `direct`: offset in fi_info of the pointer to the structure */
 	size_t attr;
-	/* offset of the field in fi_info or in the attribute structure */
+	/* offset of the field in fi_info or in the structure */
 	size_t at;
 	size_t size;	/* size of the field, bytes: 4 or 8 */
 };
@@ -51,15 +45,14 @@ struct duo_hint {
 	{ #field, set, true, 0, offsetof(struct fi_info, field), \
 	  sizeof(((struct fi_info *) 0)->field) }
 
-/* Result of duo_hints_beyond(). */
 struct duo_hint_beyond {
 	const struct duo_hint *field;	/* NULL: no field */
 	uint64_t requested;		/* value in the hints */
 	uint64_t limit;			/* value in the info */
 };
 /*
- * Returns the first field in which the hints exceed the info: the maximum in
- * the hints is larger, or the set in the hints has a bit that the info lacks.
+ * Returns the first field in which the hints exceed the info: a larger maximum,
+ * or a bit that the info lacks.
  */
 struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
@@ -67,7 +60,7 @@ struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					size_t count);
 /*
  * True if no field of the hints exceeds the info. Otherwise logs the first
- * field that does.
+ * field that does, at log level info.
  */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
@@ -77,8 +70,7 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
 /*
- * Logs that the field `name` of the hints has the value `requested`, which no
- * info satisfies. Returns false.
+ * Logs the value of a field of the hints that no info satisfies. Returns false.
  */
 bool duo_hint_reject(const char *name, uint64_t requested);
 

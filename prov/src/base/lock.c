@@ -10,7 +10,7 @@
 
 #include "base/lock.h"
 
-#define DUO_LOCK_SPINS 100	/* about a microsecond of spinning */
+#define DUO_LOCK_SPINS 100	/* about a microsecond */
 #define DUO_LOCK_PAUSE_NS 1000
 #define DUO_LOCK_BARRIER_NS 10000000	/* 10 ms */
 
@@ -37,11 +37,10 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * Spins for a microsecond. If the lock is still held, sleeps until it is free.
- * After a sleep the function sets the state DUO_LOCK_AWAITED, not
- * DUO_LOCK_HELD, because other threads may still be asleep; if there are none,
- * the release makes one needless futex call. Memory order: acquire; pairs with
- * the releases in duo_lock_release() and duo_lock_retire().
+ * After a sleep the state becomes DUO_LOCK_AWAITED, not DUO_LOCK_HELD, because
+ * other threads may still be asleep. If none is, the release makes one needless
+ * futex call. Memory order: acquire; pairs with duo_lock_release() and
+ * duo_lock_retire().
  */
 bool duo_lock_wait(struct duo_lock *lock)
 {
@@ -81,11 +80,11 @@ bool duo_lock_prepare(void)
 }
 
 /*
- * Executes membarrier. In a forked child membarrier fails, because the child is
- * not registered for it: the function then registers the child and tries again.
- * If a filter of system calls (seccomp) forbids membarrier, the function sleeps
- * 10 ms instead: within this time each CPU has made its earlier stores visible,
- * which takes microseconds.
+ * Executes membarrier. If this process is a forked child, membarrier fails: the
+ * function registers the child and tries again.
+ *
+ * If seccomp forbids membarrier, the function sleeps 10 ms instead. In this
+ * time each CPU makes its earlier stores visible.
  */
 void duo_lock_barrier(void)
 {
@@ -96,10 +95,7 @@ void duo_lock_barrier(void)
 			break;
 }
 
-/*
- * Waits until the user has left the single lock. Spins at first, and then
- * sleeps, because the user may need this CPU to continue.
- */
+/* Spins, then sleeps, because the user may need this CPU to continue. */
 void duo_lock_empty(const struct duo_lock *lock)
 {
 	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };

@@ -2,23 +2,23 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The lock of a group, see obj/group.h. With FI_THREAD_DOMAIN it is off and
- * costs one branch. It is a futex, because the C library's mutex takes 50
- * instructions per call. Not recursive. A thread that must wait spins for a
- * microsecond, then sleeps. Cost: an atomic operation to lock, and another to
- * unlock.
+ * The lock of a group (obj/group.h): a futex, because the C library's mutex
+ * takes 50 instructions per call. Not recursive. A waiting thread spins for a
+ * microsecond, then sleeps. Cost: an atomic operation to lock, another to
+ * unlock; one branch with FI_THREAD_DOMAIN, where the lock is off.
  *
  * A *single* lock protects data that one thread at a time uses, because the
- * application serializes its calls (FI_THREAD_COMPLETION). Here this thread is
+ * application serializes its calls (FI_THREAD_COMPLETION). This thread is
  * called the user. The user enters and leaves by plain stores to `inside`.
- * Other threads seldom change the data. To do so, a thread takes the lock as it
- * takes any other lock, executes a barrier in all threads of the process
- * (membarrier), and waits until the user has left.
+ *
+ * Another thread may take a single lock to change the data, which is rare. This
+ * thread takes the lock as usual, calls duo_lock_barrier(), and waits until the
+ * user has left (duo_lock_empty()).
  *
  * Memory order (store buffering): the user stores `inside`, then loads `state`.
  * The other thread stores `state`, executes the barrier, then loads `inside`.
- * The barrier makes sure that at least one of the two threads loads the value
- * that the other has stored.
+ * The barrier makes sure that at least one of the two threads loads the other's
+ * store.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -35,23 +35,23 @@ enum {
 	DUO_LOCK_FREE,
 	DUO_LOCK_HELD,
 	DUO_LOCK_AWAITED, /* held; a thread may be asleep until it is free */
-	DUO_LOCK_RETIRED,	/* never free again: duo_lock_retire() */
+	DUO_LOCK_RETIRED,	/* never free again */
 };
 
 /*
- * How a function takes the lock. Each table of calls (fi/calls.c, cq/read.c) is
+ * How a call takes the lock. Tables of calls (fi/calls.c, cq/read.c) are
  * compiled once for each mode.
  */
 enum duo_lock_mode {
-	DUO_LOCK_OFF,	/* FI_THREAD_DOMAIN: the lock is not taken */
+	DUO_LOCK_OFF,	/* FI_THREAD_DOMAIN: does not take the lock */
 	DUO_LOCK_SHARED,	/* several threads may wait for the lock */
 	DUO_LOCK_SINGLE,	/* enters a single lock */
 };
 
 struct duo_lock {
 	atomic_uint state;
-	bool on;	/* false: the lock is not needed, and never taken */
-	bool single;	/* this is a single lock */
+	bool on;	/* false: the lock is never taken */
+	bool single;	/* true: a single lock */
 	atomic_bool inside;	/* single lock: the user has entered */
 };
 
@@ -69,35 +69,26 @@ static inline enum duo_lock_mode duo_lock_mode(const struct duo_lock *lock)
 	       lock->single ? DUO_LOCK_SINGLE : DUO_LOCK_SHARED;
 }
 
-/*
- * lock.c: waits until the lock is free, then takes it and returns true. False:
- * the lock is retired.
- */
+/* Waits until the lock is free and takes it. False: the lock is retired. */
 bool duo_lock_wait(struct duo_lock *lock);
 /*
  * Retires a lock that the caller holds, because another lock replaces it. Wakes
- * all threads that wait for the retired lock; duo_lock_wait() then returns
- * false.
+ * all threads in duo_lock_wait(), which then return false.
  */
 void duo_lock_retire(struct duo_lock *lock);
-/*
- * Prepares this process for single locks. False: the system has no membarrier.
- */
+/* Prepares this process for single locks. False: no membarrier. */
 bool duo_lock_prepare(void);
 /* Executes a full barrier in all threads of the process. */
 void duo_lock_barrier(void);
-/* Waits until the user has left the lock. Must follow duo_lock_barrier(). */
+/* Waits until the user has left. Must follow duo_lock_barrier(). */
 void duo_lock_empty(const struct duo_lock *lock);
 /*
- * Wakes one thread that waits for the lock. Must be called if
+ * Wakes one waiting thread. The caller must call this function if
  * duo_lock_release() has returned true. Returns ret, for tail calls.
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
-/*
- * Takes the lock if it is free. Memory order: acquire; pairs with the release
- * in duo_lock_release().
- */
+/* Takes the lock if it is free. Acquire; pairs with duo_lock_release(). */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -109,8 +100,8 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 }
 
 /*
- * Releases the lock. True: the caller must call duo_lock_wake(). Memory order:
- * release; pairs with the acquires in duo_lock_try() and duo_lock_wait().
+ * Releases the lock. True: the caller must call duo_lock_wake(). Release; pairs
+ * with duo_lock_try() and duo_lock_wait().
  */
 DUO_INLINE bool duo_lock_release(struct duo_lock *lock)
 {
@@ -126,19 +117,15 @@ DUO_INLINE ssize_t duo_lock_release_last(struct duo_lock *lock, ssize_t ret)
 	       duo_lock_wake(lock, ret) : ret;
 }
 
-/*
- * Leaves a single lock. Memory order: release; pairs with the acquire in
- * duo_lock_empty().
- */
+/* Leaves a single lock. Release; pairs with duo_lock_empty(). */
 DUO_INLINE void duo_lock_leave(struct duo_lock *lock)
 {
 	atomic_store_explicit(&lock->inside, false, memory_order_release);
 }
 
 /*
- * Enters a single lock. False: another thread holds the lock, to change the
- * data. Memory order: see the head of this file; the acquire pairs with the
- * release in duo_lock_release().
+ * Enters a single lock. False: another thread holds the lock. Memory order: see
+ * the head of this file; the acquire pairs with duo_lock_release().
  */
 DUO_INLINE bool duo_lock_enter(struct duo_lock *lock)
 {
@@ -161,7 +148,7 @@ DUO_INLINE bool duo_lock_take(struct duo_lock *lock,
 	       mode == DUO_LOCK_OFF || duo_lock_try(lock);
 }
 
-/* Releases a lock that duo_lock_take() took. Returns ret, for a tail call. */
+/* Releases a lock that duo_lock_take() took. Returns ret, for tail calls. */
 DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 				const enum duo_lock_mode mode, ssize_t ret)
 {
@@ -173,8 +160,8 @@ DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 }
 
 /*
- * Waits for the lock and takes it. For a single lock, use duo_group_lock() or
- * duo_domain_lock() instead.
+ * Waits for the lock and takes it. Not for single locks: they need
+ * duo_group_lock() or duo_domain_lock().
  */
 static inline void duo_lock(struct duo_lock *lock)
 {
@@ -183,7 +170,7 @@ static inline void duo_lock(struct duo_lock *lock)
 		duo_lock_wait(lock);
 }
 
-/* Releases a lock in any mode, and returns ret, for a tail call. */
+/* Releases a lock in any mode. Returns ret, for tail calls. */
 DUO_INLINE ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret)
 {
 	return duo_lock_end(lock, duo_lock_mode(lock), ret);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Macros that log a message. A message has object, values, cause and remedy.
- * Not for the data path.
- */
+/* Macros that log a message. Not for the data path. */
 #ifndef DUO_LOG_H
 #define DUO_LOG_H
 
@@ -16,7 +13,7 @@
 /* This provider. fi_prov_ini() sets its functions. */
 extern struct fi_provider duo_prov;
 
-/* The directory of shm_open(3), and the remedy if that directory is full. */
+/* the directory of shm_open(3), and the remedy if it is full */
 #define DUO_DEV_SHM "/dev/shm"
 #define DUO_ENLARGE_DEV_SHM \
 	"Enlarge " DUO_DEV_SHM " (docker --shm-size, Kubernetes emptyDir " \

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks the values and names of parameters, in modules and in fi_duo_info. The
- * checks are necessary because libfabric reads "abc" as 0 and "5x" as 5 without
- * a warning.
+ * Checks of values and names of parameters, for modules and fi_duo_info.
+ * libfabric reads "abc" as 0 and "5x" as 5 without a warning.
  */
 #ifndef DUO_PARAM_H
 #define DUO_PARAM_H
@@ -25,8 +24,8 @@ static inline bool duo_param_is_number(const char *text)
 }
 
 /*
- * If the first `len` bytes of `variable` are the former name of a parameter,
- * returns the new name; otherwise NULL.
+ * Returns the new name of a parameter if the first `len` bytes of `variable`
+ * are its former name; otherwise NULL.
  */
 static inline const char *duo_param_renamed(const char *variable, size_t len)
 {

@@ -17,7 +17,7 @@
 
 #include "base/proc.h"
 
-#define DUO_PROC_SPARE 16	/* descriptors to leave free below the limit */
+#define DUO_PROC_SPARE 16	/* descriptors to leave free */
 #define DUO_STAT_STATE 3 /* numbers of fields in /proc/PID/stat, from 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
@@ -39,8 +39,8 @@ ssize_t duo_proc_read(const char *path, char *text, size_t size)
 }
 
 struct duo_stat {
-	char state;		/* state of the main thread */
-	unsigned long threads;	/* number of threads, including the main one */
+	char state;		/* of the main thread */
+	unsigned long threads;	/* number of threads */
 	uint64_t start;
 };
 
@@ -50,7 +50,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	ssize_t len;
 	int field;
 
-	/* /proc/self is right even if /proc is of another namespace */
+	/* /proc/self is right even if /proc is of another pid namespace */
 	if (pid == getpid())
 		strcpy(path, "/proc/self/stat");
 	else
@@ -58,7 +58,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	len = duo_proc_read(path, text, sizeof(text));
 	if (len <= 0)
 		return len == -ENOENT || !len ? -ESRCH : (int)len;
-	/* the second field, the name, may contain spaces and brackets */
+	/* the second field, a name, may contain spaces and brackets */
 	at = strrchr(text, ')');
 	for (field = DUO_STAT_STATE; at && field <= DUO_STAT_START; field++) {
 		at = strchr(at, ' ');
@@ -81,7 +81,7 @@ static bool duo_stat_ended(const struct duo_stat *stat)
 	return stat->state == 'Z' || stat->state == 'X';
 }
 
-/* True if all threads have ended, but the parent has not waited. */
+/* True if all threads have ended, but the parent has not called wait(). */
 static bool duo_stat_zombie(const struct duo_stat *stat)
 {
 	return duo_stat_ended(stat) && stat->threads <= 1;
@@ -100,11 +100,11 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * For a pid that /proc does not show, or whose start time is unknown. Checks by
- * a signal and by a pidfd whether a process has the pid. Returns
+ * Checks by a signal and a pidfd whether a process has the pid, if /proc does
+ * not show the pid or its start time is unknown. Returns
  * - -ESRCH: no process with this pid is alive
- * - -EACCES: a process with this pid is alive; its start time is unknown
- * - another -errno: pidfd_open() has failed, for example in an old kernel
+ * - -EACCES: a process is alive; its start time is unknown
+ * - another -errno: pidfd_open() has failed, as in old kernels
  */
 static int duo_proc_hidden(pid_t pid)
 {
@@ -131,9 +131,9 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * If the main thread of a process has ended, finds another thread, and stores
- * in `path` this thread's path to descriptor fd (/proc/PID/task/TID/fd/FD).
- * False: the main thread has not ended, or there is no other thread.
+ * Stores in `path` the path to descriptor fd by another thread of the process
+ * (/proc/PID/task/TID/fd/FD). False: the main thread has not ended, or there is
+ * no other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -176,9 +176,9 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Opens the file of a descriptor of this process. Uses no pid, because /proc
- * may belong to another pid namespace. Uses the calling thread, because
- * /proc/self has no descriptors once the main thread has ended.
+ * Uses no pid, because /proc may belong to another pid namespace. Uses the
+ * calling thread, because /proc/self has no descriptors once the main thread
+ * has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -201,8 +201,8 @@ int duo_proc_host(uint64_t *host)
 }
 
 /*
- * If /proc belongs to an ancestor of this pid namespace, returns the pid that
- * this process has there; otherwise 0.
+ * Returns this process's pid in the pid namespace of /proc if that is an
+ * ancestor namespace; otherwise 0.
  */
 static uint32_t duo_proc_outside(void)
 {
@@ -277,10 +277,7 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * True if fd is a pidfd. If fd is another descriptor, pidfd_send_signal() fails
- * with EBADF.
- */
+/* pidfd_send_signal() returns EBADF for other descriptors */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||
@@ -317,8 +314,8 @@ int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 }
 
 /*
- * The kernel allocates the lowest free descriptor. So if fd is close to the
- * limit, few descriptors are free.
+ * The kernel allocates the lowest free descriptor, so few are free if fd is
+ * close to the limit.
  */
 bool duo_proc_scarce(int fd)
 {

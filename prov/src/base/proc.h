@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Identifies processes by pid and /proc, and checks whether they exist. Also
- * reads files and directories, starts threads, and reads the clock.
- */
+/* Processes by pid and /proc; also files, directories, threads, clocks. */
 #ifndef DUO_PROC_H
 #define DUO_PROC_H
 
@@ -16,82 +13,72 @@
 
 /*
  * Stores the start time of a process, in ticks since boot. Pid and start time
- * together identify a process. Returns 0 or -errno; -ESRCH: no process has the
- * pid, or a zombie has it.
+ * together identify a process. Returns 0 or -errno; -ESRCH: there is no such
+ * process, or it is a zombie.
  */
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
- * Opens the file of descriptor fd of a process. If the main thread has ended,
- * uses another thread, because /proc shows no descriptors of an ended main
- * thread. Returns a descriptor or -errno.
+ * Opens the file of descriptor fd of a process. Works even if the process's
+ * main thread has ended. Returns a descriptor or -errno.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
 /* Opens a descriptor of this process again. Returns a descriptor or -errno. */
 int duo_proc_open_own(int fd, int flags);
 /*
- * Returns 0 if the process with this pid and start time exists, and -ESRCH if
- * it has ended. Returns another -errno if the check fails, for example because
- * /proc hides the process. start 0: the start time is unknown. The function
- * then never returns 0, because another process might have the pid now.
+ * Checks whether the process with this pid and start time exists. Returns 0 if
+ * it does, -ESRCH if it has ended, and another -errno if the check fails, for
+ * example because /proc hides the process. start 0: unknown; never returns 0,
+ * because another process might have the pid now.
  */
 int duo_proc_check(pid_t pid, uint64_t start);
 
-/* Stores an id of this host's boot in *host. Returns 0 or -errno. */
+/* Stores an id of this boot of the host. Returns 0 or -errno. */
 int duo_proc_host(uint64_t *host);
 /*
- * Stores an id of this process's pid namespace and time namespace. Two
- * processes with equal ids find each other in /proc by pid and start time. If
- * /proc belongs to another pid namespace than this process, no other process
- * has the same id. Returns 0 or -errno.
+ * Stores an id of this process's pid and time namespaces. Processes with equal
+ * ids find each other in /proc by pid and start time. If /proc belongs to
+ * another pid namespace, no other process has the same id. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
-/*
- * Returns the inode of a file in /proc/PID/ns, the id of a namespace; 0: error.
- */
+/* Returns the id of a namespace: the inode of /proc/PID/ns/NAME; 0: error. */
 uint64_t duo_proc_inode(const char *path);
 
 /*
  * True if the effective uid belongs to one user. False for the overflow uid,
- * which stands for all users that the user namespace does not map.
+ * which stands for all users without a mapping in the user namespace.
  */
 bool duo_proc_user_known(void);
 
 /*
- * duo_proc_pidfd() returns a descriptor that becomes readable when the process
- * ends, or -errno. duo_proc_ended() tests whether it is readable.
+ * Returns a descriptor that is readable once the process has ended, or -errno.
  */
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
-/*
- * Reads a small file as text. Returns the length, at most size - 1; or -errno.
- */
+/* Reads a small file as text. Returns the length, below size, or -errno. */
 ssize_t duo_proc_read(const char *path, char *text, size_t size);
 
-/*
- * Opens a stream of the names in a directory. The caller must close it. NULL:
- * error.
- */
+/* Opens a stream of a directory's names. The caller closes it. NULL: error. */
 DIR *duo_dir_list(int dir);
 
 /*
- * Starts a thread with all signals blocked, so that it runs no signal handlers
+ * Starts a thread that blocks all signals, so that it runs no signal handlers
  * of the application. Returns 0 or a positive errno value.
  */
 int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 /*
- * True if fd is close to RLIMIT_NOFILE. The caller must then close fd soon,
- * because few further descriptors can be opened.
+ * True if few descriptors are free below RLIMIT_NOFILE. The caller must then
+ * close fd soon.
  */
 bool duo_proc_scarce(int fd);
 
-/* FNV-1a: adds data to a hash and returns the new hash. */
-#define DUO_FNV 0xcbf29ce484222325u	/* hash without data */
+/* FNV-1a: adds data to a hash and returns the new hash */
+#define DUO_FNV 0xcbf29ce484222325u	/* the hash of no data */
 uint64_t duo_fnv(uint64_t hash, const void *data, size_t len);
 
-/* Monotonic time. duo_now_ms() is coarse and cheap, duo_now_ns() is exact. */
+/* Monotonic time: duo_now_ms() is coarse and cheap, duo_now_ns() exact */
 uint64_t duo_now_ms(void);
 uint64_t duo_now_ns(void);
 

@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Helpers for all layers: compiler attributes, and memory in whole cache lines.
+ * Compiler attributes, and memory in whole cache lines.
  *
- * The layer base/, to which this file belongs, depends on no other layer. It
- * also has the differences between libfabric's versions (compat.h), parameters,
- * log, lock and clock. Cost of the layer on the data path: the lock, if it is
- * on, and a few reads of the clock.
+ * The layer base/, to which this file belongs, depends on no other layer. Cost
+ * of the layer on the data path: the lock, if it is on, and a few reads of the
+ * clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -16,29 +15,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Override the compiler's decision whether to inline a function, which depends
- * on the number of its callers.
- */
+/* override the compiler's decision, which depends on the number of callers */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * For a function that its callers call by a tail call, with all their own
- * arguments. Without this attribute the compiler might remove an argument that
- * the function does not use. Each caller would then have to move the remaining
- * arguments to other registers before the call.
+ * For functions that are called by tail calls with all arguments of the caller.
+ * Without the attribute, the compiler might remove an unused argument. Each
+ * caller would then have to move the other arguments to other registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
 #define duo_container_of(ptr, type, member) \
 	((type *) ((char *) (ptr) - offsetof(type, member)))
 
-#define DUO_LINE 64	/* bytes of a cache line */
+#define DUO_LINE 64	/* size of a cache line, bytes */
 
 /*
- * Allocates zeroed memory at the start of a cache line, so that each
- * member of a struct is in the line that the struct's declaration shows. The
- * caller releases it by free(). NULL: no memory.
+ * Allocates zeroed memory at the start of a cache line. The caller releases it
+ * by free(). NULL: no memory.
  */
 static inline void *duo_alloc(size_t bytes)
 {
