@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posts and recalls deferred receives. To recall a receive, ofi_duo calls the
- * core's fi_cancel(), then reads the core's CQ until it gets an entry of the
- * receive, or the CQ is empty. If the entry reports the receive as canceled,
- * the recall has succeeded, and a local message may match the receive.
- * Otherwise the core has matched the receive: fi_cancel() is synchronous in
- * every supported core, so a canceled receive would be in the CQ by now.
- * docs/matching.md has the proof. Needs the group's lock.
+ * Posts and recalls deferred receives. Needs the group's lock.
+ *
+ * To recall a receive, ofi_duo calls the core's fi_cancel(). Then it reads the
+ * core's CQ until it gets an entry of the receive, or the CQ is empty. If the
+ * entry reports FI_ECANCELED, a local message may match the receive. Otherwise
+ * the core has matched the receive: fi_cancel() is synchronous in every
+ * supported core, so the entry of a canceled receive would be in the CQ by now.
+ * Proof: docs/matching.md.
  */
 
 #include <assert.h>
@@ -23,10 +24,7 @@
 
 #define DUO_LAZY_MAX 64 /* maximum of lazy.limit, in units of defer_polls */
 
-/*
- * Posts rx to the core, but does not renew the core poll budget. Returns 0 or
- * the core's error.
- */
+/* duo_lazy_post() without a renewal of the core poll budget */
 DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -123,10 +121,7 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/*
- * Completes rx with an error, because the call that posted rx has already
- * returned 0.
- */
+/* Completes rx with an error: the call that posted rx has returned 0. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	const struct duo_ep *ep = rx->ep;
@@ -150,9 +145,9 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first deferred receive, or removes it from the list if the core
- * must not have it now. Does not renew the core poll budget. Returns 0;
- * -FI_EAGAIN: the core accepts no receive now, and the list is unchanged.
+ * Posts the first deferred receive. If the core must not have it now, blocks it
+ * or removes it from the list. Does not renew the core poll budget. Returns 0;
+ * -FI_EAGAIN: the list is unchanged.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -182,9 +177,9 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives, the oldest first, until *count is 0. count: points
- * to ep->lazy.count (all receives) or ep->lazy.due (up to the last due one).
- * Returns 0; -FI_EAGAIN: the core accepts no receive now.
+ * Posts deferred receives, the oldest first, until *count is 0. count:
+ * ep->lazy.count, or ep->lazy.due to post up to the last due one. Returns 0 or
+ * -FI_EAGAIN.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -253,9 +248,8 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * Must be called after a successful recall, which shows that local messages
- * match the receives. Doubles lazy.limit, up to DUO_LAZY_MAX times defer_polls,
- * so that receives are posted to the core later. Also ends the effect of
- * duo_lazy_expedite().
+ * match the receives. Doubles lazy.limit, so that receives are posted later.
+ * Also ends the effect of duo_lazy_expedite().
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -265,20 +259,13 @@ static void duo_lazy_backoff(struct duo_ep *ep)
 		ep->lazy.aged_us = ep->rx_cq->clock_us;
 }
 
-/*
- * Recalls rx. False: the core has matched rx; the core's completion will free
- * rx.
- */
 bool duo_lazy_recall(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/*
-	 * the result of fi_cancel() does not show whether the core has matched
-	 * rx
-	 */
+	/* this call does not report whether the core has matched rx */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -296,9 +283,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/*
- * Returns the last receive on the core that was posted after `seq`; NULL: none.
- */
+/* Returns the last receive on the core posted after `seq`; NULL: none. */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {
@@ -314,10 +299,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls all receives on the core that were posted after `seq`, and defers
- * them. Recalls the last one first. In another order, the core could match a
- * message with a later receive although an earlier receive matches it, too,
- * because the earlier one is already recalled.
+ * Recalls and defers all receives on the core that were posted after `seq`, the
+ * last one first. In another order, the core could match a message with a later
+ * receive while an earlier one that also matches is already recalled.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)
@@ -363,10 +347,7 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	/*
-	 * with cannot_cancel, untagged receives that name a source cannot be
-	 * recalled
-	 */
+	/* untagged receives that name a source cannot be recalled then */
 	if (!ep->core.cannot_cancel)
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

@@ -3,10 +3,9 @@
 
 /*
  * Decides when deferred receives are posted to the core: docs/matching.md. A
- * post costs microseconds. If a local message then matches the receive, the
- * recall costs as much again. During local traffic, therefore, aging posts at
- * most two receives in each defer_us, on average, and one more after each
- * message of the core.
+ * post costs microseconds, and so does the recall if a local message then
+ * matches the receive. So aging, during local traffic, posts on average at most
+ * two receives in each defer_us, and one more after each message of the core.
  */
 
 #include "base/clock.h"
@@ -15,22 +14,17 @@
 
 /* minimum number of polls between two reads of the clock */
 #define DUO_CLOCK_MIN 4
-/* us; if more time passes between two reads of the clock, polls are slow */
+/* time between two reads of the clock, us, from which polls are slow */
 #define DUO_CLOCK_SLOW 4000
 /* maximum number of polls between two reads of the clock */
 #define DUO_CLOCK_MAX 64
-/*
- * us; an unused core becomes used when receives have waited this long for local
- * messages
- */
+/* wait of receives, us, after which an unused core becomes used */
 #define DUO_UNUSED_US 1000000
 
 /*
- * Reads the clock and sets the number of polls until the next read. If
- * DUO_CLOCK_SLOW or more has passed since the last read, the application polls
- * seldom; cq->slow counts how often in a row this was the case. If cq->slow is
- * above 1, duo_ep_flush_lazy() posts receives although fewer than lazy.limit
- * polls were idle.
+ * Reads the clock and sets the number of polls until the next read. cq->slow
+ * counts the slow reads in a row: DUO_CLOCK_SLOW or more after the read before.
+ * If cq->slow is above 1, duo_ep_flush_lazy() does not wait for idle polls.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -56,21 +50,19 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging: posts the oldest receive every defer_us. Posts the whole list when
- * defer_us times the length of the list has passed. Without aging, receives
- * might never be posted: if local messages match receives as fast as the
- * application posts them, the local transport is never idle, and lazy.limit is
- * not reached. After a post, polls the core at once, before local messages can
- * cause recalls.
+ * Aging: posts the oldest receive every defer_us, and the whole list after
+ * defer_us times its length. Without aging, no receive would be posted while
+ * local traffic does not pause. Polls the core directly after a post, before
+ * local messages can cause recalls.
  *
- * If the core is unused, posts nothing, but calls duo_ep_use_core() when
+ * If the core is unused, aging posts nothing, but calls duo_ep_use_core() when
  * receives have waited for DUO_UNUSED_US.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
 	int64_t wait = duo_params.defer_us;
 
-	if (!ep->lazy.all_us)		/* first call: start both intervals */
+	if (!ep->lazy.all_us)		/* first call */
 		ep->lazy.aged_us = ep->lazy.all_us = now;
 	if (duo_cq_core_unused(ep->rx_cq)) {
 		if (now - ep->lazy.all_us >= DUO_UNUSED_US)
@@ -85,20 +77,19 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.aged_us = now;
 	}
-	/* one poll of the core is enough, unless it has found a message */
+	/* one poll is enough, unless the core has delivered a message */
 	if (duo_cq_poll_core(ep->rx_cq))
 		duo_cq_core_active(ep->rx_cq);
 }
 
-/* True if the endpoint has deferred receives, and is not closing. */
 static bool duo_ep_waits(const struct duo_ep *ep)
 {
 	return ep->lazy.count && !ep->closing;
 }
 
 /*
- * True if the endpoint has receives that only aging posts: receives that are
- * not due, while the local transport is busy or the core is unused.
+ * True if the endpoint has receives that only aging posts: they are not due,
+ * and the local transport is busy or the core is unused.
  */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -127,10 +118,8 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Posts deferred receives of all endpoints of the CQ. These include endpoints
- * that only send with this CQ: a send may wait until its peer continues, and
- * the peer may wait until a message from the peer matches a deferred receive of
- * the endpoint.
+ * Includes endpoints that only send with this CQ. A send may wait for its peer.
+ * The peer may wait until a deferred receive of the endpoint is posted.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

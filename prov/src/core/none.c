@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The core that carries nothing (none.h): its fabrics, event queues, domains
- * and regions.
- */
+/* Fabrics, event queues, domains and regions of the core "none" (none.h). */
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -57,10 +54,7 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/*
- * Accepts the binding of an AV to an event queue, without effect. Bindings of
- * endpoints: duo_none_ep_bind().
- */
+/* an AV may be bound to an event queue, which has no effect */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -73,10 +67,7 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/*
- * FI_ENABLE of an endpoint has no effect. FI_GETWAIT of a CQ stores -1, no
- * descriptor, because the CQs never have a completion.
- */
+/* FI_ENABLE has no effect. FI_GETWAIT stores -1 (no descriptor). */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
@@ -119,10 +110,7 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 	       domain->mr_mode & FI_MR_PROV_KEY;
 }
 
-/*
- * Registers a region. The object has only a key and a descriptor: address and
- * length of the region are in near's region table.
- */
+/* Creates a region's key and descriptor. near's region table has the region. */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {
@@ -217,7 +205,7 @@ static struct fi_ops_eq duo_none_eq_ops = {
 	.strerror = duo_none_eq_strerror,
 };
 
-/* Opens an event queue without events, for applications that require one. */
+/* Opens an event queue without events: some applications require one. */
 static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 			    struct fid_eq **eq_fid, void *context)
 {
@@ -233,7 +221,7 @@ static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	return 0;
 }
 
-/* fi_trywait(3): a thread may always sleep, because no event ever arrives. */
+/* a thread may always sleep: no event ever arrives */
 static int duo_none_trywait(struct fid_fabric *fabric, struct fid **fids,
 			    int count)
 {

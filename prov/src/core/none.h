@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A core that carries no data: the provider near has it in place of a provider
- * of libfabric. Its objects open, bind and close like those of any core. Calls
+ * The core of the provider near. It carries no data, and no libfabric provider
+ * is needed. Its objects open, bind and close like those of any core. Calls
  * that ofi_duo never makes are NULL.
  * - The AV assigns a fi_addr to each address of near.
  * - The domain chooses the keys of regions if mr_mode requires this.
- * - An endpoint gets its name by fi_setname(3), once, and has no calls for data
- *   (carries_nothing in obj/traits.h).
+ * - An endpoint gets its name by fi_setname(3), once, and has no data calls.
  * - The CQs are empty.
  *
  * Cost: control path only. Thread safe; an AV needs the domain's lock.
@@ -23,7 +22,7 @@
 
 #define DUO_NONE "none"		/* name of this core in duo_params.core */
 
-/* none_info.c: fi_getinfo(3) of this core. The hints must name this core. */
+/* none_info.c: the hints must name this core. */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 
@@ -31,12 +30,11 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
 /*
- * none.c: allocates an object of this class, whose struct begins with the fid.
- * All classes have the same functions for fi_close(3), fi_control(3) and
- * fi_ep_bind(3). NULL: no memory.
+ * none.c: allocates an object of this class; its struct begins with the fid.
+ * NULL: no memory.
  */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
-/* Returns the mr_mode with which the domain was opened. */
+/* Returns the mr_mode of the open domain. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);
 
 /* none_ep.c */

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The AV of the core that carries nothing. It assigns a number, the fi_addr, to
- * each address. The bytes of the addresses are in ofi_duo's AV: av/av.c stores
- * them, and removes only numbers that are in use.
+ * The AV of the core "none" (none.h). Assigns a number, the fi_addr, to each
+ * address. av/av.c stores the addresses, and removes only numbers in use.
  */
 
 #include <inttypes.h>
@@ -78,8 +77,7 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 			av->free[av->free_count++] = fi_addr[i];
 		else
 			/*
-			 * a number above the limit, which duo_av_admit()
-			 * removes directly after the insert
+			 * duo_av_admit() removes it directly after the insert
 			 */
 			av->count--;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* CQs, counters and endpoints of the core that carries nothing (none.h). */
+/* CQs, counters and endpoints of the core "none" (none.h). */
 
 #include <stdbool.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #define DUO_NONE_NAME sizeof(struct near_addr)	/* length of an endpoint's name,
 						 * bytes */
-/* limit that is reported, bytes; near itself has no limit */
+/* bytes; reported to applications, but near has no limit */
 #define DUO_NONE_ATOMIC_MAX 4096
 #define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			  FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -89,7 +89,7 @@ static struct duo_none_ep *duo_none_ep_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_none_ep, ep_fid.fid);
 }
 
-/* Binds a counter. Each kind of operation can have only one counter. */
+/* Binds a counter: one for each kind of operation. */
 static int duo_none_ep_bind_cntr(struct duo_none_ep *ep, uint64_t flags)
 {
 	if (flags & ~DUO_NONE_COUNTED)
@@ -114,7 +114,6 @@ int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* Sets the name. duo_ep_name_local() calls this, once. */
 static int duo_none_ep_setname(struct fid *fid, void *addr, size_t len)
 {
 	struct duo_none_ep *ep = duo_none_ep_of(fid);

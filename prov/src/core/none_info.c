@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Implements fi_getinfo() for the core that carries nothing. */
+/* fi_getinfo() of the core "none" (none.h). */
 
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -25,19 +25,14 @@
 	(FI_COMPLETION | FI_INJECT | FI_FENCE | FI_INJECT_COMPLETE | \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define DUO_NONE_INJECT 4096	/* bytes */
-/*
- * number of operations in flight that is reported for each direction; not a
- * limit
- */
+/* operations in flight in each direction; reported, not a limit */
 #define DUO_NONE_QUEUE 65536
 #define DUO_NONE_REGIONS (1 << 17)
-/* number of objects that is reported for each kind; not a limit */
+/* objects of each kind; reported, not a limit */
 #define DUO_NONE_OBJECTS 1024
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
-/*
- * Sets each field to its largest value: hints may request less, but not more.
- */
+/* Sets each field to the largest value that hints may request. */
 static void duo_none_set_limits(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
@@ -123,9 +118,8 @@ static bool duo_none_named(const char *what, const char *requested)
 }
 
 /*
- * Returns the info's mr_mode for hints with the mr_mode `requested`.
- * FI_MR_BASIC and FI_MR_SCALABLE, from before libfabric 1.5, are complete
- * modes, not bits of a set.
+ * Returns the info's mr_mode for the hints' mr_mode. FI_MR_BASIC and
+ * FI_MR_SCALABLE (before libfabric 1.5) are complete modes, not bits.
  */
 static int duo_none_mr_mode(int requested)
 {
@@ -135,9 +129,8 @@ static int duo_none_mr_mode(int requested)
 }
 
 /*
- * Sets the info's mr_mode. If the hints name an open domain, this is the
- * mr_mode of the domain; otherwise duo_none_mr_mode() chooses it. False: the
- * domain requires modes that the hints lack.
+ * Sets the info's mr_mode: that of the open domain in the hints, if there is
+ * one. False: this domain requires modes that the hints lack.
  */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
@@ -155,8 +148,8 @@ static bool duo_none_set_mr(struct fi_info *info,
 }
 
 /*
- * False for FI_HMEM without FI_MR_HMEM: near needs descriptors of regions to
- * copy device memory.
+ * False for FI_HMEM without FI_MR_HMEM: near copies device memory only with
+ * descriptors of regions.
  */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
@@ -181,9 +174,9 @@ static bool duo_none_set_domain(struct fi_info *info,
 }
 
 /*
- * Sets caps and op_flags of the info to those of the hints, which the caller
- * has checked. If the hints' caps name no direction (FI_SEND, FI_READ, ...),
- * adds all directions.
+ * Sets caps and op_flags of the info to those of the hints, which must have
+ * been checked. Adds all directions (FI_SEND, FI_READ, ...) if the hints name
+ * none.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
@@ -201,10 +194,7 @@ static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 	info->rx_attr->op_flags = hints->rx_attr ? hints->rx_attr->op_flags : 0;
 }
 
-/*
- * False if `node` is the name of a destination, because near cannot resolve
- * names.
- */
+/* False if `node` names a destination: near cannot resolve names. */
 static bool duo_none_finds(const char *node, uint64_t flags)
 {
 	if (!node || flags & FI_SOURCE)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Entries of the core's CQ; see read.h. */
 
 #include <string.h>
 
@@ -12,7 +11,7 @@
 
 #define DUO_RETIRED_MAX 1024
 
-/* Releases rx: a receive or a peek that the core has completed. */
+/* Releases rx, a receive or peek that the core has completed. */
 static void duo_lazy_retire(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -23,10 +22,9 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * Makes rx a retired entry, because some cores, such as efa and ofi_rxm, report
- * a truncated receive of several packets twice. The second report then finds rx
- * in the state DUO_RX_RETIRED, and is dropped. rx is freed when DUO_RETIRED_MAX
- * further entries have been retired.
+ * Makes rx a retired entry: some cores, such as efa and ofi_rxm, report a
+ * truncated receive of several packets twice. The second report is dropped. rx
+ * is freed after DUO_RETIRED_MAX further entries have been retired.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -108,10 +106,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/*
-	 * in out.len, efa reports the length of the message, not of the bytes
-	 * stored
-	 */
+	/* efa reports the length of the message, not of the bytes stored */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -126,7 +121,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 		duo_lazy_retire(rx);
 }
 
-/* Handles the next error of the core's CQ. Returns 1; 0: there is no error. */
+/* Handles the next error of the core's CQ. Returns 1; 0: no error. */
 int duo_cq_core_err(struct duo_cq *cq)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -144,9 +139,8 @@ int duo_cq_core_err(struct duo_cq *cq)
 
 /*
  * Returns the receive that a successful entry of the core's CQ completes; NULL:
- * none. An entry for a remote read or write completes no receive. Its context
- * may be that of a receive all the same: if the device has no RDMA write, efa
- * leaves the context of an earlier receive in such an entry.
+ * none. An entry for a remote read or write completes no receive. efa may leave
+ * the context of an earlier receive in it, if the device has no RDMA write.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)
@@ -157,8 +151,8 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 
 /*
  * Completes rx in the common case: changes the core's entry, which is in the
- * application's array, into the entry for the application. False: nothing was
- * changed, and duo_lazy_core_done() must complete rx.
+ * application's array, into the application's entry. False: nothing was
+ * changed, and the caller must use duo_lazy_core_done().
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -181,9 +175,8 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 }
 
 /*
- * Handles entries of the core's CQ that cannot be changed in place: they are
- * not in the application's array, or the application must get no entry, or
- * several entries, for one of them.
+ * Handles entries of the core's CQ that cannot be changed in place: they are in
+ * another array, or the application does not get exactly one entry for each.
  */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
@@ -204,9 +197,8 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 }
 
 /*
- * Handles the remaining entries of a batch, which are in the application's
- * array. Copies them to the stack first, because their completions are written
- * to the same array and may overwrite them.
+ * Handles the remaining entries of a batch in the application's array. Copies
+ * them first, because their completions may overwrite them in this array.
  */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
@@ -221,8 +213,8 @@ DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 }
 
 /*
- * Changes the `count` entries that the core has written to the application's
- * array into the application's entries. Returns count.
+ * Changes the core's `count` entries in the application's array into the
+ * application's entries. Returns count.
  */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
@@ -245,9 +237,9 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads the core's CQ into an array on the stack. This is necessary if the
- * application's CQ has another format than the core's, or if no read of the
- * application is running. Returns the number of entries.
+ * Reads the core's CQ into an array on the stack: the application's CQ has
+ * another format, or no read of the application is running. Returns the number
+ * of entries.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
@@ -256,10 +248,7 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/*
-	 * reads no more entries than fit in the sink: further ones would go
-	 * through the ring, which takes a second copy
-	 */
+	/* entries that do not fit in the sink would be copied once more */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

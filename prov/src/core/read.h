@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads of the core's CQ. If the context of an entry points to a receive entry
- * (struct duo_rx), the entry completes this receive. All other entries go to
- * the application as they are. Lock: the group's. Cost: in the common case the
- * core writes its entries into the application's array, and ofi_duo changes
- * them there.
+ * Reads of the core's CQ. An entry completes a receive if its context points to
+ * a receive entry (struct duo_rx). All other entries go to the application as
+ * they are. Lock: the group's. Cost: in the common case the core writes its
+ * entries into the application's array, and ofi_duo changes them there.
  */
 #ifndef DUO_READ_H
 #define DUO_READ_H
@@ -18,7 +17,7 @@
 /* Reads up to DUO_CORE_BATCH entries of the core's CQ. Returns their number. */
 int duo_cq_poll_core(struct duo_cq *cq);
 
-/* read.c: called by duo_cq_read_core() below */
+/* read.c */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count);
 int duo_cq_core_apart(struct duo_cq *cq);
 int duo_cq_core_err(struct duo_cq *cq);
@@ -28,10 +27,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/*
- * duo_cq_poll_core() as an inline function, for the common case that the core
- * has no entry.
- */
+/* duo_cq_poll_core() inline, for the common case: the core has no entry */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t space = cq->sink.space;

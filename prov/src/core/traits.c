@@ -21,9 +21,8 @@ static const struct duo_core_ops duo_none_ops = {
 };
 
 /*
- * A row of the table of traits. If `whole` is true, the row is for the core
- * with this name; otherwise for each core that has the provider `name` in its
- * stack.
+ * The traits of a core. whole: `name` is the name of the core; otherwise of one
+ * provider in its stack.
  */
 static const struct duo_traits_row {
 	const char *name;
@@ -66,8 +65,8 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * Adds bits that efa needs. Without FI_REMOTE_COMM, efa would use its own
- * shared memory. Without FI_ORDER_SAS, efa could not cancel receives.
+ * Adds bits for efa. Without FI_REMOTE_COMM, efa would use its own shared
+ * memory. Without FI_ORDER_SAS, efa could not cancel receives.
  */
 void duo_traits_add_bits(struct fi_info *core)
 {
@@ -82,7 +81,7 @@ void duo_traits_add_bits(struct fi_info *core)
 		core->rx_attr->msg_order |= FI_ORDER_SAS;
 }
 
-/* True for efa-direct, which has no tags and cannot cancel receives. */
+/* efa-direct has no tags and cannot cancel receives */
 bool duo_traits_direct(const struct fi_fabric_attr *attr)
 {
 	return attr && attr->name && !strcasecmp(attr->name, "efa-direct");
@@ -112,10 +111,7 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/*
- * Rejects a call of a function of gda[]: efa's own function would treat fid, an
- * object of ofi_duo, as an object of efa.
- */
+/* Rejects a call: efa's own function would take fid for an object of efa. */
 static int duo_efa_reject(struct fid *fid)
 {
 	duo_efa_no_gda(fid);
@@ -123,10 +119,8 @@ static int duo_efa_reject(struct fid *fid)
 }
 
 /*
- * Number of functions that libfabric 2.2 has appended to the table of efa's
- * domain operations. A program that was built with 2.2 calls these functions
- * without a check whether the table has them. So the table below has them even
- * in a build with 2.1: a module that was built with 2.1 works with 2.2, too.
+ * Number of functions that libfabric 2.2 has added to efa's table. Programs
+ * built with 2.2 call them without a check, so a build with 2.1 has them, too.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -140,10 +134,9 @@ static const struct {
 #endif
 
 /*
- * Replaces efa's table of functions, because efa's functions would treat
- * ofi_duo's objects as efa's. query_mr() calls efa's function with the core's
- * region. Operations on queues and work requests would bypass ofi_duo, so they
- * return -FI_EOPNOTSUPP.
+ * efa's functions would take ofi_duo's objects for efa's. query_mr() passes on
+ * the core's region. Operations on queues would bypass ofi_duo and are
+ * rejected.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {

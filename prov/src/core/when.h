@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides whether and when a receive is posted to the core. This depends on the
- * source that the receive names: whether the source is local, and whether it is
- * confirmed (has sent over the local path). Table: docs/matching.md. Calls no
- * provider. Lock: the group's. Cost: two loads.
+ * Decides whether and when a receive is posted to the core. This depends on its
+ * source: is the source local, and is it confirmed (has it sent over the local
+ * path)? Table: docs/matching.md. Calls no provider. Lock: the group's. Cost:
+ * two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -15,17 +15,14 @@
 
 /* The time at which a receive is posted to the core. */
 enum duo_recv_when {
-	/* none, the call fails: the source is not in the AV */
+	/* the call fails: the source is not in the AV */
 	DUO_RECV_NO_SOURCE,
 	DUO_RECV_NOW,	/* at once, or at the next poll */
 	DUO_RECV_LATER,	/* deferred, because a local message may match */
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/*
- * duo_recv_when() for a receive from any source, or from an address that is not
- * in the AV.
- */
+/* duo_recv_when() for a wildcard, or for an address that is not in the AV */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -53,8 +50,8 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 
 /*
  * True if a receive for *want is never posted to the core: its source is
- * confirmed, or it names no source and the core carries nothing. False if it
- * names a source that is not in the AV. The local side must be open.
+ * confirmed, or it is a wildcard and the core carries nothing. The local side
+ * must be open.
  */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
@@ -72,10 +69,8 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 }
 
 /*
- * True if ofi_duo cannot recall a receive for *want from the core: the core
- * carries nothing, or cannot cancel untagged receives that name a source
- * (cannot_cancel). Such a receive is posted to the core only if no local
- * message can match it.
+ * True if ofi_duo cannot recall a receive for *want from the core. The core
+ * gets such a receive only if no local message can match it.
  */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
@@ -93,8 +88,8 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 }
 
 /*
- * True if rx is never posted to the core, because a local message may match rx,
- * and the core could not cancel rx then. See duo_want_final().
+ * True if rx is never posted to the core: a local message may match rx, and
+ * ofi_duo could not recall rx then.
  */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
