@@ -14,25 +14,15 @@
 #include "obj/fabric.h"
 
 #define DUO_AUTO_MS 10	/* interval between two polls, ms */
-/*
- * interval between two attempts to poll while another thread holds the domain's
- * lock, ms
- */
+/* interval between attempts to get the domain's lock, ms */
 #define DUO_AUTO_RETRY_MS 1
 
-/*
- * The domains that have a thread of duo_auto_run(). The mutex protects the
- * list.
- */
+/* the domains with a thread; the mutex protects the list */
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
-/*
- * Resets the mutex and the list in a forked child. The threads of the domains
- * do not exist in the child, nor does a thread that may have held the mutex at
- * the fork.
- */
+/* In a forked child, the threads do not exist, and the mutex may be locked. */
 static void duo_auto_forked(void)
 {
 	pthread_mutex_init(&duo_auto_lock, NULL);
@@ -56,9 +46,8 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Never waits for the domain's lock, because of
- * this deadlock: a thread that holds the domain's lock calls exit(), exit()
- * calls duo_auto_unload(), and that waits for this thread.
+ * Polls until the domain stops. Never waits for the domain's lock: the holder
+ * may call exit(), and duo_auto_unload() would wait for this thread.
  */
 static void *duo_auto_run(void *arg)
 {
@@ -117,7 +106,7 @@ static void duo_auto_join(struct duo_domain *domain)
 
 void duo_auto_stop(struct duo_domain *domain)
 {
-	/* no thread, or, after a fork, only the parent process has it */
+	/* no thread, or the thread of the parent process */
 	if (domain->progress.pid != getpid())
 		return;
 	pthread_mutex_lock(&duo_auto_lock);
@@ -126,8 +115,8 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends all threads, at exit or unload. The core still exists then: this module
- * depends on libfabric, so libfabric's destructors run later.
+ * Ends all threads, at exit or unload. The core still exists: libfabric's
+ * destructors run after those of a module that depends on libfabric.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

@@ -14,11 +14,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns the part of the endpoint's statistics that belongs to this binding:
- * the number of operations that have succeeded, or, if err is set, of those
- * that have failed. The statistics have receives on both paths, and sends over
- * near. Sends over libfabric's shm are not in them: shm's own counters count
- * these.
+ * Returns the binding's operations in the endpoint's statistics: successful
+ * ones, or, if err is set, failed ones. These are receives on both paths, and
+ * sends over near. libfabric's shm counts its sends itself.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -55,12 +53,11 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 }
 
 /*
- * True if this read of the counter must also read the core's counter, which
- * polls the core, because
+ * True if this read must read the core's counter, which polls the core. It must
+ * in these cases:
  * - the counter has no endpoint
- * - an endpoint has no CQ for sends
- * - each poll of an endpoint's CQ for sends polls the core
- * - none of these is so, and this is the core_poll_interval-th such read
+ * - an endpoint has no CQ for sends, or each poll of that CQ polls the core
+ * - otherwise: in every core_poll_interval-th read
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -83,10 +80,7 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			/*
-			 * this loop has already polled the endpoint, for
-			 * another binding
-			 */
+			/* polled before, for another binding */
 			continue;
 		ep = bind->ep;
 		duo_ep_progress(ep);
@@ -128,10 +122,8 @@ uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 }
 
 /*
- * Adds `value` to own[err], one of the parts of which the counter is the sum.
- * If `set` is true, makes the sum equal to `value` instead: own[err] gets the
- * difference, because the other parts are counts of the core and of endpoints,
- * which must not change.
+ * Adds `value` to own[err]. set: makes the whole counter equal to `value`
+ * instead. own[err] then gets the difference to the other parts of the sum.
  */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
@@ -238,7 +230,7 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & FI_PEER)
-		/* with FI_PEER another provider would increment the counter */
+		/* another provider would increment the counter */
 		return -FI_ENOSYS;
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
@@ -288,9 +280,9 @@ free_cntr:
 }
 
 /*
- * Binds the core's counter to the core's endpoint. If the endpoint has
- * messages, leaves out FI_RECV: the core would count recalled receives as
- * errors, and ofi_duo counts receives itself.
+ * Binds the core's counter to the core's endpoint, without FI_RECV if the
+ * endpoint has messages. The core would count recalled receives as errors, so
+ * ofi_duo counts receives itself.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
@@ -304,10 +296,9 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. The last two steps cannot be undone: the
- * binding of the core's counter, and that of the counter of a local transport
- * that has counters (cntr_open). The core's comes first, because it is more
- * likely to fail.
+ * Binds the counter on both paths. Two steps cannot be undone, so they come
+ * last: the core's binding, then count() of a transport that has counters
+ * itself (cntr_open). The core's binding is more likely to fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -325,9 +316,8 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 }
 
 /*
- * If sign is 1, adds the endpoint's counts to own[], so that the counter keeps
- * its value when the binding ends. If sign is -1, subtracts them, so that a new
- * binding does not change the value.
+ * Adds (sign 1) or subtracts (sign -1) the endpoint's counts to own[]. Without
+ * this, the end or start of a binding would change the counter's value.
  */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
@@ -338,8 +328,8 @@ static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 }
 
 /*
- * Moves the endpoint and its CQs to the domain's group, in which all counters
- * are. Needs all locks. Returns 0 or -FI_ENOMEM.
+ * Moves the endpoint and its CQs to the group of the counters, the domain's.
+ * Needs all locks. Returns 0 or -FI_ENOMEM.
  */
 static int duo_cntr_join(struct duo_ep *ep)
 {
@@ -354,7 +344,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	int ret;
 
 	duo_domain_lock(ep->domain);
-	/* an enabled endpoint of the core makes this check in fi_ep_bind() */
+	/* if the endpoint is enabled, the core's fi_ep_bind() checks this */
 	if (!duo_ep_enabled(ep) && duo_cntr_counts(ep, bind->flags)) {
 		duo_domain_unlock(ep->domain);
 		return -FI_EINVAL;
@@ -368,7 +358,6 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
 	} else {
-		/* operations before this binding do not count */
 		if (duo_ep_enabled(ep))
 			duo_cntr_keep(bind, -1);
 		atomic_fetch_add(&bind->cntr->refs, 1);

@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for counters. The core's counters have no descriptors. So a thread
- * that waits for a counter is woken by the sources of the endpoints' CQs:
- * near's ports, and the core's CQs. Another thread of this process may also
- * change a counter, by fi_cntr_add() for example, but this wakes no thread. So
- * each sleep in fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS. If the
- * application sleeps on the descriptor itself, a timer limits the sleep.
+ * Waits for counters. The core's counters have no descriptors, so the sources
+ * of the endpoints' CQs wake the waiting thread: near's ports and the core's
+ * CQs. A change by another thread, such as fi_cntr_add(), wakes no thread. So
+ * each sleep in fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS. A timer limits
+ * sleeps of the application on the descriptor.
  */
 
 #include <rdma/fi_errno.h>
@@ -23,9 +22,9 @@
 #define DUO_CNTR_SLEEP_MS 1
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, the wait object has a descriptor
- * only if the local transport can wake a thread. Without a descriptor,
- * fi_cntr_wait() polls between short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, it has a descriptor only if the
+ * local transport can wake a thread. Without one, fi_cntr_wait() polls between
+ * short sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -41,10 +40,7 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 	return ret;
 }
 
-/*
- * Adds the descriptor of cq->path_cq[FI_DUO_CORE], the core's CQ, to the wait
- * object. Does nothing if cq is NULL, or if the core's CQ has no descriptor.
- */
+/* Adds the descriptor of the core's CQ, if any, to the wait object. */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
 	return cntr->waiter.fd >= 0 && cq && cq->core_fd >= 0 ?
@@ -68,10 +64,7 @@ int duo_cntr_wait_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/*
- * True if the core's CQ of each CQ of the endpoint can wake a thread. False if
- * the endpoint has no CQ.
- */
+/* True if the endpoint has a CQ, and the core's CQs can wake a thread. */
 static bool duo_ep_signals(const struct duo_ep *ep)
 {
 	return (ep->tx_cq || ep->rx_cq) &&
@@ -94,7 +87,6 @@ static bool duo_cntr_signals(const struct duo_cntr *cntr)
 	return true;
 }
 
-/* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
 static int duo_cntr_before_sleep(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -121,9 +113,8 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 }
 
 /*
- * Arms all endpoints of the counter (wait.h), so that new events wake a thread.
- * Returns 0; -FI_EAGAIN: there are events already; or another error of the
- * core.
+ * Arms all endpoints of the counter: new events wake a thread. Returns 0;
+ * -FI_EAGAIN: there are events; or another error of the core.
  */
 static int duo_cntr_arm(const struct duo_cntr *cntr)
 {
@@ -200,9 +191,8 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 }
 
 /*
- * fi_trywait(3). -FI_EAGAIN: the value has changed since the previous call, or
- * there are events. -FI_EINVAL: the counter has no descriptor for the
- * application (FI_WAIT_FD).
+ * fi_trywait(3). -FI_EAGAIN: there are events, or the value has changed since
+ * the previous call. -FI_EINVAL: the counter was not opened with FI_WAIT_FD.
  */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {

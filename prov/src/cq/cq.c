@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Completion queues: opening and closing, and reads on the slow path. Fast
- * path: read.c.
- */
+/* Opens and closes CQs, and reads on the slow path. Fast path: read.c. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +24,9 @@
 
 /*
  * Polls both paths although the ring has an entry for this read. Otherwise a
- * program that sends before each read might never poll, because each read would
- * find the entry of a send. The number of reads per poll doubles up to
- * DUO_RING_READS. It becomes 1 if DUO_RING_SLOW has passed between two polls.
+ * program that sends before each read might only read entries of sends, and
+ * never poll. The number of reads per poll doubles up to DUO_RING_READS. It
+ * becomes 1 if DUO_RING_SLOW has passed between two polls.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -45,8 +42,8 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 }
 
 /*
- * Clears DUO_CQ_ENTRIES if the CQ is empty. Must be called after an entry or an
- * error was removed.
+ * Clears DUO_CQ_ENTRIES if the CQ is empty, after the removal of an entry or
+ * error.
  */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
@@ -56,10 +53,7 @@ static inline void duo_cq_entry_read(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/*
- * Releases the group's lock and returns ret, so that the caller can make a tail
- * call.
- */
+/* Releases the group's lock and returns ret, for tail calls. */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	return duo_unlock_last(&cq->group->lock, ret);
@@ -74,8 +68,8 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 }
 
 /*
- * Reads entries of the ring, up to the first error, and releases the group's
- * lock. Returns the number of entries; -FI_EAVAIL: the error comes first.
+ * Reads entries of the ring, up to the first error. Releases the group's lock.
+ * Returns the number of entries; -FI_EAVAIL: the error comes first.
  */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
@@ -167,8 +161,8 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 }
 
 /*
- * fi_cq_strerror() for the last error that was read. Only the provider of
- * cq->err_path, the path of this error, can interpret prov_errno.
+ * For the last error that was read. Only the provider of cq->err_path, the
+ * error's path, can interpret prov_errno.
  */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
@@ -220,8 +214,8 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ. If cq->core_signals is set, tries to open it with a wait
- * object. Clears core_signals if the core does not support this.
+ * Opens the core's CQ, with a wait object if cq->core_signals is set. Clears
+ * core_signals if the core does not support this.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
@@ -240,9 +234,7 @@ static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 	return fi_cq_open(domain, attr, core_cq, NULL);
 }
 
-/*
- * Opens the CQs of both paths. Stores the size of the core's CQ in attr->size.
- */
+/* Opens the CQs of both paths. Sets attr->size to that of the core's CQ. */
 static int duo_cq_open_paths(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
@@ -267,7 +259,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		/* with FI_PEER another provider would read the CQ */
+		/* another provider would read the CQ */
 		return -FI_ENOSYS;
 	cq = duo_alloc(sizeof(*cq));
 	if (!cq)

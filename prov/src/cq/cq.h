@@ -7,9 +7,9 @@
  * sleeps. Lock: the functions in fi_ops_cq take the group's lock; all others
  * need it.
  *
- * Cost: a read that finds nothing polls shared memory. It also polls the core
- * while the CQ has a core poll budget, while the local transport is idle, and
- * at intervals (progress.c).
+ * Cost: a read that finds nothing polls shared memory. It polls the core, too,
+ * if the CQ has a core poll budget, if the local transport is idle, and at
+ * intervals.
  */
 #ifndef DUO_CQ_H
 #define DUO_CQ_H
@@ -21,15 +21,14 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
 /*
- * Opens a hidden CQ, which drops its entries. sleeps: the CQ needs a wait
- * object, because a thread may wait for a counter of the endpoint.
+ * Opens a hidden CQ. sleeps: a thread may wait for a counter of the endpoint.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
 /*
- * cq.c: fi_cq_readfrom() on the slow path. Needs the group's lock, and releases
- * it. Returns the number of entries, -FI_EAGAIN or -FI_EAVAIL.
+ * cq.c: fi_cq_readfrom() on the slow path. Releases the group's lock. Returns
+ * the number of entries, -FI_EAGAIN or -FI_EAVAIL.
  */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
@@ -46,8 +45,8 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /*
- * group.c: puts the CQ into a new group. In these cases puts it into the
- * domain's group, so that the domain's lock protects all CQs of the domain:
+ * group.c: puts the CQ into its own group; or, in these cases, into the
+ * domain's group:
  * - the domain's lock is off
  * - the local transport is libfabric's shm
  * - the domain may have a bounce buffer for device memory
@@ -57,27 +56,25 @@ void duo_cq_group(struct duo_cq *cq);
 /* Closes the CQ's own group. Needs all locks. */
 void duo_cq_ungroup(struct duo_cq *cq);
 /*
- * Moves the CQ and its endpoints to the domain's group, if they are not in it
- * yet. Needs all locks. Returns 0; -FI_ENOMEM: nothing has changed.
+ * Moves the CQ and its endpoints to the domain's group. Needs all locks.
+ * Returns 0; -FI_ENOMEM: nothing has changed.
  */
 int duo_cq_join(struct duo_cq *cq);
 
-/* progress.c: true if the CQ has a core poll budget. */
+/* True if the CQ has a core poll budget. */
 DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 {
 	return atomic_load_explicit(&cq->core_poll_budget,
 				    memory_order_relaxed);
 }
 
-/*
- * True if each poll also polls the core: the local transport is idle, or the CQ
- * has a core poll budget.
- */
+/* True if each poll also polls the core. */
 DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 {
 	return cq->local_idle > cq->local_busy || duo_cq_core_busy(cq);
 }
 
+/* progress.c */
 void duo_cq_progress(struct duo_cq *cq);
 /* Polls the CQs of an endpoint. */
 void duo_ep_progress(const struct duo_ep *ep);
@@ -85,7 +82,7 @@ void duo_ep_progress(const struct duo_ep *ep);
  * Returns the result of a read that has stored no entry:
  * - -FI_EAVAIL: an error must be read first
  * - 0: there are entries, but the read has requested none
- * - -FI_EAGAIN: there is no entry. In this case the function may yield the CPU
+ * - -FI_EAGAIN: there is no entry; the function may have yielded the CPU
  */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /* Yields the CPU if CPUs are oversubscribed. Returns -FI_EAGAIN. */
@@ -93,28 +90,23 @@ ssize_t duo_cq_yield(struct duo_cq *cq);
 
 /* wait.c */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
-/*
- * Adds the descriptor of the core's CQ, which was opened with FI_WAIT_FD, to
- * the wait object. Returns 0 or an error.
- */
+/* Adds the core's CQ, opened with FI_WAIT_FD, to the wait object. */
 int duo_cq_wait_core(struct duo_cq *cq);
 /*
  * Adds a timer to the wait object if the core's CQ or the local transport
- * cannot wake a thread. Returns 0 or an error.
+ * cannot wake a thread.
  */
 int duo_cq_wait_timer(struct duo_cq *cq);
 struct duo_blocking;
 /*
- * Sleeps until the CQ may have an entry, or until the timeout of the call. The
- * caller must not hold the group's lock.
+ * Sleeps until the CQ may have an entry, or until the call's timeout. Takes the
+ * group's lock.
  */
 void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/*
- * Posts all deferred receives. Needs the group's lock. -FI_EAGAIN: some remain.
- */
+/* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The group of a CQ: obj/group.h. */
 
 #include "cq/cq.h"
 #include "obj/ep.h"
 #include "transport/transport.h"
 
 /*
- * Sets the table of calls for the mode of the group's lock. Stores the table
- * only if it is another one, because other threads may read cq_fid.ops at the
- * same time. Another table is necessary in two cases: the CQ is being opened,
- * or it leaves its own single lock for the lock of the domain. No other thread
- * reads cq_fid.ops in these cases: a single lock means that the application
- * serializes its calls.
+ * Sets the table of calls for the mode of the group's lock. Other threads may
+ * read cq_fid.ops at the same time, so an equal table is not stored again. The
+ * table changes only while the CQ is opened, and when the CQ leaves its own
+ * single lock for the domain's lock. No thread reads cq_fid.ops then: with a
+ * single lock, the application serializes its calls.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {
@@ -27,7 +25,7 @@ static void duo_cq_calls(struct duo_cq *cq)
 		cq->cq_fid.ops = ops[duo_lock_mode(&cq->group->lock)];
 }
 
-/* True if CQs of the domain may have groups, and so locks, of their own. */
+/* True if the domain's CQs may have their own groups, and so locks. */
 static bool duo_domain_splits(const struct duo_domain *domain)
 {
 	return domain->group.lock.on && !domain->device &&

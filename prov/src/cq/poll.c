@@ -39,10 +39,7 @@ static struct duo_poll_member *duo_poll_find(const struct duo_poll *poll,
 	return NULL;
 }
 
-/*
- * As in libfabric's providers, a second fi_poll_add() of the same object
- * changes nothing.
- */
+/* As in libfabric's providers, adding an object again changes nothing. */
 static int duo_poll_add(struct fid_poll *poll_fid, struct fid *fid,
 			uint64_t flags)
 {
@@ -91,8 +88,7 @@ static bool duo_poll_cq(const struct duo_poll_member *member)
 
 /*
  * True if the counter has changed since this function last returned true.
- * wanted: the caller can report the change. If it is false, always returns
- * false, so that a later call returns true.
+ * wanted: the caller can report the change; otherwise returns false.
  */
 static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 {
@@ -109,8 +105,8 @@ static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 }
 
 /*
- * Polls all members, and stores the contexts of those that have events. If the
- * array is full, a later call reports the remaining events.
+ * Stores the contexts of the members that have events. If the array is full, a
+ * later call reports the remaining events.
  */
 static int duo_poll_run(struct fid_poll *poll_fid, void **context, int count)
 {

@@ -2,9 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Progress of a CQ: polls the local transport, and the core at intervals. Both
- * paths write completions to the ring or to the array of the running read.
- * Needs the group's lock.
+ * Polls the local transport, and the core at intervals. Needs the group's lock.
  */
 
 #include <sched.h>
@@ -21,7 +19,7 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* both are numbers of polls, see duo_cq_local_due() */
+/* numbers of polls, see duo_cq_local_due() */
 #define DUO_LOCAL_IDLE 1024
 #define DUO_LOCAL_INTERVAL 8
 
@@ -34,8 +32,8 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 }
 
 /*
- * Must be called after a poll of the local transport. Matches unresolved
- * messages, and posts deferred receives.
+ * Matches unresolved messages and posts deferred receives. Must be called after
+ * a poll of the local transport.
  */
 DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 {
@@ -54,10 +52,7 @@ DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 	return cq->group->pending | cq->group->lazy;
 }
 
-/*
- * True if the AV of an endpoint is empty. The senders are then unknown, and
- * each of them may send over the core.
- */
+/* True if the AV of an endpoint is empty. Any sender may then use the core. */
 static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
@@ -72,7 +67,7 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
  * True if this poll must poll the core, because
  * - the CQ has a core poll budget, of which this function takes 1
  * - the local transport is idle
- * - core_poll_interval polls have passed since the last poll of the core; an
+ * - core_poll_interval polls have passed since the last poll of the core. An
  *   unused core is then polled only if the AV of an endpoint is empty
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
@@ -91,9 +86,9 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. Normally each poll must. If
- * the last DUO_LOCAL_IDLE polls had no local event, and the CQ has a core poll
- * budget, only each DUO_LOCAL_INTERVAL-th poll must.
+ * True if this poll must poll the local transport. After DUO_LOCAL_IDLE polls
+ * without a local event, and with a core poll budget, only each
+ * DUO_LOCAL_INTERVAL-th poll must.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -102,11 +97,10 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Counts the fast-path reads since duo_cq_grant(), each as a poll of the CQ
- * (core_skip) and as a poll of the ports. Meanwhile reads of another CQ of the
- * endpoint may have polled the same port. So duo_near_passed() adds at most the
- * polls that are left before the port's next tick: the tick must not be
- * skipped.
+ * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of the
+ * ports. Reads of another CQ may have polled the same port. So
+ * duo_near_passed() adds at most the polls before the port's next tick: no tick
+ * may be skipped.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -119,8 +113,8 @@ DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 }
 
 /*
- * Sets cq->left, the number of fast-path reads until a read must call
- * duo_cq_progress(): until the core is due, or a port has a tick.
+ * Sets cq->left: the number of fast-path reads until the core is due or a port
+ * has a tick. The next read after these must call duo_cq_progress().
  */
 DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 {
@@ -133,11 +127,10 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls the local transport, and the core if it is due. cq->left is not 0 if
- * something other than the end of the granted fast-path reads has caused this
- * poll, for example deferred work, or work of a port. The poll then counts as
- * one of these reads. When none is left, grants new ones, unless every read
- * must do more than poll near's rings.
+ * Polls the local transport, and the core if it is due. A poll for another
+ * reason, such as deferred work, uses up one of the granted fast-path reads.
+ * When none is left, grants new ones, unless every read must do more than poll
+ * near's rings.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -153,9 +146,7 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (group->waits && !cq->clock_in--)
-		/*
-		 * posts deferred receives before a local message can match them
-		 */
+		/* posts deferred receives before local messages match them */
 		duo_cq_age(cq);
 	if (group->pending)
 		duo_cq_resolve(cq);
@@ -198,9 +189,8 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 }
 
 /*
- * True if the CPUs are oversubscribed: the last result of
- * duo_cq_check_oversub(), which this function calls again when the interval has
- * passed.
+ * True if the CPUs are oversubscribed, as of the last check. Checks again if
+ * its interval has passed.
  */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
@@ -212,11 +202,10 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Yields the CPU if CPUs are oversubscribed, because the next sender may need
- * this CPU. If they are not, a yield would only help unrelated processes. Does
- * not yield if no endpoint of the CQ has a local side, because the core does
- * not yield either. Releases the group's lock during the yield; the caller must
- * hold no other lock. Returns -FI_EAGAIN.
+ * Yields the CPU if CPUs are oversubscribed: the next sender may need this CPU.
+ * Otherwise a yield would only help unrelated processes. Releases the group's
+ * lock during the yield; the caller must hold no other lock. Returns
+ * -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {
@@ -230,8 +219,7 @@ ssize_t duo_cq_yield(struct duo_cq *cq)
 
 ssize_t duo_cq_read_none(struct duo_cq *cq)
 {
-	if (cq->attention & DUO_CQ_ENTRIES)	/* the ring or the list of
-						 * errors is not empty */
+	if (cq->attention & DUO_CQ_ENTRIES)
 		return duo_err_due(&cq->errs, &cq->ring) ? -FI_EAVAIL : 0;
 	return cq->local_idle & duo_params.yield_mask ? -FI_EAGAIN :
 						      duo_cq_yield(cq);

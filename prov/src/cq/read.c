@@ -3,11 +3,10 @@
 
 /*
  * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
- * not 0, a read polls only the rings of near's ports. Each function for the
- * slow path has the same arguments as its caller. The compiler can therefore
- * call it by a tail call, and a read that finds nothing saves no registers.
- * read_locked.c and read_single.c include this file for the other modes of the
- * lock.
+ * not 0, a read polls only the rings of near's ports. The functions of the slow
+ * path have the arguments of their callers, so that calls are tail calls and a
+ * read that finds nothing saves no registers. read_locked.c and read_single.c
+ * include this file for the other modes of the lock.
  */
 
 #include <rdma/fi_errno.h>
@@ -22,10 +21,7 @@
 #define DUO_NAME(name) name
 #endif
 
-/*
- * Waits for the group's lock, which another thread holds, and continues on the
- * slow path.
- */
+/* Waits for the group's lock, and continues on the slow path. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
@@ -38,10 +34,7 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return duo_lock_end(&cq->group->lock, DUO_LOCKED, ret);
 }
 
-/*
- * Polls a port's active rings, beginning with *at. Returns the number of
- * events.
- */
+/* Polls a port's active rings from *at on. Returns the number of events. */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -57,9 +50,9 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 }
 
 /*
- * Polls the rings of ep and of the CQ's endpoints behind ep. ring: the first
- * ring of ep to poll; NULL: all rings of ep. Events go to cq->sink. Releases
- * the group's lock. Returns the result of the read.
+ * Polls the rings of ep, from `ring` on (NULL: all), and of the CQ's endpoints
+ * behind ep. Events go to cq->sink. Releases the group's lock. Returns the
+ * result of the read.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
@@ -85,10 +78,9 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 }
 
 /*
- * Ends a read that has found a message in *ring. Unless ep receives with
- * another CQ, tries to deliver the message directly to buf
- * (duo_near_match_first()). Then polls the remaining rings. Releases the
- * group's lock.
+ * Ends a read that has found a message in *ring. If ep receives with this CQ,
+ * tries to deliver the message directly to buf. Then polls the remaining rings.
+ * Releases the group's lock.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

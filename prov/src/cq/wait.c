@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waiting for completions (cntr_wait.c: for counters). The wait object of a CQ
- * is one epoll descriptor for all sources that can wake a thread: the core's
- * CQ, near's armed ports, and an eventfd by which other threads wake it. If
- * some source cannot wake a thread, such as libfabric's shm, fi_trywait()
- * starts a timer of wait_poll_us.
+ * Waits for completions (for counters: cntr_wait.c). The wait object of a CQ is
+ * one epoll descriptor for the core's CQ, near's armed ports, and an eventfd by
+ * which other threads wake the thread. If some source cannot wake a thread,
+ * such as libfabric's shm, fi_trywait() starts a timer of wait_poll_us.
  */
 
 #include <poll.h>
@@ -32,10 +31,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use the wait
- * object, and the wait object has a descriptor only if the local transport can
- * wake a thread. Without a descriptor, blocking reads poll between short
- * sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use it. It
+ * then has a descriptor only if the local transport can wake a thread. Without
+ * one, blocking reads poll between short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -43,10 +41,7 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/*
-	 * set for a core that carries nothing as well: it has no events to
-	 * signal
-	 */
+	/* a core that carries nothing has no events to signal */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	cq->core_fd = -1;
@@ -78,7 +73,7 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/* Ends a blocking read. Any thread may call this, without a lock. */
+/* Ends a blocking read. Any thread may call this, with or without a lock. */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
@@ -88,10 +83,7 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/*
- * Posts all deferred receives to the core, because no poll does so while the
- * thread sleeps.
- */
+/* no poll posts deferred receives while the thread sleeps */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -109,10 +101,6 @@ int duo_ep_arm(struct duo_ep *ep)
 	return peer && peer->arm ? peer->arm(ep) : 0;
 }
 
-/*
- * Must be called after a sleep. If this thread has consumed the wakeup of the
- * endpoint's port, wakes the other threads that sleep on CQs of the endpoint.
- */
 void duo_ep_woken(struct duo_ep *ep)
 {
 	const struct duo_transport *peer = ep->domain->peer;
@@ -139,9 +127,9 @@ void duo_cq_force_poll(struct duo_cq *cq)
 }
 
 /*
- * Prepares a sleep: arms all sources of the CQ. Needs the group's lock. Returns
- * 0; -FI_EAGAIN: there are events already; or another error. After an error,
- * the next polls poll both paths.
+ * Arms all sources of the CQ. Needs the group's lock. Returns 0; -FI_EAGAIN:
+ * there are events; or another error. After an error, the next polls poll both
+ * paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -181,14 +169,13 @@ static bool duo_cq_due(struct duo_cq *cq)
 /*
  * Prepares a sleep of this thread, or of the application's threads
  * (fi_trywait()). Returns
- * - 0: new events will wake all threads that sleep on the CQ
- * - -FI_EAGAIN: there are entries, or deferred receives that the core does not
- *   accept now
+ * - 0: new events wake all threads that sleep on the CQ
+ * - -FI_EAGAIN: there are entries, or receives that the core does not accept
+ *   now
  * - another error
  *
- * If the result is not 0, wakeups of the descriptor are not lost: this thread
- * may read only some of the entries, and other sleeping threads must wake to
- * read the remaining ones.
+ * After an error, the descriptor's wakeups are not lost: this thread may read
+ * only some entries, and other threads must wake to read the remaining ones.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -224,10 +211,9 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 		duo_waiter_poll(waiter, call, max_ms);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
-		 * the first -FI_EAGAIN in a row: the caller polls again at
-		 * once. After a second one near probably has work that only
-		 * polls continue, so the thread yields or sleeps shortly
-		 * between polls
+		 * the caller polls again at once. After a second -FI_EAGAIN,
+		 * near probably has work that only polls continue, so the
+		 * thread pauses between polls
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {
@@ -263,8 +249,8 @@ static int duo_cq_trywait(struct duo_cq *cq)
 }
 
 /*
- * fi_trywait() for one object. An object that the application has opened at the
- * core, such as an event queue, is passed to the core.
+ * fi_trywait() for one object. Passes objects that the application has opened
+ * at the core, such as event queues, to the core.
  */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {

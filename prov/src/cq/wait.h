@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Functions for waiting that completion queues and counters share: wait.c. */
+/* Waiting for completion queues and counters: wait.c. */
 #ifndef DUO_CQ_WAIT_H
 #define DUO_CQ_WAIT_H
 
@@ -17,22 +17,21 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * Maximum duration of a sleep, ms. A limit is necessary, because a peer of near
- * that closes its port rings no doorbell, and so wakes no thread.
+ * Maximum duration of a sleep, ms. A limit is necessary: a peer of near that
+ * closes its port wakes no thread.
  */
 #define DUO_SLEEP_MS 1000
 
 /*
- * A blocking call polls for DUO_SPIN_NS. Then the call sleeps until a source of
- * events wakes it. If some source cannot wake a thread, the call polls between
- * short sleeps instead.
+ * A blocking call polls for DUO_SPIN_NS. Then it sleeps until a source of
+ * events wakes it; or, if a source cannot wake it, polls between short sleeps.
  */
 #define DUO_SPIN_NS 50000	/* ns */
 #define DUO_SHORT_SLEEP_NS 50000	/* ns */
 
 /* State of a blocking call. */
 struct duo_blocking {
-	/* start of the blocking call, and time since then; ns */
+	/* start of the call, and time since then; ns */
 	uint64_t start, waited;
 	int timeout;		/* ms; negative: no timeout */
 	int tries; /* failed attempts to sleep (-FI_EAGAIN) in a row */
@@ -43,7 +42,7 @@ static inline struct duo_blocking duo_blocking_begin(int timeout)
 	return (struct duo_blocking) { duo_now_ns(), 0, timeout, 0 };
 }
 
-/* True if the timeout has passed. Also updates call->waited. */
+/* True if the timeout has passed. Updates call->waited. */
 static inline bool duo_blocking_over(struct duo_blocking *call)
 {
 	call->waited = duo_now_ns() - call->start;
@@ -51,17 +50,14 @@ static inline bool duo_blocking_over(struct duo_blocking *call)
 	       call->waited >= (uint64_t) call->timeout * 1000000;
 }
 
-/*
- * True if the call had polled for DUO_SPIN_NS at its last duo_blocking_over().
- */
+/* True if the last duo_blocking_over() came after DUO_SPIN_NS of polling. */
 static inline bool duo_blocking_sleeps(const struct duo_blocking *call)
 {
 	return call->waited >= DUO_SPIN_NS;
 }
 
 /*
- * Returns the time left, ms. Rounds up, so that the thread does not spin for
- * the last fraction of a millisecond.
+ * Returns the time left, ms, rounded up: a thread must not spin for a fraction.
  */
 static inline int duo_blocking_left_ms(const struct duo_blocking *call)
 {
@@ -75,30 +71,31 @@ static inline void duo_short_sleep(void)
 	nanosleep(&time, NULL);
 }
 
-/*
- * True if the local transport can wake a thread, or if there is no local
- * transport.
- */
+/* True if the local transport can wake a thread, or there is none. */
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
- * duo_ep_arm() arms the local transport of an endpoint, so that new events wake
- * a sleeping thread. duo_cq_arm_core() arms the core's CQ. If events are there
- * already, both return -FI_EAGAIN; the caller must then call
- * duo_cq_force_poll(), which makes the next polls poll both paths.
- * duo_ep_woken() must be called after the sleep for which duo_ep_arm() was
- * called. All need the group's lock.
+ * Arms the endpoint's local transport: new events wake a sleeping thread.
+ * Returns -FI_EAGAIN if there are events: duo_cq_force_poll() must follow.
+ * Needs the group's lock.
  */
 int duo_ep_arm(struct duo_ep *ep);
+/*
+ * Must be called after a sleep that duo_ep_arm() has prepared. If this thread
+ * has consumed the port's wakeup, wakes the other threads that sleep on CQs of
+ * the endpoint. Needs the group's lock.
+ */
 void duo_ep_woken(struct duo_ep *ep);
+/* Arms the core's CQ. Returns as duo_ep_arm() does. */
 int duo_cq_arm_core(struct duo_cq *cq);
+/* Makes the next polls poll both paths. Needs the group's lock. */
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps. The kind of sleep depends on ret, the result of the preparation
- * (duo_cq_fall_asleep() or duo_cntr_fall_asleep()):
+ * Sleeps, depending on `ret`, the result of duo_cq_fall_asleep() or
+ * duo_cntr_fall_asleep():
  * - 0: until the wait object is readable, at most for the time left and max_ms
- * - the first -FI_EAGAIN in a row: returns at once
+ * - the first -FI_EAGAIN in a row: not at all
  * - otherwise: a short sleep; with FI_WAIT_YIELD, yields the CPU instead
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter,
