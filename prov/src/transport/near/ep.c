@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The port of an endpoint, and its peers. Failures of peers: failure.c. */
+/* The port of an endpoint, and its peers. */
 
 #include <assert.h>
 #include <errno.h>
@@ -18,10 +18,7 @@
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* polls before a port is closed */
-/*
- * near_attr.timeout_ms: if a peer has not replied in the fd exchange after this
- * time, the core carries the messages to the peer
- */
+/* time for a peer's reply in the fd exchange; then the core is used */
 #define DUO_NEAR_TIMEOUT_MS 2000
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
@@ -95,10 +92,7 @@ static int duo_near_open(struct duo_ep *ep)
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
-	/*
-	 * in the provider near, peers may connect as soon as they have the
-	 * endpoint's address, which is possible before fi_enable
-	 */
+	/* in the provider near, peers may connect before fi_enable */
 	if (ep->core.peer_names) {
 		near_listen(ep->near->port, -1);
 		ep->near_named = ep->near;
@@ -107,10 +101,7 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/*
- * duo_near_show() sets ep->near, which calls and polls use; duo_near_hide()
- * clears it. Both do nothing except in the provider near: see struct duo_near.
- */
+/* Sets ep->near in the provider near: see struct duo_near. */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -123,7 +114,7 @@ static void duo_near_hide(struct duo_ep *ep)
 		ep->near = NULL;
 }
 
-/* Adds the port's descriptor to the waiter, if the waiter has a wait object. */
+/* Adds the port's descriptor to the waiter if that has a wait object. */
 static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 {
 	return waiter->fd < 0 ? 0 :
@@ -151,7 +142,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* after a failure, only peers in other pid namespaces cannot connect */
+	/* a failure affects only peers in other pid namespaces */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -164,7 +155,7 @@ static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 	return near_oversubscribed(ep->near->port, endpoints);
 }
 
-/* Polls a limited number of times for replies to pending large messages. */
+/* Polls for replies to pending large messages. */
 static void duo_near_drain(struct duo_ep *ep)
 {
 	int i;
@@ -191,9 +182,8 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns a peer index. The indexes are assigned in turn,
- * so that none is reused soon after it was freed: a late send to a freed index
- * then finds no peer, not a wrong one.
+ * near_sink.peer_up(): assigns a peer index. A freed index is not reused soon,
+ * so that a late send finds no peer, not a wrong one.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -226,10 +216,9 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 }
 
 /*
- * True if messages and RMA to this peer keep the order that the application has
- * requested. If the peer has no region table, near carries the messages, and
- * the core executes the RMA without waiting for near's messages. The result is
- * then false, if the application has requested an order between both.
+ * True if messages and RMA to this peer keep the order that the application
+ * requires. If the peer has no region table, the core executes the RMA, and
+ * does not wait for near's messages.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -239,10 +228,9 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). Does not open the peer's segment yet: the first send
- * does this, and duo_near_send_failed() handles an error. But if the segment's
- * descriptor must come from the peer (fd exchange), near_peer_prepare()
- * requests it now, so that the first send need not wait for it.
+ * duo_transport.connect(). Leaves it to the first send to open the peer's
+ * segment. But near_peer_prepare() starts the fd exchange, if it is needed, so
+ * that the first send need not wait.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -291,10 +279,7 @@ static void duo_near_monitor(struct duo_ep *ep, fi_addr_t index)
 	if (!peer)
 		return;
 	near_peer_monitor(ep->near->port, peer);
-	/*
-	 * a confirmed source: no message of the peer comes over the core, which
-	 * carries nothing
-	 */
+	/* a confirmed source: the core cannot carry messages of the peer */
 	if (ep->core.carries_nothing)
 		ep->confirmed[index / 64] |= 1ULL << index % 64;
 }

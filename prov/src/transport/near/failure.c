@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Failure of a peer. near calls duo_near_peer_down() after it has delivered all
- * complete messages of the peer and ended all operations with the peer. This
- * file ends receives that name the peer. It also drops the peer's unexpected
- * rendezvous messages, because their data are in the peer's memory.
+ * Failure of a peer, after near has delivered the peer's complete messages and
+ * ended all operations with the peer. Ends receives that name the peer. Drops
+ * the peer's unexpected rendezvous messages: their data are in the peer's
+ * memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -17,7 +17,7 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/* True if rx names the process with this peer index as its source. */
+/* True if rx names the peer with this index as its source. */
 static bool duo_near_names(const struct duo_rx *rx, fi_addr_t index)
 {
 	fi_addr_t addr = rx->addr;
@@ -29,7 +29,7 @@ static bool duo_near_names(const struct duo_rx *rx, fi_addr_t index)
 	return duo_route_mapped(word) && duo_route_index(word) == index;
 }
 
-/* Returns the first posted receive that names the process; NULL: none. */
+/* Returns the first posted receive that names the peer; NULL: none. */
 static struct duo_rx *duo_near_named(const struct duo_match *match,
 				     fi_addr_t index)
 {
@@ -42,10 +42,7 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 	return NULL;
 }
 
-/*
- * Ends the posted receives that name the peer, except for those that the core
- * has matched. Their error is FI_ECONNRESET.
- */
+/* Ends posted receives that name the peer, unless the core has matched them. */
 static void duo_near_fail_all(struct duo_match *match, fi_addr_t index)
 {
 	struct duo_rx *rx;
@@ -58,7 +55,7 @@ static void duo_near_fail_all(struct duo_match *match, fi_addr_t index)
 	}
 }
 
-/* Frees the queued rendezvous messages of the peer. */
+/* Frees the peer's rendezvous messages in the list. */
 static void duo_near_lose(struct duo_rx_list *list, struct near_peer *peer)
 {
 	struct duo_rx *rx, *next;
@@ -80,11 +77,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
-		/*
-		 * must come before duo_map_peer_failed(), because that function
-		 * removes the peer's routes, by which this call finds the
-		 * fi_addr of these messages' source
-		 */
+		/* needs the routes that duo_map_peer_failed() removes */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);

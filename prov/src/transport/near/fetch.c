@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages from device memory of the sender (NEAR_DEVICE), or to device
- * memory of the receiver. The receiver fetches such a message: it reads the
- * message into its buffers by near_rma(). If the fetch fails, near transfers
- * the message in fragments. For that, the sender first copies a message in
- * device memory to host memory.
+ * Large messages from or to device memory. The receiver fetches such a message:
+ * it reads the message by near_rma(). If the fetch fails, the sender sends
+ * fragments. For these, the sender first copies a message in device memory to
+ * host memory.
  */
 
 #include <stdlib.h>
@@ -45,7 +44,7 @@ void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op)
 		args.local.device = device;
 	if (near->fetches)
 		ret = near_rma(near->port, rx->arrival.peer, &args);
-	/* after 0, rx may already be free: duo_near_fetched() ends it */
+	/* after success rx may be free: duo_near_fetched() ends it */
 	if (ret)
 		duo_near_fetched(rx, -ret);
 }

@@ -2,16 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over near:
- * - ep.c: the port and its peers
- * - send.c, sink.c: messages
- * - fetch.c: large messages from and to device memory
- * - failure.c: failures of peers
- * - onesided.h: RMA and atomics
- *
- * near's fast paths are inlined into these files. See docs/near/design.md.
- * Cost: 36 KiB per endpoint, and near's memory. The caller must hold the lock
- * of the endpoint's group.
+ * An endpoint's local side over near: see docs/near/design.md. The caller must
+ * hold the lock of the endpoint's group. Cost: 36 KiB per endpoint, and near's
+ * memory.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -22,71 +15,60 @@
 #include "obj/send.h"
 #include "queue/block.h"
 
-#define DUO_NEAR_INJECT 4096	/* limit of injected messages, bytes */
-/* limit of pending operations, in each direction */
+#define DUO_NEAR_INJECT 4096	/* longest injected message, bytes */
+/* pending operations, in each direction */
 #define DUO_NEAR_QUEUE 1024
 
 /*
- * An endpoint's local side over near: ep->near. fi_enable creates this struct.
- *
- * In the provider near, the port's address is the endpoint's address, so the
- * port must exist before fi_enable. There fi_endpoint creates this struct, and
- * stores it in ep->near_named; fi_enable copies the pointer to ep->near. No
- * thread polls the port before fi_enable.
+ * ep->near, from fi_enable to fi_close. In the provider near, fi_endpoint
+ * creates this struct, because the port's address is the endpoint's address.
+ * Until fi_enable, only ep->near_named points to the struct, and no thread
+ * polls the port.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
 	struct duo_ep *ep;
 	struct near_port *port;
-	bool tx_all;	/* true if every send has a completion */
-	/*
-	 * true if a call without flags writes a completion, and the application
-	 * can read this completion: the CQ is not hidden
-	 */
+	bool tx_all;	/* true: every send has a completion */
+	/* calls without flags write completions, and the CQ is not hidden */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/*
-	 * pending receives of messages into multi-receive buffers; those of one
-	 * peer complete in the order of this list
-	 */
+	/* pending sub-receives; those of one peer complete in this order */
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */
-	bool fetches;	/* near_rma() can fetch messages in device memory */
+	bool fetches;	/* near can fetch messages in device memory */
 	bool direct;	/* near executes this endpoint's RMA; else the core */
 	/* the warning of duo_onesided_unordered() was logged */
 	bool unordered;
-	/* bit duo_near_small(op) is set if near's fast path can execute op */
+	/* duo_near_small() bits of operations for near's fast path */
 	uint32_t small;
-	uint32_t next;	/* first peer index to try for a new peer */
+	uint32_t next;	/* first index to try for the next peer */
 	/* peers by peer index; NULL: index not in use */
 	struct near_peer *peer[DUO_LOCAL_MAX];
-	/* true if ep->map has a reference to the peer with this index */
+	/* true: ep->map has a reference to the peer with this index */
 	bool bound[DUO_LOCAL_MAX];
 };
 
-/* A large send that is pending. */
+/* A pending large send */
 struct duo_near_sending {
 	struct near_pooled pooled;
 	void *context;
 	uint64_t flags;
 	fi_addr_t to;	/* receiver's fi_addr, for an error entry of the CQ */
-	/* true if the send writes a completion */
+	/* true: the send writes a completion */
 	bool report;
-	void *desc;	/* descriptor of the first buffer: duo_near_unload() */
+	void *desc;	/* descriptor of the first buffer */
 };
 
-/*
- * Returns the bit of an operation in duo_near.small. Each verb has a bit. All
- * injects share one further bit, whatever their verb.
- */
+/* Returns an operation's bit in duo_near.small. All injects share a bit. */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 {
 	return 1u << (op->flags & NEAR_RMA_COPY ? NEAR_VERBS : op->verb);
 }
 
-/* Returns the fi_addr of a peer index; FI_ADDR_NOTAVAIL: the peer has none. */
+/* Returns the fi_addr of a peer index; FI_ADDR_NOTAVAIL: none. */
 static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 				      fi_addr_t index)
 {
@@ -96,16 +78,13 @@ static inline fi_addr_t duo_near_addr(const struct duo_ep *ep,
 	return addr == FI_ADDR_UNSPEC ? FI_ADDR_NOTAVAIL : addr;
 }
 
-/* Returns a peer's index (near_peer.user - 1); FI_ADDR_NOTAVAIL: none. */
+/* Returns a peer's index; FI_ADDR_NOTAVAIL: none. */
 static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 {
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/*
- * Counts `polls` further polls of the port: reads of the CQ that have found the
- * port's rings empty without a call of near_poll().
- */
+/* Counts CQ reads that have found the rings empty as polls of the port. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)
@@ -120,52 +99,42 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 	return left < polls ? left : polls;
 }
 
-/*
- * send.c: sends to the peer with this index. Returns 0, -FI_EAGAIN, or another
- * error that fi_send() may return.
- */
+/* Sends to a peer. Returns 0, -FI_EAGAIN, or another error of fi_send(). */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
 /* near_sink.sent(): ends a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err);
-/*
- * near_sink.unload(): copies a message in device memory to host memory. Returns
- * 0 or a positive errno value.
- */
+/* near_sink.unload(): copies to host memory. Returns 0 or an error > 0. */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len);
 
-/*
- * fetch.c: fetches the message that has matched rx, from or to device memory.
- * op: result of near_recv_begin().
- */
+/* Fetches the message that has matched rx. op: result of near_recv_begin() */
 void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op);
 /*
  * Ends the receive after a fetch. err: 0 or a positive errno value. If the
- * fetch has failed although the peer has not, requests the message in fragments
- * instead; the receive ends when these have arrived. If there is no memory for
- * the fragments, ends the receive with FI_ENOMEM.
+ * fetch has failed, but not the peer, requests fragments: their arrival ends
+ * the receive. Without memory for fragments, the receive ends with FI_ENOMEM.
  */
 void duo_near_fetched(struct duo_rx *rx, int err);
 
-/* sink.c: the callbacks of near. Their ctx is the struct duo_ep. */
+/* The callbacks of near. Their ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;
 /* Frees the payloads of messages that were not received; for fi_close. */
 void duo_near_drop_all(struct duo_near *near);
 
-/* ep.c: near_sink.peer_up() and near_sink.peer_release() */
+/* near_sink.peer_up() and near_sink.peer_release() */
 void duo_near_peer_up(void *ctx, struct near_peer *peer);
 void duo_near_peer_release(void *ctx, struct near_peer *peer);
 
 /* Polls the ports of the CQ's endpoints. Returns the number of events. */
 uint32_t duo_near_poll(struct duo_cq *cq);
-/* Functions of struct duo_transport. */
+/* functions of struct duo_transport */
 int duo_near_arm(struct duo_ep *ep);
 bool duo_near_woken(struct duo_ep *ep);
 struct duo_recv;
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
-/* failure.c: near_sink.peer_down() */
+/* near_sink.peer_down() */
 void duo_near_peer_down(void *ctx, struct near_peer *peer);
 
 #endif /* DUO_TRANSPORT_NEAR_EP_H */

@@ -14,7 +14,7 @@
 #include "transport/near/near_ep.h"
 #include "transport/near/onesided.h"
 
-/* Bits of near_rma_args.about that are the flags of a completion. */
+/* the bits of near_rma_args.about that are flags of a completion */
 #define DUO_NEAR_ABOUT (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
 
 static_assert((DUO_NEAR_ABOUT | FI_COMPLETION) <= UINT32_MAX,
@@ -41,7 +41,7 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-/* near_rma_sink.event(): a local peer has accessed memory of this process. */
+/* near_rma_sink.event(): a peer has accessed memory of this process. */
 static void duo_near_onesided_event(void *ctx,
 				    const struct near_rma_event *event)
 {
@@ -69,7 +69,7 @@ static void duo_near_no_event(void *ctx, const struct near_rma_event *event)
 {
 }
 
-/* The sink of endpoints for which near executes neither RMA nor atomics. */
+/* The sink of endpoints for which near executes neither RMA nor atomics */
 static const struct near_rma_sink duo_near_messages_sink = {
 	.device = &duo_device_near,
 	.messages_only = true,
@@ -77,10 +77,7 @@ static const struct near_rma_sink duo_near_messages_sink = {
 	.event = duo_near_no_event,
 };
 
-/*
- * Requests only events that a counter counts, because for each event the peer
- * must send a slot.
- */
+/* For each requested event, the peer sends a slot. */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -90,9 +87,8 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns the bits of duo_near.small. near's fast path neither keeps an order
- * of operations nor handles flags such as FI_FENCE. So the bit of a verb is set
- * only if the endpoint requires neither for operations of this verb.
+ * Returns duo_near.small. A verb has its bit if the endpoint requires neither
+ * order nor flags such as FI_FENCE for it: near's fast path supports neither.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {
@@ -138,10 +134,7 @@ int duo_near_onesided_open(struct duo_ep *ep)
 
 void duo_near_onesided_start(struct duo_ep *ep)
 {
-	/*
-	 * with device memory, near->small stays 0: the fast path does not read
-	 * the descriptors, which show whether a buffer is device memory
-	 */
+	/* the fast path does not read the descriptors of device memory */
 	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
 	duo_near_onesided_events(ep);

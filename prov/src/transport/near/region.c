@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Entries of near's region table: regions of host or device memory that local
- * peers may access. A region with several buffers has no entry.
- */
+/* Entries of near's region table: regions that local peers may access. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,9 +16,9 @@
 #include "transport/near/onesided.h"
 
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
-/* lowest of the keys that this file makes for regions without remote access */
+/* lowest key of regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
-/* access rights for messages and lent memory; RMA does not need them */
+/* access rights for messages and lent memory, which RMA does not need */
 #define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)
@@ -42,7 +39,7 @@ static const char *duo_near_table_remedy(int err)
 			       "FI_LOG_LEVEL=info prints details";
 }
 
-/* True for virtual addresses: FI_MR_VIRT_ADDR, or FI_MR_BASIC. */
+/* True if RMA uses virtual addresses. */
 static bool duo_near_virt_addrs(int mr_mode)
 {
 	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_VIRT_ADDR;
@@ -133,11 +130,9 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 }
 
 /*
- * Returns the region's entry for the table. If the entry's access is 0, the
- * region must not be in the table. If the entry has only rights of
- * DUO_NEAR_INTERNAL, its key is a new one (domain->message_keys) in place of
- * the application's, because the application may give equal keys to regions
- * without remote access.
+ * Returns the region's entry for the table; access 0: not for the table. An
+ * entry without rights for RMA gets a new key, because applications may give
+ * equal keys to regions without remote access.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {

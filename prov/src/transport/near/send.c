@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends over near. If a message fits into the peer's ring, the send completes
- * when the message is in the ring. Otherwise, or with FI_DELIVERY_COMPLETE, the
+ * Sends over near. A send completes when its message is in the peer's ring. If
+ * the message does not fit into the ring, or with FI_DELIVERY_COMPLETE, the
  * send completes when the peer has received the message.
  */
 
@@ -16,7 +16,7 @@
 #include "transport/near/near_ep.h"
 #include "transport/near/onesided.h"
 
-/* size of the buffer on the stack for a message, bytes */
+/* size of the buffer on the stack, bytes */
 #define DUO_NEAR_GATHER 8192
 /* flags that duo_near_send() leaves to duo_near_send_any() */
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
@@ -59,7 +59,7 @@ DUO_NOINLINE void duo_near_unsent(struct duo_ep *ep,
 	duo_cq_push_own_err(ep->tx_cq, op->context, op->flags, 0, op->to, err);
 }
 
-/* near_sink.sent(), called within reads of a CQ. */
+/* near_sink.sent(), called by reads of a CQ */
 void duo_near_sent(void *ctx, void *cookie, int err)
 {
 	struct duo_near_sending *op = cookie;
@@ -77,15 +77,11 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles an error of a send. Returns the error if it is -FI_EINVAL or if the
- * core carries nothing. Otherwise returns -FI_EAGAIN, so that the application
- * retries:
- *
- * - If the ring is full, or near still waits for the peer's reply in the fd
- *   exchange, the retry takes near again.
- * - If the peer cannot be connected, the retry takes the core.
- * - If the peer has failed, the next poll removes its routes; then the address
- *   is looked up again.
+ * Handles an error of a send. Returns the error if it is -FI_EINVAL or the core
+ * carries nothing. Otherwise returns -FI_EAGAIN. A retry takes
+ * - near, if the ring was full or the fd exchange is not finished
+ * - the core, if the peer cannot be connected
+ * - the path of a new lookup, if the peer has failed
  */
 static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 				    int ret)
@@ -100,9 +96,8 @@ static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 }
 
 /*
- * Starts a large send. An injected message has no completion. owned: NULL; or
- * the message in memory from malloc(), which near frees after success. Returns
- * 0 or an error of near_send_large().
+ * Starts a large send. An injected message has no completion. owned: NULL, or
+ * the message in malloc() memory, which near frees after success.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t index, void *owned)
@@ -136,7 +131,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* Handles a send for which near_send() has returned ret, which is not 0. */
+/* Handles `ret`, not 0, of near_send(). */
 static __attribute__((noinline)) ssize_t
 duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t index, int ret)
@@ -147,10 +142,8 @@ duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message through the ring. If the message has several buffers, first
- * copies them to the stack.
- * Returns 0, an error of near_send(), or NEAR_LARGE: the caller must call
- * duo_near_large().
+ * Sends a message through the ring; gathers several buffers on the stack.
+ * NEAR_LARGE: the caller must call duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t index)
@@ -169,8 +162,8 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message in host memory. owned: NULL; or the message in memory from
- * malloc(), which is freed in any case, by near or by this function.
+ * Sends a message in host memory. owned: NULL, or the message in malloc()
+ * memory, which this call takes over.
  */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
@@ -189,8 +182,8 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 }
 
 /*
- * Announces a message in device memory, for the receiver to fetch. True: *ret
- * is the result of the send. False: the message must be copied.
+ * Announces a message in device memory. True: *ret is the result of the send.
+ * False: the receiver cannot fetch the message.
  */
 static bool duo_near_announce(struct duo_near *near,
 			      const struct duo_send *send, fi_addr_t index,
@@ -227,10 +220,7 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 	return -duo_device_out(domain, host, &iov, &op->desc, len);
 }
 
-/*
- * Sends a message in device memory. If the receiver cannot fetch the message,
- * copies it to host memory and sends the copy.
- */
+/* Sends a message in device memory, or a copy if the receiver cannot fetch. */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
 					  fi_addr_t index)
@@ -259,18 +249,14 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* near must copy a message in `small`, on this function's stack */
+	/* near must copy a message from `small`, on this function's stack */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, index, owned);
 	near->ep->stats.device_tx_msgs += !ret;
 	return ret;
 }
 
-/*
- * Sends any message. Returns -FI_EAGAIN if near has freed the peer after the
- * caller's lookup, or if FI_FENCE is set and an operation to the peer is
- * pending.
- */
+/* Sends any message. -FI_EAGAIN: the peer was freed, or a fence must wait. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,
 		  fi_addr_t index)

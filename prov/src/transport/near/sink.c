@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Messages that the fast path in sink.h does not handle. A message that is
- * longer than the buffers of its receive is truncated.
+ * Messages that the fast path in sink.h does not handle. A message longer than
+ * the buffers of its receive is truncated.
  */
 
 #include <stdlib.h>
@@ -56,8 +56,8 @@ static void duo_near_begin(struct duo_rx *rx)
 }
 
 /*
- * Ends a receive. A receive into a multi-receive buffer (rx->multi) does not
- * complete before all earlier ones with messages of the same peer have ended.
+ * Ends a receive. Receives of one peer's messages into multi-receive buffers
+ * (rx->multi) complete in the order in which they began.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
@@ -101,9 +101,9 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 
 /*
  * Starts to receive a rendezvous message. Returns 0 or -FI_EAGAIN. The caller
- * must call duo_near_begin(), before or after this function. If the result is 0
- * and *fetch is not NULL, the caller must then call duo_near_fetch(). near
- * calls duo_near_received() at the end.
+ * must call duo_near_begin(), before or after. If *fetch is not NULL, the
+ * caller must then call duo_near_fetch(). near calls duo_near_received() at the
+ * end.
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -125,10 +125,8 @@ static int duo_near_receive(struct duo_rx *rx,
 }
 
 /*
- * Queues a message with a copy of its payload: as unresolved (it cannot be
- * matched yet), or as unexpected (no receive matches). Returns 0; -FI_EAGAIN:
- * no memory, so the message stays in the ring. When the ring is full, the
- * peer's sends return -FI_EAGAIN.
+ * Queues a message with a copy of its payload: as unresolved, or as unexpected.
+ * Returns 0; -FI_EAGAIN: no memory, and the message stays in the ring.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -163,10 +161,9 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message to its matching receive on the slow path: the message is a
- * rendezvous or must be truncated, or the receive has several buffers or no
- * completion. Returns 0; -FI_EAGAIN: no memory, and the receive has ended with
- * FI_ENOMEM.
+ * Delivers a message to its receive if the message is a rendezvous or must be
+ * truncated, or the receive has several buffers or no completion. Returns 0;
+ * -FI_EAGAIN: no memory, and the receive has ended with FI_ENOMEM.
  */
 static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
@@ -207,8 +204,8 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	if (near_likely(addr != FI_ADDR_UNSPEC))
 		duo_arrival_confirm(ep, index);
 	/*
-	 * The message is unresolved, so that a later poll matches it, if
-	 * - there are unresolved messages, which must be matched before it
+	 * The message becomes unresolved, for a later poll to match, if
+	 * - there are unresolved messages, which must be matched first
 	 * - fi_close is running: if it fails, the message must not be lost
 	 * - its source has no fi_addr here, but may be in the AV
 	 */
@@ -236,7 +233,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 	duo_near_end(rx, err);
 }
 
-/* Changes rx only when nothing can fail any more. */
+/* Changes rx only after the last step that can fail. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;

@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of received messages, inlined into polls. It handles a message
- * that matches the first posted receive and fits into the receive's only
- * buffer: it copies the message from the ring to the buffer, and writes the
- * completion. The caller must hold the lock of the endpoint's group. Cost: 100
- * instructions for a message of 8 bytes.
+ * The fast path of received messages, inlined into polls: the message matches
+ * the first posted receive, and fits into its only buffer. The caller must hold
+ * the lock of the group. Cost: 100 instructions for a message of 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -17,7 +15,7 @@
 #include "core/lazy.h"
 #include "transport/near/near_ep.h"
 
-/* sink.c: delivers any message. Returns 0, or -FI_EAGAIN: no memory now. */
+/* Delivers any message. Returns 0, or -FI_EAGAIN: no memory now. */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
@@ -28,10 +26,7 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/*
- * Copies the message to the buffer of rx. False: a rendezvous message that
- * cannot be copied during the call.
- */
+/* Copies a message to rx. False: a rendezvous, which near receives later. */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
@@ -88,12 +83,12 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive, if the fast path can deliver this message
- * to it. Stores the fi_addr of the message's source in *addr. Returns NULL if
- * - there is no receive, or it does not match, or it was posted to the core
+ * Returns the first posted receive if the fast path can deliver the message to
+ * it, and stores the source's fi_addr in *addr. Returns NULL if
+ * - there is no receive, or it does not match, or it is on the core
  * - the receive has several buffers, too short a buffer, or no completion
- * - the source is not in ep->confirmed: it has not sent over near before
- * - the queue is so long that it uses an index (match->by_want.on)
+ * - the source is not a confirmed one (ep->confirmed)
+ * - the queue is so long that it has an index (match->by_want.on)
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
@@ -115,7 +110,7 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
 	return rx;
 }
 
-/* near_sink.arrived() for messages of one kind: tagged, or untagged. */
+/* near_sink.arrived() for tagged or for untagged messages */
 static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 					     struct near_peer *peer,
 					     enum duo_rx_kind kind,
@@ -125,8 +120,8 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	struct duo_rx *rx = NULL;
 
 	/*
-	 * earlier messages from senders without a fi_addr (rx.unresolved) must
-	 * be matched first; while fi_close() runs, no message is matched
+	 * earlier messages from senders without a fi_addr must be matched
+	 * first; while fi_close() runs, no message is matched
 	 */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.unresolved) && !ep->closing))
 		rx = duo_near_first(ep, kind, index, msg, &addr);
@@ -148,7 +143,7 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* duo_near_match_first() for an inline message of one kind. */
+/* duo_near_match_first() for an inline message of one kind */
 static near_inline void *
 duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
@@ -172,12 +167,11 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives a ring's next message, if it is inline and matches the first posted
+ * Receives a ring's next message if it is inline and matches the first posted
  * receive, and this receive is not deferred. Writes the completion to `at`, and
- * its source to *src unless src is NULL. Returns the place of the next
- * completion; NULL: nothing was done. duo_cq.attention must be 0: then there
- * are no unresolved messages, and no fi_close is running. The compiler inlines
- * all functions that this function calls.
+ * the source to *src if src is not NULL. Returns the place of the next
+ * completion; NULL: nothing was done. duo_cq.attention must be 0: there are
+ * then no unresolved messages, and no fi_close is running.
  */
 static near_inline void *
 duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
@@ -202,7 +196,7 @@ duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
 					     at, src);
 }
 
-/* Sink for near_rx_ring_poll(), which calls only arrived(). */
+/* The sink for near_rx_ring_poll(), which calls only arrived() */
 static const struct near_sink duo_near_rings = {
 	.arrived = duo_near_arrived,
 };
