@@ -28,13 +28,9 @@ struct duo_cuda_pin {
 };
 
 static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;	/* protected by
-							 * duo_cuda_lock */
+static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;
 
-/*
- * Stores the context of the memory in *found. Memory of a pool has no context:
- * then stores the primary context of attr's device. Returns 0 or -FI_EIO.
- */
+/* Stores the context; for memory of a pool, the device's primary context. */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
 {
@@ -68,10 +64,7 @@ static int duo_cuda_stream_open(struct duo_cuda_stream *stream)
 	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
 }
 
-/*
- * Creates the stream of a context and adds it to the list. Needs duo_cuda_lock.
- * Returns 0 or a negative error.
- */
+/* Creates a context's stream and adds it to the list. Needs duo_cuda_lock. */
 static int duo_cuda_add(const struct duo_cuda_stream *found,
 			struct duo_cuda_stream **stream)
 {
@@ -94,11 +87,9 @@ static int duo_cuda_add(const struct duo_cuda_stream *found,
 }
 
 /*
- * Sets the attribute SYNC_MEMOPS of the memory: when a call such as
- * cuMemcpyHtoD() returns, the memory has changed. Without the attribute, a send
- * after such a call might copy the old contents, because ofi_duo's stream does
- * not wait for the application's streams. Memory of a pool cannot have this
- * attribute.
+ * Sets the attribute SYNC_MEMOPS: calls such as cuMemcpyHtoD() then return
+ * after their copy has ended. Otherwise a send after such a call might copy the
+ * old contents. Memory of a pool cannot have this attribute.
  */
 static void duo_cuda_sync_calls(const void *addr)
 {
@@ -143,14 +134,12 @@ int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 	return ret;
 }
 
-/*
- * Closes a stream without users. Needs duo_cuda_lock. If the application has
- * destroyed the context, the driver's calls fail without harm.
- */
+/* Closes an unused stream. Needs duo_cuda_lock. */
 static void duo_cuda_stream_close(struct duo_cuda_stream *stream)
 {
 	struct duo_cuda_copy *copy;
 	void *context;
+	/* push() fails if the application has destroyed the context */
 	bool there = duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS;
 
 	while ((copy = stream->spare)) {
@@ -194,7 +183,7 @@ void duo_cuda_close(void *state)
 	void *context;
 
 	pthread_mutex_lock(&duo_cuda_lock);
-	/* after this function the application may free the memory */
+	/* wait: after this call the application may free the memory */
 	if (stream->copies &&
 	    duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
 		duo_cuda.wait(stream->stream);
@@ -204,10 +193,7 @@ void duo_cuda_close(void *state)
 	pthread_mutex_unlock(&duo_cuda_lock);
 }
 
-/*
- * Returns a struct for a copy, with an event; NULL: failed. The stream's
- * context must be the current one.
- */
+/* Returns a new copy; NULL: failed. The stream's context must be current. */
 static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 {
 	struct duo_cuda_copy *copy;
@@ -328,11 +314,7 @@ static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
 	return ret;
 }
 
-/*
- * Pins host memory. state: a stream; NULL: any stream. Returns NULL if the
- * memory cannot be pinned: copies from and to it are then slower, because the
- * driver copies through its own memory.
- */
+/* Pins host memory by a stream; by any stream if state is NULL. */
 struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len)
 {
 	struct duo_cuda_stream *stream = state;

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to memory of NVIDIA GPUs, by the CUDA driver. The driver's
- * library is loaded when the first region is registered. ofi_duo has one stream
- * in each context. This stream does not wait for the application's streams,
- * because a kernel that waits for a message could then block the copy of this
- * message. See device.h.
+ * Copies from and to memory of NVIDIA GPUs by the CUDA driver: see device.h.
+ * The first registration of a region loads the driver's library. ofi_duo has
+ * one stream per context. This stream does not wait for the application's
+ * streams, in which a kernel may wait for a message.
  */
 #ifndef DUO_DEVICE_CUDA_H
 #define DUO_DEVICE_CUDA_H
@@ -18,10 +17,7 @@
 
 #define DUO_CUDA_LIBRARY "libcuda.so.1"
 
-/*
- * Name of the driver's library. In tests it may be NULL; then this program's
- * symbols are used.
- */
+/* Name of the driver's library; NULL in tests, for this program's symbols. */
 extern const char *duo_cuda_library;
 
 int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
@@ -34,10 +30,7 @@ struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len);
 void duo_cuda_unpin(struct duo_device_handle *pin);
 bool duo_cuda_pinned(void *state, const void *memory, size_t len);
 
-/*
- * cuda_map.c: allocations that other processes map, by CUDA's IPC, or by
- * descriptors of physical memory (cuMemCreate)
- */
+/* cuda_map.c: allocations that other processes map */
 int duo_cuda_export(const void *state, const void *addr, size_t len,
 		    struct near_export *export);
 int duo_cuda_share(const void *state, const void *addr);

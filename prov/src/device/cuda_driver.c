@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Loads the CUDA driver's library. */
-
 #include <pthread.h>
 
 #include "device/cuda.h"

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The CUDA driver's functions, and declarations that cuda.c and cuda_map.c
- * share. Any thread may call the driver. Lock: duo_cuda_lock (cuda.c) protects
- * all struct duo_cuda_stream.
+ * The CUDA driver's functions, and declarations for cuda.c and cuda_map.c. Any
+ * thread may call the driver. Lock: duo_cuda_lock (cuda.c) protects all struct
+ * duo_cuda_stream.
  */
 #ifndef DUO_DEVICE_CUDA_DRIVER_H
 #define DUO_DEVICE_CUDA_DRIVER_H
@@ -26,12 +26,10 @@
 #define DUO_CUDA_NON_BLOCKING 1		/* CU_STREAM_NON_BLOCKING */
 #define DUO_CUDA_DISABLE_TIMING 2	/* CU_EVENT_DISABLE_TIMING */
 #define DUO_CUDA_PORTABLE 1		/* CU_MEMHOSTREGISTER_PORTABLE */
-/* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
-#define DUO_CUDA_IPC_PEER 1
+#define DUO_CUDA_IPC_PEER 1	/* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
 #define DUO_CUDA_OUT_OF_MEMORY 2	/* CUDA_ERROR_OUT_OF_MEMORY */
 #define DUO_CUDA_NOT_READY 600		/* CUDA_ERROR_NOT_READY */
-/* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
-#define DUO_CUDA_DESCRIPTOR 1
+#define DUO_CUDA_DESCRIPTOR 1	/* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
 #define DUO_CUDA_ON_DEVICE 1		/* CU_MEM_LOCATION_TYPE_DEVICE */
 #define DUO_CUDA_READ_WRITE 3		/* CU_MEM_ACCESS_FLAGS_PROT_READWRITE */
 
@@ -99,8 +97,7 @@ extern struct duo_cuda {
 	int (*unmap)(uint64_t addr, size_t len);
 	int (*access)(uint64_t addr, size_t len,
 		      const struct duo_cuda_access *access, size_t count);
-	/* Stores the device of the current context. */
-	int (*device)(int *device);
+	int (*device)(int *device);	/* device of the current context */
 } duo_cuda;
 
 /* A CUDA context, with ofi_duo's stream for all regions in it. */
@@ -108,8 +105,7 @@ struct duo_cuda_stream {
 	LIST_ENTRY(duo_cuda_stream) link;
 	void *context;
 	void *stream;
-	/* device whose primary context ofi_duo has retained; -1: none */
-	int device;
+	int device;	/* of the retained primary context; -1: none */
 	/* number of regions, copies, pinned blocks and mappings that use it */
 	unsigned int refs;
 	unsigned int copies;	/* number of copies that have not ended */

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mappings of other processes' allocations. Memory of cuMemCreate (physical
- * memory) is mapped by a file descriptor, if the application has created it
- * with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR; other memory by CUDA's IPC.
- * The driver maps no memory of pools, no managed memory, and no memory of a GPU
- * without peer access.
+ * Mappings of other processes' allocations by CUDA's IPC. Physical memory
+ * (cuMemCreate) with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR is mapped by a
+ * file descriptor instead. The driver maps no memory of pools, no managed
+ * memory, and no memory of a GPU without peer access.
  */
 
 #include <stdlib.h>
@@ -25,11 +24,7 @@ struct duo_cuda_mapping {
 	size_t len;	/* bytes of physical memory; 0: mapped by CUDA's IPC */
 };
 
-/*
- * Stores the export of an allocation of cuMemCreate. export->handle gets the
- * length of the allocation, in place of a handle of CUDA's IPC. Returns a
- * CUresult; -1: other processes cannot map this memory by a descriptor.
- */
+/* Describes physical memory by its length. -1: peers cannot map the memory. */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
 {
@@ -53,10 +48,7 @@ static int duo_cuda_describe_physical(uint64_t base, size_t len,
 	return DUO_CUDA_SUCCESS;
 }
 
-/*
- * Stores the export of the allocation that has these len bytes. Returns a
- * CUresult; -1: other processes cannot map the memory.
- */
+/* Describes an allocation. Returns a CUresult; -1: peers cannot map it. */
 static int duo_cuda_describe(const void *addr, size_t len,
 			     struct near_export *export)
 {
@@ -121,9 +113,8 @@ int duo_cuda_share(const void *state, const void *addr)
 }
 
 /*
- * Maps an allocation by its handle of CUDA's IPC. Gets the range of the mapping
- * from the driver, not from the export, because the peer may be faulty. Returns
- * a CUresult; -1: the range is invalid.
+ * Maps an allocation by CUDA's IPC. The range is the driver's, because a faulty
+ * peer's export may be wrong. Returns a CUresult; -1: the range is invalid.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
 			     struct near_map *map)
@@ -149,10 +140,7 @@ static int duo_cuda_ipc_open(const struct near_export *export,
 	return 0;
 }
 
-/*
- * Maps physical memory at a reserved address, for the device of the current
- * context. Returns a CUresult.
- */
+/* Maps physical memory at addr for the current device. Returns a CUresult. */
 static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 {
 	struct duo_cuda_access access = {
@@ -172,9 +160,8 @@ static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 }
 
 /*
- * Maps physical memory at an address of the driver's choice. The peer may be
- * faulty, and the length in the export wrong; but the driver maps no more bytes
- * than the memory has. Returns a CUresult.
+ * Maps physical memory at a new address. Returns a CUresult. The driver checks
+ * the length in the export, which a faulty peer may have made too large.
  */
 static int duo_cuda_map_physical(const struct near_export *export, int fd,
 				 struct near_map *map)
@@ -194,7 +181,7 @@ static int duo_cuda_map_physical(const struct near_export *export, int fd,
 		if (ret != DUO_CUDA_SUCCESS)
 			duo_cuda.unreserve(addr, len);
 	}
-	/* the mapping, not the handle, now keeps the memory allocated */
+	/* the mapping itself keeps the memory allocated */
 	duo_cuda.handle_close(handle);
 	if (ret != DUO_CUDA_SUCCESS)
 		return ret;

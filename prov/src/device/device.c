@@ -23,9 +23,8 @@
 #include "obj/fabric.h"
 #include "obj/mr.h"
 
-/* size of the bounce buffer, bytes; longer copies go through it in parts */
-#define DUO_DEVICE_PART ((size_t) 256 << 10)
-/* minimum length of host regions that are pinned, bytes */
+#define DUO_DEVICE_PART ((size_t) 256 << 10)	/* bytes of the bounce buffer */
+/* minimum length of pinned host regions, bytes */
 #define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)
 
 static const struct duo_device_iface duo_device_table[] = {
@@ -99,10 +98,7 @@ bool duo_device_unlist(struct duo_mr *mr)
 	return last;
 }
 
-/*
- * Takes the domain's endpoints off the fast path, which ignores descriptors.
- * Needs the domain's lock.
- */
+/* Ends fast paths, which ignore descriptors. Needs the domain's lock. */
 static void duo_device_attend(struct duo_domain *domain)
 {
 	struct duo_av *av;
@@ -150,9 +146,8 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 }
 
 /*
- * Pins a region of host memory, if it has at least DUO_DEVICE_PIN_MIN bytes, so
- * that a device can copy between this region and peers' device memory. If the
- * region is not pinned, the CPU copies.
+ * Pins a host region, so that a device can copy between it and device memory of
+ * peers. Otherwise the CPU copies.
  */
 static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
 {
@@ -296,11 +291,7 @@ static const void *duo_device_queue(void *device)
 	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
 }
 
-/*
- * near_device.host(): returns a region of device memory whose device can access
- * the host memory, or NULL. Tries only the region at the tree's root. Needs the
- * domain's lock.
- */
+/* near_device.host(). Tries only the region at the root of the tree. */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
 	const struct duo_domain *domain = ((const struct duo_ep *) ctx)->domain;
@@ -365,10 +356,7 @@ struct duo_device_bounce {
 	void *pin;		/* NULL: the memory is not pinned */
 };
 
-/*
- * Returns the domain's bounce buffer, created by the first call. The buffer
- * stays pinned until the domain closes. NULL: no memory.
- */
+/* Returns the bounce buffer, which the first call creates; NULL: no memory. */
 static struct duo_device_bounce *duo_device_bounce(struct duo_domain *domain,
 						   struct duo_mr *mr)
 {
@@ -417,10 +405,7 @@ static int duo_device_copy_now(struct duo_mr *mr, void *to, const void *from,
 	return ret;
 }
 
-/*
- * Copies between device memory and `host` through the bounce buffer. out: from
- * device memory. Returns 0 or a negative error.
- */
+/* Copies through the bounce buffer. out: from device memory to `host`. */
 static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,
 			   bool out, char *device, char *host, size_t len)
 {

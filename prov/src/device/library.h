@@ -13,16 +13,15 @@ struct duo_symbol {
 };
 
 /*
- * Loads a library and stores the addresses of its functions. The library stays
- * loaded, because the application may use it, too. In tests the library's name
- * may be NULL; then this program's symbols are used. Returns NULL; or, for
- * duo_library_warn(), the name of what is missing.
+ * Loads a library, which stays loaded, and stores addresses of its functions.
+ * library: NULL in tests, for this program's symbols. Returns NULL, or the name
+ * of a missing library or function for duo_library_warn().
  */
 const char *duo_library_load(const char *library,
 			     const struct duo_symbol *symbols, size_t count);
 /*
- * Warns that memory of an interface cannot be copied. missing: NULL if the
- * library is there but finds no device.
+ * Warns that near cannot copy an interface's memory. missing: result of
+ * duo_library_load(); NULL: the library has found no device.
  */
 void duo_library_warn(const char *library, const char *missing,
 		      const char *iface);

@@ -82,10 +82,7 @@ static void duo_rocr_load_once(void)
 		duo_library_warn(DUO_ROCR_LIBRARY, missing, "ROCr");
 }
 
-/*
- * Stores ROCr's description of memory. The type is DUO_ROCR_UNKNOWN if ROCr has
- * neither allocated nor pinned the memory. Returns 0 or -FI_EIO.
- */
+/* Stores ROCr's description; DUO_ROCR_UNKNOWN: neither allocated nor pinned. */
 static int duo_rocr_look(const void *addr, struct duo_rocr_info *info)
 {
 	*info = (struct duo_rocr_info) { .size = sizeof(*info) };
@@ -109,11 +106,9 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Prepares one side of a copy, the source or the destination. Stores the agent
- * of the memory. For host memory, replaces *addr by the address for GPUs. Pins
- * host memory for this copy, and stores its address in *pinned, if ROCr has not
- * pinned it before: duo_rocr_pin() may have failed, or another interface may
- * have pinned the region. Returns 0 or -FI_EIO.
+ * Prepares the source or destination of a copy, and stores its agent. Replaces
+ * an address of host memory by that for GPUs. Pins host memory that is not
+ * pinned yet, and stores its address in *pinned.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)
@@ -214,10 +209,8 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * duo_device_iface.open(). The memory may also be host memory, which the
- * application has allocated or pinned with ROCr. Such memory gets the stream of
- * duo_rocr_cpu, the agent of host memory: duo_rocr_start() copies by memcpy()
- * if a copy is in this stream.
+ * duo_device_iface.open(). Host memory that the application has allocated or
+ * pinned with ROCr gets the stream of duo_rocr_cpu, with copies by memcpy().
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {

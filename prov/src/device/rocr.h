@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to memory of AMD GPUs, by ROCr, the runtime of ROCm. Its
- * library is loaded when the first region is registered. The copies do not wait
- * for the application's queues. See device.h and stream.h. This code has not
- * run on a GPU: the tests use a stand-in for the library.
+ * Copies from and to memory of AMD GPUs by ROCr, the runtime of ROCm: see
+ * device.h and stream.h. The first registration of a region loads the library.
+ * The copies do not wait for the application's queues. Tested with a stand-in
+ * for the library, not on a GPU.
  */
 #ifndef DUO_DEVICE_ROCR_H
 #define DUO_DEVICE_ROCR_H
@@ -17,10 +17,7 @@
 
 #define DUO_ROCR_LIBRARY "libhsa-runtime64.so.1"
 
-/*
- * Name of the library. In tests it may be NULL; then this program's symbols are
- * used.
- */
+/* Name of the library; NULL in tests, for this program's symbols. */
 extern const char *duo_rocr_library;
 
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The functions, types and constants of ROCr that ofi_duo uses, so that the
- * build needs no headers of ROCm. Specification: "HSA Runtime Programmer's
- * Reference Manual", version 1.2, of the HSA Foundation; for hsa_amd_*, the
- * header hsa_ext_amd.h of ROCm 6.1. Lock: any thread may call the library.
+ * Functions, types and constants of ROCr: the build needs no headers of ROCm.
+ * Specification: "HSA Runtime Programmer's Reference Manual", version 1.2, of
+ * the HSA Foundation; for hsa_amd_*, hsa_ext_amd.h of ROCm 6.1. Any thread may
+ * call the library.
  */
 #ifndef DUO_DEVICE_ROCR_DRIVER_H
 #define DUO_DEVICE_ROCR_DRIVER_H

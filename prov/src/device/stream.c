@@ -9,8 +9,7 @@
 #include "device/stream.h"
 
 static pthread_mutex_t duo_stream_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, duo_stream) duo_streams;	/* protected by
-						 * duo_stream_lock */
+static LIST_HEAD(, duo_stream) duo_streams;
 
 /* Opens a stream and adds it to the list. Needs duo_stream_lock. */
 static int duo_stream_add(const struct duo_stream_driver *driver,
@@ -56,7 +55,7 @@ int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 	return ret;
 }
 
-/* Closes the stream if nothing uses it. Needs duo_stream_lock. */
+/* Drops a reference; the last one closes the stream. Needs duo_stream_lock. */
 static void duo_stream_put(struct duo_stream *stream)
 {
 	struct duo_stream_copy *copy;

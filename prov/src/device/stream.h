@@ -2,15 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies in progress, for libraries that report the end of each copy by an
- * object: a signal of ROCr, an event of Level Zero. All regions of a device
- * share a stream, which is a list of copies. The copies may end in any order.
- * When a copy has ended, the stream keeps the copy's object for a later copy,
- * so that most copies create no object.
+ * Copies in progress, for libraries that report the end of a copy by an object:
+ * a signal of ROCr, an event of Level Zero. All regions of a device share a
+ * stream, which is a list of copies. Copies may end in any order. The stream
+ * keeps the object of an ended copy for a later copy.
  *
- * Cost: a mutex operation at the start and at the end of a copy. Lock: the
- * mutex duo_stream_lock, one for all streams. stream.c holds it while it calls
- * functions of struct duo_stream_driver, except for done().
+ * Cost: two mutex operations per copy. Lock: duo_stream_lock, for all streams.
+ * stream.c holds it in calls of struct duo_stream_driver, except done().
  */
 #ifndef DUO_DEVICE_STREAM_H
 #define DUO_DEVICE_STREAM_H
@@ -23,12 +21,11 @@
 
 struct duo_stream;
 
-/* A copy. The structs of the interfaces begin with this one. */
+/* First member of each interface's struct for a copy. */
 struct duo_stream_copy {
 	struct duo_device_handle handle;
 	struct duo_stream *stream;
-	/* in duo_stream.copies or duo_stream.spare */
-	LIST_ENTRY(duo_stream_copy) link;
+	LIST_ENTRY(duo_stream_copy) link;	/* in copies or spare */
 };
 
 /* The functions of a device library. They return 0 or a negative error. */
@@ -54,19 +51,13 @@ struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
 	uint64_t device;	/* the library's handle of the device */
-	/* the library's context for the device; NULL: it has none */
-	void *context;
+	void *context;	/* the library's context; or NULL */
 	unsigned int refs;	/* number of open regions and pending copies */
 	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */
-	/* structs of ended copies, for later copies */
-	LIST_HEAD(, duo_stream_copy) spare;
+	LIST_HEAD(, duo_stream_copy) spare;	/* ended, for later copies */
 };
 
-/*
- * Opens the stream of a device, or takes a reference if the stream is open.
- * Stores the stream in *state; all regions of the device use it. Returns 0 or a
- * negative error.
- */
+/* Opens a device's stream or takes a reference. Stores the stream in *state. */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		    void *context, void **state);
 

@@ -43,10 +43,7 @@ struct duo_ze_stream {
 	void *list;		/* immediate command list */
 };
 
-/*
- * A copy. Each copy has its own pool, of one event, because a common pool would
- * limit the number of copies.
- */
+/* A copy. Its pool has one event; a common pool would limit the copies. */
 struct duo_ze_copy {
 	struct duo_stream_copy copy;
 	void *pool;
@@ -61,10 +58,7 @@ static void *duo_ze_drivers[DUO_ZE_DRIVERS];
 static void *duo_ze_contexts[DUO_ZE_DRIVERS];
 static uint32_t duo_ze_count;	/* number of drivers */
 
-/*
- * Creates a context of each driver. The contexts exist until the process ends.
- * False: no context could be created.
- */
+/* Creates a context per driver, until the process ends. False: all failed. */
 static bool duo_ze_add_contexts(void)
 {
 	const struct duo_ze_context desc = { .stype = DUO_ZE_IS_CONTEXT };
@@ -96,10 +90,7 @@ static void duo_ze_load_once(void)
 		duo_library_warn(DUO_ZE_LIBRARY, missing, "Level Zero");
 }
 
-/*
- * Returns the device with a number made by fi_hmem_ze_device(); NULL: no such
- * device. Stores the context of the device's driver.
- */
+/* Finds the device and context of a fi_hmem_ze_device() number; NULL: none. */
 static void *duo_ze_by_number(unsigned int number, void **context)
 {
 	unsigned int driver = number >> 16, device = number & 0xffff;
@@ -116,10 +107,9 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 }
 
 /*
- * Returns the device of the memory, and stores ofi_duo's context of the
- * device's driver. A driver reports the device only if the memory belongs to
- * this context, and is not host memory. If no driver reports a device, returns
- * the one that the application has named in attr. NULL: no such device.
+ * Returns the memory's device, and stores ofi_duo's context of its driver. A
+ * driver reports a device only for device memory of this context. If none does,
+ * returns the device of attr. NULL: no such device.
  */
 static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 			   void **context)
@@ -142,10 +132,7 @@ static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 	return duo_ze_by_number((unsigned int) attr->device.ze, context);
 }
 
-/*
- * Returns the index of a group of queues: the first group for copies only, or
- * else the first group that can copy; -1: none.
- */
+/* Returns a group of queues that can copy, if possible only copy; -1: none. */
 static int duo_ze_group(void *device)
 {
 	struct duo_ze_group groups[DUO_ZE_GROUPS] = { { 0 } };

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The functions, types and constants of Level Zero that ofi_duo uses, so that
- * the build needs no headers of Level Zero. Specification: "oneAPI Level Zero
- * Specification", version 1.0 and later, Core API, of Intel. Lock: two threads
- * must not use a command list at the same time; any thread may call other
- * functions.
+ * Functions, types and constants of Level Zero: the build needs none of its
+ * headers. Specification: "oneAPI Level Zero Specification", version 1.0 and
+ * later, Core API, of Intel. Any thread may call the library, but only one at a
+ * time may use a command list.
  */
 #ifndef DUO_DEVICE_ZE_DRIVER_H
 #define DUO_DEVICE_ZE_DRIVER_H
