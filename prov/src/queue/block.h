@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory blocks for the payload of unexpected messages. Sizes are powers of
- * two. The number of blocks is not limited: with a limit, programs that MPI
- * permits could hang. duo_block_put() keeps a block for the next message. If
- * more than `keep` bytes are in use, it frees the block instead. Lock: the
- * group's.
+ * Memory blocks for payloads of unexpected messages. Sizes are powers of two.
+ * The number of blocks has no limit: with a limit, programs that MPI permits
+ * could hang. Lock: the group's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H

@@ -35,10 +35,7 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 	return &index->bucket[(hash ^ hash >> 28) % DUO_BUCKETS];
 }
 
-/*
- * Turns on an index, with empty buckets, even if the index was already on.
- * False: no memory.
- */
+/* Turns on an index and empties its buckets. False: no memory. */
 static bool duo_index_start(struct duo_index *index)
 {
 	bool empty = index->bucket && !index->on;
@@ -171,9 +168,8 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 }
 
 /*
- * Searches a list that is linked by key_link for the first receive that matches
- * (addr, tag). If *best is NULL or was posted after this receive, stores the
- * receive in *best.
+ * Stores the first matching receive of the list in *best, unless *best was
+ * posted earlier. *best may be NULL. key_link links the list.
  */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

@@ -2,23 +2,21 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Matching. Each endpoint has, for each kind (untagged, tagged), a queue of
- * posted receives and a queue of unexpected messages. Rules: docs/matching.md.
- * Calls no provider and takes no lock; the caller holds the group's.
+ * Matching. For each kind (untagged, tagged), an endpoint has a queue of posted
+ * receives and a queue of unexpected messages. Rules: docs/matching.md. Lock:
+ * the group's.
  *
  * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
- * source and tag. The hash leaves out the tag bits in `mask`: those that
- * receives have ignored so far (duo_match_learn()). A receive that ignores
- * other bits as well is in no bucket, but in the list `wild`, which each search
- * for a receive reads, too. A search for a message that such a receive matches
- * reads the unexpected queue from its head.
+ * source and tag. The hash leaves out the tag bits in `mask`, which receives
+ * have ignored so far (duo_match_learn()). A receive that ignores other bits is
+ * in the list `wild`, not in a bucket. Each search for a receive reads `wild`,
+ * too. A search for a message that such a receive matches is linear.
  *
- * The first search of a long posted queue builds its index, and the index is
- * turned off when the queue becomes empty. The unexpected queue builds its
- * indexes when it becomes long, and keeps them.
+ * The posted queue gets its index in the first search of the long queue, and
+ * loses it when the queue is empty. The unexpected queue gets its indexes when
+ * it becomes long, and keeps them.
  *
- * Cost: 64 KiB for each index. Without memory for an index, searches are
- * linear.
+ * Cost: 64 KiB per index. Without memory for an index, searches are linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
@@ -41,8 +39,8 @@ struct duo_match {
 	uint64_t mask;			/* tag bits that the hash leaves out */
 	struct duo_index by_want;	/* posted receives, by source and tag */
 	struct duo_rx_list unexp;
-	struct duo_rx_list wild;	/* posted receives that ignore bits
-					 * outside of "mask" */
+	/* posted receives that ignore bits not in `mask` */
+	struct duo_rx_list wild;
 	struct duo_index by_source; /* unexpected messages, by source and tag */
 	struct duo_index by_tag;	/* unexpected messages, by tag alone */
 };
@@ -91,16 +89,12 @@ static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
- * Inserts rx into the posted queue, directly before `posted`, and gives rx the
- * order number of `posted`. Both must have the same source, tag and ignored
- * bits.
+ * Inserts rx into the posted queue directly before `posted`, with the same
+ * order number. Both must have the same source, tag and ignored bits.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/*
- * Inserts rx into the posted queue, at the place of rx->seq, which the caller
- * has set. Cost: a walk through the queue.
- */
+/* Posts rx at the place of rx->seq. Cost: a walk through the posted queue. */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
@@ -109,28 +103,21 @@ void duo_match_learn(struct duo_match *match, uint64_t ignore);
 void duo_match_add_want(struct duo_match *match, struct duo_rx *rx);
 void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx);
 
-/*
- * True if a receive that ignores these bits is in no bucket: not all of them
- * are in the mask.
- */
+/* True if a receive that ignores these tag bits belongs to the list `wild`. */
 static inline bool duo_match_wild(const struct duo_match *match,
 				  uint64_t ignore)
 {
 	return ignore & ~match->mask;
 }
 
-/*
- * True if posting a receive that ignores these bits changes neither mask nor
- * index.
- */
+/* True if a receive that ignores these bits changes neither mask nor index. */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
 /*
- * Appends rx, which must be in the state DUO_RX_POSTED, to the posted queue.
- * duo_match_plain() must be true.
+ * Appends rx, in the state DUO_RX_POSTED, to the posted queue, but to no index.
  */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)
@@ -155,10 +142,7 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/*
- * Removes rx, which must be in no index, from the posted queue. Does not change
- * rx->state.
- */
+/* Removes rx from the posted queue, but from no index. Keeps rx->state. */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -177,7 +161,7 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 /* Returns the first posted receive that matches; NULL: none. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/* duo_match_posted() with an inline test of the oldest posted receive. */
+/* Does the same as duo_match_posted(); tests the oldest receive inline. */
 static inline struct duo_rx *duo_match_first(struct duo_match *match,
 					     fi_addr_t addr, uint64_t tag)
 {

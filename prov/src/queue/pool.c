@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The pool of receive entries (rx.h) and the list of the pool's ranges. */
+/* The pool of receive entries (rx.h), and address ranges (ranges.h). */
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,10 +73,7 @@ void duo_ranges_fini(struct duo_ranges *ranges)
 	*ranges = (struct duo_ranges) { 0 };
 }
 
-/*
- * Returns the number of entries in the range with this index. Each range has
- * twice as many as the one before.
- */
+/* Returns the number of entries of a range, twice that of the range before. */
 static uint32_t duo_rx_range_count(uint32_t range)
 {
 	return DUO_RX_FIRST << range;
@@ -137,10 +134,7 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 	return 0;
 }
 
-/*
- * Maps a new range. Puts the unused entries of the previous range on the free
- * list. Returns 0 or -FI_ENOMEM.
- */
+/* Maps a range; adds unused entries of the last range to the free list. */
 static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rest = pool->next, *end = pool->end;

@@ -20,10 +20,7 @@ static uint32_t duo_ring_roundup(size_t size)
 	return rounded;
 }
 
-/*
- * Allocates a ring for at least `size` entries; the number is rounded up to a
- * power of two. Returns 0 or -FI_ENOMEM.
- */
+/* Allocates a ring for `size` entries, rounded up. Returns 0 or -FI_ENOMEM. */
 int duo_ring_init(struct duo_ring *ring, size_t size)
 {
 	ring->size = duo_ring_roundup(size);

@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring of completions of a CQ, for both paths, and the CQ's list of errors.
- * An error stores the ring's tail (duo_err.place), so that a reader gets first
- * the completions that were written before the error, and then the error. A
+ * A CQ's ring of completions, and its list of errors. A reader gets an error
+ * after all completions that were written before the error (duo_err.place). A
  * full ring doubles its size. If there is no memory for this, the completion is
- * lost, and the CQ reports FI_EOVERRUN. Calls no provider and takes no lock;
- * the caller holds the group's. Cost: a cache line per slot.
+ * lost, and the CQ reports FI_EOVERRUN. Lock: the group's. Cost: a cache line
+ * per slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -21,8 +20,7 @@
 
 #include "base/util.h"
 
-/* maximum number of bytes of a provider's err_data that an error keeps */
-#define DUO_ERR_DATA_MAX 256
+#define DUO_ERR_DATA_MAX 256	/* bytes of err_data that an error keeps */
 
 struct duo_ring_slot {
 	struct fi_cq_tagged_entry entry;
@@ -56,15 +54,14 @@ struct duo_err_list {
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */
-	size_t space;		/* free entries; 0: the array is full, or no
-				 * read is running */
+	/* free entries; 0: the array is full, or no read is running */
+	size_t space;
 	size_t count;		/* entries written */
 };
 
 /*
- * Writes an entry in a format other than FI_CQ_FORMAT_TAGGED. The struct of
- * each such format is a prefix of fi_cq_tagged_entry. Returns the place of the
- * next entry.
+ * Writes an entry in another format than FI_CQ_FORMAT_TAGGED: a prefix of
+ * fi_cq_tagged_entry. Returns the place of the next entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
@@ -81,9 +78,8 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 
 /*
  * Writes an entry to an application's array. Returns the place of the next
- * entry. Copies each field separately: the caller has just stored the fields,
- * and a load of several fields at once would have to wait until these stores
- * are in the cache.
+ * entry. Copies field by field: wider loads would wait until the caller's
+ * stores to the entry are in the cache.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -91,8 +87,7 @@ static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 	struct fi_cq_tagged_entry cut, *to = at;
 
 	if (__builtin_expect(format != FI_CQ_FORMAT_TAGGED, false)) {
-		cut = *entry;	/* a copy, so that the compiler can keep *entry
-				 * in registers */
+		cut = *entry;	/* a copy, so *entry can stay in registers */
 		return duo_entry_cut(at, format, &cut);
 	}
 	to->op_context = entry->op_context;
@@ -116,10 +111,7 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/*
- * Updates the sink for `count` entries that the caller has written to
- * sink->buf, in FI_CQ_FORMAT_TAGGED.
- */
+/* Skips `count` FI_CQ_FORMAT_TAGGED entries that the caller has written. */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -139,8 +131,8 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Makes an empty ring start again at slot 0, which is in the CPU's cache. The
- * list of errors must be empty, because errors store positions of the ring.
+ * Restarts an empty ring at slot 0, which is in the CPU's cache. No error may
+ * be in the list, because errors store ring positions.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -155,9 +147,8 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 }
 
 /*
- * Gates a ring, which makes it appear full, or ends this. While a ring is
- * gated, each new entry takes the slow path, which wakes threads or drops the
- * entry.
+ * Gates or ungates the ring. A gated ring appears full: each new entry takes
+ * the slow path, which wakes threads or drops the entry.
  */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
@@ -165,8 +156,8 @@ static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 }
 
 /*
- * Returns the next slot to write, and counts it as written. The ring must not
- * be full.
+ * Returns the slot at the tail, and advances the tail. The ring must not be
+ * full.
  */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
@@ -183,10 +174,7 @@ static inline void duo_ring_put(struct duo_ring *ring,
 	slot->src = src;
 }
 
-/*
- * Adds an entry, even to a gated ring. -FI_ENOMEM: the ring is full and cannot
- * grow.
- */
+/* Adds an entry, even to a gated ring. -FI_ENOMEM: the ring cannot grow. */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
@@ -235,10 +223,7 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/*
- * Returns the number of entries before the first error. If there is no error,
- * returns the number of all entries.
- */
+/* Returns the number of entries before the first error, or of all entries. */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -254,11 +239,9 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first error to *entry. If the caller has set entry->err_data and
- * entry->err_data_size (fi_cq_readerr(3)), copies the error's err_data there;
- * otherwise to `data`, which has DUO_ERR_DATA_MAX bytes. Returns the path on
- * which the error occurred; -1: the error is ofi_duo's own; -2: there is no
- * error.
+ * Moves the first error to *entry. Copies err_data to the array that the caller
+ * has set in *entry (fi_cq_readerr(3)); otherwise to `data`, which has
+ * DUO_ERR_DATA_MAX bytes. Returns duo_err.path; -2: there is no error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -2,19 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry. Its state (state.h) shows its use: a posted receive, for
- * example, or a local message that has arrived before its receive. If a receive
- * has several buffers, a second entry has their list.
+ * A receive entry. Its state (state.h) shows its use: posted receive,
+ * unexpected message, or another. A receive with several buffers has a second
+ * entry, which lists the buffers.
  *
- * Entries never move. They are in ranges of addresses, which the group lists
- * (ranges.h), so that ofi_duo can test whether a context from the core is the
- * address of an entry. The number of entries is not limited: with a limit,
+ * Entries never move, so ofi_duo can test whether a context from the core is
+ * the address of an entry (ranges.h). Their number has no limit: with a limit,
  * programs that MPI permits could hang.
  *
- * Cost: 256 bytes per entry. An entry takes address space at first, and memory
- * from its first use on. The first range takes 4 MiB of address space; each
- * range takes an mmap(). The core writes the first of an entry's four cache
- * lines; a local match uses the last two. Lock: the group's.
+ * Cost: 256 bytes per entry from its first use on, and an mmap() per range of
+ * entries. The core writes the first of the four cache lines. A local match
+ * uses the last two. Lock: the group's.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -35,8 +33,7 @@
 
 #define DUO_IOV_LIMIT 4 /* maximum number of buffers of a receive */
 #define DUO_RX_FIRST (1U << 14)	/* entries in the first range of a pool */
-/* maximum number of ranges of a pool: 2^30 entries in all */
-#define DUO_RX_RANGES 16
+#define DUO_RX_RANGES 16	/* ranges of a pool; 2^30 entries in all */
 
 enum duo_rx_kind {
 	DUO_MSG,
@@ -66,11 +63,7 @@ struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	/*
-	 * the message was received, but its completion is held back until those
-	 * of earlier messages are reported
-	 */
-	bool ended;
+	bool ended;	/* received; earlier messages are not reported yet */
 	bool device; /* NEAR_DEVICE: the message is in device memory */
 	int err;		/* result, valid if "ended" */
 };
@@ -84,41 +77,29 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * While the receive is posted to the core, the core may write to
-	 * core_ctx, which must be the first member of the struct. The other
-	 * members of the union are valid only while the receive is not posted
-	 * to the core.
+	 * core_ctx must be the first member of the struct. While the receive is
+	 * on the core, the core may write to core_ctx, and the other members of
+	 * the union are not valid.
 	 */
 	union {
 		struct fi_context2 core_ctx;
 		/* local message; libfabric's shm accesses this member */
 		struct fi_peer_rx_entry peer;
-		/*
-		 * local message over near, in place of the fields of `peer`
-		 * from `context` on
-		 */
+		/* message over near: replaces peer.context and later fields */
 		struct {
 			char described[offsetof(struct fi_peer_rx_entry,
 						context)];
 			struct duo_near_msg arrival;
 		};
-		/*
-		 * if this is a second entry (rx->more): the buffers of the
-		 * receive
-		 */
+		/* second entry (rx->more): the buffers of the receive */
 		struct duo_rx_buffers buffers;
 	};
 	union {
-		/*
-		 * if rx->lazy is set: link in ep->lazy.list or ep->lazy.blocked
-		 */
+		/* rx->lazy is set: link in ep->lazy.list or .blocked */
 		TAILQ_ENTRY(duo_rx) lazy_link;
 		/* unexpected message: link in the index by_tag (match.h) */
 		TAILQ_ENTRY(duo_rx) tag_link;
-		/*
-		 * for libfabric's shm: address and length of the bounce buffer
-		 */
-		struct iovec bounce_iov;
+		struct iovec bounce_iov; /* libfabric's shm: bounce buffer */
 		struct {	/* owner entry */
 			uint32_t refs;		/* number of sub-receives */
 			bool open; /* further messages can match the buffer */
@@ -138,14 +119,9 @@ struct duo_rx {
 	uint64_t tag;	/* tag of the receive or of the local message */
 	union {
 		uint64_t ignore;
-		/*
-		 * if `bounced` is set: bounce buffer of a receive that has
-		 * matched a message, and is not posted any more
-		 */
+		/* valid if `bounced`: bounce buffer of a matched receive */
 		void *bounce;
-		/*
-		 * operation that fetches the message (transport/near/fetch.c)
-		 */
+		/* operation that fetches the message: transport/near/fetch.c */
 		struct near_rx_op *fetch;
 	};
 	union {
@@ -155,15 +131,10 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/*
-			 * local message that becomes unresolved, not
-			 * unexpected, when it is queued
-			 */
+			/* local message: to be queued as unresolved */
 			bool unresolved : 1;
 			bool bounced : 1;
-			/*
-			 * number of buffers; if above 1, they are in rx->more
-			 */
+			/* number of buffers; above 1: see rx->more */
 			uint8_t count;
 			bool multi; /* sub-receive of a multi-receive buffer */
 		};
@@ -175,10 +146,7 @@ struct duo_rx {
 	TAILQ_ENTRY(duo_rx) key_link;	/* link in an index (match.h) */
 	struct duo_ep *ep;
 	union {
-		/*
-		 * unexpected message: the sender's peer index;
-		 * FI_ADDR_NOTAVAIL: none
-		 */
+		/* message: sender's peer index; FI_ADDR_NOTAVAIL: none */
 		fi_addr_t src_index;
 		struct duo_rx *owner;	/* sub-receive: owner entry */
 		struct duo_rx *more;	/* count > 1: entry with the buffers */
@@ -193,9 +161,8 @@ static_assert(offsetof(struct duo_rx, arrival) +
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
 /*
- * Inserts rx into a list, before the first entry of the same kind that has a
- * higher seq. (Entries of different kinds have no order.) field: the member
- * that links the entries of this list. Cost: a walk through the list.
+ * Inserts rx into a list, before the first entry of the same kind with a higher
+ * seq. field: the member that links the list. Cost: a walk through the list.
  */
 #define DUO_RX_INSERT(list, rx, field) do { \
 	struct duo_rx *later_; \
@@ -222,7 +189,7 @@ struct duo_rx_pool {
 	bool failed;		/* the last attempt to map a range has failed */
 };
 
-/* Changes the state of rx. duo_rx_alloc_plain() sets the first state. */
+/* Changes the state of rx; asserts that state.c permits the change. */
 DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 {
 	assert(duo_rx_may(rx->state, state));
@@ -237,9 +204,8 @@ bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
 /* Returns an entry never used before. NULL: no memory, which was logged. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
- * Adds a second entry to rx, for its `count` buffers (more than 1). The caller
- * must have reserved this entry by duo_rx_pool_reserve(). Returns the place of
- * the list of buffers, which the caller must write.
+ * Returns the list for `count` buffers of rx (at least 2), in a second entry.
+ * The caller must have reserved this entry by duo_rx_pool_reserve().
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
@@ -250,7 +216,7 @@ void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
 			      offsetof(struct duo_rx, what)]
 
-/* Initializes and returns an entry that was taken from the free list. */
+/* Initializes and returns an unused entry. */
 static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 					  struct duo_rx *rx)
 {
@@ -263,10 +229,7 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/*
- * Returns the value of duo_rx.what for a posted receive of the common case: it
- * has one buffer and a completion, and is not on the core.
- */
+/* Returns duo_rx.what for the common case: posted, one buffer, a completion. */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
 	uint64_t what = 0;
@@ -278,10 +241,7 @@ static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 	return what;
 }
 
-/*
- * True if rx is as duo_rx_plain() describes it, or differs only in that it is
- * deferred.
- */
+/* True if rx->what equals duo_rx_plain(), apart from rx->lazy. */
 static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 				   enum duo_rx_kind kind)
 {
@@ -291,10 +251,7 @@ static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 	return !((rx->what ^ duo_rx_plain(kind)) & ~what);
 }
 
-/*
- * Allocates an entry from the free list, which must not be empty, and sets
- * rx->what.
- */
+/* Allocates an entry with this rx->what. The free list must not be empty. */
 DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 					     uint64_t what)
 {

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The state of a receive entry (rx.h). With assertions, duo_rx_become() aborts
- * on changes that the table in state.c does not permit. Diagram:
- * docs/matching.md. Cost: a store.
+ * The state of a receive entry (rx.h). duo_rx_become() asserts that the table
+ * in state.c permits a change. Diagram: docs/matching.md.
  */
 #ifndef DUO_STATE_H
 #define DUO_STATE_H
@@ -17,28 +16,21 @@ enum duo_rx_state {
 	DUO_RX_FREE,
 	DUO_RX_POSTED,		/* receive in the posted queue */
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
-	/*
-	 * receive that only the core can complete: the core has matched it, or
-	 * cannot cancel it
-	 */
+	/* receive that the core has matched, or cannot cancel */
 	DUO_RX_CORE,
 	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
 	DUO_RX_CANCELED, /* receive; the core has returned it as canceled */
-	/* FI_PEEK that was passed to the core and has no completion yet */
-	DUO_RX_PEEK,
+	DUO_RX_PEEK,	/* FI_PEEK that the core has not completed */
 	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
 	DUO_RX_UNEXP,		/* local message in the unexpected queue */
 	/*
-	 * unresolved: local message whose source has no fi_addr yet; or local
-	 * message that has arrived after such a message, or during fi_close()
+	 * local message whose source has no fi_addr yet; or that has arrived
+	 * after such a message, or during fi_close()
 	 */
 	DUO_RX_UNRESOLVED,
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
-	/*
-	 * receive that has ended; not reused yet, because the core may report
-	 * it again
-	 */
+	/* ended receive, not reused yet: the core may report it again */
 	DUO_RX_RETIRED,
 	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer, see multi.h */
 	/* remainder of a multi-receive buffer that is not posted yet */
@@ -48,10 +40,7 @@ enum duo_rx_state {
 	DUO_RX_STATES
 };
 
-/*
- * For each state, the bits (1 << state) of the states that may follow it. For
- * assertions and tests.
- */
+/* For each state: bits (1 << state) of the states that may follow. */
 extern const uint32_t duo_rx_next[DUO_RX_STATES];
 
 static inline bool duo_rx_may(enum duo_rx_state from, enum duo_rx_state to)
