@@ -68,7 +68,7 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/* Tests the process, too, because a forked child inherits the owner's lock. */
+/* also tests the process: a forked child inherits the lock */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -94,11 +94,8 @@ static bool duo_record_valid(const struct duo_record *record)
 }
 
 /*
- * Reads a record and checks it. Returns
- * - 0
- * - -FI_EINVAL: malformed, or another user's
- * - -FI_ENODATA: not written yet
- * - -FI_EPROTO: another version
+ * Reads and checks a record. Returns 0, -FI_EINVAL, -FI_ENODATA or -FI_EPROTO,
+ * as duo_record_open() does.
  */
 static int duo_record_read(int fd, struct duo_record *record)
 {
@@ -209,7 +206,7 @@ static int duo_record_create(int dir, const char *name)
 	return -err;
 }
 
-/* Returns the record's file name, without the directory. */
+/* Returns the record's file name without the directory. */
 static const char *duo_pub_name(const struct duo_publication *pub)
 {
 	return strrchr(pub->path, '/') + 1;
@@ -261,8 +258,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	if (duo_proc_ns(&pub->pid_ns))
-		return -FI_EOPNOTSUPP;	/* local peers need the id of this pid
-					 * namespace */
+		return -FI_EOPNOTSUPP;	/* peers need this namespace's id */
 	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);
@@ -277,8 +273,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 		ret = duo_pub_write(pub, &record);
 	if (ret)
 		duo_registry_withdraw(pub);
-	if (ret == -FI_EADDRINUSE)	/* the caller's warning shows the path
-					 * without suffix */
+	if (ret == -FI_EADDRINUSE) /* the caller's warning shows the path */
 		duo_pub_cut_suffix(pub);
 	return ret;
 }
@@ -312,10 +307,7 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/*
- * Returns the reason for a result of duo_record_check(). If /proc hides the
- * process, the lock of the record proves that the process is alive.
- */
+/* If /proc hides the process, the record's lock proves that it is alive. */
 static enum fi_duo_reason duo_record_reason(int check)
 {
 	switch (-check) {
@@ -336,8 +328,8 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 					   const struct duo_publication *self)
 {
 	if (record->addr_len != len || memcmp(record->addr, addr, len))
-		return FI_DUO_NOT_REGISTERED;	/* another address has the same
-						 * hash */
+		/* another address with this hash */
+		return FI_DUO_NOT_REGISTERED;
 	if ((record->pid_ns != self->pid_ns && !self->any_pid_ns) ||
 	    record->net_ns != self->net_ns)
 		return FI_DUO_NAMESPACE;

@@ -17,7 +17,7 @@
 #include "local/registry_record.h"
 #include "base/proc.h"
 
-/* longest wait while no name is added to the directory or removed */
+/* longest wait while no name is added or removed */
 #define DUO_LOCK_WAIT_MS 3000
 #define DUO_LOCK_LAST_MS 60000	/* longest wait in all */
 #define DUO_LOCK_RETRY_NS 500000 /* time between two attempts to lock, ns */
@@ -29,9 +29,7 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/*
- * Returns the time at which a name was last added or removed, ns; 0: unknown.
- */
+/* Returns the time of the last added or removed name, ns; 0: unknown. */
 static uint64_t duo_dir_changed(int fd)
 {
 	struct stat st;
@@ -83,14 +81,14 @@ int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode)
 	return ret;
 }
 
-/* Unlocks explicitly, because a forked child may have the descriptor, too. */
+/* unlocks explicitly: a forked child may have the descriptor, too */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
 	close(lock);
 }
 
-/* Writes the name of the file whose length is the count of endpoints. */
+/* Stores the name of the file whose length is the count of endpoints. */
 static void duo_count_name(uint64_t compat_id, char *name)
 {
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
@@ -121,7 +119,7 @@ void duo_registry_reset_count(int dir, uint64_t compat_id)
 	unlinkat(dir, name, 0);
 }
 
-/* If the directory has only files that count endpoints, removes these files. */
+/* Removes the files that count endpoints if the directory has no others. */
 static void duo_dir_clear(int dir)
 {
 	DIR *stream = duo_dir_list(dir);
@@ -139,9 +137,7 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/*
- * Does nothing if `dir` was removed: another directory may have its path now.
- */
+/* Does nothing for a removed directory: another one may have its path. */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -172,7 +168,7 @@ size_t duo_registry_count(int dir)
 }
 
 /*
- * Returns 0 after a recent change, because file systems store coarse times: a
+ * Returns 0 after a recent change: file systems store coarse times, so a
  * further change might not change the time.
  */
 uint64_t duo_registry_state(int dir)

@@ -9,9 +9,9 @@
 #include "local/registry.h"
 #include "local/registry_index.h"
 
-#define DUO_INDEX_LOOKUPS 16	/* number of lookups that cost as much as
-				 * reading all names */
-#define DUO_INDEX_FIRST 256	/* initial number of elements */
+/* lookups that cost as much as reading the names */
+#define DUO_INDEX_LOOKUPS 16
+#define DUO_INDEX_FIRST 256
 
 static int duo_index_compare(const void *a, const void *b)
 {

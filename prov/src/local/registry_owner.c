@@ -2,21 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds or creates the user's directory. The base has the directories of all
- * users. A user may have another name and number in another user namespace. So
- * directories have random names, and a directory is the user's if the kernel
- * reports the user as its owner. Another user can neither take the name of this
- * directory nor forge its owner.
+ * Finds or creates the user's directory in the base. A user may have other
+ * names and numbers in other user namespaces, so directories have random names.
+ * A directory is the user's if the kernel reports the user as its owner. Other
+ * users can neither take its name nor forge its owner.
  *
  * All processes of a user must use the same directory, although they may create
  * and remove directories at the same time:
- * - A directory under construction has the sticky bit, and its maker, the
- *   process that has created it, holds its lock.
+ * - A directory under construction has the sticky bit. Its maker, the process
+ *   that has created it, holds its lock.
  * - The maker scans for other directories of the user, finished or under
  *   construction. If there are none, the maker clears the bit, and the
  *   directory is finished.
  * - At most one of two makers succeeds: the maker with the later mkdir() finds
- *   the other directory in its scan, and no maker removes a finished directory.
+ *   the other directory, and no maker removes a finished directory.
  * - If several directories are under construction, the one with the lowest name
  *   remains. A maker waits only for locks of higher names, so there is no
  *   deadlock.
@@ -38,31 +37,28 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-/*
- * most attempts to find or create the directory; other processes may make each
- * attempt fail
- */
+/* most attempts to find or create the directory; any may fail by a race */
 #define DUO_DIR_ROUNDS 1000
 #define DUO_DIR_DIGITS 16 /* digits of each of the two numbers in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
 
-/* The base, and the prefix of the names of this host's directories. */
+/* prefix: start of the names of this host's directories */
 struct duo_base {
 	int fd;
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
 /*
- * ready: the lowest name of the user's finished directories. making: the lowest
- * name of those under construction. "": none.
+ * The lowest name of the user's finished directories, and of those under
+ * construction; "": none.
  */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
 };
 
-/* Opens the base. Makes the prefix from the id of the host and its boot. */
+/* Opens the base. The prefix has the id of the host and its boot. */
 static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
@@ -94,10 +90,7 @@ static void duo_dirs_note(char *least, const char *name)
 		memcpy(least, name, DUO_DIR_NAME);
 }
 
-/*
- * Finds the user's directories, except the one with the name `but`. Returns 0
- * or -errno.
- */
+/* Finds the user's directories, except `but`. Returns 0 or -errno. */
 static int duo_dirs_scan(const struct duo_base *base, const char *but,
 			 struct duo_dirs *dirs)
 {
@@ -132,8 +125,8 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 }
 
 /*
- * Opens a directory that a scan has found. -ENOENT: since the scan, the
- * directory was removed, or ceased to be private.
+ * Opens a directory that a scan has found. -ENOENT: it was removed since, or is
+ * not private any more.
  */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
@@ -147,9 +140,8 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 }
 
 /*
- * Waits until another process has finished or removed the directory. If that
- * process has failed, removes the directory. Returns 0, -FI_ETIMEDOUT or
- * -errno.
+ * Waits until another process has finished or removed the directory. Removes it
+ * if this process has failed. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -166,10 +158,10 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Finishes this process's directory. If the user has another directory that is
- * finished or has a lower name, removes this one instead. fd: the descriptor
- * that holds the directory's lock. Returns 0 or an error; -FI_EPERM: the
- * directory is not private, because the file system has no owners or modes.
+ * Finishes this process's directory. Removes it instead if the user has another
+ * one that is finished or has a lower name. fd: holds the directory's lock.
+ * Returns 0 or an error; -FI_EPERM: not private, on a file system without
+ * owners or modes.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
@@ -196,8 +188,8 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 }
 
 /*
- * Tries to create the user's directory. Returns 0 if the caller must scan
- * again, because this process or another one may have succeeded; or an error.
+ * Tries to create the user's directory. Returns 0 or an error. After 0, the
+ * caller must scan again: this or another process may have succeeded.
  */
 static int duo_dir_make(const struct duo_base *base)
 {
@@ -213,10 +205,7 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/*
-	 * if another process in duo_dir_await() gets the lock first, that
-	 * process removes the directory
-	 */
+	/* another process may have removed it, in duo_dir_await() */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

@@ -13,16 +13,16 @@
 #include "local/registry.h"
 
 /*
- * Locks a directory with LOCK_SH or LOCK_EX. Returns 0 or -errno.
- * -FI_ETIMEDOUT: the lock was not free for 60 s, or for 3 s in which no name
- * was added to the directory or removed.
+ * Locks a directory with LOCK_SH or LOCK_EX. Returns 0 or -errno;
+ * -FI_ETIMEDOUT: not free for 60 s, or for 3 s in which no name was added or
+ * removed.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it was opened. */
 bool duo_dir_removed(int fd);
 
-#define DUO_NEW_SUFFIX ".new"	/* end of the name of a record that is not ready
-				 * yet */
+/* end of the names of records that are not ready yet */
+#define DUO_NEW_SUFFIX ".new"
 
 /* Contents of a record, in the host's byte order. */
 struct duo_record {
@@ -31,15 +31,10 @@ struct duo_record {
 	uint32_t size;		/* size of this struct, bytes */
 	uint32_t peer;		/* enum duo_transport_kind */
 	int32_t pid;
-	uint64_t pid_ns;	/* the owner's pid namespace, duo_proc_ns() */
-	/*
-	 * network namespace of the address; 0: the address is unique on the
-	 * host
-	 */
-	uint64_t net_ns;
+	uint64_t pid_ns;	/* duo_proc_ns() of the owner */
+	uint64_t net_ns;	/* as in struct duo_publication */
 	uint64_t compat_id;	/* as in struct duo_publication */
-	uint64_t start;		/* the owner's start time, duo_proc_start(); 0:
-				 * unknown */
+	uint64_t start;		/* duo_proc_start() of the owner; 0: unknown */
 	uint64_t addr_len;	/* length of addr, bytes */
 	uint8_t addr[DUO_ADDR_MAX];
 	char peer_name[DUO_TRANSPORT_NAME_MAX];
@@ -49,28 +44,31 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor or an error. These errors
- * are not logged:
+ * Opens and reads a record. Returns its descriptor, or one of these errors.
+ *
+ * Not logged:
  * - -FI_ENOENT: no record
  * - -FI_ENODATA: not written yet
  * - -FI_EPROTO: another version
  *
- * These errors are logged as a warning, but not twice in a row for one file:
+ * Logged, but not twice in a row for one file:
  * - -FI_EINVAL: malformed, another user's, or not accessible
  * - -EMFILE, -ENFILE, -ENOMEM: temporary
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
-/* Returns the part of a file name after the hash; NULL: there is no hash. */
+/* Returns the part of a file name after the hash; NULL: no hash. */
 const char *duo_record_suffix(const char *name);
 /* True if fd is a regular file of this user. Stores fstat()'s result in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
- * Check whether the owner of a record is alive. Return 0; -ESRCH if the owner
- * has failed; another error if that is unknown. duo_record_locked() tests only
- * the file's lock. duo_record_check() also tests the process if it is in the
- * pid namespace pid_ns.
+ * Checks the lock of a record. Returns 0: the owner is alive; -ESRCH: it has
+ * failed; or another error.
  */
 int duo_record_locked(int fd);
+/*
+ * Like duo_record_locked(), but also checks the owner's process if it is in the
+ * pid namespace pid_ns.
+ */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
 
 #endif /* DUO_REGISTRY_RECORD_H */

@@ -31,7 +31,7 @@ static void duo_record_reap(int dir, const char *name,
 		 record->pid);
 }
 
-/* Removes an unlocked record that is incomplete or of another version. */
+/* Removes an unlocked record, incomplete or of another version. */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
 	struct stat st;
@@ -46,8 +46,8 @@ static void duo_record_sweep_unread(int dir, const char *name)
 }
 
 /*
- * Removes the record if its owner has failed. Returns 1 if the owner may be
- * alive, else 0.
+ * Removes the record if its owner has failed. Returns 1 if it may be alive,
+ * else 0.
  */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
@@ -67,7 +67,7 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 	return live;
 }
 
-/* True if a record has this name, or a record that is not ready yet. */
+/* True for the name of a record, also of one that is not ready yet. */
 static bool duo_sweep_wants(const char *name)
 {
 	const char *suffix = duo_record_suffix(name);
@@ -101,10 +101,9 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago.
- * duo_sweep_done() has stored the time of that sweep as the directory's access
- * time. A read of the names may set a later access time, which delays the next
- * sweep.
+ * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. Its time is
+ * the directory's access time. A read of the names may set a later access time,
+ * which only delays the next sweep.
  */
 static bool duo_sweep_due(int dir)
 {
@@ -133,8 +132,7 @@ void duo_registry_tidy(const char *base,
 	if (dir < 0)
 		return;
 	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
-		if (duo_sweep_due(dir)) {	/* no other process has
-						 * swept since the test */
+		if (duo_sweep_due(dir)) {	/* not swept since the test */
 			duo_registry_sweep(dir, peers);
 			duo_sweep_done(dir);
 		}
