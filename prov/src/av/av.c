@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors. The core's AV assigns each fi_addr; ofi_duo stores the bytes
- * of each address and the routes to it. The core's AV is always of type
- * FI_AV_TABLE, so each fi_addr is an index. This holds even if the application
- * has opened the AV as FI_AV_MAP, because an application must not interpret the
- * fi_addr of such an AV.
+ * The application's calls for AVs. The core's AV assigns each fi_addr. It is
+ * always of type FI_AV_TABLE, so each fi_addr is an index. This is correct for
+ * FI_AV_MAP, too: its fi_addr have no meaning for the application.
  */
 
 #include <inttypes.h>
@@ -44,7 +42,7 @@ int duo_av_add_ep(struct duo_ep *ep)
 	struct duo_av *av = ep->av;
 	fi_addr_t addr;
 
-	if (ep->route)	/* from an earlier fi_enable(), which has failed */
+	if (ep->route)	/* an earlier fi_enable() has failed */
 		return 0;
 	duo_domain_lock(av->domain);
 	ep->route = duo_av_reserve(DUO_AV_MAX * sizeof(*ep->route));
@@ -64,10 +62,9 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array in which an insert stores each fi_addr: addr; or, if the
- * application has passed NULL, a new array. Stores the new array in *own, and
- * the caller must free it; NULL: there is none. Returns NULL if there is no
- * memory.
+ * Returns the array in which an insert stores each fi_addr: addr, or, if addr
+ * is NULL, a new array. The caller must free *own: the new array, or NULL.
+ * Returns NULL if there is no memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -84,12 +81,11 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 }
 
 /*
- * Stores the bytes of an address. bytes: the address as the application has
- * inserted it; NULL: inserted by name (fi_av_insertsvc). Stores the bytes that
- * the core's fi_av_lookup() returns. If it fails (ofi_rxd, before the first
- * message), stores `bytes`. If there are no bytes, or more than
- * DUO_CORE_ADDR_MAX, stores nothing, and the address is not local. Returns 0 or
- * -FI_ENOMEM.
+ * Stores the bytes of an address, as the core's fi_av_lookup() returns them. If
+ * that call fails (ofi_rxd, before the first message), stores `bytes`, the
+ * inserted address (NULL: inserted by name). Without bytes, or with more than
+ * DUO_CORE_ADDR_MAX, stores nothing: the address is then not local. Returns 0
+ * or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -112,8 +108,8 @@ static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Adds an address that the core's AV has accepted. Returns 0 or an error. After
- * an error, the core's AV does not have the address any more.
+ * Adds an address of the core's AV. Returns 0; or an error, after which the
+ * core's AV does not have the address either.
  */
 static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -136,10 +132,9 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Continues an insert after the core's insert has returned `ret`: the number of
- * inserted addresses, or an error. err: the application's array for one error
- * per address, or NULL. Returns the number of addresses that ofi_duo has
- * inserted as well, or an error.
+ * Continues an insert. ret: result of the core's insert. err: the application's
+ * array for one error per address, or NULL. Returns the number of addresses
+ * that ofi_duo has inserted as well, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
@@ -171,7 +166,6 @@ static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 	return ret;
 }
 
-/* Returns the application's array for one error per address; NULL: none. */
 static int *duo_av_errors(uint64_t flags, void *context)
 {
 	return flags & FI_SYNC_ERR ? context : NULL;

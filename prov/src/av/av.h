@@ -2,20 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors, and the paths to their addresses. av.c has the application's
- * calls. map.h finds the local addresses of an endpoint. route.h chooses the
- * path of a send. docs/address-vectors.md has the rules.
+ * Address vectors, and the paths to their addresses: docs/address-vectors.md.
+ * av.c has the application's calls. map.h finds the local addresses of an
+ * endpoint. route.h chooses the path of a send.
  *
- * Cost: one load for each send (route.h), and a lookup in the registry for each
- * inserted address. Memory:
- * - for each fi_addr: the address itself and 16 bytes
- * - for each fi_addr in each endpoint: 8 bytes, or 17 if the endpoint has a
- *   local side
- * - for each local side: 32 KiB
- *
- * Locks: inserts and removals take all locks of the domain. The other calls of
- * an AV take at most the lock of the domain's group. Senders read the route
- * words without a lock.
+ * Cost: one load for each send, and a registry lookup for each inserted
+ * address. Memory and locks of an AV: obj/av.h. A local side adds a map of 32
+ * KiB.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -31,16 +24,16 @@ struct duo_ep;
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 /*
- * duo_av_add_ep() adds an endpoint to its AV, and allocates the endpoint's
- * route words. It takes all locks of the domain, and returns 0 or -FI_ENOMEM.
- * duo_av_del_ep() reverts this; its caller must hold all locks of the domain.
+ * Adds an endpoint to its AV and allocates its route words. Takes all locks of
+ * the domain. Returns 0 or -FI_ENOMEM.
  */
 int duo_av_add_ep(struct duo_ep *ep);
+/* Reverts duo_av_add_ep(). Needs all locks of the domain. */
 void duo_av_del_ep(struct duo_ep *ep);
 
 /*
- * Maps zeroed memory. The kernel allocates each page when it is first used. The
- * caller releases the memory by munmap(). NULL: no memory.
+ * Maps zeroed memory. Each page is allocated at its first use. The caller must
+ * munmap() the memory. NULL: no memory.
  */
 void *duo_av_reserve(size_t bytes);
 

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint. It looks up addresses in the registry, and connects
- * to local peers to get their peer indexes. It sets the route of each address.
- * For each peer, it chooses the fi_addr that the peer's messages report as
- * their source. Needs the group's lock.
+ * Looks up addresses in the registry, connects to local peers to get their peer
+ * indexes, and sets the route of each address. Chooses, for each peer, the
+ * fi_addr that its messages report as their source. Needs the group's lock.
  */
 
 #include <inttypes.h>
@@ -28,7 +27,7 @@
 #define DUO_MAP_CONFIRMED 1u
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
-#define DUO_MAP_COMPLETE 1 /* map->scanned if no later scan can find more */
+#define DUO_MAP_COMPLETE 1 /* map->scanned if no further scan is needed */
 
 static void duo_map_free(struct duo_map *map)
 {
@@ -99,8 +98,8 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 
 /*
  * Must be called when the route of addr has lost this peer index. If the peer's
- * messages report addr as their source, makes them report another fi_addr with
- * this peer index, or none.
+ * messages report addr as their source, they report another fi_addr with this
+ * peer index from now on, or none.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -120,8 +119,8 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Warns, once per endpoint, that the core carries the messages to the peer at
- * addr: the application has requested an order between messages and RMA, and
- * near cannot keep this order, because the peer accepts no RMA over near.
+ * addr. The application has requested an order between messages and RMA. near
+ * cannot keep it, because the peer accepts no RMA over near.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -138,10 +137,10 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Stores the peer index of an address in its route, and sets the path. reason:
- * FI_DUO_OK: the path is local; otherwise the reason why sends take the core. A
- * path that is the core's already does not change. If the peer's messages do
- * not report a source yet, makes them report this address.
+ * Stores the peer index of an address in its route, and sets the path: local if
+ * reason is FI_DUO_OK, otherwise the core. A path that is the core's already
+ * does not change. If the peer's messages report no source yet, they report
+ * this address.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -166,8 +165,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 					      index), reason);
 	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
-	if (duo_route_mapped(word)) {	/* addr was mapped to a process that has
-					 * been replaced */
+	if (duo_route_mapped(word)) {	/* its process has been replaced */
 		duo_map_pass_source(ep, addr, duo_route_index(word));
 		ep->up->moved(ep, addr);
 	}
@@ -178,8 +176,8 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 }
 
 /*
- * Stores in peer_name the name by which the local transport identifies the peer
- * at addr. Returns FI_DUO_OK, or the reason why no name was found.
+ * Stores the name of the peer at addr at the local transport. Returns
+ * FI_DUO_OK, or the reason why no name was found.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *names,
@@ -199,7 +197,7 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 	return FI_DUO_OK;
 }
 
-/* Returns a hash of a peer's name, in which the bit DUO_MAP_CONFIRMED is 0. */
+/* Returns a hash of a peer's name, without the bit DUO_MAP_CONFIRMED. */
 static uint64_t duo_map_id(const char *peer_name)
 {
 	return duo_registry_hash(peer_name, DUO_TRANSPORT_NAME_MAX) &
@@ -240,13 +238,10 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If the process of the address is local:
- * - gives the address a peer index
- * - makes the address the source of the peer's unresolved messages
- * - sets the path: see duo_map_bind()
- *
- * Otherwise calls duo_ep_use_core(), because messages of the process come over
- * the core. Returns FI_DUO_OK, or the reason why the address is not local.
+ * Looks up an address. If its process is local, gives the address a peer index,
+ * and sets the path: duo_map_bind(). Otherwise calls duo_ep_use_core(), because
+ * messages of the process come over the core. Returns FI_DUO_OK, or the reason
+ * why the address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -277,11 +272,10 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the peer index of an address, because the process of the address has
- * failed or cannot be reached. The path becomes undecided, because another
- * process may later get the address. With duo_traits.peer_names (the provider
- * near) no other process ever gets it: the path becomes DUO_ROUTE_CORE for
- * good, and operations to the address fail.
+ * Removes the peer index of an address: its process has failed or cannot be
+ * reached. The path becomes undecided, because another process may get the
+ * address. With duo_traits.peer_names, no other process gets it: the path
+ * becomes DUO_ROUTE_CORE for good, and operations to the address fail.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -303,10 +297,7 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 	ep->up->moved(ep, addr);
 }
 
-/*
- * If map->failed is set, plans a further scan (duo_map_scan()), with a delay
- * that doubles each time.
- */
+/* Plans a further scan if map->failed is set. Its delay doubles each time. */
 static void duo_map_plan(struct duo_ep *ep)
 {
 	struct duo_map *map = ep->map;
@@ -330,16 +321,12 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
 	/*
-	 * Plan a scan: another process may have the address of the failed peer
-	 * by now, and may have sent. Earlier scans have skipped this address,
-	 * because the peer still existed.
+	 * another process may have the address by now, and may have sent;
+	 * earlier scans skipped the address of the existing peer
 	 */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
-	/*
-	 * the shortest delay: otherwise each of several failures in one poll
-	 * would double it
-	 */
+	/* shortest delay: must not double for each failure in one poll */
 	ep->map->retry_after = 0;
 	duo_map_plan(ep);
 }
@@ -381,18 +368,12 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/*
-	 * if the record is invalid or cannot be read, the address may still
-	 * belong to the same process
-	 */
+	/* a bad or unreadable record may be that of the same process */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/*
-	 * The application has inserted the address of a failed process again.
-	 * This shows that another process has the address now.
-	 */
+	/* a new insert shows that another process has the address */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
@@ -400,9 +381,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 
 /*
  * Returns the index at which a lookup of `count` addresses begins. Processes
- * that start together often insert the same list of addresses. The index
- * depends on the endpoint's name, so that they do not all connect to the same
- * peer at the same time.
+ * that start together often insert the same list, but must not all connect to
+ * the same peer at once. So the index depends on the endpoint's name.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -427,8 +407,8 @@ bool duo_map_retry_due(const struct duo_map *map)
 }
 
 /*
- * True if the process to which the address is mapped still exists. As long as
- * it exists, the core gives the address to no other process.
+ * True if the process to which the address is mapped still exists. Until it
+ * exits, the core gives its address to no other process.
  */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -439,11 +419,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Looks up all addresses that have no live peer. Does nothing if the registry
- * has not changed since the last complete scan. Must be called when the
- * endpoint starts, and after a message whose source has no fi_addr: the source
- * may have published its record since the last scan, or may have the address of
- * a failed process. An address whose path is the core's keeps this path.
+ * The sender of a message without fi_addr may have published its record since
+ * the last scan, or may have the address of a failed process. Addresses with
+ * the path core keep this path.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -461,9 +439,8 @@ void duo_map_scan(struct duo_ep *ep)
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
 		/*
-		 * A planned scan does not call duo_ep_use_core(): each address
-		 * was looked up before, and this lookup has called it if
-		 * necessary.
+		 * duo_ep_use_core() is not necessary in a planned scan: an
+		 * earlier lookup has called it
 		 */
 		if (map->retry)
 			duo_map_connect(ep, addr, &names);
@@ -475,10 +452,7 @@ void duo_map_scan(struct duo_ep *ep)
 	duo_map_plan(ep);
 }
 
-/*
- * Removes an address from the map. The peer of the address keeps its peer
- * index, because messages of the peer may be queued.
- */
+/* The peer keeps its peer index: messages of the peer may be queued. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);

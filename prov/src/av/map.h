@@ -3,13 +3,12 @@
 
 /*
  * The map of an endpoint: its local addresses. The local transport assigns a
- * peer index to each peer that it can reach (duo_transport.connect()). The map
- * has the fi_addr of each peer index; the route words have the peer index of
- * each fi_addr. For each address that is not local, the map has the reason.
- * Each endpoint has its own map, because an address may be local for one
- * endpoint and not for another: two endpoints connect only if both local sides
- * have space for one more peer. Lock: the group's. Senders read the route words
- * without a lock.
+ * peer index to each peer that it can reach. The map has the fi_addr of each
+ * peer index, and the reason why an address is not local. The route words have
+ * the peer index of each fi_addr. Lock: the group's.
+ *
+ * Each endpoint has its own map. An address may be local for one endpoint only,
+ * because both local sides must have space for one more peer.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -25,29 +24,26 @@
 struct duo_ep;
 
 struct duo_map {
-	/*
-	 * the fi_addr of each peer, indexed by peer index; FI_ADDR_UNSPEC: none
-	 */
+	/* fi_addr of each peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
 	 * enum fi_duo_reason, indexed by fi_addr. While it is FI_DUO_EXITED,
-	 * operations to the address fail. This ends
+	 * operations to the address fail. Except with duo_traits.peer_names,
+	 * this ends
 	 * - when a record shows that another process has the address
 	 * - when the application inserts the address again and the failed
 	 *   process has no record any more
-	 * - never, if duo_traits.peer_names is set
 	 */
 	uint8_t *reason;
 	/*
-	 * indexed by fi_addr: duo_map_id() of the last peer at the address, and
-	 * perhaps the flag DUO_MAP_CONFIRMED; 0 if the reason is
-	 * FI_DUO_UNDECIDED
+	 * duo_map_id() of the last peer, indexed by fi_addr, with the flag
+	 * DUO_MAP_CONFIRMED or without it; 0 if the reason is FI_DUO_UNDECIDED
 	 */
 	uint64_t *id;
-	/* duo_registry_state() at the last scan; 0: the next scan must run */
+	/* duo_registry_state() at the last scan; 0: scan again */
 	uint64_t scanned;
-	bool no_order;	/* the warning of duo_map_no_order() was logged */
-	/* another scan is necessary: a lookup or a peer has failed */
+	bool no_order;	/* duo_map_no_order() has logged its warning */
+	/* a lookup or peer has failed: another scan is necessary */
 	bool failed;
 	bool retry;	/* a scan is planned; counted in group->pending */
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
@@ -61,48 +57,48 @@ int duo_map_open(struct duo_ep *ep);
 void duo_map_close(struct duo_ep *ep);
 
 /*
- * Looks up addresses that were just inserted. An address may have been inserted
- * before and may now belong to another process.
+ * Looks up addresses that were just inserted. If an address was inserted
+ * before, it may belong to another process now.
  */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
+/* Removes an address from the map. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Chooses the path of an undecided address, at the first send to it. The choice
- * holds as long as the address belongs to the same process, unless
- * duo_map_use_core() changes it. If the process of the address has exited, the
- * address stays undecided.
+ * Chooses the path of an undecided address, at the first send to it. The path
+ * holds as long as the address belongs to the same process, or until
+ * duo_map_use_core(). If this process has exited, the address stays undecided.
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Looks up all addresses without a live peer. Plans another scan if a record
- * cannot be read.
+ * Looks up all addresses without a live peer, if the registry has changed since
+ * the last scan. Plans another scan if a record cannot be read. Must be called
+ * when the endpoint starts, and after a message whose source has no fi_addr.
  */
 void duo_map_scan(struct duo_ep *ep);
 /* True if it is time for the planned scan. */
 bool duo_map_retry_due(const struct duo_map *map);
 /*
- * Makes the local transport monitor the peer at addr, so that receives that
- * name addr end when the peer fails.
+ * Monitors the peer at addr: receives that name addr end when the peer fails.
  */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to a failed peer, and plans a scan. exited: the peer's
- * process has exited; the peer's addresses get the reason FI_DUO_EXITED.
+ * Removes the routes to a failed peer, and plans a scan. exited: its process
+ * has exited; its addresses get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*
- * True if the process at addr was a confirmed source and has exited. Then a
- * receive from addr cannot complete.
+ * True if the process at addr was a confirmed source and has exited: a receive
+ * from addr cannot complete.
  */
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
- * Makes the core carry all messages to the peer with this index. Must be called
- * before the first message to the peer over the local path. The peer may still
- * send over the local path.
+ * Makes the core carry all messages to this peer. Must be called before the
+ * first message over the local path. The peer may still send over the local
+ * path.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 
-/* Returns the fi_addr of the peer with this index; FI_ADDR_UNSPEC: none. */
+/* Returns the fi_addr of this peer index; FI_ADDR_UNSPEC: none. */
 static inline fi_addr_t duo_map_peer(const struct duo_map *map,
 				     fi_addr_t index)
 {

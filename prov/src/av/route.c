@@ -14,12 +14,8 @@ int duo_ep_early(struct duo_ep *ep)
 }
 
 /*
- * Chooses the path at the first send to an address. Takes the group's lock. In
- * these cases, the result has no endpoint:
- * - the address is invalid
- * - the process of the address has exited
- * - the address is not local and the core carries nothing
- * - ep is not enabled
+ * Chooses the path at the first send to an address. Takes the group's lock. The
+ * result has no endpoint in the cases of duo_route_error().
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -57,10 +53,8 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
 	/*
-	 * If the core carries nothing, the address has no path. Otherwise the
-	 * send has found no path, but the address has one by now: another
-	 * thread has found a new process at the address. The caller may repeat
-	 * the send.
+	 * no path if the core carries nothing; otherwise there is a path by
+	 * now: another thread has found a new process at the address
 	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

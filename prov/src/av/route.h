@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Every send gets its path here. duo_route() returns the endpoint to send with,
- * the core's or the local transport's, and the peer's address at that endpoint.
- * Cost: one load. The first send to an address also looks up the address in the
- * registry, with the group's lock.
+ * Chooses the path of each send: the endpoint of the core or of the local
+ * transport, and the peer's address there. Cost: one load. The first send to an
+ * address takes the group's lock and looks up the address in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -15,12 +14,12 @@
 #include "obj/ep.h"
 
 struct duo_route {
-	struct fid_ep *ep; /* NULL: there is no route, see duo_route_error() */
+	struct fid_ep *ep; /* NULL: no route, see duo_route_error() */
 	fi_addr_t addr; /* path core: fi_addr; path local: peer index */
 	enum fi_duo_path path;
 };
 
-/* position of the peer index in a route word, see obj/av.h */
+/* bits 2 and up of a route word: peer index plus 1 */
 #define DUO_ROUTE_INDEX_SHIFT 2
 
 static inline uint64_t duo_route_load(const duo_route_word *route,
@@ -34,10 +33,7 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 	return (enum duo_route_state) (word & 3);
 }
 
-/*
- * True if the address has a peer index. Its path may be the core's all the
- * same.
- */
+/* True if the address has a peer index. Its path may still be the core's. */
 static inline bool duo_route_mapped(uint64_t word)
 {
 	return word >> DUO_ROUTE_INDEX_SHIFT;
@@ -72,8 +68,8 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 /* Returns the route of an address whose path may be undecided. */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Logs a warning about a call before fi_enable(), once for each endpoint.
- * Returns -FI_EOPBADSTATE.
+ * Warns of a call before fi_enable(), once per endpoint. Returns
+ * -FI_EOPBADSTATE.
  */
 int duo_ep_early(struct duo_ep *ep);
 
@@ -96,8 +92,8 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * True if `to`, a local route that the caller has read without the lock, is
- * still the route of addr.
+ * True if `to`, a local route that was read without the lock, is still that of
+ * addr.
  */
 static inline bool duo_route_still_local(const struct duo_ep *ep,
 					 fi_addr_t addr,
@@ -110,8 +106,8 @@ static inline bool duo_route_still_local(const struct duo_ep *ep,
 }
 
 /*
- * Checks an address for RMA or an atomic; does not choose a path. Returns 0;
- * -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
+ * Checks an address for RMA or an atomic, without a choice of the path. Returns
+ * 0; -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
  */
 static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr)
 {
