@@ -28,12 +28,8 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * Returns the reason why shm cannot be used, as text; NULL: shm can be used.
- * There are three possible reasons:
- * - FI_PROVIDER excludes shm
- * - hooks do not forward contexts of peer objects
- * - this libfabric is not the version of the build, so the structures of
- *   fi_peer(3) may differ
+ * Returns the reason why shm cannot be used; NULL: it can. With a libfabric
+ * that is not the version of the build, structures of fi_peer(3) may differ.
  */
 static const char *duo_shm_excluded(void)
 {
@@ -70,10 +66,8 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Logs the probable reason why fi_getinfo() has found no shm provider. The
- * error does not show the reason: it is -FI_ENODATA in all cases. The most
- * frequent reason is that /dev/shm lacks space: shm requires 16 MiB for each
- * CPU.
+ * Logs the probable reason why there is no shm provider: it requires 16 MiB of
+ * /dev/shm per CPU. fi_getinfo() returns -FI_ENODATA for all reasons.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -89,10 +83,7 @@ static void duo_shm_warn_missing(int ret)
 		 (uint64_t) st.f_bavail * st.f_bsize / 1024);
 }
 
-/*
- * Returns the info of shm as a peer provider; NULL: none, and a warning was
- * logged.
- */
+/* Returns shm's info; NULL: none, and a warning was logged. */
 static struct fi_info *duo_shm_getinfo(void)
 {
 	struct fi_info *hints, *info = NULL;
@@ -113,10 +104,7 @@ static struct fi_info *duo_shm_getinfo(void)
 	duo_in_getinfo = false;
 	fi_freeinfo(hints);
 	if (!ret) {
-		/*
-		 * with this control progress and with FI_THREAD_DOMAIN, shm
-		 * takes no lock at all
-		 */
+		/* with this value and FI_THREAD_DOMAIN, shm takes no lock */
 		info->domain_attr->control_progress =
 			FI_PROGRESS_CONTROL_UNIFIED;
 		/* larger queues do not fit in DUO_SHM_REGION */
@@ -196,10 +184,7 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/*
- * Opens the shared receive context and binds it at once, because shm's domain
- * keeps only the context that was opened last.
- */
+/* Opens an SRX and binds it at once: shm's domain keeps only the last SRX. */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * With a libfabric before 2.0, shm cannot be a peer provider. Then this file is
- * compiled in place of the folder's other files.
+ * This file replaces the others of this folder in a build with a libfabric
+ * before 2.0, whose shm cannot be a peer provider.
  */
 
 #include <rdma/fi_errno.h>

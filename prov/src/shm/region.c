@@ -2,11 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Regions are shm's shared memory files. This file makes names for this
- * process's regions and allocates their pages, connects to the regions of
- * peers, and removes regions that failed processes have left. shm does not
- * allocate the pages of a region; access to a page without space in /dev/shm
- * raises SIGBUS.
+ * Regions, the shared memory files of shm: names, space, connections to peers,
+ * and removal after failures of processes.
  */
 
 #include <dirent.h>
@@ -37,8 +34,8 @@ static int duo_shm_prefix(char *buf, size_t size)
 }
 
 /*
- * Makes a name that cannot be guessed: all users may create files in /dev/shm,
- * and shm would use an existing file of this name. Returns 0 or -errno.
+ * Makes a name that cannot be guessed. Otherwise another user could create the
+ * file first, and shm would use it. Returns 0 or -errno.
  */
 static int duo_shm_make_name(uint64_t pid_ns, char *name)
 {
@@ -55,10 +52,8 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Computes the compatibility id from the mount of /dev/shm, the version of
- * libfabric, and the user namespace. The user namespace is part of the id
- * because the kernel may forbid shm to read memory of a process in another one.
- * Returns 0 or -FI_EOPNOTSUPP.
+ * Computes the compatibility id. The user namespace is part of the id, because
+ * the kernel may forbid reads of memory of a process in another one.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -92,10 +87,7 @@ static bool duo_shm_sibling(const char *name, const char *other)
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
-/*
- * Removes the region with this name. Does not compare the user in the name,
- * because a user has another number in another user namespace.
- */
+/* Removes a region. Any uid is valid: uids depend on the user namespace. */
 void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";
@@ -105,9 +97,8 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes this user's regions of exited processes, which it finds by the pid
- * and the pid namespace in their names. If none of the user's regions remains,
- * resets the registry's count of endpoints.
+ * Removes this user's regions of exited processes, by the pids in their names.
+ * If no region remains, resets the registry's count of endpoints.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -193,9 +184,8 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Tests whether a peer's region can be mapped. shm 2.0 to 2.6 itself maps the
- * region at the first send; if that fails, shm returns -FI_EAGAIN forever, or
- * uses the address MAP_FAILED. Returns 0 or -errno.
+ * Tests whether a peer's region can be mapped. Returns 0 or -errno. shm 2.0 to
+ * 2.6 maps a region at the first send, and does not handle a failure.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -250,12 +240,10 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Inserts a peer into shm's AV. Returns the peer's index; FI_ADDR_NOTAVAIL:
- * *reason has the cause.
- *
- * Rejects endpoints of this process, because shm 2.5 and newer read the regions
- * of all peers of an AV when the AV closes. If a peer in the same process was
- * closed before, its region is not mapped any more, and the read would crash.
+ * Inserts a peer into shm's AV. Returns its index; FI_ADDR_NOTAVAIL: see
+ * *reason. Rejects endpoints of this process: when the AV closes, shm 2.5 and
+ * newer read the regions of all peers. A closed peer in this process has
+ * unmapped its region, so the read would crash.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -287,11 +275,7 @@ bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
 	return !access(path, F_OK);
 }
 
-/*
- * Implements duo_transport.oversubscribed(). Counts each endpoint as a process
- * on the CPUs of this thread, because it does not read the CPU affinities of
- * other processes.
- */
+/* Counts each endpoint as a process that runs only on this thread's CPUs. */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
 	return near_oversub(NULL, 0, near_oversub_others(endpoints, 1));

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over libfabric's shm. shm is a peer provider
- * (fi_peer(3)): it calls ofi_duo to match messages and to write completions.
- * ep.c opens shm's objects, srx.c has the functions that shm calls, and
- * region.c handles shm's shared memory. Lock: the domain's; shm itself takes
- * none. Cost: 16 MiB of /dev/shm for each endpoint.
+ * An endpoint's local side over libfabric's shm, a peer provider (fi_peer(3)):
+ * shm calls ofi_duo to match messages and to write completions. ep.c opens
+ * shm's objects, srx.c has the functions that shm calls, region.c handles
+ * shared memory.
+ *
+ * Lock: the domain's; shm takes none. Cost: 16 MiB of /dev/shm per endpoint.
  */
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
@@ -15,12 +16,10 @@
 #include "obj/cq.h"
 #include "obj/ep.h"
 
-#define DUO_SHM_REGION (16 << 20)	/* most bytes of an endpoint's shared
-					 * memory */
+#define DUO_SHM_REGION (16 << 20)	/* most bytes of an endpoint's region */
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
 #define DUO_SHM_PEERS 256	/* limit of peers of an AV of shm */
-#define DUO_SHM_ENDPOINTS 250	/* limit of a user's endpoints on a host, see
-				 * struct duo_shm */
+#define DUO_SHM_ENDPOINTS 250	/* per user and host: see struct duo_shm */
 #define DUO_SHM_QUEUE 1024	/* operations in flight in each direction */
 #define DUO_SHM_INJECT 4096	/* bytes */
 #define DUO_SHM_IOV 4		/* most buffers of a message */
@@ -34,14 +33,11 @@
 struct duo_cntr;
 
 /*
- * An AV of shm has space for 256 peers. When a peer connects, shm itself adds
- * the peer to the AV without a check for space: in a full AV, shm overwrites an
- * entry, and data goes to another process. Entries never become free, because
- * fi_av_remove() of shm 2.0 to 2.6 keeps the peer's state.
- *
- * So each endpoint has its own AV of shm. The registry counts the endpoints
- * over shm (duo_registry_count_ep()). Endpoints beyond DUO_SHM_ENDPOINTS do not
- * open shm, and use only the core.
+ * Each endpoint has its own AV of shm, with space for 256 peers. shm 2.0 to 2.6
+ * adds each peer that connects, and fi_av_remove() frees no space. In a full
+ * AV, shm overwrites an entry, and data goes to another process. So endpoints
+ * beyond DUO_SHM_ENDPOINTS (duo_registry_count_ep()) do not open shm, and use
+ * only the core.
  */
 struct duo_shm {
 	struct fid_av *av;
@@ -51,22 +47,17 @@ struct duo_shm {
 };
 
 /*
- * region.c: checks that there is space for an endpoint's region. Returns 0 or
- * - -FI_ENOMEM: RLIMIT_AS is too low
- * - -FI_EFBIG: RLIMIT_FSIZE is too low
- * - -FI_ENOSPC: /dev/shm lacks space
- * - another -errno
+ * region.c: checks the space for an endpoint's region. Returns 0, -FI_ENOMEM
+ * (RLIMIT_AS is too low), -EFBIG (RLIMIT_FSIZE is too low), -FI_ENOSPC
+ * (/dev/shm lacks space), or another -errno.
  */
 int duo_shm_check_space(void);
 /*
  * Allocates all pages of an enabled endpoint's region. Returns 0 or -errno.
- * After -FI_ENOSPC the caller must close the endpoint, and must not use it in
- * any other way.
+ * After -FI_ENOSPC the caller must close the endpoint without any other use.
  *
- * No other endpoint of this user has taken space since duo_shm_check_space(),
- * because duo_transport.exclusive_start is set. But other files in /dev/shm may
- * have taken the space. If shm then writes to a page of the region before this
- * function has allocated the page, SIGBUS ends the process.
+ * Other files in /dev/shm may have taken the space since duo_shm_check_space().
+ * If shm then writes to a page before this call, SIGBUS ends the process.
  */
 int duo_shm_allocate(const char *name);
 /* Sets shm's fields of *pub; makes a random name for the endpoint's region. */

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that shm calls in polls and sends, under the domain's lock:
- * matching, completions and counters. See fi_peer(3).
+ * Functions that shm calls in polls and sends, under the domain's lock: see
+ * fi_peer(3).
  *
- * shm 2.0 to 2.6 cannot truncate or discard a message: shm reads from NULL,
- * loops forever, never completes the receive, or writes into the peer's region.
- * So a message that is longer than its receive goes to a bounce buffer.
+ * shm 2.0 to 2.6 cannot truncate or discard a message: it may read from NULL,
+ * loop forever, or write into the peer's region. So a message that is longer
+ * than its receive goes to a bounce buffer.
  *
- * A message is *unresolved* if its sender has no fi_addr in ep->map, but may be
- * in the AV. duo_arrival_resolve() matches the message later, after a search
- * for the sender's fi_addr.
+ * A message is unresolved if its sender has no fi_addr in ep->map, but may be
+ * in the AV. duo_arrival_resolve() searches for the fi_addr and matches the
+ * message.
  */
 
 #include <stdlib.h>
@@ -34,10 +34,7 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/*
- * Passes rx to shm: sets the buffers and the context. The context is rx itself,
- * so that shm's completions lead back to rx.
- */
+/* Prepares rx for shm. The context is rx, so that shm's completions name rx. */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -82,9 +79,9 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Returns a matching receive, with a bounce buffer if the message is longer
- * than the receive; NULL: no receive matches. If there is no memory for the
- * bounce buffer, ends the receive with FI_ENOMEM and tries the next one.
+ * Returns a matching receive; NULL: none. Sets a bounce buffer if the message
+ * is longer than the receive. If there is no memory for the bounce buffer, ends
+ * the receive with FI_ENOMEM and tries the next one.
  */
 DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 					enum duo_rx_kind kind,
@@ -108,9 +105,9 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 }
 
 /*
- * Stores an entry for an unexpected or unresolved message in *entry. Returns
- * -FI_ENOENT, so that shm keeps the message and then queues the entry by
- * duo_arrival_queue(); or -FI_ENOMEM.
+ * Stores an entry for an unexpected or unresolved message. Returns -FI_ENOENT
+ * or -FI_ENOMEM. After -FI_ENOENT, shm keeps the message and queues the entry
+ * by duo_arrival_queue().
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
@@ -150,9 +147,9 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
 	/*
-	 * To keep the order, messages after an unresolved one become
-	 * unresolved, too. During fi_close() all messages become unresolved. If
-	 * fi_close() fails, a later poll matches them.
+	 * Messages after an unresolved one are unresolved, too, which keeps the
+	 * order. So are messages during fi_close(); if it fails, a later poll
+	 * matches them.
 	 */
 	if (!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
@@ -196,10 +193,7 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/*
- * Called after a peer was inserted into shm's AV: updates the peer indexes of
- * unexpected messages without a fi_addr, and of all unresolved messages.
- */
+/* Updates peer indexes of messages after a peer was inserted into shm's AV. */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
 					   struct fi_peer_rx_entry *))
@@ -236,11 +230,7 @@ static int duo_shm_begin(struct duo_rx *rx)
 					ops->start_msg(&rx->peer);
 }
 
-/*
- * Implements duo_transport.start(). shm must not truncate a message, so one
- * that is too long goes to a bounce buffer. This buffer is allocated first,
- * because the later steps cannot be undone. Returns 0 or -FI_ENOMEM.
- */
+/* duo_transport.start(). malloc() comes first: later steps cannot be undone. */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	size_t size = rx->peer.msg_size;
@@ -367,7 +357,6 @@ int duo_shm_cq_open(struct duo_cq *cq, size_t size)
 			  &cq->path_cq[FI_DUO_LOCAL], &peer);
 }
 
-/* shm calls this with the domain's lock held. */
 static void duo_shm_cntr_inc(struct fid_peer_cntr *peer_cntr)
 {
 	duo_container_of(peer_cntr, struct duo_cntr, peer_cntr)->own[0]++;
@@ -402,9 +391,9 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 }
 
 /*
- * Polls shm and returns the number of events. Shm loses a message that gets no
- * receive entry. So if too few entries are free, this function does not poll,
- * and returns 1. While shm is not polled, senders get -FI_EAGAIN.
+ * Polls shm and returns the number of events. shm loses messages for which
+ * there is no receive entry. So if too few entries are free, returns 1 and does
+ * not poll; senders then get -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {
