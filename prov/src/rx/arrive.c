@@ -78,10 +78,8 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Makes unexpected messages without a source unresolved, if their source has an
- * fi_addr now. They may then match receives that name the source, even receives
- * that were posted after the messages arrived. Moves the messages to the head
- * of ep->rx.unresolved, because the other messages there arrived later.
+ * Moves unexpected messages whose source has an fi_addr now to the head of
+ * ep->rx.unresolved, because the messages there arrived later.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -109,11 +107,10 @@ void duo_arrival_identify(struct duo_ep *ep)
 }
 
 /*
- * Starts to receive msg, an unresolved message, into the buffers of rx, which
- * must be in no queue. The transport refers to the entry msg, so msg takes over
- * the buffers and the context of rx, and this function frees rx in any case.
- * False: there was no memory; rx has ended with an error, and msg is still
- * unresolved.
+ * Starts to receive the unresolved message msg into the buffers of rx, a
+ * receive in no queue. Moves buffers and context to msg, the entry to which the
+ * transport refers, and frees rx. False: no memory; rx has ended with an error,
+ * and msg is still unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
@@ -137,10 +134,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/*
- * Starts to receive msg into the first receive that matches it. False: there is
- * none.
- */
+/* Starts to receive msg into the first matching receive. False: none. */
 static bool duo_arrival_receive(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
@@ -230,10 +224,7 @@ void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno)
 	};
 
 	if ((rx->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
-		/*
-		 * the application gets no error: the peek that discarded the
-		 * message has completed
-		 */
+		/* no error: the discarding peek has already completed */
 		return;
 	rx->ep->rx.failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &entry, FI_DUO_LOCAL);

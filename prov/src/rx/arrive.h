@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages, and the receives that match them. For each message, a local
- * transport calls duo_arrival_match(). If a receive matches, the transport
- * fills the receive and reports its completion. Otherwise the transport queues
- * the message as unexpected. Lock: the group's.
+ * Local messages. For each message, a local transport calls
+ * duo_arrival_match(). If a receive matches, the transport fills and completes
+ * the receive. Otherwise the transport queues the message by
+ * duo_arrival_queue(). Lock: the group's.
  *
- * Cost: the comparison with the oldest receive is inline. A recall from the
- * core takes an fi_cancel() and reads of the core's CQ.
+ * Cost: the test of the oldest receive is inline. A recall from the core takes
+ * an fi_cancel() and reads of the core's CQ.
  */
 #ifndef DUO_ARRIVE_H
 #define DUO_ARRIVE_H
@@ -18,10 +18,9 @@
 #include "rx/multi.h"
 
 /*
- * Removes the first matching posted receive from its queue and returns it;
- * NULL: none. If the receive is on the core, recalls it first; if that fails,
- * the core has matched the receive, and the function tries the next one. size:
- * length of the message, bytes, to which a multi-receive buffer is cut.
+ * Removes and returns the first posted receive that matches; NULL: none.
+ * Recalls a receive that is on the core. If the core has already matched this
+ * receive, tries the next one. size: length of the message, bytes.
  */
 struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				     fi_addr_t addr, uint64_t tag, size_t size);
@@ -44,9 +43,9 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 }
 
 /*
- * Makes the source with this peer index a confirmed one. Blocked receives
- * become deferred, because a multi-receive buffer that names this source no
- * longer blocks them: only local messages can fill it now.
+ * Makes the source with this peer index a confirmed source. Blocked receives
+ * become deferred: only local messages can now fill a multi-receive buffer that
+ * names this source.
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
@@ -55,43 +54,28 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 		duo_arrival_confirm_new(ep, index);
 }
 
-/*
- * Queues a new message: as unresolved if rx->unresolved is set, else as
- * unexpected. Returns 0.
- */
+/* Queues a new message, as unresolved or unexpected. Returns 0. */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the queue or list that belongs to its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
- * Posts the remainders that are ready (duo_multi_resume()). If there are
- * unresolved messages, or a planned scan is due, scans the registry
- * (duo_map_scan()). Then starts to receive each unresolved message that matches
- * a receive, and queues the others as unexpected.
+ * Posts ready remainders. If there are unresolved messages, or a planned scan
+ * is due, scans the registry, and matches the unresolved messages.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
-/*
- * Makes unexpected messages without a source unresolved if their source has an
- * fi_addr now.
- */
+/* Makes unexpected messages unresolved if their source has an fi_addr now. */
 void duo_arrival_identify(struct duo_ep *ep);
 
-/*
- * Slow path of duo_arrival_done_at(), for truncated or discarded messages,
- * receives without a completion, and sub-receives.
- */
+/* Slow path of duo_arrival_done_at(). May change *entry. */
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
-/*
- * Reports the error of a receive whose message the local transport was
- * receiving. rx->addr: ofi_duo's fi_addr of the sender. prov_errno: as in
- * struct fi_cq_err_entry.
- */
+/* Reports the error of a receive over the local path. rx->addr: the sender. */
 void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
- * Completes a receive over the local transport. src: ofi_duo's fi_addr of the
- * sender. The arguments are in registers, not in a struct that the caller
- * fills: loads from this struct would have to wait for the caller's stores.
+ * Completes a receive over the local path. src: fi_addr of the sender. The
+ * arguments stay in registers: loads from a struct would wait for the caller's
+ * stores to the struct.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

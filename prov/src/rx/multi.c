@@ -58,10 +58,9 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * Reports the completion of the sub-receive rx. The completion of the last
- * sub-receive also releases the buffer to the application, by the flag
- * FI_MULTI_RECV. If the buffer was canceled, duo_multi_release() reports the
- * release by an error entry instead.
+ * The last completion has the flag FI_MULTI_RECV, which returns the buffer to
+ * the application. If the buffer was canceled, duo_multi_release() reports an
+ * error instead.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -111,9 +110,8 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 
 /*
  * Cuts the sub-receive rx to a message of len bytes. Returns the next
- * remainder, which has the space behind the message. NULL: there is none,
- * because the buffer is closed. If too little space is left, or no entry is
- * free, this function closes the buffer.
+ * remainder, in no queue. NULL: the buffer is closed, or this function has
+ * closed it for lack of space or entries.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -179,9 +177,8 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 }
 
 /*
- * True if messages over the core may fill the buffer. Receives that were posted
- * after the buffer must then not be on the core: it would match them before the
- * next remainder, which it gets after them.
+ * True if messages over the core may fill the buffer. Later receives must then
+ * not be on the core, which would match them before the next remainder.
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
@@ -203,10 +200,7 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
 			return true;
 	}
-	/*
-	 * a blocked receive blocks later receives that overlap with it, because
-	 * the core must get it first
-	 */
+	/* the core must get a blocked receive before later ones */
 	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
 		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
 			return true;
@@ -229,11 +223,9 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message matches the remainder rx. Such a message has
- * arrived while the core had the previous remainder, and must be received
- * before later messages. The caller must leave this to duo_multi_resume(): the
- * caller may be a callback of the local transport, in which no receive may
- * start.
+ * True if an unexpected message matches the remainder rx. Only
+ * duo_multi_resume() may start to receive this message, because the caller may
+ * be a callback of the local transport.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -276,9 +268,8 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 }
 
 /*
- * Handles an error that the core reports for the remainder rx. Closes the
- * buffer: the core does not report how many bytes it has written, so ofi_duo
- * cannot use the space that is left.
+ * Handles the core's error for the remainder rx. Closes the buffer, because the
+ * core does not report how many bytes it has written.
  */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)

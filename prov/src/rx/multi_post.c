@@ -11,12 +11,12 @@
 #include "rx/recv.h"
 
 /*
- * Starts to receive msg, an unexpected message, into the remainder rx, which
+ * Starts to receive the unexpected message msg into the remainder rx, which
  * must be in no queue. Returns
  * - 0: rx is the next remainder
- * - 1: no space is left, and the message has taken over the reference that rx
- *   had to the owner. The caller must free rx, but not call duo_multi_end()
- * - -FI_ENOMEM or -FI_EAGAIN: nothing has changed
+ * - 1: no space is left. The caller must free rx, but not call duo_multi_end(),
+ *   because msg has taken over the reference of rx to the owner
+ * - an error: nothing has changed
  */
 static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 {
@@ -36,10 +36,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/*
-	 * set now, because duo_recv_start() may complete msg, and then reads
-	 * both
-	 */
+	/* set before duo_recv_start(), which may complete msg and read both */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
@@ -58,9 +55,9 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 }
 
 /*
- * Starts to receive all unexpected messages that match the remainder rx, as
- * long as duo_multi_start() returns 0. Returns its last result; 0 if there are
- * no such messages. Sets *started if at least one message has started.
+ * Calls duo_multi_start() for each unexpected message that matches rx, until
+ * the result is not 0. Returns the last result, or 0. Sets *started if a
+ * message has started.
  */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
@@ -229,10 +226,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 	}
 	if (duo_recv_final(owner))
 		return -FI_ENOENT; /* the core cannot cancel the remainder */
-	/*
-	 * the core has matched the remainder: its completion ends the buffer,
-	 * and reports FI_ECANCELED
-	 */
+	/* the core has matched the remainder; its completion ends the buffer */
 	duo_multi_cancel_owner(owner);
 	return 0;
 }

@@ -10,10 +10,7 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/*
- * Discards an unexpected or claimed message. Returns 0; after -FI_ENOMEM or
- * -FI_EAGAIN nothing has changed.
- */
+/* Discards an unexpected or claimed message. An error changes nothing. */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	/* no buffers: the message is not copied */
@@ -28,9 +25,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Completes a peek that has found the message rx. With FI_DISCARD, also
- * discards the message, which has no completion of its own; with FI_CLAIM,
- * claims it. Returns 0 or an error.
+ * Completes a peek that has found the message rx, and discards or claims rx on
+ * request. The discard has no completion of its own.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -60,10 +56,8 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek, or the receive of a message that a peek has claimed, to the
- * core, which completes it in its CQ. Passes source and tag in the second case,
- * too, because tcp compares them with those of the message. Returns 0,
- * -FI_EAGAIN or the core's error.
+ * Passes a peek, or the receive of a claimed message, to the core. The receive
+ * needs source and tag, too: tcp compares them with the message's.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 				const struct duo_recv *recv)
@@ -111,10 +105,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * Executes a peek. Reports a matching unexpected message at once, because no
- * posted receive matches it (I2 in docs/matching.md). Otherwise passes the peek
- * to the core, after it has posted deferred receives that overlap with the
- * peek. If the core cannot have the message, reports FI_ENOMSG instead.
+ * Executes a peek. No posted receive matches an unexpected message (I2 in
+ * docs/matching.md), so the peek may report the message at once. If the core
+ * cannot have a message, reports FI_ENOMSG.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. Each receive is in ofi_duo's posted queue, where local messages
- * match it. Exception: receives that only the core can complete
- * (duo_recv_post_core()). This file, core/when.h and core/lazy.c decide whether
- * and when the receive is posted to the core as well.
+ * Receives. Each receive is in ofi_duo's posted queue, except those that only
+ * the core can complete. core/when.h and core/lazy.c decide whether and when
+ * the core gets the receive.
  */
 
 #include <string.h>
@@ -32,10 +31,7 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_WANTED_DEVICE;
 }
 
-/*
- * Copies the list of several buffers to a second entry. Must follow
- * duo_recv_reserve(), which reserves this entry.
- */
+/* Copies several buffers to a second entry. Must follow duo_recv_reserve(). */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
 {
@@ -51,7 +47,6 @@ DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 	}
 }
 
-/* Fills in rx with the arguments "recv", except source and tag. */
 DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 			       const struct duo_recv *recv)
 {
@@ -73,16 +68,12 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
 	if (rx->count > 1)
-		duo_rx_strip(&rx->ep->pool, rx); /* frees the buffers of an
-						  * earlier peek */
+		duo_rx_strip(&rx->ep->pool, rx); /* frees a peek's buffers */
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
-		/*
-		 * duo_multi_done() reports the completion, and tests
-		 * owner->wanted, not rx->wanted
-		 */
+		/* duo_multi_done() tests owner->wanted instead */
 		rx->wanted = DUO_RX_UNWANTED;
 	}
 	/* a peek with FI_DISCARD: the message has no completion */
@@ -90,9 +81,7 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/*
- * If a multi-receive buffer blocks rx, queues rx as blocked and returns true.
- */
+/* True if a multi-receive buffer blocks rx; rx is then queued as blocked. */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -116,9 +105,8 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 }
 
 /*
- * Ends rx with FI_ECONNRESET, because no path can deliver its message. Either
- * the source of rx has exited (duo_map_exited()), or the core carries nothing
- * and the source is not local. Returns 0.
+ * Ends rx with FI_ECONNRESET, because no path can deliver its message: the
+ * source has exited, or the source is not local and the core carries nothing.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -128,10 +116,8 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core now; or, if a multi-receive buffer blocks rx, queues it
- * as blocked. final: the core cannot cancel rx; ofi_duo's queue then does not
- * contain rx, so that no local message matches it. Returns 0, or an error after
- * it has freed rx.
+ * Posts rx to the core, or queues rx as blocked. final: the core cannot cancel
+ * rx, so rx stays out of the posted queue. An error frees rx.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -161,14 +147,12 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 
 /*
  * Defers rx, and monitors the process of its source. final: the core never gets
- * rx, so rx is not put into the list of deferred receives.
+ * rx, so rx is not in the list of deferred receives.
  *
- * If the core is unused, it must become used when a message may come over it:
- * - A message for a wildcard may come from any process. So calls
- *   duo_ep_use_core() at once.
- * - Other receives name a source that is probably local. When such a receive
- *   joins the empty list, the time DUO_UNUSED_US starts (all_us = 0). After
- *   this time duo_ep_age() calls duo_ep_use_core().
+ * Makes an unused core used in time for a message of rx. A wildcard may get its
+ * message from any process: the core becomes used at once. Other receives name
+ * a source that is probably local: the core becomes used when the list has not
+ * been empty for DUO_UNUSED_US (duo_ep_age()).
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -186,10 +170,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Posts rx to ofi_duo's queue, and to the core at the time that `when`
- * requires. due: with DUO_RECV_NOW, rx may become a due receive, which the next
- * poll posts to the core; otherwise it is posted at once. Returns 0, or an
- * error after it has freed rx.
+ * Posts rx to ofi_duo's queue, and to the core as `when` requires. due: with
+ * DUO_RECV_NOW, the next poll may post rx to the core. An error frees rx.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -232,10 +214,7 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/*
- * Handles a receive call of any kind; without special flags, receives a
- * matching unexpected message or posts a receive. Returns 0 or an error.
- */
+/* Handles a valid receive call with any flags. Returns 0 or an error. */
 static ssize_t duo_recv_search(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -322,14 +301,9 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 }
 
 /*
- * True if duo_recv_one() may post the receive without duo_recv_slow():
- * - the call is valid, and not a multi-receive
- * - there is no unexpected or unresolved message
- * - the core need not get the receive in this call
- *
- * With DUO_RECV_NOW, the last condition requires a core that matches only in
- * polls, so that the next poll is early enough. Also, no multi-receive buffer
- * may be open, all deferred receives must be due, and no peer may have exited.
+ * True if duo_recv_one() may post the receive without duo_recv_slow(). With
+ * DUO_RECV_NOW, the next poll then posts the receive to the core, which is
+ * early enough for a core that matches only in polls.
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)
@@ -344,10 +318,7 @@ DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 		!ep->multi.open && !ep->rx.peer_exited);
 }
 
-/*
- * Handles a receive call with one buffer. Inline, so that the caller's
- * arguments are stored to the entry directly from registers.
- */
+/* Handles a call with one buffer. Inline: arguments stay in registers. */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
 				struct duo_want want, void *context)
@@ -460,9 +431,8 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 
 	duo_group_lock(&ep->group);
 	/*
-	 * Without this, the core could stay unused for ever: if the program
-	 * cancels a receive and posts it again within each second,
-	 * DUO_UNUSED_US never passes.
+	 * A program may cancel and repost a receive all the time. DUO_UNUSED_US
+	 * then never passes, and the core would stay unused.
 	 */
 	duo_ep_use_core(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)

@@ -3,12 +3,11 @@
 
 /*
  * Receives. recv.c posts a receive to ofi_duo's queue, and to the core at once,
- * later or never. arrive.h matches local messages, peek.c has FI_PEEK and
- * FI_CLAIM, multi.h FI_MULTI_RECV. Lock: calls of the application take the
- * group's lock; other functions need it.
+ * later or never. peek.c has FI_PEEK and FI_CLAIM, multi.h FI_MULTI_RECV. Lock:
+ * the application's calls take the group's lock; other functions need it.
  *
- * Cost: 100 instructions for a receive with one buffer, if no unexpected
- * message exists, plus the core's post if the core gets the receive.
+ * Cost: 100 instructions for one buffer without an unexpected message, plus the
+ * core's post if the core gets the receive.
  */
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
@@ -27,8 +26,7 @@ struct duo_recv {
 	struct duo_want want;
 	void *context;
 	uint64_t flags;
-	/* if this is a sub-receive: the owner entry; else NULL */
-	struct duo_rx *multi;
+	struct duo_rx *multi;	/* owner entry of a sub-receive; else NULL */
 };
 
 /* The application's calls: fi_msg(3), fi_tagged(3) and fi_cancel(3). */
@@ -48,10 +46,8 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if the receive only needs to be appended to the posted queue: no flag
- * requires the slow path, the core never gets the receive, there is no
- * unexpected or unresolved message, the queue has no index, and a free entry
- * exists. Needs the group's lock.
+ * True if posting the receive only appends to the posted queue: the core never
+ * gets the receive, and no message waits. Needs the group's lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
@@ -83,9 +79,8 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * The fast path: posts a receive that only local messages can match. True: the
- * caller must call duo_recv_end(), which releases the group's lock. False:
- * nothing has changed, and the caller must call duo_recv() or duo_trecv()
- * instead.
+ * caller must call duo_recv_end(). False: nothing has changed; the caller must
+ * call duo_recv() or duo_trecv().
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
@@ -114,20 +109,14 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
 	return duo_lock_end(&duo_ep_of(ep_fid)->group->lock, mode, 0);
 }
 
-/*
- * Posts rx to ofi_duo's queue, and to the core at once, later or never. Returns
- * 0, or an error after it has freed rx.
- */
+/* Posts rx to ofi_duo's queue, and perhaps to the core. An error frees rx. */
 int duo_recv_place(struct duo_rx *rx);
-/*
- * Fills in rx from *recv, except source and tag. Must follow
- * duo_recv_reserve().
- */
+/* Fills in rx, except source and tag. Must follow duo_recv_reserve(). */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
 /*
- * Ends rx with an error. rx must be in no queue. If rx is the remainder of a
- * multi-receive buffer, closes the buffer, too.
+ * Ends rx, which must be in no queue, with an error. If rx is a remainder, also
+ * closes its buffer.
  */
 void duo_recv_fail(struct duo_rx *rx, int err);
 
@@ -141,10 +130,7 @@ DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 
-/*
- * Starts to receive the local message rx, which is unexpected, unresolved or
- * claimed. Returns 0; after -FI_ENOMEM or -FI_EAGAIN nothing has changed.
- */
+/* Starts to receive the queued or claimed message rx. Errors change nothing. */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	return duo_recv_reserve(rx->ep, recv) ?
