@@ -28,10 +28,7 @@ ssize_t near_notify(struct near_peer *peer)
 	return 0;
 }
 
-/*
- * Handles a CTS, COOP or ACK, by which the receiver of a large message replies
- * to the RTS.
- */
+/* Handles a CTS, COOP or ACK, the receiver's replies to an RTS. */
 static int near_control_answer(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot,
@@ -104,8 +101,8 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Calls step() for the operations of a list, in order, until *budget bytes are
- * copied. Returns the number of operations that have left the list.
+ * Calls step() for a list until *budget bytes are copied. Returns the number of
+ * operations that have left the list.
  */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,
@@ -123,8 +120,7 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 }
 
 /*
- * Continues each list from its oldest operation on, so that later operations
- * cannot use up the limit of bytes before it.
+ * Begins with the oldest operation of each list, so that no operation starves.
  */
 int near_work(struct near_port *port)
 {
@@ -176,10 +172,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/*
-		 * the embedder fetches the message, and ends rx itself when the
-		 * fetch fails
-		 */
+		/* the embedder ends rx when its fetch fails */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)

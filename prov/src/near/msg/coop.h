@@ -2,15 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: sender and receiver of a large message copy parts of it,
- * called steps, at the same time. The receiver reads steps from the first on,
- * and the sender writes steps from the last on, until all are taken. An end
- * that is busy takes fewer steps, and the other end takes more.
+ * Cooperative copy: sender and receiver copy parts of a large message, called
+ * steps, at the same time. The receiver reads steps from the first on, and the
+ * sender writes steps from the last on, until all are taken. A busy end takes
+ * fewer steps.
  *
- * A cooperative copy has a number, its round. Rounds count from 1; 0: no copy.
- * near_ctl.steps, in the ring from the sender to the receiver, has the round,
- * and the number of steps that each end has taken. So a ring has one
- * cooperative copy at a time.
+ * Each copy has a number, its round, which counts from 1; 0: none. near_ctl has
+ * the state of one copy, so a ring has one copy at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -20,23 +18,21 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-/* minimum length of a message for a cooperative copy, bytes */
-#define NEAR_COOP_MIN (64u << 10)
+#define NEAR_COOP_MIN (64u << 10)	/* bytes of the shortest message */
 #define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
 #define NEAR_COOP_STEPS 0xffffu	/* limit of steps of a message */
 
 /*
- * Fields of two words in near_ctl, from the highest bits to the lowest:
- * - steps: round (32 bits), number of steps that the sender has taken (16), and
- *   that the receiver has taken (16)
- * - wrote: round (32 bits), unused (15), NEAR_COOP_FAILED (1), number of steps
- *   that the sender has written (16)
+ * Bits of two words in near_ctl, from high to low:
+ * - steps: round (32), steps taken by the sender (16), by the receiver (16)
+ * - wrote: round (32), unused (15), NEAR_COOP_FAILED (1), steps written by the
+ *   sender (16)
  */
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the size of a step in bytes: half of the message, rounded up to whole
- * pages, but at most NEAR_COOP_PART. 0: the message is empty or too long.
+ * Returns the bytes of a step: half of the message in whole pages, but at most
+ * NEAR_COOP_PART. 0: the message is empty or too long.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
@@ -73,9 +69,8 @@ static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 }
 
 /*
- * Takes the next step for the sender or the receiver. Returns the number of
- * steps that the caller's end had taken before; -1: all steps are taken, or the
- * round has ended. all: number of steps of the message.
+ * Takes a step. Returns the number of steps that this end had taken before; -1:
+ * all are taken, or the round has ended. all: number of steps of the message.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -93,10 +88,7 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/*
- * Ends the round, at the receiver. Returns the number of steps that the sender
- * has taken.
- */
+/* Ends the round, at the receiver. Returns the number of the sender's steps. */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	return near_coop_high(
@@ -104,10 +96,9 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 }
 
 /*
- * Stores `steps`, the number of steps that the sender has written so far.
- * failed: it could not write the step that it took last, and takes no more.
- * Message passing: this release pairs with the acquire in
- * near_coop_sender_ended().
+ * Stores the number of steps that the sender has written. failed: a write has
+ * failed, and the sender takes no more steps. Message passing: pairs with the
+ * acquire in near_coop_sender_ended().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)
@@ -117,10 +108,9 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender will write no more steps. sender_steps: the result of
+ * True if the sender writes no more steps. sender_steps: result of
  * near_coop_end(). Stores in *steps the number of steps that the sender has
- * written; the receiver must read all others. This acquire pairs with
- * near_coop_wrote().
+ * written; the receiver must read all others. Pairs with near_coop_wrote().
  */
 static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
 					  uint32_t round, uint32_t sender_steps,

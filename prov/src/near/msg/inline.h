@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path: near_send() and near_poll(). If the caller passes a constant
- * sink, the compiler inlines the sink's functions, and a message goes from the
- * ring into the receive buffer without a function call.
+ * The data path: near_send() and near_poll(). If the sink is constant, the
+ * compiler inlines its functions: a message then goes from the ring into the
+ * receive buffer without a function call.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -20,14 +20,10 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 /*
  * Continues pending operations. Returns the number of large messages that have
  * left port->sending or port->receiving, plus the result of
- * near_onesided.work(). While port->work is NEAR_WORK_WAITS, calls only
- * near_onesided.advanced(), and returns its result.
+ * near_onesided.work() or near_onesided.advanced().
  */
 int near_work(struct near_port *port);
-/*
- * Rings the doorbell of the peer if required. Returns 0, so that
- * near_send_end() can return this result.
- */
+/* Rings the peer's doorbell if required. Returns 0, for near_send_end(). */
 ssize_t near_notify(struct near_peer *peer);
 /* msg/large_tx.c */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
@@ -43,10 +39,9 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the slot after this send's slot, if the last send was to the same
- * peer and no slot has arrived since then: further messages are likely. After a
- * single send there is no prefetch, because it would take the cache line away
- * from the receiver, which polls this slot.
+ * Prefetches the slot after the next one if the last send was to the same peer,
+ * and no slot has arrived since then: more sends are likely. After a single
+ * send, the prefetch would only take the cache line away from the receiver.
  */
 static near_inline void near_slot_prefetch(struct near_port *port,
 					   const struct near_peer *peer)
@@ -58,10 +53,7 @@ static near_inline void near_slot_prefetch(struct near_port *port,
 	port->run = peer;
 }
 
-/*
- * Must be called after a slot was published: rings the doorbell if required,
- * and prefetches the next slot.
- */
+/* Rings the doorbell if required, after a slot was published. */
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
@@ -70,10 +62,7 @@ static near_inline void near_sent(struct near_port *port,
 	near_slot_prefetch(port, peer);
 }
 
-/*
- * Prefetches the next part of the data ring, for another message of this
- * length: 1 KiB at most.
- */
+/* Prefetches up to 1 KiB of the data ring, for a next message of len bytes. */
 static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
@@ -96,10 +85,9 @@ static near_inline void near_send_inline(struct near_tx *tx,
 }
 
 /*
- * Sends an inline message if tx->head shows a free slot. Calls no function, so
- * that msg stays in registers. True: the message was sent, and the caller must
- * return the result of near_send_end(). False: nothing was sent, and the caller
- * must call near_send().
+ * Sends an inline message without a function call, so that msg stays in
+ * registers. True: sent; the caller must return the result of near_send_end().
+ * False: not sent; the caller must call near_send().
  */
 static near_inline bool near_send_short(struct near_port *port,
 					struct near_peer *peer,
@@ -115,22 +103,17 @@ static near_inline bool near_send_short(struct near_port *port,
 	return true;
 }
 
-/*
- * Must be called after near_send_short(): rings the doorbell if required, by a
- * tail call. Returns 0.
- */
+/* Rings the doorbell if required, by a tail call. Returns 0. */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
 	return near_likely(near_tx_polled(&peer->tx)) ? 0 : near_notify(peer);
 }
 
 /*
- * Sends an inline or eager message. Returns 0 if the message is sent, and its
- * payload may be reused; or
+ * Sends an inline or eager message. Returns
+ * - 0: sent, and the payload may be reused
  * - NEAR_LARGE: too long, call near_send_large()
- * - -EAGAIN: poll and retry
- * - -ECONNRESET: the peer has failed
- * - -EHOSTUNREACH: this port cannot send to the peer
+ * - an error of near_send_large()
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
@@ -183,10 +166,7 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 	msg->flags = word >> NEAR_WORD_FLAGS & NEAR_FLAGS;
 }
 
-/*
- * Delivers an inline message. False: the sink has rejected the message for now,
- * or the length is invalid. The slot then remains in the ring.
- */
+/* Delivers an inline message. False: the slot remains in the ring. */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
 					    const struct near_slot *slot,
@@ -208,10 +188,7 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 	return true;
 }
 
-/*
- * Sets length, payload and the upper half of data of an eager message. False:
- * invalid length.
- */
+/* Sets the remaining fields of an eager message. False: invalid length. */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
 					     struct near_msg *msg)
@@ -222,10 +199,7 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/*
- * Sets length, rndv and the upper half of data of a rendezvous message, which a
- * slot RTS announces.
- */
+/* Sets the remaining fields of a rendezvous message, from a slot RTS. */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
@@ -237,9 +211,7 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.key = slot->rts.key;
 }
 
-/*
- * Handles a slot that is not an inline message. False: it remains in the ring.
- */
+/* Handles a slot of another kind. False: the slot remains in the ring. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -284,10 +256,9 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 }
 
 /*
- * Handles the new slots of a ring, NEAR_BURST at most. Stops at a slot that
- * must remain in the ring, for example because the sink rejects its message for
- * now. slot, word: the first new slot and its word. Returns the number of slots
- * consumed.
+ * Handles new slots of a ring, at most NEAR_BURST. Stops at a slot that must
+ * remain in the ring. slot, word: from near_rx_ready(). Returns the number of
+ * slots consumed.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -305,10 +276,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 	return n;
 }
 
-/*
- * Returns the first active ring with a new slot, at or after `at` in
- * port->active; NULL: none.
- */
+/* Returns the first ring at or after `at` with a new slot; NULL: none. */
 static near_inline struct near_rx_ring *const *
 near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 {
@@ -323,11 +291,10 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if a poll would find nothing now except slots in active rings: no
- * doorbell bit is set, and no operation can continue. In place of the next
- * polls, at most near_polls_left(), the caller may then call near_ring_ready(),
- * which is cheaper. The caller must report the number of replaced polls to
- * near_passed().
+ * True if a poll now would find nothing except slots in active rings. In place
+ * of the next polls, at most near_polls_left(), the caller may then call
+ * near_ring_ready(), which is cheaper. The caller must report the number of
+ * these polls to near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -342,10 +309,7 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 	return port->tick_at - 1 - port->polls;
 }
 
-/*
- * Adds the number of replaced polls to port->polls, but at most
- * near_polls_left(), so that a later near_poll() executes the tick.
- */
+/* Counts replaced polls, but not the poll that calls near_port_tick(). */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);
@@ -354,9 +318,9 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers messages, continues operations, and calls near_port_tick() when it
- * is due. Returns the number of slots consumed plus the result of near_work().
- * The sum may be 0 although a part of a large message was copied.
+ * Delivers messages and continues operations. Returns the number of slots
+ * consumed plus the result of near_work(). Copied parts of large messages do
+ * not count.
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

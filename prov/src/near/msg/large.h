@@ -2,15 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rendezvous: the sender announces a large message by a slot RTS. When a
- * receive for the message is posted, the receiver chooses one of four schemes:
+ * Rendezvous: a slot RTS announces a large message. When its receive is posted,
+ * the receiver chooses one of four schemes:
  *
  * - Single copy: the receiver reads the sender's memory.
  * - Cooperative copy, for long messages: the receiver sends COOP, and both ends
  *   copy (msg/coop.h).
  * - Fragments, if the receiver cannot read the sender's memory: the receiver
- *   sends CTS, and the sender sends the message in slots FRAG, through the data
- *   ring.
+ *   sends CTS, and the sender sends slots FRAG, with data in the data ring.
  * - Fetch, for device memory: the embedder reads the message by near_rma(), see
  *   near_recv_begin().
  *
@@ -23,11 +22,9 @@
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-/* limit of the time that a closing port waits for a peer's copy, ms */
-#define NEAR_STOP_MS 1000
+#define NEAR_STOP_MS 1000	/* limit of near_rx_coop_stop(), ms */
 
-/* limit of bytes that a poll sends, and of bytes that a poll receives */
-#define NEAR_STEP (512u << 10)
+#define NEAR_STEP (512u << 10)	/* limit per poll and direction, bytes */
 #define NEAR_FRAG (16u << 10)	/* limit of a fragment, bytes */
 
 enum near_tx_state {
@@ -45,13 +42,9 @@ struct near_tx_op {
 	struct near_peer *peer;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
-	/*
-	 * bytes of the message; after a CTS: bytes that the CTS has requested
-	 */
-	size_t len;
+	size_t len;	/* bytes of the message; after a CTS: to send */
 	size_t done;		/* bytes sent in fragments */
-	/* id of the receiver's operation; valid after a CTS */
-	uint64_t answer;
+	uint64_t answer;	/* receiver's operation, from the CTS */
 	/* Fields of a cooperative copy, valid after COOP was received. */
 	uint64_t there;		/* address of the receiver's buffer */
 	size_t shared;		/* bytes to copy by both ends together */
@@ -61,33 +54,22 @@ struct near_tx_op {
 	uint32_t wrote;		/* steps that the sender has written */
 	bool device;	/* NEAR_DEVICE, and iov is still device memory */
 	int failed;	/* positive error of near_sink.unload(); 0: none */
-	/*
-	 * 0; or the length of a message that would be eager in a larger ring,
-	 * which near_tx_end() requests
-	 */
+	/* length if the message would be eager in a larger ring; else 0 */
 	uint32_t too_small;
-	/*
-	 * memory to free at the end: a copy of the message, or
-	 * near_large.owned; or NULL
-	 */
+	/* copy of the message or near_large.owned, freed at the end; or NULL */
 	void *copy;
 	void *cookie;
 };
 
-/*
- * Operations in state NEAR_RX_FRAGS or NEAR_RX_FETCHING are in no list. All
- * others are in port->receiving or peer->waiting.
- */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
 	NEAR_RX_COOP_PENDING,	/* must send COOP, or waits in peer->waiting */
 	NEAR_RX_COOP,		/* both ends copy */
-	/* all steps are taken; the sender still writes some of them */
-	NEAR_RX_COOP_RUNNING,
+	NEAR_RX_COOP_RUNNING,	/* all steps taken; the sender still writes */
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
-	NEAR_RX_FRAGS,		/* waits for fragments */
-	NEAR_RX_FETCHING,	/* the embedder fetches the message */
+	NEAR_RX_FRAGS,		/* waits for fragments; in no list */
+	NEAR_RX_FETCHING,	/* the embedder fetches; in no list */
 	NEAR_RX_FAILED,		/* the sender has failed; must end */
 };
 
@@ -105,16 +87,14 @@ struct near_rx_op {
 	size_t done;		/* bytes copied to iov by the receiver */
 	uint32_t step;		/* cooperative copy: bytes of a step */
 	uint32_t steps;		/* cooperative copy: number of steps */
-	/* steps that the sender has taken; valid after near_coop_end() */
-	uint32_t sender_steps;
+	uint32_t sender_steps;	/* steps of the sender: near_rx_coop_end() */
 	bool failed;	/* in a cooperative copy, a read has failed */
 	void *cookie;
 };
 
 /*
- * Returns the length of the longest fragment in bytes: an eighth of the data
- * ring, but at most NEAR_FRAG. So the data ring has space for several
- * fragments, and the receiver copies one while the sender writes the next.
+ * Returns the limit of a fragment, bytes. An eighth of the data ring lets
+ * sender and receiver copy different fragments at the same time.
  */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
@@ -123,10 +103,7 @@ static inline size_t near_frag_max(const struct near_tx *tx)
 	return most < NEAR_FRAG ? most : NEAR_FRAG;
 }
 
-/*
- * Returns a pointer to near_port.read_left, the number of bytes that the
- * present poll may still read. A new poll begins with NEAR_STEP.
- */
+/* Returns &port->read_left: bytes that the present poll may still read. */
 static inline size_t *near_read_left(struct near_port *port)
 {
 	if (port->read_poll != port->polls) {
@@ -136,10 +113,7 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/*
- * Subtracts len from near_port.read_left. False: that is less than len, and the
- * caller must not read.
- */
+/* Subtracts len from port->read_left. False: the caller must not read. */
 static inline bool near_read_take(struct near_port *port, size_t len)
 {
 	size_t *left = near_read_left(port);
@@ -150,17 +124,14 @@ static inline bool near_read_take(struct near_port *port, size_t len)
 	return true;
 }
 
-/*
- * near_control_slot() calls it if tx->head shows no free slot. (msg/control.c)
- */
+/* msg/control.c: slow path of near_control_slot() */
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
 /*
- * Returns a slot for a control message such as an ACK. Such messages need not
- * wait for queued RMA operations (NEAR_GATE_QUEUE). Connects to the peer if
- * necessary. NULL: no slot is free, or the peer has failed or cannot be
- * connected.
+ * Returns a slot for a control message such as an ACK, which need not wait for
+ * queued RMA operations. Connects to the peer if necessary. NULL: no slot is
+ * free, or the peer is not usable.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -172,10 +143,7 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-/*
- * Publishes the slot of a control message, which near_tx_consumed() does not
- * count, and rings the doorbell if required.
- */
+/* Publishes a control message, which near_tx_consumed() ignores. */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,
@@ -187,25 +155,20 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Continue an operation until it has copied *budget bytes; its last fragment or
- * step may exceed this number. Subtract the bytes copied from *budget, but not
- * below 0. True: the operation has left its list, port->sending or
- * port->receiving.
+ * Continues an operation of port->sending until *budget bytes are copied; the
+ * last fragment or step may exceed them. Subtracts the bytes from *budget, but
+ * not below 0. True: the operation has left the list.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
+/* As near_tx_step(), for port->receiving. */
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
-/*
- * large_coop.c: continues a cooperative copy, at the sender. *budget: as above.
- */
+/* large_coop.c: continues a cooperative copy, at the sender */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
-/*
- * If op has a cooperative copy, ends the sender's part of it: removes op from
- * port->sending, and restores the state NEAR_TX_ANNOUNCED.
- */
+/* Ends the sender's part of a cooperative copy, if op has one. */
 static inline void near_tx_coop_finish(struct near_tx_op *op)
 {
 	if (near_likely(op->state != NEAR_TX_COOP))
@@ -216,20 +179,11 @@ static inline void near_tx_coop_finish(struct near_tx_op *op)
 /* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/*
- * Clears peer->coop_op, whose cooperative copy has ended. Then starts the
- * cooperative copy of the first receive in peer->waiting.
- */
+/* Replaces peer->coop_op, which has ended, by the first of peer->waiting. */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
-/*
- * Reads bytes of the message from the sender: the next len bytes, but none at
- * or after op->stop. False: failed.
- */
+/* Reads the next len bytes, up to op->stop, from the sender. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
-/*
- * Must be called after a failed read: changes to state NEAR_RX_CTS, so that the
- * receiver requests the whole message in fragments.
- */
+/* Requests the whole message in fragments, after a failed read. */
 void near_rx_pull_failed(struct near_rx_op *op);
 
 /* Handles a CTS, COOP or ACK from the peer. False: the slot is invalid. */
@@ -238,27 +192,18 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 /* Handles a COOP for this operation. False: the slot is invalid. */
 bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
 			    const struct near_slot *slot);
-/* Frees an operation, which must not be in port->sending, and calls sent(). */
+/* Frees an operation that is not in port->sending, and calls sent(). */
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
 /* Returns the operation with this id that waits for fragments; NULL: none. */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
-/*
- * Copies a fragment, the next len bytes. The caller must check that the message
- * has len more bytes.
- */
+/* Copies a fragment. The caller must check that len <= op->len - op->done. */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
-/*
- * Frees an operation that is in no list. Reports its end to the embedder,
- * unless near_rx_done() has already done so.
- */
+/* Frees an operation that is in no list, and reports its end if necessary. */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
-/*
- * large_coop.c: near_messages.stop(): waits until no peer writes to local
- * buffers.
- */
+/* large_coop.c: near_messages.stop() */
 void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_PROTO_LARGE_H */

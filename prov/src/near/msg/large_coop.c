@@ -31,10 +31,7 @@ bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/*
- * Writes the step with index `at` to the receiver's memory, and subtracts its
- * bytes from *budget. False: failed.
- */
+/* Writes step `at`, and subtracts its bytes from *budget. False: failed. */
 static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 			 uint32_t at, size_t *budget)
 {
@@ -53,8 +50,7 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 }
 
 /*
- * Takes and writes steps until *budget is 0, no step is left, or a write fails.
- * The receiver reads the steps that were not written.
+ * Takes and writes steps. The receiver reads those that could not be written.
  */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
@@ -76,10 +72,7 @@ void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 
 /* The receiver. */
 
-/*
- * Begins a round and requests a cooperative copy from the sender by a slot
- * COOP. False: no slot is free.
- */
+/* Begins a round, and sends COOP to the sender. False: no slot is free. */
 static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
@@ -101,10 +94,9 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round, so that neither end takes a further step. Stores in
- * op->sender_steps the number of steps that the sender has taken. A faulty
- * sender may have stored a larger number than that of the steps that the
- * receiver has not read; the surplus does not count.
+ * Ends the round, so that neither end takes a further step. Stores the number
+ * of the sender's steps, at most that of the steps that the receiver has not
+ * read: a faulty sender may have counted more.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -117,10 +109,7 @@ static void near_rx_coop_end(struct near_rx_op *op)
 	op->state = NEAR_RX_COOP_RUNNING;
 }
 
-/*
- * Takes and reads steps until *budget is 0. Ends the round if no step is left
- * or a read fails.
- */
+/* Reads steps. Ends the round after the last step, or after an error. */
 static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->ring->rx.ctl;
@@ -143,10 +132,9 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 
 /*
  * Must be called when the sender writes no more steps. wrote: number of steps
- * that the sender has written. The receiver then reads all other steps by
- * single copy. If one of its own reads has failed, it requests the whole
- * message in fragments instead. If the sender has failed to write a step, later
- * messages of this peer use no cooperative copy.
+ * that the sender has written. The receiver reads all others, or, after a
+ * failed read, requests the whole message in fragments. After a failed write,
+ * later messages of this peer use no cooperative copy.
  */
 static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 				uint32_t wrote)
@@ -181,10 +169,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender does not write to the buffer any more, because the
- * application may reuse the buffer after the port has closed. Waits at most
- * NEAR_STOP_MS. So if a signal has stopped the sender for longer, the sender
- * may still write to the buffer afterwards.
+ * Waits, at most NEAR_STOP_MS, until the sender writes no more: the application
+ * may then reuse the buffer. A sender that a signal has stopped for longer may
+ * still write to the buffer later.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

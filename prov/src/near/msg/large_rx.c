@@ -11,10 +11,9 @@
 
 /*
  * True if a cooperative copy is possible, and should be faster than a single
- * copy by the receiver. False for short messages, because the receiver would
- * have copied them before the sender can join. False while this port sends
- * large messages, because the peer then probably receives a large message, too:
- * it is busy with that message's copy.
+ * copy. False for short messages: the receiver would finish before the sender
+ * can join. False while this port sends large messages: the peer is then
+ * probably busy with their copies.
  */
 static bool near_rx_coop_wanted(const struct near_port *port,
 				const struct near_peer *peer, size_t iov_count,
@@ -93,10 +92,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Reads len bytes of the sender's memory. Returns 0 or -errno. After EPERM,
- * ENOSYS and ESRCH all further reads from the peer would fail, too, so this
- * function clears peer->reads. ESRCH means that the peer's process or its main
- * thread has exited.
+ * Reads len bytes of the sender's memory. Returns 0 or -errno. Clears
+ * peer->reads after errors that all further reads would return. ESRCH: the
+ * peer's process or its main thread has exited.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -116,11 +114,9 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Copies only if no operation is in port->receiving. The message may complete
- * before earlier messages that arrive in fragments. So if receives share a
- * buffer, the embedder must keep the order of these receives. The function
- * finds a slot for the ACK before the copy. The slot stays free, because the
- * function sends nothing in between.
+ * May complete a message before earlier ones that arrive in fragments. So the
+ * embedder must keep the order of receives that share a buffer. The slot for
+ * the ACK stays free during the copy, which sends nothing.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -155,10 +151,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/*
- * Reports the end of a receive by near_sink.received(), once. near does not
- * access the receive buffer afterwards.
- */
+/* Calls received(), once. Then near no longer accesses the receive buffer. */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;
@@ -216,10 +209,7 @@ static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 	op->state = NEAR_RX_ACK;
 }
 
-/*
- * Sends the CTS or ACK that op->state requires, and removes op from
- * port->receiving. False: no slot is free.
- */
+/* Sends a CTS or ACK, and removes op from its list. False: no slot is free. */
 static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
@@ -276,9 +266,8 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 }
 
 /*
- * Ends the receive of a message whose sender has failed. True: the operation is
- * freed. False: the sender's last slots are not handled yet
- * (near_peer.draining); near_ops_fail() will end the operation.
+ * Handles a failed sender. True: op is freed. False: the sender's last slots
+ * are not handled yet (near_peer.draining); near_ops_fail() will end op.
  */
 static bool near_rx_stop_reading(struct near_port *port, struct near_rx_op *op)
 {

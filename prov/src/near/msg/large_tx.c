@@ -9,10 +9,7 @@
 
 #include "near/msg/large.h"
 
-/*
- * Stores the addresses of the buffers in op; if large->copy is set, copies the
- * buffers instead. Returns 0; -EAGAIN: no memory.
- */
+/* Stores the buffers, or a copy if large->copy is set. -EAGAIN: no memory. */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;
@@ -33,10 +30,9 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * True if the last send that near_tx_record() has recorded was of the same
- * buffer to another peer, and there was no poll since then. The buffer then
- * still has the same message, because a send completes only in a poll, and the
- * application must not change the buffer before.
+ * True if the last recorded send was of this buffer, to another peer, and no
+ * poll followed. That send cannot have completed without a poll, so the
+ * application must not have changed the buffer.
  */
 static bool near_tx_same_buffer(const struct near_port *port,
 				const struct near_peer *peer, const void *buf)
@@ -54,11 +50,10 @@ static void near_tx_record(struct near_port *port, const struct near_peer *peer,
 }
 
 /*
- * True if msg is part of a fan-out (the same buffer is sent to several peers in
- * a row), and not the first message of it: msg should then be eager. Only the
- * first receiver reads the message from the sender's memory, because several
- * readers would contend for the locks of the sender's address space. msg must
- * have at most tx.fanout_max bytes.
+ * True if msg continues a fan-out: the same buffer is sent to several peers in
+ * a row. Then msg should be eager, because several readers would contend for
+ * the locks of the sender's address space. msg must have at most tx.fanout_max
+ * bytes.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
@@ -69,10 +64,7 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/*
- * Returns the length of msg, if msg is too long for this ring, but would be
- * eager in a larger ring; otherwise 0.
- */
+/* Returns msg->len if msg would be eager in a larger ring; otherwise 0. */
 static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
@@ -153,10 +145,7 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/*
- * slot->ack.id is also the id of a CTS or COOP: all three have it at the same
- * place.
- */
+/* slot->ack.id is also the id of a CTS or COOP, at the same place. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind)
 {
@@ -179,10 +168,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/*
-	 * request a larger ring now: the receiver has just sent an ACK, so it
-	 * polls, and will soon handle the request
-	 */
+	/* now, because the receiver polls: it has just sent an ACK */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -195,9 +181,8 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 }
 
 /*
- * Copies a NEAR_DEVICE message to host memory, and makes this copy the
- * operation's buffer. Sets op->failed if the copy fails. False: no memory;
- * retry.
+ * Replaces op's device buffer by a copy in host memory. Sets op->failed if the
+ * copy fails. False: no memory; retry.
  */
 static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 {
@@ -212,9 +197,8 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 }
 
 /*
- * Ends op with the error op->failed: the copy of its message from device memory
- * to host memory has failed. Reports this to the receiver by NEAR_FRAG_FAILED.
- * False: no slot is free; retry.
+ * Ends op with op->failed, and reports the failure to the receiver. False: no
+ * slot is free; retry.
  */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {
@@ -254,19 +238,13 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/*
-	 * not near_tx_publish_quiet(): an operation with NEAR_RMA_BEHIND must
-	 * wait until the peer has consumed all fragments
-	 */
+	/* not quiet: operations with NEAR_RMA_BEHIND wait for fragments */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
 }
 
-/*
- * Sends fragments until *budget is 0. True: all were sent, and op has left
- * port->sending; the ACK will end op.
- */
+/* Sends fragments up to *budget. True: op has left port->sending. */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {
