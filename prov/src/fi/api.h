@@ -2,14 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Implementations of libfabric's calls: one file for each class of objects, and
- * fi_getinfo(). The calls that open and close an object do so on both paths.
- * Most other control calls only pass the call to the core's object. local.c
- * opens an endpoint's local side.
+ * Implementations of libfabric's calls, one file for each class of objects.
+ * Calls that open or close an object do so on both paths. Most other control
+ * calls only pass the call to the core's object.
  *
- * Cost: control path, except calls*.c. Locks: obj/group.h; a call that changes
+ * Cost: control path, except calls*.c. Locks (obj/group.h): a call that changes
  * data of the data path takes all locks of the domain. local.c takes the lock
- * of the registry's directory before the domain's locks.
+ * of the registry's directory before these.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -21,23 +20,20 @@
 
 struct duo_ep;
 
-/*
- * info.c: translates between ofi_duo's infos and the core's, and calls no
- * provider
- */
+/* info.c: translates between infos of ofi_duo and infos of the core */
 char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
 /*
- * True if ofi_duo supports all features that `info`, one of the core's,
- * promises. Otherwise logs the first feature that it does not support.
+ * True if ofi_duo supports all features of `info`, an info of the core.
+ * Otherwise logs the first feature that ofi_duo does not support.
  */
 bool duo_info_kept(const struct fi_info *info);
 /* True if messages may be in device memory. */
 bool duo_info_device(const struct fi_info *info);
-/* True if the buffers of messages begin with a prefix (FI_MSG_PREFIX). */
+/* True if buffers of messages begin with a prefix (FI_MSG_PREFIX). */
 bool duo_info_prefix(const struct fi_info *info);
 /* True if the info has FI_FENCE, or an order between messages and RMA. */
 bool duo_info_mixed(const struct fi_info *info);
@@ -47,16 +43,13 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 		uint64_t flags, const struct fi_info *hints,
 		struct fi_info **info);
 
-/*
- * functions that open objects; av/ and cq/ declare those for AVs, CQs and
- * counters
- */
+/* functions that open objects; av/ and cq/ declare the others */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
- * Opens a fabric of ofi_duo over `core`, a fabric of the core that the
- * application has opened. The new fabric owns `core`. ops: operations of the
- * new fabric. Returns 0 or -FI_ENOMEM.
+ * Opens a fabric of ofi_duo over `core`, the application's fabric of the core.
+ * The new fabric owns `core` and has the operations `ops`. Returns 0 or
+ * -FI_ENOMEM.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
@@ -68,17 +61,13 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int duo_ep_enable(struct duo_ep *ep);
 
-/*
- * calls.c, calls_locked.c, calls_single.c: the tables of calls for each mode of
- * the lock
- */
+/* calls*.c: the tables of calls for each mode of the lock */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked,
 	duo_tagged_ops_single;
 
 /*
- * calls_prefix.c: if the info has FI_MSG_PREFIX, replaces the endpoint's tables
- * of calls.
+ * calls_prefix.c: replaces the tables of calls if the info has FI_MSG_PREFIX.
  */
 void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
@@ -101,17 +90,16 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: if duo_traits.peer_names is set, opens ep at the local transport,
- * and gives the core's endpoint the name that ep has there. Otherwise does
- * nothing. Returns 0 or an error. duo_ep_close_local() reverts this.
+ * local.c: with duo_traits.peer_names, opens ep at the local transport, and
+ * gives the core's endpoint the name that ep has there. Returns 0 or an error.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side; takes all locks of the domain. If the local side cannot
- * be opened, logs a warning and returns 0, because the core carries the
- * messages. If the core carries nothing, returns the error instead.
+ * Opens the local side. Takes all locks of the domain. Logs a failure. Returns
+ * an error only if the core carries nothing.
  */
 int duo_ep_open_local(struct duo_ep *ep);
+/* Reverts duo_ep_name_local() and duo_ep_open_local(). */
 void duo_ep_close_local(struct duo_ep *ep);
 
 /* stats.c */

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls for messages. Calls with one buffer try the inline fast path first; the
- * slow paths are in tx/send.c and rx/recv.c. calls_locked.c and calls_single.c
+ * Calls for messages. Calls with one buffer try the inline fast path first,
+ * then the slow path (tx/send.c, rx/recv.c). calls_locked.c and calls_single.c
  * include this file for the other modes of the lock.
  */
 

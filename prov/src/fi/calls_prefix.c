@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls for messages with FI_MSG_PREFIX. Each call skips the prefix, and calls
- * the function for messages without a prefix. A call returns -FI_EINVAL if the
- * first buffer is shorter than the prefix. Cost: one more call; for several
- * buffers also a copy of their list.
+ * Calls for messages with FI_MSG_PREFIX. Each skips the prefix, then calls the
+ * function for messages without a prefix. -FI_EINVAL: the first buffer is
+ * shorter than the prefix. Cost: one more call, and a copy of a list of
+ * buffers.
  */
 
 #include <rdma/fi_errno.h>
@@ -13,7 +13,7 @@
 #include "fi/api.h"
 #include "obj/ep.h"
 
-/* The buffers of a message, without the prefix. */
+/* The buffers of a message, without the prefix */
 struct duo_skipped {
 	struct iovec iov[DUO_IOV_LIMIT];
 	void **desc;
@@ -21,10 +21,9 @@ struct duo_skipped {
 };
 
 /*
- * Copies a list of buffers, but leaves out the prefix at the start of the first
- * buffer. If the first of several buffers has only the prefix, leaves out this
- * buffer. A call without buffers, such as a peek, has no prefix. False: the
- * first buffer is too short, or there are too many buffers.
+ * Copies a list of buffers without the prefix. Omits a first buffer that has
+ * only the prefix. A call without buffers, such as a peek, has no prefix.
+ * False: the first buffer is too short, or there are too many buffers.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)
@@ -48,8 +47,7 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 }
 
 /*
- * Defines a call with the parameters `buf` and `len` among others. args: the
- * arguments of the function for messages without a prefix.
+ * Defines a call with one buffer. args: arguments for the call without prefix
  */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
@@ -105,10 +103,7 @@ DUO_PREFIX_ONE(duo_prefix_tinjectdata, injectdata, tagged,
 		fi_addr_t dest, uint64_t tag),
 	       (ep, buf, len, data, dest, tag))
 
-/*
- * Defines a call with the parameters `iov`, `desc` and `count` among others.
- * The further arguments of the macro are those that follow `count`.
- */
+/* Defines a call with a list of buffers. ...: the arguments after `count` */
 #define DUO_PREFIX_VECTOR(name, call, table, params, ...) \
 	static ssize_t name params \
 	{ \
@@ -139,10 +134,7 @@ DUO_PREFIX_VECTOR(duo_prefix_tsendv, sendv, tagged,
 		   size_t count, fi_addr_t dest, uint64_t tag, void *context),
 		  dest, tag, context)
 
-/*
- * Defines a call whose arguments are in a struct of the given type, such as
- * fi_msg.
- */
+/* Defines a call whose arguments are in a struct, such as fi_msg. */
 #define DUO_PREFIX_MSG(name, call, table, type) \
 	static ssize_t name(struct fid_ep *ep, const struct type *from, \
 			    uint64_t flags) \

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * fi_setname() and fi_getname() of endpoints. Calls for connections return
- * -FI_ENOSYS.
- */
+/* fi_setname() and fi_getname() of endpoints; no connections */
 
 #include "fi/api.h"
 #include "base/enosys.h"

@@ -53,10 +53,7 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	/*
-	 * the application's event queues are objects of the core, so bind the
-	 * core's domain
-	 */
+	/* the application's event queues are objects of the core */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
@@ -115,10 +112,9 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 }
 
 /*
- * True if two endpoints in different network namespaces of a host may have the
- * same address, as with IP addresses; also true if the format is unknown. An
- * address then identifies an endpoint only within its namespace, so endpoints
- * use the local transport only within a namespace.
+ * True if endpoints in different network namespaces of a host may have the same
+ * address, as with IP addresses; also for unknown formats. Endpoints then use
+ * the local transport only within a namespace.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -141,9 +137,8 @@ static int duo_domain_open_core(struct duo_domain *domain,
 	if (!core)
 		return -FI_ENOMEM;
 	/*
-	 * FI_THREAD_SAFE is necessary if the thread of cq/auto.c calls the
-	 * core, too, or if CQs with different locks of ofi_duo share lists in
-	 * the core.
+	 * needed if the thread of cq/auto.c calls the core, too, or if CQs with
+	 * different locks share lists in the core
 	 */
 	if (duo_auto_needed(info) ||
 	    (domain->fabric->traits.shares_lists &&
@@ -156,11 +151,11 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the local transport supports all kinds of device memory that the
- * process uses, and the application registers this memory (FI_MR_HMEM).
- * Otherwise logs the reason. The local transport must support all kinds,
- * because all messages to a peer take the same path. If the core carries
- * nothing, the kinds are not checked, because there is no other path.
+ * True if the local transport supports all kinds of device memory of this
+ * process, and the application registers device memory (FI_MR_HMEM). Otherwise
+ * logs the reason. One unsupported kind is a reason, because all messages to a
+ * peer take the same path. If the core carries nothing, the kinds are not
+ * checked.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)
@@ -203,10 +198,7 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	domain->device = device;
 }
 
-/*
- * Stores those attributes of the info that fi/opened.c compares. Returns 0 or
- * -FI_ENOMEM.
- */
+/* Stores attributes for fi/opened.c. Returns 0 or -FI_ENOMEM. */
 static int duo_domain_describe(struct duo_domain *domain,
 			       const struct fi_info *info)
 {

@@ -14,13 +14,10 @@
 #include "base/param.h"
 #include "base/params.h"
 
-/* maximum value of a parameter that is a number of polls or microseconds */
+/* maximum of a number of polls or microseconds */
 #define DUO_PARAM_MAX 1000000
 
-/*
- * Reads a string parameter. Copies the text, because the environment may
- * change.
- */
+/* Reads a string. Copies it, because the environment may change. */
 static void duo_param_read_text(const struct duo_param *param)
 {
 	char *text = NULL, *copy;
@@ -32,10 +29,7 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/*
- * Reads a number into *value. False: the parameter is not set, or not to a
- * number, and *value is unchanged.
- */
+/* Reads a number into *value. False: not set, or not a number. */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;
@@ -63,10 +57,7 @@ void duo_param_read_positive(const struct duo_param *param)
 		*value = DUO_PARAM_MAX;
 }
 
-/*
- * Returns duo_params.yield_mask: `polls`, rounded up to a power of 2, minus 1.
- * UINT32_MAX if polls is 0.
- */
+/* Returns `polls`, rounded up to a power of 2, minus 1; UINT32_MAX for 0. */
 static uint32_t duo_param_mask(size_t polls)
 {
 	uint32_t mask = polls ? 0 : UINT32_MAX;
@@ -76,7 +67,7 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
-/* Reads the number of empty reads between two yields; 0: never yield. */
+/* Reads the number of empty CQ reads per yield; 0: never yield. */
 static void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
@@ -101,10 +92,7 @@ static void duo_param_read(const struct duo_param *param)
 		duo_param_read_text(param);
 }
 
-/*
- * Warns if the environment has former names of parameters, which have no
- * effect.
- */
+/* Warns about former names of parameters in the environment. */
 static void duo_params_warn_renamed(void)
 {
 	size_t prefix = strlen(duo_prov.name);
@@ -122,7 +110,7 @@ static void duo_params_warn_renamed(void)
 	}
 }
 
-/* Parameters that all modules have. */
+/* parameters of all modules */
 static const struct duo_param duo_param_near[] = {
 	{ "ring_memory", FI_PARAM_SIZE_T, &duo_params.ring_memory, NULL,
 	  "Memory budget of an endpoint's receive rings over near, in "

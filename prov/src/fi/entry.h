@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that the entry files share. Each module (a library that libfabric
- * loads as a provider) has one entry file. In entry_duo.c, the provider name
- * selects the core. In entry_hook.c, the application opens the core's fabric.
- * In entry_near.c, the core carries nothing. A module exports only one symbol,
- * so two modules in a process share nothing.
+ * Functions that the entry files share. Each module has one entry file:
+ * - entry_duo.c: the provider name selects the core
+ * - entry_hook.c: the application opens the core's fabric
+ * - entry_near.c: the core carries nothing
  *
+ * Modules in a process share nothing, because each exports only one symbol.
  * Cost: once, when libfabric loads the module. Lock: none.
  */
 #ifndef DUO_ENTRY_H
@@ -19,23 +19,21 @@
 
 #define DUO_STRING(x) #x
 #define DUO_STRING_OF(x) DUO_STRING(x)
-/* Text in the module's file, by which fi_duo_info(1) identifies the module. */
+/* text in the module's file, by which fi_duo_info(1) identifies the module */
 #define DUO_IDENT(name, version) \
 	"@(#)" name " " version " libfabric " \
 	DUO_STRING_OF(FI_MAJOR_VERSION) "." DUO_STRING_OF(FI_MINOR_VERSION)
 
-/* A runtime parameter, which fi_duo(7) or fi_near(7) describes. */
+/* A runtime parameter of fi_duo(7) or fi_near(7) */
 struct duo_param {
 	const char *name;
 	enum fi_param_type type;
 	/*
-	 * pointer to a member of duo_params: int, size_t, or char *, which gets
-	 * a copy of the text. The initial value of the member is the default of
-	 * the parameter
+	 * member of duo_params (int, size_t or char *), with the default as its
+	 * initial value; a char * gets a copy of the text
 	 */
 	void *value;
-	void (*read)(const struct duo_param *param); /* reads the value; NULL:
-						      * "type" decides how */
+	void (*read)(const struct duo_param *param); /* NULL: by type */
 	const char *help;
 };
 
@@ -43,15 +41,12 @@ struct fi_provider *fi_prov_ini(void);
 
 /* Defines and reads params[], and the parameters that all modules have. */
 void duo_params_load(const struct duo_param *params, size_t count);
-/*
- * A function for duo_param.read: reads a number from 1 to 1000000, and replaces
- * a value beyond these limits by the limit.
- */
+/* A duo_param.read: reads a number, and limits it to 1 to 1000000. */
 void duo_param_read_positive(const struct duo_param *param);
 
 /*
- * True if the running libfabric has the same public structures as that of the
- * build (base/abi.h). Otherwise logs a warning.
+ * True if the running libfabric has the structures of the build's libfabric
+ * (base/abi.h). Otherwise logs a warning.
  */
 bool duo_entry_version_ok(void);
 /* Sets the functions of duo_prov, and returns it. */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The entry code that entry_duo.c and entry_hook.c share: parameters, version
- * check.
- */
+/* Entry code of entry_duo.c and entry_hook.c: parameters, version check */
 
 #include <string.h>
 
@@ -73,9 +70,9 @@ static const struct duo_param duo_param_table[] = {
 };
 
 /*
- * True if ofi_duo supports the running version of libfabric. With libfabric's
- * shm, the running version must have the minor version of the build, because
- * the structures of fi_peer(3) differ between minor versions.
+ * True if ofi_duo supports the running version of libfabric. With shm, it must
+ * have the minor version of the build, because the structures of fi_peer(3)
+ * differ between minor versions.
  */
 static bool duo_version_ok(void)
 {

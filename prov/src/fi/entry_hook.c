@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The module of the hook. With FI_HOOK=duo, libfabric calls the hook for each
- * fabric that the application opens. The application gets the core's infos,
- * names and addresses, but objects of ofi_duo. Exceptions: if ofi_duo does not
- * support a feature of an info, the domain of this info and all objects in it
- * are the core's. Passive endpoints and event queues are always the core's. See
- * docs/hook.md.
+ * The module of the hook: see docs/hook.md. With FI_HOOK=duo, libfabric calls
+ * the hook for each fabric that the application opens. The application gets the
+ * core's infos, names and addresses, but objects of ofi_duo. Passive endpoints,
+ * event queues, and domains with a feature that ofi_duo does not support remain
+ * objects of the core.
  */
 
 #include "config.h"
@@ -31,8 +30,8 @@ static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
 /*
- * True while this thread opens a domain. The core may open further objects for
- * its own use in this time, which the hook must not wrap.
+ * True while this thread opens a domain. The hook must not wrap objects that
+ * the core opens for its own use in this time.
  */
 static __thread bool duo_hook_inside;
 
@@ -42,9 +41,8 @@ static struct fid_fabric *duo_hook_core(struct fid_fabric *fabric)
 }
 
 /*
- * Opens a domain of ofi_duo. If this domain has no local transport, for example
- * because near cannot copy the device memory of the process, closes it, and
- * opens a domain of the core instead.
+ * Opens a domain of ofi_duo. If it has no local transport, closes it and opens
+ * a domain of the core instead.
  */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
@@ -77,9 +75,8 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 }
 
 /*
- * fi_domain2() with flags: opens a domain of the core. Only providers pass
- * flags, for domains that ofi_duo need not wrap. Calls without flags get to
- * duo_hook_domain().
+ * fi_domain2() with flags. Only providers pass flags, for domains that need no
+ * wrapping. Calls without flags get to duo_hook_domain().
  */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
@@ -119,10 +116,9 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * Wraps a fabric that the application has opened. libfabric sets only the
- * member `fabric` of attr, to the core's fabric. context: the core's struct
- * fi_provider. Returns 0 or an error; after an error, the application gets the
- * core's fabric.
+ * Wraps a fabric that the application has opened. attr: only `fabric`, the
+ * core's fabric, is set. context: the core's struct fi_provider. After an
+ * error, the application gets the core's fabric.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,
 			   struct fid_fabric **fabric, void *context)
@@ -137,10 +133,7 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/*
- * True if FI_HOOK names the hook. Otherwise the module must not define its
- * parameters, because the application does not use it.
- */
+/* True if FI_HOOK names the hook: only then may it define parameters. */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;
@@ -151,7 +144,7 @@ static bool duo_hook_wanted(void)
 
 /*
  * Returns the hook's provider. Its getinfo is NULL, by which libfabric detects
- * that the provider is a hook. NULL: FI_HOOK does not name the hook, or
+ * a hook. Returns NULL if FI_HOOK does not name the hook, or if
  * duo_entry_core() has failed.
  */
 struct fi_provider *fi_prov_ini(void)

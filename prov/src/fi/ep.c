@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints, except their calls that transfer data. The core's endpoint exists
- * from fi_endpoint() on, the local side from fi_enable() on (local.c).
+ * Endpoints, except calls that transfer data. The core's endpoint exists from
+ * fi_endpoint() on, the local side from fi_enable() on (local.c).
  */
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@
 #include "rx/recv.h"
 #include "tx/onesided.h"
 
-/* Switches off efa's own shm path. Other cores do not have this option. */
+/* Switches off efa's shm path. Other cores do not have this option. */
 static void duo_ep_core_shm_off(struct duo_ep *ep)
 {
 	bool permitted = false;
@@ -97,10 +97,9 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Closes an endpoint. Reads the core's CQ before it frees the receives, because
- * entries in this CQ may refer to receives. While ep->closing is set, no
- * message is matched: a match might post a receive to the core's endpoint,
- * which is closed by then.
+ * Closes an endpoint. First reads the core's CQ, because its entries may refer
+ * to receives. While ep->closing is set, no message is matched: a match might
+ * post a receive to the core's endpoint, which is closed by then.
  */
 static int duo_ep_close(struct fid *fid)
 {
@@ -111,7 +110,6 @@ static int duo_ep_close(struct fid *fid)
 	duo_domain_lock(domain);
 	ep->closing = true;
 	duo_ep_attend(ep);
-	/* lets the local transport send queued messages */
 	if (ep->path_ep[FI_DUO_LOCAL])
 		domain->peer->drain(ep);
 	duo_ep_drain_core(ep);
@@ -145,9 +143,7 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/*
- * Returns the core's value, because it is smaller than the local transport's.
- */
+/* the core's values are smaller than the local transport's */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];

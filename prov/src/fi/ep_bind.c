@@ -20,24 +20,18 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 	return -FI_EOPBADSTATE;
 }
 
-/*
- * True if the core must report operations of this kind (FI_SEND or FI_RECV) to
- * the CQ.
- */
+/* True if the core must report operations of this kind to the CQ. */
 static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 			     uint64_t kind)
 {
-	/*
-	 * if the endpoint has no messages of this kind, the core needs no
-	 * hidden CQ
-	 */
+	/* without messages of this kind, the core needs no hidden CQ */
 	return cq && (!cq->hidden || (ep->opts.messages && ep->caps & kind));
 }
 
 /*
- * Binds the core's CQs to the core's endpoint. Does not pass
- * FI_SELECTIVE_COMPLETION for receives: ofi_duo frees the entry of a receive
- * only when the core reports the receive.
+ * Binds the core's CQs to the core's endpoint; for receives without
+ * FI_SELECTIVE_COMPLETION, because the core's completion frees the receive's
+ * entry.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
@@ -56,9 +50,9 @@ static int duo_core_bind_cqs(const struct duo_ep *ep)
 
 /*
  * Binds CQs and counters to the core's endpoint and enables it. Holds all locks
- * of the domain throughout: otherwise another thread might read a CQ or counter
- * whose endpoint is bound but not enabled. In such a read, efa before libfabric
- * 2.2 posts receives to a QP that does not exist.
+ * of the domain, because no thread may read a CQ whose endpoint is bound but
+ * not enabled: efa before libfabric 2.2 would post receives to a QP that does
+ * not exist.
  */
 static int duo_core_enable(struct duo_ep *ep)
 {
@@ -78,10 +72,9 @@ static int duo_core_enable(struct duo_ep *ep)
 }
 
 /*
- * Puts an endpoint, and a CQ that is about to be bound to it, into one group.
- * other: the CQ that is bound already; NULL: none. If the endpoint has two CQs
- * or a counter, this is the domain's group. Needs all locks. Returns 0 or
- * -FI_ENOMEM.
+ * Puts an endpoint and its new CQ into one group: the domain's, if the endpoint
+ * has two CQs or a counter. other: the CQ that is bound already, or NULL. Needs
+ * all locks. Returns 0 or -FI_ENOMEM.
  */
 static int duo_ep_unite(struct duo_ep *ep, struct duo_cq *cq,
 			struct duo_cq *other)
@@ -132,11 +125,6 @@ static int duo_ep_attach_cq(struct duo_ep *ep, struct duo_cq *cq,
 	return ret;
 }
 
-/*
- * Binds a CQ. -FI_EINVAL: the endpoint has a CQ for this direction already, the
- * CQ is of another domain, or flags are wrong. -FI_EOPBADSTATE: the endpoint is
- * enabled.
- */
 static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 {
 	if (duo_ep_enabled(ep))
@@ -169,12 +157,11 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Binds a hidden CQ (ep->own_cq) for sends, receives or both, if they need a CQ
- * and the application has bound none, for example because it uses only
- * counters:
- * - With a local transport, both need a CQ.
- * - Without a local transport, those in the endpoint's caps need a CQ.
- * - In an endpoint with neither messages nor RMA over near, none needs a CQ.
+ * Binds a hidden CQ (ep->own_cq) for each direction that requires a CQ but has
+ * none. A CQ is required
+ * - with a local transport: for sends and receives
+ * - without a local transport: for the directions in the endpoint's caps
+ * - with neither messages nor RMA over near: for no direction
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -207,7 +194,7 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 	if (ret)
 		return ret;
 	atomic_fetch_add(&av->refs, 1);
-	/* locked, because polls of a CQ in other threads read ep->av */
+	/* polls of a CQ in other threads read ep->av */
 	duo_domain_lock(ep->domain);
 	ep->av = av;
 	duo_domain_unlock(ep->domain);
@@ -247,7 +234,7 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if duo_ep_use_core() must be called in fi_enable(), because
+ * True if fi_enable() must call duo_ep_use_core(), because
  * - the endpoint has no local side
  * - the core may execute operations that need no receive
  * - a message over the core may have to wake a thread

@@ -126,9 +126,7 @@ int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 	return 0;
 }
 
-/*
- * Opens a fabric of the core that ofi_duo does not wrap. Returns 0 or an error.
- */
+/* Opens a fabric that ofi_duo does not wrap. Returns 0 or an error. */
 static int duo_fabric_open_direct(const struct fi_fabric_attr *attr,
 				  struct fid_fabric **fabric_fid,
 				  void *context)

@@ -16,7 +16,7 @@
 #include "core/traits.h"
 #include "obj/fabric.h"
 
-/* Parameters of the application's call. */
+/* Parameters of the application's call */
 struct duo_query {
 	uint32_t version;
 	const char *node, *service;
@@ -48,14 +48,13 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 }
 
 /*
- * Sets all MR modes (DUO_MR_ANY) in the hints for the core, if the
- * application's hints have none, and request RMA or atomics, or no
- * capabilities. Without modes in the hints, efa would return infos without
- * modes, although efa chooses keys and requires virtual addresses; these infos
- * would also have neither FI_REMOTE_READ nor FI_REMOTE_WRITE. Does nothing
+ * Sets all MR modes (DUO_MR_ANY) in the hints for the core if the application's
+ * hints have none. Otherwise efa, which chooses keys and requires virtual
+ * addresses, would return infos without modes, FI_REMOTE_READ and
+ * FI_REMOTE_WRITE. Does nothing
+ * - if the hints request only messages
  * - in API versions before 1.5
- * - for a core that is part of ofi_duo, because this core would return the
- *   modes
+ * - for a core that is part of ofi_duo, which would return the modes
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {
@@ -104,8 +103,8 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 }
 
 /*
- * Removes prov_name if the module has only one core (provider near). libfabric
- * then stores the name of the module, near, as the name of the provider.
+ * Removes prov_name if the module has only one core (provider near), so that
+ * libfabric stores the module's name.
  */
 static void duo_info_drop_name(struct fi_info *info)
 {
@@ -166,8 +165,8 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 
 /*
  * Appends infos of the core's fabrics that ofi_duo never wraps
- * (duo_traits_direct()). Fids in the hints go to the core unchanged; so appends
- * nothing if they are fids of ofi_duo.
+ * (duo_traits_direct()). The core cannot use ofi_duo's fids in the hints:
+ * appends nothing if there are any.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -191,14 +190,15 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * Returns the names of the stacks of providers that the call requests, such as
- * "efa;ofi_duo", separated by commas. The caller must free the text; NULL: no
- * memory. Takes the names from the first of these sources that has any:
+ * "efa;ofi_duo", separated by commas. They come from the first of these that
+ * has any:
  * - the hints' provider name
  * - FI_PROVIDER
  * - the core of the fabric in the hints
  * - the parameter "cores"
  *
- * *named: true if the names are from the first or second source.
+ * *named: true for the first two. The caller must free the text. NULL: no
+ * memory.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -218,9 +218,9 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 }
 
 /*
- * Returns the name of the core in `stack`, the name of a stack of providers.
- * named: see duo_wanted(); if false, the stack is the core itself. The caller
- * must free the name. NULL: the stack is not for this module, or no memory.
+ * Returns the name of the core in `stack`, which the caller must free. named:
+ * of duo_wanted(); false: the stack is the core. NULL: the stack is not for
+ * this module, or no memory.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {
@@ -233,8 +233,8 @@ static char *duo_wanted_core(const char *stack, bool named)
 }
 
 /*
- * Appends infos of fabrics that ofi_duo wraps. If there are none, appends those
- * of fabrics that ofi_duo never wraps.
+ * Appends infos of fabrics that ofi_duo wraps; if there are none, of fabrics
+ * that ofi_duo never wraps.
  */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
@@ -246,9 +246,8 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
 	/*
-	 * If the hints name efa-direct, skip the fabrics that ofi_duo wraps:
-	 * efa ignores the name and returns infos of its other fabric, which
-	 * libfabric discards later.
+	 * efa ignores the name efa-direct: it would return infos of its other
+	 * fabric, which libfabric discards later
 	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Translates an fi_info of the core to one of ofi_duo, and the reverse. Calls
- * no provider.
- */
+/* Translates between infos of the core and of ofi_duo. Calls no provider. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,17 +27,13 @@
 		     FI_MULTI_RECV | DUO_ONESIDED | FI_REMOTE_READ | \
 		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
-/*
- * capabilities that ofi_duo itself implements, and does not request from the
- * core
- */
+/* capabilities that ofi_duo implements, and does not request from the core */
 #define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV)
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the name of the core that a provider name contains: "tcp;ofi_rxm" for
- * "tcp;ofi_rxm;ofi_duo". The caller must free it. NULL: the provider name has
- * no core, or no memory.
+ * Returns the name of the core in a provider name: "tcp;ofi_rxm" for
+ * "tcp;ofi_rxm;ofi_duo". The caller must free it. NULL: no core, or no memory.
  */
 char *duo_core_name(const char *prov_name)
 {
@@ -65,10 +58,7 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/*
- * Removes FI_MSG_PREFIX, because calls_prefix.c skips the prefix before a call
- * gets to a path.
- */
+/* Removes FI_MSG_PREFIX, because calls_prefix.c skips the prefix. */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -82,8 +72,7 @@ static void duo_info_unprefix(struct fi_info *info)
 
 /*
  * Returns the core's info for an info of ofi_duo; NULL: no memory. Removes
- * ofi_duo's fids. Also removes FI_LOCAL_COMM and FI_MULTI_RECV, because ofi_duo
- * itself carries local messages and splits multi-receive buffers.
+ * ofi_duo's fids and the features that ofi_duo itself implements.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -157,8 +146,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 }
 
 /*
- * Returns the reason why ofi_duo cannot use an info of the core, as text; NULL:
- * ofi_duo can use it.
+ * Returns the reason why ofi_duo cannot use an info of the core; NULL: it can.
  */
 static const char *duo_info_unusable(const struct fi_info *info)
 {
@@ -174,10 +162,9 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts an info of the core to the features that ofi_duo supports. If the
- * info has no messages (neither FI_MSG nor FI_TAGGED), the core's limits,
- * orders and progress stay as they are. Returns 0, or -FI_ENODATA if ofi_duo
- * cannot use the info.
+ * Restricts an info of the core to the features that ofi_duo supports. Without
+ * messages, the core's limits, orders and progress stay. Returns 0, or
+ * -FI_ENODATA if ofi_duo cannot use the info.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -188,9 +175,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/*
-	 * keep FI_REMOTE_COMM only if the core has it: over loopback it has not
-	 */
+	/* over loopback, the core lacks FI_REMOTE_COMM */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -221,9 +206,8 @@ static const struct duo_hint duo_kept_fields[] = {
 };
 
 /*
- * Capabilities in domain_attr->caps for calls that ofi_duo rejects. Most
- * applications do not make these calls, so duo_info_keeps() does not require
- * these capabilities.
+ * Capabilities for calls that ofi_duo rejects. duo_info_keeps() does not
+ * require these, because most applications do not make these calls.
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
@@ -236,11 +220,7 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/*
- * True if ofi_duo supports all features of an info of the core. Otherwise logs
- * the first one that it does not support. ours: a copy of the info, which this
- * function restricts, to compare it with the info.
- */
+/* duo_info_kept(). ours: a copy of the info, which this function restricts. */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -290,8 +270,8 @@ static const struct fi_info duo_info_limits = {
 };
 
 /*
- * Fields of the hints that duo_hints_supported() checks. If the hints request
- * no messages, it checks only the first field, caps.
+ * Fields of the hints that duo_hints_supported() checks: without messages, only
+ * the first one.
  */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
@@ -330,10 +310,7 @@ bool duo_info_device(const struct fi_info *info)
 	return info->caps & FI_HMEM;
 }
 
-/*
- * Removes FI_HMEM if the hints do not request it, because FI_HMEM disables the
- * fast path of RMA and atomics.
- */
+/* Removes FI_HMEM if not requested: it disables the fast path of RMA. */
 static void duo_info_drop_device(struct fi_info *info,
 				 const struct fi_info *hints)
 {
@@ -351,7 +328,7 @@ bool duo_info_mixed(const struct fi_info *info)
 	       (info->rx_attr && info->rx_attr->msg_order & DUO_ORDER_MIXED);
 }
 
-/* Returns the orders in the hints' transmit and receive attributes. */
+/* Returns the orders that the hints request. */
 static uint64_t duo_hints_order(const struct fi_info *hints)
 {
 	uint64_t order = hints && hints->tx_attr ?
@@ -362,8 +339,8 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 }
 
 /*
- * True if an order between messages and RMA is kept: near keeps it, or all
- * messages and RMA take the same path.
+ * True if near keeps orders between messages and RMA, or if all messages and
+ * RMA take the same path.
  */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
@@ -382,8 +359,8 @@ static bool duo_info_near_keeps(const struct fi_info *info)
  * the local path.
  * - If near keeps these orders: removes those that the hints do not request,
  *   but none if the hints request no order at all.
- * - Otherwise: removes all of them, and FI_FENCE, but nothing if the hints
- *   request FI_FENCE or one of these orders.
+ * - Otherwise: removes all of them and FI_FENCE, but nothing if the hints
+ *   request one of these.
  */
 static void duo_info_drop_order(struct fi_info *info,
 				const struct fi_info *hints)
@@ -412,10 +389,7 @@ static const struct duo_hint duo_info_fields[] = {
 	DUO_HINT_MAX(tx_attr, iov_limit),
 	DUO_HINT_MAX(tx_attr, size),
 	DUO_HINT_MAX(rx_attr, iov_limit),
-	/*
-	 * FI_SHARED_CONTEXT, as a number, is larger than any limit, so this
-	 * check rejects it, too
-	 */
+	/* as a number, FI_SHARED_CONTEXT is larger than any limit */
 	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
 	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
 	DUO_HINT_MAX(domain_attr, max_ep_stx_ctx),
@@ -426,9 +400,8 @@ static const struct duo_hint duo_info_fields[] = {
 
 /*
  * Checks that a restricted info satisfies the hints. Returns 0 or -FI_ENODATA.
- * Removes FI_HMEM and orders that the hints do not request. Copies the AV type
- * and the threading level of the hints to the info, because ofi_duo supports
- * all of them.
+ * Removes FI_HMEM and orders that the hints do not request. Copies the hints'
+ * AV type and threading level, because ofi_duo supports all of them.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
@@ -440,9 +413,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
-	/*
-	 * the core's info does not have FI_MULTI_RECV, which ofi_duo implements
-	 */
+	/* ofi_duo implements FI_MULTI_RECV, which the core's info lacks */
 	if (hints->rx_attr)
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;

@@ -2,15 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side. fi_enable() opens it, then publishes it in the
- * registry, so that other processes find it. If a step fails, the core carries
- * all messages.
+ * An endpoint's local side. fi_enable() opens it and publishes it in the
+ * registry. If a step fails, the core carries all messages.
  *
  * Processes that start at the same time share the lock of the registry's
  * directory. If space is lacking, or the name of the record is in use, a
- * process takes the lock exclusively, sweeps the directory, and tries again. If
- * duo_transport.exclusive_start is set, each process does so at its first
- * attempt.
+ * process takes the lock exclusively, sweeps the directory, and tries again.
+ * With duo_transport.exclusive_start, the first attempt already takes the lock
+ * exclusively.
  */
 
 #include <errno.h>
@@ -45,8 +44,7 @@ static int duo_local_reserve(struct duo_ep *ep)
 
 /*
  * Opens the local side. Writes a record to the registry, except with
- * duo_traits.peer_names: the endpoint's address is then its name at the local
- * transport. After an error, undoes all steps.
+ * duo_traits.peer_names. After an error, undoes its steps.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
@@ -127,8 +125,8 @@ static const char *duo_local_remedy(int ret)
 }
 
 /*
- * Logs a warning that the endpoint has no local side, because of the error ret.
- * live: number of other live endpoints in the registry; 0: not counted.
+ * Warns that the endpoint has no local side, because of the error ret. live:
+ * number of other live endpoints in the registry; 0: not counted.
  */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
@@ -157,10 +155,9 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side while it holds a shared lock of the registry's
- * directory. The caller must not hold the domain's locks. If a stopped process
- * holds the directory's lock, so that the attempt to take it times out, opens
- * the local side without this lock. Returns 0 or an error.
+ * Opens the local side under the directory's shared lock. If a stopped process
+ * holds the lock (timeout), opens it without the lock. The caller must not hold
+ * the domain's locks. Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
 {
@@ -192,8 +189,8 @@ static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 }
 
 /*
- * True if the application has requested no order between messages and RMA, or
- * if near keeps this order. Otherwise logs a warning.
+ * True if no order between messages and RMA is requested, or near keeps this
+ * order. Otherwise logs a warning.
  */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
@@ -259,10 +256,7 @@ int duo_ep_open_local(struct duo_ep *ep)
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		/*
-		 * fi_enable() was not called: close the part that
-		 * duo_ep_name_local() has opened
-		 */
+		/* no fi_enable(): closes the part of duo_ep_name_local() */
 		if (ep->core.peer_names)
 			ep->domain->peer->close(ep);
 		return;

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions. Each region is registered with the core, and has the core's
- * key and descriptor. A region of device memory is also prepared for copies
- * (device/device.h). For RMA of local peers, near's region table lists the
- * region (transport/near/onesided.h). The application gets a fid of ofi_duo,
- * not the core's, because it may bind the region to ofi_duo's endpoints.
+ * Memory regions. Each has the core's key and descriptor. A region of device
+ * memory is also prepared for copies (device/device.h). near's region table
+ * lists the region for local peers (transport/near/onesided.h). The application
+ * gets a fid of ofi_duo, because it may bind the region to ofi_duo's endpoints.
  */
 
 #include <inttypes.h>
@@ -29,10 +28,7 @@ static struct duo_mr *duo_mr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_mr, mr_fid.fid);
 }
 
-/*
- * Frees a region. It must have been removed from near's region table and from
- * the tree of device/.
- */
+/* Frees a region that is neither in near's table nor in the tree of device/. */
 static void duo_mr_free(struct duo_mr *mr)
 {
 	duo_device_forget(mr);
@@ -59,14 +55,11 @@ static int duo_mr_close(struct fid *fid)
 			 mr->region.memory);
 		return -FI_EBUSY;
 	}
-	/*
-	 * first remove the region from the tree, which is sorted by descriptor:
-	 * fi_close(core) may let the core assign the descriptor to a new region
-	 */
+	/* fi_close(core) frees the descriptor, by which the tree is sorted */
 	if (!duo_device_unlist(mr))
 		/*
 		 * mr serves another registration as well. Another thread may
-		 * close that, and free mr, so do not access mr any more.
+		 * close that and free mr.
 		 */
 		return fi_close(core);
 	duo_near_region_unlist(mr);
@@ -82,9 +75,8 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter of remote accesses to a region. From now on the core must
- * execute all accesses to the region, because near cannot count the accesses to
- * a single region.
+ * Binds a counter of remote accesses to a region. The core must then execute
+ * all accesses, because near cannot count accesses to one region.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)
@@ -128,10 +120,7 @@ static void duo_mr_copy(struct duo_mr *mr)
 	mr->mr_fid.key = mr->core->key;
 }
 
-/*
- * fi_control(). With FI_ENABLE the core may change the key or the descriptor.
- * If it does, removes the region from the tables and lists it again.
- */
+/* fi_control(): FI_ENABLE may change the core's key or descriptor. */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
@@ -170,10 +159,9 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 }
 
 /*
- * Returns the region of the core for `base`, the attr->base_mr of a
- * registration. NULL: `base` is not a region of this domain. Only compares
- * `base` with the open regions, and does not access it: libfabric's hooks (2.0
- * to 2.6) leave attr->base_mr uninitialized in fi_mr_reg() and fi_mr_regv().
+ * Returns the core's region for `base`, an attr->base_mr; NULL: not a region of
+ * this domain. Does not access `base`: libfabric's hooks (2.0 to 2.6) leave
+ * base_mr uninitialized in fi_mr_reg() and fi_mr_regv().
  */
 static const struct fid_mr *duo_mr_base(struct duo_domain *domain,
 					const struct fid_mr *base)

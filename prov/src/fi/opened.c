@@ -23,10 +23,7 @@ static void duo_opened_give(void)
 	pthread_mutex_unlock(&duo_opened_lock);
 }
 
-/*
- * Makes fork() wait until no thread changes the lists, so that the child gets
- * complete lists.
- */
+/* Makes fork() wait until the lists are complete. */
 __attribute__((constructor)) static void duo_opened_loaded(void)
 {
 	pthread_atfork(duo_opened_take, duo_opened_give, duo_opened_give);
@@ -109,10 +106,7 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
 			opened->domain->path_domain[FI_DUO_CORE];
 }
 
-/*
- * True if attr has the names of this fabric and its core. attr->prov_name may
- * be NULL: any core.
- */
+/* True if attr names this fabric and its core. prov_name NULL: any core. */
 static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 				 const struct fi_fabric_attr *attr)
 {
@@ -122,10 +116,7 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/*
- * True if a domain with the threading level `has` serves an application that
- * needs the level `needs`.
- */
+/* True if a domain of level `has` serves an application of level `needs`. */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -139,9 +130,9 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 
 /*
  * True if an endpoint of this info can be opened in the domain. If the info
- * names the core's domain that `domain` wraps, the core has already compared
- * the capabilities. FI_HMEM is compared in any case: if a domain has no
- * FI_HMEM, its local transport was opened for host memory only.
+ * names the core's domain, the core has compared the capabilities. FI_HMEM is
+ * always compared: without FI_HMEM, the domain's local transport was opened for
+ * host memory only.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -159,8 +150,7 @@ static bool duo_opened_is_domain(const struct duo_domain *domain,
 }
 
 /*
- * Returns the oldest fabric that fits the info, the last one in the list; NULL:
- * none.
+ * Returns the oldest fabric that fits the info, the last in the list, or NULL.
  */
 static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 {
@@ -174,9 +164,8 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 }
 
 /*
- * For hints that name no domain: returns the oldest domain that fits the info;
- * NULL: none. The domain must also have the info's mr_mode, because the
- * application has not chosen this domain.
+ * Returns the oldest domain that fits the info, or NULL. Also compares mr_mode,
+ * because the application has not chosen the domain.
  */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
@@ -192,10 +181,7 @@ duo_opened_first_domain(const struct duo_fabric *fabric,
 	return first;
 }
 
-/*
- * If the hints request no threading level, sets that of the info to the
- * domain's.
- */
+/* If the hints request no threading level, the info gets the domain's. */
 static void duo_opened_adopt(const struct duo_domain *domain,
 			     const struct fi_info *hints, struct fi_info *info)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Tables of functions by which lower layers call higher ones (struct duo_up,
- * local transports), and the choice of the tables of calls.
+ * Tables of functions by which lower layers call higher ones, and the choice of
+ * the tables of calls.
  */
 
 #include "fi/api.h"
@@ -16,9 +16,9 @@
 #include "rx/recv.h"
 
 /*
- * duo_up.calls(): sets the endpoint's tables of calls for the mode of the
- * group's lock. Stores a table only if it is another one, because other threads
- * may read the pointer at the same time: see duo_cq_calls().
+ * duo_up.calls(): sets the endpoint's tables of calls for the mode of the lock.
+ * Stores no equal values, because other threads may read the pointers at the
+ * same time: see duo_cq_calls().
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

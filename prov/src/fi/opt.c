@@ -10,13 +10,10 @@
 #include "base/log.h"
 #include "obj/ep.h"
 
-/* used if the core has no FI_OPT_MIN_MULTI_RECV; bytes */
+/* if the core has no FI_OPT_MIN_MULTI_RECV; bytes */
 #define DUO_MIN_MULTI_RECV 64
 
-/*
- * Sets the default flags of receives. The core does not get FI_MULTI_RECV,
- * because ofi_duo itself divides multi-receive buffers.
- */
+/* Sets the default flags of receives. */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
 	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
@@ -34,7 +31,10 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 	return ret;
 }
 
-/* FI_SETOPSFLAG. Transmit flags can be changed only before fi_enable(). */
+/*
+ * FI_SETOPSFLAG. The core does not get FI_MULTI_RECV, which ofi_duo implements.
+ * An endpoint with a local side cannot change transmit flags.
+ */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
 	uint64_t core_flags = *flags & ~FI_MULTI_RECV;
@@ -56,9 +56,7 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 	return 0;
 }
 
-/*
- * Sets a new endpoint's options. FI_OPT_MIN_MULTI_RECV gets the core's value.
- */
+/* Sets a new endpoint's options. */
 void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
 	size_t len = sizeof(ep->multi.min_space);
@@ -81,7 +79,6 @@ static int duo_ep_get(void *to, size_t *space, const void *from, size_t len)
 	return 0;
 }
 
-/* fi_getopt(). ofi_duo handles two options; the core returns the others. */
 int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 			 size_t *optlen)
 {
@@ -127,11 +124,7 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 	return 0;
 }
 
-/*
- * Sets FI_OPT_CUDA_API_PERMITTED for ofi_duo and the core. Returns the core's
- * error if the core rejects the value. ofi_duo itself calls CUDA only when near
- * copies device memory.
- */
+/* Sets FI_OPT_CUDA_API_PERMITTED. ofi_duo calls CUDA only for near's copies. */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
 {
@@ -154,10 +147,7 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 	return ret;
 }
 
-/*
- * Sets FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES at the core. near may copy the bytes
- * of a message in any order, so the endpoint then gets no local side.
- */
+/* near may copy bytes in any order, so the endpoint gets no local side. */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)
 {
