@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of structures that an application passes. Newer API versions append
- * fields to libfabric's structures. ofi_duo accesses no field beyond the size
- * in the API version that the application has passed to fi_getinfo(). Not for
- * the data path.
+ * Sizes of structures that an application passes, in the API version of its
+ * fi_getinfo(). Newer versions append fields, so ofi_duo accesses no field
+ * beyond this size. Not for the data path.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -22,22 +21,14 @@
 	(FI_MAJOR_VERSION > (major) || \
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
 
-/*
- * DUO_CQ_ERR_OF_1_5: size of struct fi_cq_err_entry in API versions 1.5 to
- * 1.19, bytes.
- *
- * DUO_CQ_ERR_SRC(): initializer of the field src_addr, the source of the
- * message. FI_ADDR_NOTAVAIL: no source.
- */
+/* size of struct fi_cq_err_entry in API versions 1.5 to 1.19, bytes */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
+/* initializer of the source of a message; FI_ADDR_NOTAVAIL: none */
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-/*
- * headers before 1.20 have no src_addr; `0 * (src)` only avoids a warning about
- * an unused value
- */
+/* `0 * (src)` only avoids a warning about an unused value */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 

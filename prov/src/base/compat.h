@@ -27,20 +27,14 @@
 /* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
-/*
- * All MR modes since API version 1.5, except FI_MR_LOCAL: efa does not need
- * this mode, but would return it if the hints had it.
- */
+/* All MR modes but FI_MR_LOCAL, which efa would return without need. */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
 		    FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE)
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
-/*
- * Returns the API version to request from the core: at most that of the
- * headers, because newer structures may be larger.
- */
+/* Limits `version` to the headers' version: newer structures may be larger. */
 static inline uint32_t duo_api_version(uint32_t version)
 {
 	return FI_VERSION_LT(version, DUO_FI_VERSION) ? version :
@@ -120,9 +114,8 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * The two functions copy an application's attributes, without wait_set and all
- * later fields. ofi_duo supports neither wait sets nor FI_XPU (2.7), which uses
- * the later fields.
+ * The two functions copy attributes without wait_set and later fields. ofi_duo
+ * supports neither wait sets nor FI_XPU (2.7), which uses later fields.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

@@ -3,15 +3,14 @@
 
 /*
  * A decoy: 256 bytes after the fid of ofi_duo's fabrics and domains. efa since
- * libfabric 2.4 takes each fid in the hints for a util_fabric or util_domain.
- * It loads a pointer to a name from there, and compares the name
+ * libfabric 2.4 takes each fid in the hints for a util_fabric or util_domain,
+ * loads a pointer to a name from there, and compares the name
  * (docs/upstream.md).
  *
  * Each word of the decoy points to a block. Each word of the block points to
- * the block itself, so a chain of loads stays in the block. Read as text, the
- * block is "", which is no provider's name: its address is a multiple of 256,
- * so the first byte of each word is 0. (On big-endian machines the first byte
- * is the top byte of the address, also 0.)
+ * the block, so a chain of loads stays in the block. Read as text, the block is
+ * "": its address is a multiple of 256, so the first byte of each word is 0.
+ * (On big-endian machines the first byte is the top byte, also 0.)
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H

@@ -7,10 +7,7 @@
 #include "base/hints.h"
 #include "base/log.h"
 
-/*
- * Returns the value of a field; 0 (no requirement) if the attribute structure
- * that has the field is NULL.
- */
+/* Returns the value of a field; 0 if its structure is NULL. */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)
 {

@@ -10,13 +10,10 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-/*
- * DUO_ORDER_MIXED: the orders between messages and RMA or atomics.
- *
- * DUO_ORDER: all orders that ofi_duo supports.
- */
+/* orders between messages and RMA or atomics */
 #define DUO_ORDER_MIXED \
 	(FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR | FI_ORDER_SAW)
+/* all orders that ofi_duo supports */
 #define DUO_ORDER \
 	(DUO_ORDER_MIXED | FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | \
 	 FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
@@ -58,10 +55,7 @@ struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
 					size_t count);
-/*
- * True if no field of the hints exceeds the info. Otherwise logs the first
- * field that does, at log level info.
- */
+/* True if no field of the hints exceeds the info; else logs the first one. */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
 #define DUO_HINTS_BEYOND(hints, info, table) \
@@ -69,9 +63,7 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 #define DUO_HINTS_WITHIN(hints, info, table) \
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
-/*
- * Logs the value of a field of the hints that no info satisfies. Returns false.
- */
+/* Logs a field of the hints that no info satisfies. Returns false. */
 bool duo_hint_reject(const char *name, uint64_t requested);
 
 #endif /* DUO_HINTS_H */

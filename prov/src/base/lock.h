@@ -17,8 +17,7 @@
  *
  * Memory order (store buffering): the user stores `inside`, then loads `state`.
  * The other thread stores `state`, executes the barrier, then loads `inside`.
- * The barrier makes sure that at least one of the two threads loads the other's
- * store.
+ * By the barrier, at least one of the two threads loads the other's store.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -82,10 +81,7 @@ bool duo_lock_prepare(void);
 void duo_lock_barrier(void);
 /* Waits until the user has left. Must follow duo_lock_barrier(). */
 void duo_lock_empty(const struct duo_lock *lock);
-/*
- * Wakes one waiting thread. The caller must call this function if
- * duo_lock_release() has returned true. Returns ret, for tail calls.
- */
+/* Wakes one waiting thread, for duo_lock_release(). Returns ret. */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
 /* Takes the lock if it is free. Acquire; pairs with duo_lock_release(). */
@@ -159,10 +155,7 @@ DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 	return ret;
 }
 
-/*
- * Waits for the lock and takes it. Not for single locks: they need
- * duo_group_lock() or duo_domain_lock().
- */
+/* Waits for the lock and takes it. For a single lock: duo_group_lock(). */
 static inline void duo_lock(struct duo_lock *lock)
 {
 	assert(!lock->single);

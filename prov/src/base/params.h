@@ -39,10 +39,7 @@ struct duo_params {
 	size_t ring_memory;	/* ring budget of an endpoint, bytes */
 	int cma; /* 1: use single copy between processes */
 	int gpu_ipc;	/* 1: map device memory of local peers for RMA */
-	/*
-	 * 1: permit peers to access this process's memory if Yama's
-	 * ptrace_scope is 1 (PR_SET_PTRACER)
-	 */
+	/* 1: permit peers' single copy if Yama's ptrace_scope is 1 */
 	int ptracer;
 	/*
 	 * number of CQ reads without a local event per yield of the CPU, minus

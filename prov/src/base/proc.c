@@ -176,9 +176,8 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Uses no pid, because /proc may belong to another pid namespace. Uses the
- * calling thread, because /proc/self has no descriptors once the main thread
- * has ended.
+ * Uses no pid, because /proc may belong to another pid namespace. Uses
+ * thread-self, because self has no descriptors once the main thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -200,10 +199,7 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/*
- * Returns this process's pid in the pid namespace of /proc if that is an
- * ancestor namespace; otherwise 0.
- */
+/* Returns the pid in /proc's pid namespace if that is an ancestor's, else 0. */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -313,10 +309,7 @@ int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 	return ret;
 }
 
-/*
- * The kernel allocates the lowest free descriptor, so few are free if fd is
- * close to the limit.
- */
+/* the kernel allocates the lowest free descriptor */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

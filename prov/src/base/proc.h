@@ -50,9 +50,7 @@ uint64_t duo_proc_inode(const char *path);
  */
 bool duo_proc_user_known(void);
 
-/*
- * Returns a descriptor that is readable once the process has ended, or -errno.
- */
+/* Returns a descriptor that is readable once the process ends, or -errno. */
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
@@ -68,10 +66,7 @@ DIR *duo_dir_list(int dir);
  */
 int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
-/*
- * True if few descriptors are free below RLIMIT_NOFILE. The caller must then
- * close fd soon.
- */
+/* True if few descriptors are left. The caller must then close fd soon. */
 bool duo_proc_scarce(int fd);
 
 /* FNV-1a: adds data to a hash and returns the new hash */

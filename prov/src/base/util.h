@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Compiler attributes, and memory in whole cache lines.
- *
- * The layer base/, to which this file belongs, depends on no other layer. Cost
- * of the layer on the data path: the lock, if it is on, and a few reads of the
- * clock.
+ * Compiler attributes, and memory in whole cache lines. base/, the layer of
+ * this file, depends on no other layer. Its cost on the data path: the lock, if
+ * it is on, and a few reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -30,10 +28,7 @@
 
 #define DUO_LINE 64	/* size of a cache line, bytes */
 
-/*
- * Allocates zeroed memory at the start of a cache line. The caller releases it
- * by free(). NULL: no memory.
- */
+/* Allocates zeroed memory in whole cache lines, for free(). NULL: no memory. */
 static inline void *duo_alloc(size_t bytes)
 {
 	size_t whole = (bytes + DUO_LINE - 1) / DUO_LINE * DUO_LINE;

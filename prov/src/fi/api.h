@@ -48,8 +48,7 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
  * Opens a fabric of ofi_duo over `core`, the application's fabric of the core.
- * The new fabric owns `core` and has the operations `ops`. Returns 0 or
- * -FI_ENOMEM.
+ * The new fabric owns `core`, and has `ops`. Returns 0 or -FI_ENOMEM.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
@@ -66,9 +65,7 @@ extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked,
 	duo_tagged_ops_single;
 
-/*
- * calls_prefix.c: replaces the tables of calls if the info has FI_MSG_PREFIX.
- */
+/* calls_prefix.c: with FI_MSG_PREFIX, replaces the tables of calls. */
 void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
 /* ops.c */

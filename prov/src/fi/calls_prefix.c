@@ -4,8 +4,7 @@
 /*
  * Calls for messages with FI_MSG_PREFIX. Each skips the prefix, then calls the
  * function for messages without a prefix. -FI_EINVAL: the first buffer is
- * shorter than the prefix. Cost: one more call, and a copy of a list of
- * buffers.
+ * shorter than the prefix. Cost: a call, and a copy of a list of buffers.
  */
 
 #include <rdma/fi_errno.h>
@@ -46,9 +45,7 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/*
- * Defines a call with one buffer. args: arguments for the call without prefix
- */
+/* Defines a call with one buffer. args: for the call without prefix */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \

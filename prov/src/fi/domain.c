@@ -153,9 +153,8 @@ static int duo_domain_open_core(struct duo_domain *domain,
 /*
  * True if the local transport supports all kinds of device memory of this
  * process, and the application registers device memory (FI_MR_HMEM). Otherwise
- * logs the reason. One unsupported kind is a reason, because all messages to a
- * peer take the same path. If the core carries nothing, the kinds are not
- * checked.
+ * logs the reason. All kinds must be supported, because all messages to a peer
+ * take the same path. If the core carries nothing, the kinds are not checked.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)

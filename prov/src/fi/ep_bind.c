@@ -29,9 +29,8 @@ static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 }
 
 /*
- * Binds the core's CQs to the core's endpoint; for receives without
- * FI_SELECTIVE_COMPLETION, because the core's completion frees the receive's
- * entry.
+ * Binds the core's CQs to the core's endpoint. Receives get no
+ * FI_SELECTIVE_COMPLETION, because the core's completion frees their entries.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
@@ -51,8 +50,7 @@ static int duo_core_bind_cqs(const struct duo_ep *ep)
 /*
  * Binds CQs and counters to the core's endpoint and enables it. Holds all locks
  * of the domain, because no thread may read a CQ whose endpoint is bound but
- * not enabled: efa before libfabric 2.2 would post receives to a QP that does
- * not exist.
+ * not enabled: efa before 2.2 would post receives to a QP that does not exist.
  */
 static int duo_core_enable(struct duo_ep *ep)
 {

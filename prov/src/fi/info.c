@@ -145,9 +145,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
 }
 
-/*
- * Returns the reason why ofi_duo cannot use an info of the core; NULL: it can.
- */
+/* Returns the reason why ofi_duo cannot use a core's info; NULL: it can. */
 static const char *duo_info_unusable(const struct fi_info *info)
 {
 	if (info->ep_attr->type != FI_EP_RDM)
@@ -269,10 +267,7 @@ static const struct fi_info duo_info_limits = {
 	},
 };
 
-/*
- * Fields of the hints that duo_hints_supported() checks: without messages, only
- * the first one.
- */
+/* Fields that duo_hints_supported() checks; without messages, the first. */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),

@@ -4,8 +4,7 @@
 /*
  * Failure of a peer, after near has delivered the peer's complete messages and
  * ended all operations with the peer. Ends receives that name the peer. Drops
- * the peer's unexpected rendezvous messages: their data are in the peer's
- * memory.
+ * its unexpected rendezvous messages: their data are in its memory.
  */
 
 #include <rdma/fi_errno.h>

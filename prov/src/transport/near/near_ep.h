@@ -3,8 +3,7 @@
 
 /*
  * An endpoint's local side over near: see docs/near/design.md. The caller must
- * hold the lock of the endpoint's group. Cost: 36 KiB per endpoint, and near's
- * memory.
+ * hold the lock of the group. Cost: 36 KiB per endpoint, and near's memory.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H

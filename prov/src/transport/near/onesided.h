@@ -26,10 +26,7 @@ void duo_near_onesided_start(struct duo_ep *ep);
 void duo_near_onesided_events(struct duo_ep *ep);
 /* near_rma_args.about of a fetch of a message; cookie: the duo_rx */
 #define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
-/*
- * near_rma_sink.done(). about: DUO_NEAR_FETCH, or flags of the completion;
- * without FI_COMPLETION there is no completion.
- */
+/* near_rma_sink.done(). about: DUO_NEAR_FETCH, or the completion's flags */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 

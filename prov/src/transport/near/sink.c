@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Messages that the fast path in sink.h does not handle. A message longer than
- * the buffers of its receive is truncated.
- */
+/* Messages that the fast path in sink.h does not handle. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,10 +97,9 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /*
- * Starts to receive a rendezvous message. Returns 0 or -FI_EAGAIN. The caller
- * must call duo_near_begin(), before or after. If *fetch is not NULL, the
- * caller must then call duo_near_fetch(). near calls duo_near_received() at the
- * end.
+ * Starts to receive a rendezvous message; near calls duo_near_received() at the
+ * end. Returns 0 or -FI_EAGAIN. The caller must call duo_near_begin(), before
+ * or after. If *fetch is not NULL, the caller must then call duo_near_fetch().
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
