@@ -8,13 +8,9 @@
 
 #include "tx/onesided.h"
 
-/* maximum number of descriptors that any core accepts */
-#define DUO_ATOMIC_DESCS 16
+#define DUO_ATOMIC_DESCS 16	/* descriptors that a core accepts at most */
 
-/*
- * The values of near's enums must be libfabric's. near itself includes no
- * header of libfabric, so this file compares them.
- */
+/* near's enums must have libfabric's values. near includes no such header. */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);
@@ -31,10 +27,7 @@ DUO_SAME(NEAR_CSWAP, FI_CSWAP);
 DUO_SAME(NEAR_CSWAP_GT, FI_CSWAP_GT);
 DUO_SAME(NEAR_MSWAP, FI_MSWAP);
 
-/*
- * A list of buffers of an atomic call: its operands, its compare operands or
- * its results.
- */
+/* A list of buffers of an atomic: operands, compare operands or results. */
 struct duo_iocs {
 	const struct fi_ioc *ioc;
 	void **desc;
@@ -52,10 +45,7 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/*
- * Converts a list of buffers: stores up to NEAR_IOV_MAX of them in iov, with
- * lengths in bytes. size: bytes of an element.
- */
+/* Stores up to NEAR_IOV_MAX buffers in iov[]. size: bytes of an element. */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
 {
@@ -67,10 +57,7 @@ static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 	return (struct near_rma_bufs) { iov, from.count, from.desc };
 }
 
-/*
- * Passes an atomic to near. Returns 0, DUO_TO_CORE, or an error for the
- * application.
- */
+/* Passes an atomic to near. Returns the result of duo_onesided_any(). */
 static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 			   const struct fi_msg_atomic *msg,
 			   struct duo_iocs compare, struct duo_iocs result,
@@ -103,9 +90,8 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the descriptors of a list of buffers. If the application has passed
- * none, returns an array of NULL for up to DUO_ATOMIC_DESCS buffers, because
- * efa reads a descriptor for each buffer.
+ * Returns the buffers' descriptors. If there are none, returns an array of
+ * NULL, because efa reads a descriptor for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -152,10 +138,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
-/*
- * The struct and the flags for fi_atomicmsg(), for a call of the application
- * that passes neither.
- */
+/* Struct and flags for fi_atomicmsg(), for calls that have neither. */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \
@@ -308,9 +291,8 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 }
 
 /*
- * Injects an atomic. If the core must execute it, calls the core's
- * fi_inject_atomic(), because fi_atomicmsg() has no flag that prevents the
- * completion.
+ * Injects an atomic. Calls the core's fi_inject_atomic(), because no flag of
+ * fi_atomicmsg() prevents the completion.
  */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,

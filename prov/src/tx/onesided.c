@@ -20,9 +20,8 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Warns, once for each endpoint, that the requested order is not kept: the core
- * executes an operation that near has rejected with the error ret, and later
- * messages do not wait for it.
+ * Warns once per endpoint that the core executes an operation which near has
+ * rejected (ret), and that later messages do not wait for this operation.
  */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
@@ -40,9 +39,8 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Makes the core execute all RMA and atomics from now on. An operation with
- * several remote buffers must go to the core. If near executed later
- * operations, they could overtake it.
+ * Makes the core execute all RMA and atomics from now on. Later operations of
+ * near could overtake the core's operation with several buffers.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -55,11 +53,7 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 	ep->near->small = 0;
 }
 
-/*
- * True if near can execute the operation. An atomic also requires a core that
- * executes atomics by CPU instructions, so that atomics of near and of the core
- * are atomic to each other.
- */
+/* True if near can execute op. Atomics also need duo_traits.cpu_atomics. */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
 	if (near_unlikely(op->verb == DUO_SEVERAL))
@@ -76,10 +70,7 @@ static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
 	       near_iov_len(bufs->iov, bufs->count) == len;
 }
 
-/*
- * True if the lengths of each list of local buffers add up to that of the
- * remote buffer.
- */
+/* True if each list of local buffers is as long as the remote buffer. */
 static bool duo_onesided_valid(const struct near_rma_args *op)
 {
 	bool atomic = op->about & FI_ATOMIC;
@@ -95,9 +86,9 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 }
 
 /*
- * Returns the NEAR_RMA_* flags of an operation. flags: those of the call.
- * order: FI_ORDER_* of the endpoint. Orders among RMA and atomics need no flag,
- * because near executes the operations on a peer in the order of the calls.
+ * Returns the NEAR_RMA_* flags of an operation. order: FI_ORDER_* of the
+ * endpoint. Orders among RMA and atomics need no flag: near keeps the order of
+ * calls.
  */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
@@ -117,20 +108,15 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 
 /*
  * Handles an operation that near has rejected with the error ret. Returns
- * DUO_TO_CORE, or, in these cases, -FI_EAGAIN:
- * - near requires a retry, or the peer may have failed
- * - the operation would overtake pending operations of near if the core
- *   executed it now
+ * DUO_TO_CORE. -FI_EAGAIN: near requires a retry, the peer may have failed, or
+ * the core's operation would overtake pending operations of near.
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 				 const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[index];
 
-	/*
-	 * this port has no ring to the peer, and will get none: the core must
-	 * carry all messages to the peer
-	 */
+	/* without a ring to the peer, the core must carry all messages */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_use_core(ep, index);
@@ -142,9 +128,9 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if the error `ret` of near must be reported by a completion, not by the
- * return value of the call: local memory is invalid, or the target has rejected
- * the operation and the core carries nothing.
+ * True if a completion must report near's error, not the call: local memory is
+ * invalid, or the target has rejected the operation and the core carries
+ * nothing.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -155,10 +141,9 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 }
 
 /*
- * Checks an operation that only near can execute, because the core carries
- * nothing. Returns 0; -FI_EINVAL: the operation has several remote buffers, or
- * is an inject of more than inject_size; -FI_EOPNOTSUPP: near does not have
- * this atomic.
+ * Checks an operation that only near can execute. Returns 0. -FI_EINVAL:
+ * several remote buffers, or an inject of more than inject_size.
+ * -FI_EOPNOTSUPP: near does not have this atomic.
  */
 static int duo_onesided_check(const struct duo_ep *ep,
 			      const struct near_rma_args *op, bool quiet)
@@ -171,8 +156,8 @@ static int duo_onesided_check(const struct duo_ep *ep,
 }
 
 /*
- * Replaces descriptors of device memory by near's handles, stored in device[].
- * If no buffer is device memory, sets bufs->device to NULL and returns false.
+ * Replaces descriptors of device memory by near's handles, in device[]. False:
+ * no buffer is device memory, and bufs->device is NULL.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -186,9 +171,8 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 }
 
 /*
- * Injects a write from device memory: copies the data to the stack, and passes
- * the copy to near. Returns the result of near_rma(); -FI_EINVAL: too long for
- * an inject; -FI_EIO: the copy has failed.
+ * Injects a write from device memory, by a copy on the stack. Returns the
+ * result of near_rma(). -FI_EINVAL: too long; -FI_EIO: the copy has failed.
  */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
@@ -205,10 +189,9 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Replaces the descriptors of device memory in op by near's handles, and passes
- * op to near. Returns 0, NEAR_RMA_DONE or an error of near_rma().
- * -FI_EOPNOTSUPP: atomics on device memory. -FI_EIO: a copy from device memory
- * has failed.
+ * Passes op to near, with near's handles of device memory. Returns the result
+ * of near_rma(). -FI_EOPNOTSUPP: an atomic on device memory. -FI_EIO: a copy
+ * from device memory has failed.
  */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)
@@ -232,8 +215,8 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Passes an operation on a local peer to near. Returns 0, DUO_TO_CORE or an
- * error for the application. Needs the group's lock.
+ * Passes an operation on a local peer to near. Returns as duo_onesided_any().
+ * Needs the group's lock.
  */
 static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 			     struct near_rma_args *op, uint64_t flags,

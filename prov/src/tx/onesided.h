@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics. Each call becomes a struct near_rma_args. duo_onesided_any()
- * passes this struct to near, or returns DUO_TO_CORE: the caller then calls the
- * core. Keys, addresses and descriptors are the core's. near uses only the
- * descriptors of device memory, which duo_onesided_any() replaces by near's
- * handles. Calls of the core take no lock, because the application observes the
- * core's threading level.
+ * RMA and atomics. duo_onesided_any() passes an operation to near, or returns
+ * DUO_TO_CORE: the caller then calls the core. This call needs no lock, because
+ * the application observes the core's threading level.
+ *
+ * Keys, addresses and descriptors are the core's. near uses only descriptors of
+ * device memory, which duo_onesided_any() replaces by near's handles.
  *
  * Cost: 280 instructions inline for a small write, read or fetch-and-add; one
  * or two more calls for others.
@@ -24,15 +24,9 @@
 #include "transport/near/near_ep.h"
 #include "tx/send.h"
 
-/*
- * Return value: near does not execute the operation, and the caller must call
- * the core.
- */
+/* return value: the caller must call the core */
 #define DUO_TO_CORE 1
-/*
- * near_rma_args.verb of an operation on several remote buffers, which near does
- * not support.
- */
+/* near_rma_args.verb for several remote buffers, which near cannot handle */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
@@ -45,18 +39,17 @@ extern struct fi_ops_atomic duo_atomic_ops;
  */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
- * Passes an operation to near, under the group's lock. Returns 0, DUO_TO_CORE,
- * or an error for the application. flags: those of the application's call.
- * quiet: success has no completion (injects). Changes *op.
+ * Passes an operation to near, and takes the group's lock. Returns 0,
+ * DUO_TO_CORE or an error. flags: those of the call. quiet: no completion after
+ * success (injects). Changes *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * The fast path, for small operations whose bit in duo_near.small is set.
- * Operations with the flag NEAR_RMA_COPY are injects, and have no completion.
- * True: near has started the operation. False: nothing has changed, and the
- * caller must take the slow path.
+ * The fast path for small operations. Those with NEAR_RMA_COPY are injects,
+ * which have no completion. False: nothing has changed; the caller must take
+ * the slow path.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,
@@ -86,9 +79,9 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Must be called after the caller has called the core. ret: the result of this
- * call. If it is 0, counts the operation in ops[FI_DUO_CORE]. Renews the core
- * poll budget. Returns ret.
+ * Must be called after each call of the core, with the call's result `ret`.
+ * Counts a success in ops[FI_DUO_CORE]. Renews the core poll budget. Returns
+ * ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
@@ -103,9 +96,9 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the endpoint's default flags, for a call of the application without
- * flags that becomes a call of the core with flags. Omits FI_INJECT for
- * operations above the inject size, because the core would reject them.
+ * Returns the endpoint's default flags, for calls without a flags argument.
+ * Omits FI_INJECT above the inject size, because the core would reject the
+ * call.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

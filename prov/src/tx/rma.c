@@ -21,9 +21,7 @@ duo_rma_small(enum near_verb verb, const struct iovec *iov, uint64_t raddr,
 	};
 }
 
-/*
- * Passes RMA to near. Returns 0, DUO_TO_CORE, or an error for the application.
- */
+/* Passes RMA to near. Returns the result of duo_onesided_any(). */
 static int duo_rma_near(struct duo_ep *ep, enum near_verb verb,
 			const struct fi_msg_rma *msg, uint64_t flags,
 			bool quiet)
@@ -58,9 +56,8 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Reads or writes one remote buffer, at raddr in the region `key`. Its length
- * is the sum of the lengths of msg's local buffers. flags: added to the
- * endpoint's default flags.
+ * Reads or writes one remote buffer of the total length of msg's local buffers.
+ * flags: added to the endpoint's default flags.
  */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
@@ -94,10 +91,7 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/*
- * The slow path for one buffer. Not inlined, because it needs a stack frame,
- * which the fast path would then have, too.
- */
+/* The slow path for one buffer. Not inlined: the fast path needs no stack. */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,
@@ -160,9 +154,8 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 }
 
 /*
- * The slow path of injects. If the core must execute the write, calls the
- * core's fi_inject_write() or fi_inject_writedata(), because fi_writemsg() has
- * no flag that prevents the completion.
+ * The slow path of injects. Calls the core's inject functions, because no flag
+ * of fi_writemsg() prevents the completion.
  */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: chooses the path, and passes the message to the endpoint of this path.
- * Descriptors are the core's; a local transport uses them only to recognize
- * device memory. The application's struct fi_msg never changes.
+ * Sends a message over the path of its destination. Descriptors are the core's;
+ * a local transport uses them only to recognize device memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -15,9 +14,8 @@
 #include "tx/send.h"
 
 /*
- * For a route that has changed before the caller took the group's lock.
- * Releases the lock and chooses the path again. If the new path is local, takes
- * the lock again.
+ * Releases the group's lock, and chooses the path again, because the route has
+ * changed. Takes the lock again if the path is local.
  */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)
@@ -35,10 +33,9 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path of a send. If it is local, takes the group's lock, and reads
- * the route again, because another thread may have changed it in between. With
- * the domain's lock off, no other thread calls, and neither is necessary.
- * Returns 0, or an error if there is no route; see duo_route_error().
+ * Chooses the path of a send. If the path is local, takes the group's lock, and
+ * reads the route again: another thread may have changed the route. With the
+ * domain's lock off, no other thread calls. Returns 0 or duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -55,10 +52,7 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/*
- * Adds len to *sum without an atomic instruction. If two threads add at the
- * same time, one addition may get lost.
- */
+/* Adds without an atomic instruction: parallel additions may get lost. */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
@@ -66,8 +60,8 @@ static inline void duo_tx_add(uint64_t *sum, size_t len)
 }
 
 /*
- * Ends a send. ret: its result; if 0, counts the send. If the path is local,
- * releases the group's lock, which the caller holds. Returns ret.
+ * Counts a send if its result `ret` is 0. Releases the group's lock if the path
+ * is local. Returns ret.
  */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      size_t len, ssize_t ret)
@@ -160,10 +154,7 @@ static ssize_t duo_send_tagged(struct fid_ep *ep, const struct duo_send *send,
 	}
 }
 
-/*
- * Passes the send to the endpoint of its path. Returns 0 or the error of this
- * endpoint, such as -FI_EAGAIN.
- */
+/* Passes the send to the endpoint of its path, and returns the result. */
 DUO_INLINE ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
 			       const struct duo_route *to)
 {

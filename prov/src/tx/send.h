@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends. The choice of the path takes one load (route.h). Lock: a send over the
- * core takes none; a send over the local path takes the group's. Cost: 20
- * instructions more than the send of the core or of the local transport itself.
+ * Sends. Lock: none over the core; the group's over the local path. Cost: 20
+ * instructions more than the send of the core or local transport.
  */
 #ifndef DUO_SEND_H
 #define DUO_SEND_H
@@ -17,10 +16,7 @@
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
 
-/*
- * Must be called after each operation over the core, so that polls soon read
- * the completion from the core. Takes no lock.
- */
+/* Renews the core poll budget, after each operation over the core. No lock. */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
 	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
@@ -39,9 +35,8 @@ ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
 /*
- * Sends one buffer on the slow path. Takes the group's lock if the path is
- * local. The function has many arguments, so that a caller on the fast path
- * needs no struct, and so no stack.
+ * Sends one buffer on the slow path. Many arguments and no struct, so that the
+ * caller's fast path needs no stack.
  */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
@@ -61,9 +56,9 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Writes a message to the ring of a local peer, and, if the send has a
- * completion, the completion to the CQ. Returns the peer. NULL: nothing was
- * written; the caller must take the slow path.
+ * Writes a message to a local peer's ring, and the completion, if any, to the
+ * CQ. Returns the peer. NULL: nothing was written; the caller must take the
+ * slow path.
  */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
@@ -92,9 +87,9 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path: writes a small message to the ring of a local peer. Returns
- * the peer; the caller must then call duo_send_end(). NULL: nothing has
- * changed, and the caller must call duo_send_one() instead.
+ * The fast path: sends a small message to a local peer. Returns the peer, for
+ * duo_send_end(). NULL: nothing has changed; the caller must call
+ * duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
@@ -120,9 +115,8 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Ends the fast path: rings the receiver's doorbell if necessary, and releases
- * the lock. Each call in this function is a tail call, so that the fast path
- * saves no registers. Returns 0.
+ * Ends the fast path: rings the doorbell if necessary, releases the lock, and
+ * returns 0. Tail calls only, so that the fast path saves no registers.
  */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const enum duo_lock_mode mode)
