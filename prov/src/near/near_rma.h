@@ -14,62 +14,42 @@ struct near_port;
 struct near_peer;
 
 /*
- * Memory regions, found by their keys: see rma/table.h. The embedder owns the
- * table, and must serialize calls for the table with calls for the ports that
- * use the table. The embedder must close these ports before the table.
+ * Memory regions, found by their keys (rma/table.h). The embedder owns the
+ * table. It must serialize calls for the table and for the ports that use it,
+ * and must close these ports before the table.
  */
 /* near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-/*
- * number of bits by which NEAR_MAY_READ and NEAR_MAY_WRITE are shifted left for
- * a region in device memory
- */
-#define NEAR_MAY_DEVICE 2
-/* device memory in which receivers of NEAR_DEVICE messages may read them */
-#define NEAR_MAY_MESSAGE 16u
-/*
- * device memory in which the region's owner has local buffers of RMA; the
- * target of the RMA may copy from and to them (rma/loan.h)
- */
+#define NEAR_MAY_DEVICE 2 /* device memory: shift of the two flags above */
+#define NEAR_MAY_MESSAGE 16u	/* receivers may read NEAR_DEVICE messages */
+/* targets of the owner's RMA may copy this device memory (rma/loan.h) */
 #define NEAR_MAY_LEND 32u
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
 /* How peers can map an allocation of device memory: near_device.map(). */
 struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
-	/* id of the allocation, never used again in the process; 0: none */
-	uint64_t id;
-	/* address of the allocation's first byte in the owner's process */
-	uint64_t base;
-	/* 1: peers also need a descriptor from near_device.share() to map it */
-	uint64_t needs_fd;
+	uint64_t id;	/* id of the allocation, never used again; 0: none */
+	uint64_t base;	/* address of the allocation in the owner's process */
+	uint64_t needs_fd; /* 1: map() requires a descriptor from share() */
 };
 
 struct near_region_entry {
 	uint64_t key;
-	/* address by which RMA names the first byte: fi_mr(3) */
-	uint64_t start;
-	/* address of the first byte in the owner's process */
-	uint64_t memory;
+	uint64_t start;		/* address of the first byte in RMA: fi_mr(3) */
+	uint64_t memory;	/* the owner's address of the first byte */
 	uint64_t len;
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
 	uint64_t device;	/* handle for near_device; 0: host memory */
-	/*
-	 * near_export.id of the allocation, and the export's index in the
-	 * table's file; export_id 0: peers cannot map the allocation
-	 */
-	uint64_t export_id;
-	uint32_t export_index;
+	uint64_t export_id;	/* near_export.id; 0: peers cannot map it */
+	uint32_t export_index;	/* index of the export in the table's file */
 } __attribute__((aligned(64)));
 
 struct near_table;
 
-/*
- * Opens a table. staged: true reserves address space in the table's file for
- * stages, shared memory through which device memory is copied (rma/stage.h).
- */
+/* Opens a table. staged: reserve address space for stages (rma/stage.h). */
 int near_table_open(struct near_table **table, bool staged);
 void near_table_close(struct near_table *table);
 /* Adds a region. Returns 0 or -errno; -ENOKEY: key in use; -ENOSPC: full. */
@@ -78,22 +58,16 @@ int near_table_add(struct near_table *table,
 /* Removes the region with this key, if there is one. */
 void near_table_remove(struct near_table *table, uint64_t key);
 /*
- * Lets peers map the allocation of device memory that has the region with this
- * key, until the region is removed.
- * Returns 0 or -errno; -ENOENT: no such region; -ENOSPC: too many exports.
+ * Lets peers map the allocation of the region with this key, until the region
+ * is removed. Returns 0 or -errno; -ENOENT: no such region; -ENOSPC: too many
+ * exports.
  */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
-/*
- * Returns a mapping that near no longer uses: near_map.mapping as stored by
- * near_device.map(). The embedder must release it. NULL: there is none.
- */
+/* Returns an unused near_map.mapping, for the embedder to release; or NULL. */
 void *near_table_unmapped(struct near_table *table);
 
-/*
- * One-sided operations (RMA and atomics), as initiator and as target. A port
- * has them after near_rma_open(). Protocol: docs/near/rma.md.
- */
+/* One-sided operations (RMA and atomics). Protocol: docs/near/rma.md. */
 /* near_type and near_op have the values of enum fi_datatype and enum fi_op. */
 enum near_type {
 	NEAR_INT8,
@@ -140,8 +114,7 @@ enum near_verb {
 	NEAR_FETCH,
 	NEAR_COMPARE,
 	NEAR_VERBS,
-	/* in slots only: reports to the target that the initiator has copied */
-	NEAR_EVENT = NEAR_VERBS,
+	NEAR_EVENT = NEAR_VERBS, /* in slots only: the initiator has copied */
 };
 
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
@@ -150,54 +123,40 @@ enum near_verb {
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
 #define NEAR_RMA_HOLD 16u	/* send later messages after this read ends */
 /*
- * If this port cannot read the peer's region table, send the operation to the
- * peer all the same: the peer checks the key and executes the operation.
- * Without this flag near_rma() returns -ENOENT.
+ * If this port cannot read the peer's region table, near_rma() sends the
+ * operation to the peer. Without this flag near_rma() returns -ENOENT instead.
  */
 #define NEAR_RMA_TRY 32u
 /*
- * This read receives a rendezvous message (a fetch). It overtakes queued
- * operations, and messages may overtake it. It causes no event at the peer. For
- * a NEAR_DEVICE message it requires NEAR_MAY_MESSAGE.
+ * Read of a rendezvous message (a fetch). It has no order, and causes no event
+ * at the peer. For a NEAR_DEVICE message it requires NEAR_MAY_MESSAGE.
  */
 #define NEAR_RMA_MESSAGE 64u
-/*
- * With NEAR_RMA_MESSAGE: near_rma_args.addr is the near_rndv.id of a message in
- * host memory of the peer, which needs no region.
- */
+/* with NEAR_RMA_MESSAGE: addr is near_rndv.id of a message in host memory */
 #define NEAR_RMA_BY_ID 128u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
 
-/*
- * Local buffers: the destination of reads and of results of atomics; otherwise
- * the source.
- */
+/* Local buffers: the destination of reads and results, otherwise the source. */
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
-	/* handle of each buffer for near_device; or NULL: host memory */
-	void *const *device;
+	void *const *device;	/* handles of the buffers; NULL: host memory */
 };
 
 struct near_rma_args {
 	enum near_verb verb;
 	uint32_t flags;
-	/* target address; the region begins at near_region_entry.start */
-	uint64_t addr;
+	uint64_t addr;	/* target address: see near_region_entry.start */
 	uint64_t key;
 	struct near_rma_bufs local;
 	struct near_rma_bufs result;	/* NEAR_FETCH and NEAR_COMPARE only */
 	struct near_rma_bufs compare;	/* NEAR_COMPARE only */
 	size_t len;			/* bytes of the operation */
-	/* for atomics only: values of enum near_op and of enum near_type */
-	uint8_t op;
-	uint8_t type;
+	uint8_t op;			/* atomics only: enum near_op */
+	uint8_t type;			/* atomics only: enum near_type */
 	uint64_t data;
-	/*
-	 * about and cookie are passed to near_rma_sink.done(). If about is 0,
-	 * near does not call done().
-	 */
+	/* passed to near_rma_sink.done(); about 0: done() is not called */
 	uint32_t about;
 	void *cookie;
 };
@@ -218,65 +177,53 @@ struct near_map {
 	size_t len;		/* number of mapped bytes at `at` */
 };
 
-/*
- * The embedder's functions for copies of device memory. device: the handle of
- * this memory, from near_rma_bufs or near_region_entry.
- */
+/* The embedder's functions for device memory. device: handle of this memory. */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
 	int (*start)(void *device, void *to, const void *from, size_t len,
 		     void **copy);
 	/*
-	 * Tests whether a copy has ended. Returns -EAGAIN: pending; 0:
-	 * complete; -EIO: failed. After 0 or -EIO the handle is not valid any
-	 * more.
+	 * Tests a copy. Returns -EAGAIN: pending; 0: complete; -EIO: failed.
+	 * After 0 or -EIO the handle is invalid.
 	 */
 	int (*done)(void *copy);
-	/*
-	 * Registers host memory with the driver of the device, which makes
-	 * copies faster. Returns a handle for unpin(); NULL: failed.
-	 */
+	/* Pins host memory for faster copies. Returns a handle or NULL. */
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 	/*
 	 * Returns an id of the device queue in which start() copies this
-	 * memory. Copies in one queue are made in the order of their start.
-	 * Returns NULL if the memory's device cannot map memory of peers. If
-	 * no device of the embedder can map it, this member is NULL.
+	 * memory. A queue copies in order. NULL: the device cannot map memory
+	 * of peers. The member may be NULL.
 	 */
 	const void *(*queue)(void *device);
 	/*
 	 * Returns a handle with which start() copies between this host memory
-	 * and device memory of a peer that map() has mapped. NULL: the device
-	 * cannot access the host memory. The handle is valid until the
-	 * present call of near returns. ctx: as in struct near_sink. This
-	 * member may be NULL.
+	 * and a peer's memory that map() has mapped. NULL: not possible. The
+	 * handle is valid until the present call of near returns. The member
+	 * may be NULL.
 	 */
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
 	 * Maps a peer's allocation for copies between it and this device
-	 * memory. fd: if export->needs_fd is set, the descriptor from the
-	 * peer's share(), which near closes; otherwise -1. Returns 0 or -errno.
-	 * After -ENOMEM near retries when other mappings were released.
-	 * near_rma() calls map(); near_poll() calls it for memory that an
-	 * initiator has lent (rma/loan.h). When near does not use the mapping
-	 * any more, near_table_unmapped() returns it to the embedder.
+	 * memory. fd: descriptor from the peer's share() if export->needs_fd is
+	 * set, otherwise -1; near closes it. Returns 0 or -errno; after -ENOMEM
+	 * near retries when other mappings were released. near_rma() and
+	 * near_poll() call map(). near_table_unmapped() returns the mapping
+	 * when it is unused.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/*
 	 * Returns a descriptor with which a peer can map the allocation of this
-	 * memory, or -errno. near closes the descriptor. near calls share() for
-	 * each request of a peer, in near_poll() and in other calls that read
-	 * the socket of near_listen(). This member is NULL if
-	 * near_export.needs_fd is never set.
+	 * memory, or -errno. near closes the descriptor. All calls that read
+	 * the socket of near_listen() may call share(). The member may be NULL
+	 * if near_export.needs_fd is never set.
 	 */
 	int (*share)(void *device);
 	/*
-	 * Stores the key of the region that has this device memory, and the
-	 * memory's address, both as in near_rma_args. False: the region does
-	 * not grant NEAR_MAY_LEND, or near_table_export() was not called for
-	 * it. This member may be NULL.
+	 * Stores the key and address of this memory, as in near_rma_args.
+	 * False: its region does not grant NEAR_MAY_LEND or is not exported.
+	 * The member may be NULL.
 	 */
 	bool (*lend)(void *device, const void *memory, size_t len,
 		     uint64_t *key, uint64_t *addr);
@@ -285,27 +232,22 @@ struct near_device {
 struct near_rma_sink {
 	/* if the embedder has no device memory: all members NULL */
 	const struct near_device *device;
-	/*
-	 * true: the port's address has no NEAR_ADDR_RMA, because peers may only
-	 * read NEAR_DEVICE messages from this port's memory
-	 */
+	/* no NEAR_ADDR_RMA: peers may only read NEAR_DEVICE messages */
 	bool messages_only;
 	/* Reports the end of an operation, after near_rma() has returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
 	/*
-	 * Reports an operation that a peer has executed on this port's memory:
-	 * each one with NEAR_RMA_DATA, and those that near_rma_events() has
-	 * requested.
+	 * Reports a peer's operation on this port's memory: each one with
+	 * NEAR_RMA_DATA, and those that near_rma_events() has requested.
 	 */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
 
 /*
  * Enables one-sided operations of a port. Must be called at most once, before
- * near_address(). The port's address then has NEAR_ADDR_RMA unless
- * sink->messages_only is set, and NEAR_ADDR_DEVICE if the table was opened with
- * `staged`. Returns 0 or -ENOMEM.
+ * near_address(). The address then has NEAR_ADDR_RMA unless sink->messages_only
+ * is set, and NEAR_ADDR_DEVICE if the table is staged. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
@@ -314,22 +256,17 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order
- * of the calls, and before messages that are sent later; only operations with
- * NEAR_RMA_MESSAGE have no order. The flags NEAR_RMA_BEHIND, NEAR_RMA_HOLD and
- * NEAR_RMA_FENCE request further order. Operations on device memory must not
- * have NEAR_RMA_COPY.
- *
- * Returns
+ * of the calls, and before later messages; those with NEAR_RMA_MESSAGE have no
+ * order. NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE request further
+ * order. Operations on device memory must not have NEAR_RMA_COPY. Returns
  * - 0: done() will report the end
  * - NEAR_RMA_DONE: complete, done() is not called
  * - -EAGAIN: poll and retry
- * - -EFAULT: memory of one of the processes is not mapped; some memory may be
- *   changed
+ * - -EFAULT: a part of the memory is not mapped; other parts may be changed
  * - -ECONNRESET: the peer has failed
  * - -EHOSTUNREACH: this port cannot send to the peer
  *
  * After each of the following errors, no memory is changed:
- *
  * - -EKEYREJECTED: the peer has no region with this key
  * - -EACCES: the region does not grant this access or range
  * - -EINVAL: the target address of an atomic is not aligned
@@ -347,20 +284,16 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * How near has copied device memory in an RMA operation. The values up to
- * NEAR_DEVICE_LENT are direct copies. Each later value is a reason for which
- * there was no direct copy: with NEAR_DEVICE_PEERS near_rma() has rejected the
- * operation; with the others near has copied through shared memory
- * (rma/stage.h).
+ * Path of an RMA operation on device memory. The values up to NEAR_DEVICE_LENT
+ * are direct copies. The others are reasons for a copy through shared memory
+ * (rma/stage.h), or, for NEAR_DEVICE_PEERS, for an error of near_rma().
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,	/* this process has mapped the peer's memory */
 	NEAR_DEVICE_SHARED,	/* as MAPPED, by a descriptor from the peer */
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
-	/*
-	 * the target is host memory, or no device can access the local memory
-	 */
+	/* target in host memory, or no device can access local memory */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
 	NEAR_DEVICE_QUEUES,	/* buffers of different near_device.queue() */
@@ -370,24 +303,17 @@ enum near_device_path {
 	NEAR_DEVICE_MEMORY,	/* near_device.map() has returned -ENOMEM */
 	/* no mapping now: too many, no memory, or the region was removed */
 	NEAR_DEVICE_LIMIT,
-	/* flag NEAR_RMA_BEHIND, and earlier messages are still in the ring */
-	NEAR_DEVICE_BEHIND,
+	NEAR_DEVICE_BEHIND,	/* NEAR_RMA_BEHIND, and a message in the ring */
 	NEAR_DEVICE_PEERS,	/* near_rma() has returned -ENOSPC */
 	NEAR_DEVICE_PATHS,
 };
-/*
- * Returns the number of operations on device memory that took this path.
- * Fetches of messages count, too.
- */
+/* Returns the number of operations on this path, including fetches. */
 uint64_t near_rma_device_ops(const struct near_port *port,
 			     enum near_device_path path);
 /* Returns the path of the last operation on device memory with this peer. */
 enum near_device_path near_rma_device_path(const struct near_peer *peer);
 
-/*
- * True if a pending operation of this port has local buffers with this handle
- * for near_device.
- */
+/* True if a pending operation has a local buffer with this device handle. */
 bool near_rma_uses(const struct near_port *port, const void *device);
 /* True if operations of this port on the peer's memory are pending. */
 bool near_rma_busy(const struct near_peer *peer);
@@ -395,7 +321,7 @@ bool near_rma_busy(const struct near_peer *peer);
 bool near_rma_fenced(const struct near_peer *peer);
 /*
  * Returns 0 if the peer has consumed all messages and executed all operations
- * that this port has sent. -EAGAIN: poll and retry.
+ * of this port, otherwise -EAGAIN.
  */
 int near_rma_quiet(struct near_port *port, struct near_peer *peer);
 
