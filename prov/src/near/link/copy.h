@@ -27,10 +27,7 @@ static inline void near_prefetch_write(const void *addr)
 #endif
 }
 
-/*
- * Copies len bytes, where n <= len <= 2 n, in two pieces: the first n bytes and
- * the last n bytes. The pieces may overlap.
- */
+/* Copies len bytes, n to 2 n: the first n and the last n, which may overlap. */
 #define NEAR_COPY_ENDS(dst, src, len, n) do {				\
 	uint8_t near_head_[n], near_tail_[n];				\
 									\
@@ -40,10 +37,7 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/*
- * Copies at most 48 bytes without a function call. Tests for 8 bytes first, the
- * most frequent length.
- */
+/* Copies up to 48 bytes without a call; first tests the frequent length 8. */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -68,10 +62,8 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes between `flat` and `iov`, whose elements together are seen
- * as one buffer. offset: first byte of that buffer to copy. in: true copies
- * from flat to iov, false from iov to flat. iov must have at least offset + len
- * bytes.
+ * Copies len bytes between `flat` and `iov`, seen as one buffer, from its byte
+ * `offset` on. in: to iov, otherwise from it. iov must have offset + len bytes.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
@@ -111,9 +103,8 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Stores in `rest` the addresses and lengths of a part of iov: len bytes from
- * byte `offset` on, or fewer if iov ends before. Returns the number of elements
- * of rest.
+ * Stores in `rest` the part of iov with len bytes from byte `offset` on, or
+ * fewer if iov ends before. Returns the number of elements of rest.
  */
 static inline size_t near_iov_from(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,

@@ -2,17 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fd exchange. Normally a port opens the descriptors of a peer as
- * /proc/PID/fd/N. That fails if the peer is in another pid namespace, or if
- * permission is missing. The two ports then pass descriptors to each other over
- * UNIX datagram sockets. Request and reply both have all descriptors of the
- * sending port and a pidfd of its process, so one request and one reply
- * suffice.
+ * The fd exchange. Normally a port opens a peer's descriptors as
+ * /proc/PID/fd/N. That fails if the peer is in another pid namespace, or
+ * permission is missing. The two ports then pass descriptors over UNIX datagram
+ * sockets. Request and reply each have all descriptors of the sending port and
+ * a pidfd of its process.
  *
- * Two further kinds of datagrams, NEAR_FDX_GPU_REQUEST and NEAR_FDX_GPU_REPLY,
- * pass a descriptor of device memory. Ports that can open each other's
- * descriptors through /proc use them, too, because a descriptor of device
- * memory cannot be opened that way.
+ * NEAR_FDX_GPU_REQUEST and NEAR_FDX_GPU_REPLY pass a descriptor of device
+ * memory, which cannot be opened through /proc.
  *
  * Cost: a few system calls per datagram, while peers connect; one read of the
  * socket every NEAR_FDX_MS, and every ms for NEAR_FDX_FAST_MS after a request.
@@ -38,8 +35,7 @@ struct near_fdx {
 	struct near_addr from;
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
-	/* number of descriptors, which are in the order of enum near_fd_open */
-	uint32_t count;
+	uint32_t count;	/* descriptors, in the order of enum near_fd_open */
 	/* only NEAR_FDX_GPU_*: key and export_id of near_region_entry */
 	uint64_t key;
 	uint64_t id;
@@ -59,8 +55,8 @@ struct near_fdx_msg {
 };
 
 /*
- * Sends a datagram of this kind with this port's descriptors; NEAR_FDX_DENIED
- * has none. Returns 0, or
+ * Sends a datagram with this port's descriptors; NEAR_FDX_DENIED has none.
+ * Returns 0, or
  * - -ECONNREFUSED: the receiver's socket is closed
  * - -ENOENT: the receiver's socket has no file
  * - -EAGAIN, -ENOBUFS, -ENOMEM, -ETOOMANYREFS: retry
@@ -68,16 +64,11 @@ struct near_fdx_msg {
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
-/*
- * Sends the datagram fdx with fdx->count descriptors. Returns the same values
- * as near_fdx_send().
- */
+/* Sends fdx with fdx->count descriptors. Returns as near_fdx_send(). */
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd);
-/*
- * Receives a datagram; false: there is none. near_fdx_msg_drop() closes its
- * descriptors.
- */
+/* Receives a datagram. False: none. True: near_fdx_msg_drop() must follow. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
+/* Closes the descriptors that msg still has. */
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
 /* True if msg has come from the socket of the port with this nonce. */
 bool near_fdx_msg_from(const struct near_port *port,

@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A pool of objects of one size. Objects never move. The pool grows by chunks
- * of NEAR_POOL_CHUNK objects.
+ * A pool of objects of one size, which never move.
  *
  * An id identifies one use of an object, from near_pool_get() to
- * near_pool_put(). It consists of the object's index and a count of the
- * object's uses. After near_pool_put() near_pool_find() does not find the id
- * any more. So it is safe to look up any id that a peer sends.
+ * near_pool_put(): it has the object's index and a count of uses.
+ * near_pool_find() rejects any other id, so it is safe to look up an id that a
+ * peer sends.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H
@@ -18,8 +17,7 @@
 #include <stdint.h>
 
 #define NEAR_POOL_CHUNK 64	/* objects per chunk */
-/* near_pool.limit of a pool whose size only memory limits */
-#define NEAR_POOL_UNLIMITED (1u << 31)
+#define NEAR_POOL_UNLIMITED (1u << 31)	/* for near_pool.limit */
 
 /* The first member of each object. */
 struct near_pooled {
@@ -38,10 +36,7 @@ struct near_pool {
 
 void near_pool_init(struct near_pool *pool, size_t size, uint32_t limit);
 void near_pool_fini(struct near_pool *pool);
-/*
- * Allocates a chunk of objects. Returns 0; -EAGAIN: pool->limit is reached;
- * -ENOMEM.
- */
+/* Allocates a chunk. Returns 0; -EAGAIN: pool->limit is reached; or -ENOMEM. */
 int near_pool_grow(struct near_pool *pool);
 
 /* True if near_pool_get() will succeed without an allocation. */
@@ -50,10 +45,7 @@ static inline bool near_pool_ready(const struct near_pool *pool)
 	return pool->free;
 }
 
-/*
- * Returns an object, whose struct near_pooled is set. NULL: pool->limit is
- * reached, or no memory.
- */
+/* Returns an object with near_pooled set; NULL: limit reached, or no memory. */
 static inline void *near_pool_get(struct near_pool *pool)
 {
 	struct near_pooled *obj = pool->free;
@@ -101,10 +93,7 @@ static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
 	return obj && obj->use == id >> 32 && obj->use & 1 ? obj : NULL;
 }
 
-/*
- * Returns the next object in use; NULL: none is left. *at: position in the
- * pool; must be 0 before the first call.
- */
+/* Returns the next object in use; NULL: none. *at: position, initially 0. */
 static inline void *near_pool_next(const struct near_pool *pool, uint32_t *at)
 {
 	struct near_pooled *obj;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Ports, their peers, and their rx rings (the private state of the rings in
- * which they receive). For near only: embedders include near.h.
- */
+/* Ports, their peers and rx rings. For near only: embedders include near.h. */
 #ifndef NEAR_LINK_PORT_H
 #define NEAR_LINK_PORT_H
 
@@ -19,10 +16,7 @@
 #define NEAR_TICK_POLLS 16	/* most polls from one tick to the next */
 #define NEAR_TICK_QUICK 16	/* see near_tick_next() */
 #define NEAR_SWEEP_POLLS 1024	/* polls between two near_port_sweep() */
-/*
- * near_port_sweep() leaves this number of rings active, even without new slots
- */
-#define NEAR_ACTIVE_MIN 8
+#define NEAR_ACTIVE_MIN 8	/* rings that near_port_sweep() leaves active */
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
 #define NEAR_BURST 64		/* limit of slots per ring and poll */
 
@@ -33,10 +27,7 @@ enum near_peer_state {
 	NEAR_PEER_GONE,		/* failed or closed; the last state */
 };
 
-/*
- * Descriptors of its own that a port passes in the fd exchange (link/fdx.h), in
- * this order.
- */
+/* A port's own descriptors in a datagram of the fd exchange, in this order. */
 enum near_fd_open {
 	NEAR_FD_SEGMENT,
 	NEAR_FD_WAKE,
@@ -46,18 +37,15 @@ enum near_fd_open {
 };
 
 /*
- * A remote port. References to the peer: by the embedder (near_peer_get()), by
- * the rx ring from the peer, by each operation, and by near_peer_expect(). A
- * peer without references is freed, unless this port has a ring to the peer and
- * the peer has not failed.
+ * A remote port. The embedder, the peer's rx ring, each operation and
+ * near_peer_expect() hold references. Without references the peer is freed,
+ * unless this port has a ring to the peer and the peer has not failed.
  */
 struct near_peer {
 	struct near_tx tx;
-	/* embedder's pointer; next to tx, because each message loads both */
-	void *user;
+	void *user;		/* embedder's pointer; each message loads it */
 	enum near_peer_state state;
-	/* failed, but its ring may still have messages for the sink */
-	bool draining;
+	bool draining;		/* failed; its ring may still have messages */
 	bool wanted;		/* near_peer_monitor() was called */
 	bool reads;		/* this port may access the peer's memory */
 	bool coop;	/* the peer may access this process's memory, too */
@@ -67,30 +55,23 @@ struct near_peer {
 	bool logged;		/* a connection error was logged; log no more */
 	struct near_segment *segment;	/* of the peer; NULL: not connected */
 	int pidfd;		/* of the peer's process; -1: none */
-	/* the process has exited or is exiting, or its port cannot be opened */
-	bool exited;
+	bool exited;	/* exited or exiting, or its port cannot be opened */
 	bool by_start;	/* no pidfd: monitored by the process's start time */
 	bool far;		/* in another pid or time namespace */
-	/* the peer's descriptors must be requested by near_fdx_request() */
-	bool needs_fdx;
+	bool needs_fdx;		/* its descriptors require near_fdx_request() */
 	bool rejected;		/* near_fdx_request() must send no request */
 	bool expected;		/* near_peer_expect() has a reference */
-	/* descriptors from the fd exchange, by enum near_fd_open; -1: none */
-	int fd[NEAR_FD_KINDS];
-	/* time of the last near_fdx_request(), ms; 0: none */
-	uint64_t requested_ms;
-	/* time when near_connect() began to wait for a reply, ms; 0: no wait */
-	uint64_t waits_ms;
+	int fd[NEAR_FD_KINDS];	/* from the fd exchange; -1: none */
+	uint64_t requested_ms;	/* last near_fdx_request(), ms; 0: none */
+	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	uint32_t refs;
 	struct near_addr addr;
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	/* the one receive that uses a cooperative copy (msg/coop.h); or NULL */
-	struct near_rx_op *coop_op;
-	/* receives that wait until coop_op is NULL */
-	struct near_link waiting;
+	struct near_rx_op *coop_op;	/* current cooperative copy; or NULL */
+	struct near_link waiting;	/* receives that wait for coop_op */
 	uint32_t round;		/* number of the last cooperative copy */
 	uint32_t large;		/* large messages sent, but not acknowledged */
 	struct near_rma_peer *rma;	/* NULL: no RMA or atomics yet */
@@ -101,8 +82,7 @@ struct near_rx_ring {
 	struct near_peer *peer;		/* the sender */
 	struct near_rx rx;
 	uint32_t index;			/* index in the segment */
-	/* index in port->active; NEAR_NOT_ACTIVE: near_poll() skips the ring */
-	uint32_t active_at;
+	uint32_t active_at;	/* index in port->active; or NEAR_NOT_ACTIVE */
 	uint64_t mark;		/* rx.head at the last near_port_sweep() */
 	uint32_t idle;	/* consecutive near_port_sweep() without a slot */
 	bool broken;		/* has had an invalid value; not polled */
@@ -112,10 +92,7 @@ struct near_rx_ring {
 	bool rejected;		/* near_ctl.rejected is set */
 };
 
-/*
- * Functions of the message layer (msg/) that this layer (link/) calls.
- * msg/control.c has them.
- */
+/* Functions of msg/control.c that this layer (link/) calls. */
 struct near_messages {
 	/* Ends all operations with a failed peer. err: their error. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
@@ -125,30 +102,22 @@ struct near_messages {
 	void (*close)(struct near_port *port);
 };
 
-/*
- * Functions of the RMA layer (rma/) that lower layers call. request() handles a
- * slot of kind NEAR_KIND_RMA, answered() a slot of kind NEAR_KIND_ANSWER. If
- * they return nonzero, the caller must not consume the slot.
- */
+/* Functions of the RMA layer (rma/) that lower layers call. */
 struct near_onesided {
+	/* Handles a slot NEAR_KIND_RMA. Nonzero: do not consume the slot. */
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot, uint64_t word);
+	/* Handles a slot NEAR_KIND_ANSWER. Nonzero: do not consume the slot. */
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
 	 * Continues all pending operations. Returns 0 if there was no progress.
-	 * Polls call work() while port->onesided_work is not empty; advanced()
-	 * has the exception. Sets *waits to false if the next poll must call
-	 * work() again. Otherwise no operation can continue before a slot
-	 * arrives, *port->poll_word changes, or near_port_tick() is due.
+	 * Sets *waits to false if the next poll must call work() again.
+	 * Otherwise polls call advanced() until NEAR_WORK_DUE is set, or
+	 * near_port_tick() is due.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
-	/*
-	 * Polls call advanced() in place of work() while port->work is
-	 * NEAR_WORK_WAITS, except the polls that call near_port_tick().
-	 * Completes operations if *port->poll_word has changed. Returns their
-	 * number.
-	 */
+	/* Completes operations if *poll_word changed. Returns their number. */
 	int (*advanced)(struct near_port *port);
 	/* Completes operations that a peer executed before it failed. */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
@@ -157,15 +126,12 @@ struct near_onesided {
 	/* Frees the RMA state of a peer, near_peer.rma. */
 	void (*forget)(struct near_peer *peer);
 	/*
-	 * Returns a descriptor with which a peer can map the device memory of
-	 * the region with this key, or -errno. id: near_export.id of this
-	 * memory. The caller must close the descriptor.
+	 * Returns a descriptor with which a peer can map this region's device
+	 * memory, or -errno. id: near_export.id of the memory. The caller must
+	 * close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
-	/*
-	 * Handles the reply to near_fdx_gpu_request(). fd: the descriptor; -1:
-	 * the peer has reported an error.
-	 */
+	/* Handles a reply to near_fdx_gpu_request(). Owns fd; -1: an error. */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
 	void (*close)(struct near_port *port);
@@ -186,9 +152,8 @@ struct near_port {
 	uint8_t work;
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * address of the poll word, in memory of a peer: if its value is not
-	 * poll_value, near_onesided has work. If no poll word is needed, the
-	 * address of poll_value
+	 * address of the poll word, in a peer's memory, or of poll_value. If
+	 * *poll_word differs from poll_value, near_onesided has work.
 	 */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
@@ -210,8 +175,7 @@ struct near_port {
 	uint64_t syscall_check_ms;
 	bool rings_due;	/* near_port_tick() must call near_rings_check() */
 	uint64_t fdx_ms;	/* last near_port_fdx() with a read, ms */
-	/* time of the last request in the fd exchange, to any peer, ms */
-	uint64_t requested_ms;
+	uint64_t requested_ms;	/* last request in the fd exchange, ms */
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
@@ -220,12 +184,10 @@ struct near_port {
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
 	uint32_t large;		/* large messages sent, but not acknowledged */
-	/* value of polls for which read_left is valid: near_read_left() */
-	uint32_t read_poll;
+	uint32_t read_poll;	/* poll for which read_left is valid */
 	size_t read_left;	/* bytes that near_poll() may still read */
 	const struct near_messages *messages;
-	/* NULL: near_rma_open() was not called */
-	const struct near_onesided *onesided;
+	const struct near_onesided *onesided;	/* NULL: no near_rma_open() */
 	struct near_rma *rma;
 	struct near_rx_ring **ring;	/* rx rings by index; NULL: none */
 	uint32_t ring_count;	/* 1 + highest index of an rx ring so far */
@@ -240,15 +202,13 @@ struct near_port {
 	uint32_t sleeps;	/* number of the last sleep: near_arm() */
 	int fdx;		/* socket of the fd exchange; -1: none */
 	int dir;	/* directory of the socket's file; -1: abstract name */
-	/* a rejected datagram was logged; log no more */
-	bool denied_fdx;
+	bool denied_fdx;	/* a rejected datagram was logged */
 	void (*log)(int level, const char *text);
 };
 
 /* near_port.work */
 #define NEAR_WORK_DUE 1u	/* the next poll must continue operations */
-/* no operation can continue now: *waits of near_onesided.work() is true */
-#define NEAR_WORK_WAITS 2u
+#define NEAR_WORK_WAITS 2u	/* near_onesided.work() left *waits true */
 
 /* Makes *word the poll word. now: value that the caller loaded from *word. */
 static inline void near_port_set_poll_word(struct near_port *port,
@@ -275,9 +235,8 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 void near_port_wake(struct near_port *port);
 
 /*
- * Sets bits in port->work, and wakes sleeping threads. Must be called after the
- * work was added. work: NEAR_WORK_* bits; 0: near_port_tick() continues this
- * work.
+ * Sets NEAR_WORK_* bits in port->work and wakes sleeping threads. Must be
+ * called after the work was added. work 0: near_port_tick() continues the work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -322,27 +281,21 @@ int near_connect(struct near_port *port, struct near_peer *peer);
 void near_disconnect(struct near_port *port, struct near_peer *peer);
 /* Frees a peer that is in no list of the port any more. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
-/*
- * Sets this port's bits in the peer's doorbell, and wakes the peer's sleeping
- * threads.
- */
+/* Sets this port's doorbell bits at the peer and wakes sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops (false) a reference to the peer, at most one
- * per peer. It keeps a peer without an rx ring in two cases:
- * - The peer has sent a request in the fd exchange, and will attach to a ring.
- * - The peer has attached to a ring, but has not replied to this port's
- *   request.
+ * Takes (expected: true) or drops a reference, at most one per peer. It keeps a
+ * peer without an rx ring during the fd exchange:
+ * - The peer has sent a request, and will attach to a ring.
+ * - The peer has attached to a ring, and must reply to this port's request.
  *
- * The reference is dropped when the peer's claim is rejected, or when the peer
- * has failed.
+ * near drops the reference when the peer fails or its claim is rejected.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
 
 /*
- * fdx.c: requests the peer's descriptors in the fd exchange, at most every 100
- * ms. Returns
+ * fdx.c: requests the peer's descriptors, at most every 100 ms. Returns
  * - -EAGAIN: wait for the reply
  * - -ESRCH: the peer has no open socket
  * - -EACCES: the peer has rejected a request
@@ -351,46 +304,41 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
 /*
- * Requests from the peer a descriptor of its device memory. key, id: of
- * near_region_entry and near_export. Returns 0 if near_onesided.shared() will
- * get the reply, -EAGAIN (retry), or another error.
+ * Requests a descriptor of the peer's device memory. Returns 0 if
+ * near_onesided.shared() will get the reply, -EAGAIN (retry), or another error.
  */
 int near_fdx_gpu_request(struct near_port *port, struct near_peer *peer,
 			 uint64_t key, uint64_t id);
 /* Handles datagrams of the socket port->fdx, NEAR_FDX_BURST at most. */
 void near_fdx_read(struct near_port *port);
-/* Close peer->fd[which], or all of peer->fd[]. */
+/* Closes peer->fd[which]. */
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
 void near_fd_drop_all(struct near_peer *peer);
 /* True if peer->fd[] has the segment, and near_segment.closed is set in it. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens a file that the peer has open: peer->fd[which], if this port has
- * received it in the fd exchange; otherwise, through /proc, descriptor `theirs`
- * of the peer's process. Returns a new descriptor or -errno.
+ * Opens a file of the peer: peer->fd[which] if it is set, otherwise descriptor
+ * `theirs` through /proc. Returns a new descriptor or -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if fd, the result of near_peer_open(), shows that the peer's port is
- * closed or its process is exiting. The caller must then call near_peer_fail().
- * The file must be one that an open port keeps open, such as NEAR_FD_SEGMENT.
+ * True if fd, the result of near_peer_open(), shows that the peer has failed:
+ * the caller must call near_peer_fail(). Only for files that open ports keep
+ * open.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
 /* fdx_socket.c: closes the socket and removes the socket's name. */
 void near_fdx_close(struct near_port *port);
 
-/*
- * rx_ring.c: clears the bits of the port's doorbell, and handles their rings.
- */
+/* rx_ring.c: clears the bits of the port's doorbell and handles their rings. */
 void near_port_doorbells(struct near_port *port);
 /* Makes rings idle in which two consecutive sweeps have found no new slot. */
 void near_port_sweep(struct near_port *port);
 /*
- * Marks an open claim as rejected, because this port cannot reply to the
- * claim's sender. The sender's calls then fail, but the sender still owns the
- * ring. False: the claim is not open.
+ * Marks an open claim as rejected. Its sender's calls then fail, but the sender
+ * still owns the ring. False: the claim is not open.
  */
 bool near_ring_reject(struct near_port *port, uint32_t index);
 /* Frees the rx ring, and frees the ring in the segment for another sender. */
@@ -401,10 +349,7 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /* Handles claims of senders that were killed before they rang the doorbell. */
 void near_rings_check(struct near_port *port);
-/*
- * Handles an invalid value in a ring: logs `what` and the value, removes the
- * ring from the active rings, and calls near_peer_fail() for its sender.
- */
+/* Logs `what` and the value, stops polling, and calls near_peer_fail(). */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
 
@@ -419,12 +364,10 @@ static inline bool near_monitored(const struct near_peer *peer)
 	return peer->pidfd >= 0 || peer->by_start;
 }
 /*
- * Starts to monitor the peer's process, if this port does not do so yet.
- * Returns 0, or
+ * Starts to monitor the peer's process. Returns 0, or
  * - -EAGAIN: a pidfd was requested from the peer; retry
  * - -ESRCH: the process has exited
- * - -EACCES: the peer has rejected the request; or /proc hides the peer, and
- *   one of the two ports has no socket
+ * - -EACCES: request rejected; or /proc hides the peer and a socket is missing
  * - another -errno
  */
 int near_monitor(struct near_port *port, struct near_peer *peer);
@@ -435,34 +378,29 @@ void near_unmonitor(struct near_port *port, struct near_peer *peer);
  */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
- * True if this port may access the memory of the peer's process by its pid: a
- * check in the last NEAR_CHECK_MS has found that the process exists, and Linux
- * does not give its pid to another process so soon.
+ * True if this port may access the peer's memory by pid: the process existed in
+ * the last NEAR_CHECK_MS, and Linux does not reuse a pid so soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /*
- * rx_ring.c: must be called after a copy from the peer's memory, before the
- * copy is used. True if the peer's port has closed: the peer may have changed
- * the memory before the copy, so the copy must not be used. In this case calls
- * near_peer_fail().
+ * rx_ring.c: must be called after a copy from the peer's memory. True: the copy
+ * must not be used, because the peer's port has closed and may have changed the
+ * memory. Calls near_peer_fail() then.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* True if the peer's process has exited. Costs one or two system calls. */
 bool near_peer_check_exited(const struct near_peer *peer);
 /* True if a connected peer's process exists and its port is open. */
 bool near_peer_check_open(const struct near_peer *peer);
-/*
- * Does the periodic work of polls: sweeps, failure checks, reads of the socket.
- */
+/* Does the periodic work: sweeps, failure checks, reads of the socket. */
 void near_port_tick(struct near_port *port);
 
 /*
  * port.c: executes a full barrier in this thread and, by membarrier, in all
- * running threads of processes registered for membarrier. Other processes
- * execute fences: enum near_fence. If this process has no membarrier
- * (port->fence), all its senders execute fences, so a barrier in this thread
- * suffices. False: membarrier has failed, and other threads may not have
- * executed a barrier.
+ * threads of registered processes. Other processes execute fences: enum
+ * near_fence. Without membarrier (port->fence) all senders execute fences, so
+ * this thread's barrier suffices. False: membarrier has failed, and other
+ * threads may not have executed a barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)

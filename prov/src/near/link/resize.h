@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The sender's side of a resize, by which a ring becomes larger. The sender
- * requests it by a slot RESIZE, the last one in the old ring. When the receiver
- * consumes this slot, it restarts the ring at slot 0, with the size that its
- * ring budget grants (link/ring_budget.h), and replies in near_ctl.size. See
- * docs/near/design.md.
+ * The sender's side of a resize, which enlarges a ring. The sender requests it
+ * by a slot RESIZE, the last one in the old ring. The receiver then restarts
+ * the ring at slot 0, with the size that its ring budget grants
+ * (link/ring_budget.h), and replies in near_ctl.size. See docs/near/design.md.
  */
 #ifndef NEAR_LINK_RESIZE_H
 #define NEAR_LINK_RESIZE_H
@@ -14,8 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* number of times that a ring must be full before a resize is requested */
-#define NEAR_RESIZE_FULL 4
+#define NEAR_RESIZE_FULL 4	/* times the ring is full before a request */
 
 struct near_peer;
 struct near_port;
@@ -23,8 +21,7 @@ struct near_port;
 struct near_resize {
 	uint64_t full_at;	/* near_tx.tail when full was last increased */
 	uint32_t count;		/* resizes so far */
-	/* number of times that the ring was full since the last resize */
-	uint32_t full;
+	uint32_t full;		/* times the ring was full since the resize */
 	uint32_t backoff;	/* value of full that causes a request */
 	uint32_t more;		/* value of near_slot.resize.more to send */
 	uint8_t tier;		/* size class of the ring */
@@ -32,22 +29,14 @@ struct near_resize {
 	bool posted;		/* RESIZE was published; no reply yet */
 };
 
-/*
- * Initializes the state for a new ring. tier: its size class. most: the largest
- * class that it can have.
- */
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*
- * Must be called if the ring had no space. Requests a larger ring if that was
- * the case often, and continues a pending resize. Returns -EAGAIN (poll and
- * retry), or -ECONNRESET if the peer has failed.
+ * Must be called when the ring has no space. Requests or continues a resize.
+ * Returns -EAGAIN: poll and retry; or -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/*
- * Requests a larger ring, because a message of len bytes was too long for this
- * one.
- */
+/* Requests a larger ring: this one was too small for a message of len bytes. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

@@ -3,17 +3,16 @@
 
 /*
  * A ring from one sender (producer) to one receiver (consumer), in the
- * receiver's segment. It has slots of one cache line, and a data ring for the
- * bytes of longer messages. A lap is one pass through the slots.
+ * receiver's segment: slots of one cache line, and a data ring for the bytes of
+ * longer messages.
  *
- * Memory ordering: message passing (release, acquire) in both directions. The
- * lap number in a slot shows the consumer that the slot is new. The heads,
- * which the consumer publishes after each quarter of the ring, show the
- * producer free space. See docs/near/memory-ordering.md.
+ * Memory ordering: message passing (release, acquire) in both directions. A
+ * slot is new if it has the number of the current lap. The consumer publishes
+ * its heads after each quarter of the ring. See docs/near/memory-ordering.md.
  *
  * Cost of a message: the slot's cache line is stored and loaded, and those of
- * the data if the message is longer than 48 bytes. No atomic read-modify-write.
- * Locks: none, each end belongs to one port.
+ * data beyond 48 bytes. No atomic read-modify-write, no locks: each end belongs
+ * to one port.
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -24,48 +23,33 @@
 #define NEAR_EAGER_MAX 8192	/* limit of eager messages, bytes */
 #define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out: near_fanout() */
 
-/*
- * When the producer executes a fence after it has published a slot: see
- * near_tx_need_doorbell().
- */
+/* When the producer executes a fence after a slot: near_tx_need_doorbell(). */
 enum near_fence {
-	/* never: the consumer's membarrier is a barrier in both processes */
-	NEAR_FENCE_NONE,
-	/* only until this process is registered for membarrier */
-	NEAR_FENCE_UNREGISTERED,
-	/* always: one of the two processes has no membarrier */
-	NEAR_FENCE_ALWAYS,
+	NEAR_FENCE_NONE,	/* never: the consumer's membarrier suffices */
+	NEAR_FENCE_UNREGISTERED,	/* until near_barrier_ready() */
+	NEAR_FENCE_ALWAYS,	/* one of the processes has no membarrier */
 };
 
 /*
- * The producer's end of a ring. A resize of the ring resets the counters; they
- * have 64 bits and never wrap. Inline messages use only the first cache line of
- * this struct.
+ * The producer's end of a ring. The counters never wrap; a resize resets them.
+ * Inline messages use only the first cache line of this struct.
  */
 struct near_tx {
-	/* NULL: not connected; no slot is free */
-	struct near_slot *slots;
+	struct near_slot *slots;	/* NULL: not connected */
 	uint64_t tail;		/* number of published slots */
-	/* near_ctl.head when last loaded; changed by near_tx_gate() */
-	uint64_t head;
-	/* number of consumed slots; may exceed head: near_tx_consumed() */
-	uint64_t consumed;
+	uint64_t head;	/* near_ctl.head when loaded; see near_tx_gate() */
+	uint64_t consumed;	/* consumed slots; may exceed head */
 	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
-	/* NEAR_GATE_*: while one is set, the producer publishes no messages */
-	uint8_t gated;
-	/* value of tail after the last near_tx_publish_quiet() */
-	uint64_t quiet;
-	/*
-	 * value of tail after the last message; valid while quiet equals tail
-	 */
+	uint8_t gated;	/* NEAR_GATE_*: no messages while one is set */
+	uint64_t quiet;	/* tail after the last near_tx_publish_quiet() */
+	/* tail after the last message; valid while quiet equals tail */
 	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;		/* published data bytes, with skipped space */
-	/* dtail at the start of a pass through data[]: see near_tx_data() */
-	uint64_t dbase;
+	uint64_t dbase;	/* dtail at the start of a pass through data[] */
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
@@ -82,8 +66,7 @@ struct near_rx {
 	struct near_slot *slots;
 	uint8_t *data;
 	uint64_t dhead;		/* consumed data bytes, with skipped space */
-	/* dhead at the start of the present pass through data[] */
-	uint64_t dbase;
+	uint64_t dbase;	/* dhead at the start of this pass through data[] */
 	uint64_t dnext;		/* dhead after the current slot's data */
 	uint64_t dpublished;	/* dhead when last stored in near_ctl.dhead */
 	uint32_t dsize;
@@ -92,47 +75,31 @@ struct near_rx {
 };
 
 /*
- * Returns the limit of the length of a message in the data ring: 3/8 of the
- * data ring. If all earlier data is consumed, there is always space for such a
- * message, although two parts of the data ring may not be usable:
- * - up to 3/8 before the ring's end, because a message's data does not wrap
- * - up to 2/8 that are consumed, because the consumer publishes its head only
- *   after each quarter
+ * Returns the limit of a message in the data ring, bytes: 3/8 of the ring. Such
+ * a message fits when all earlier data is consumed, although up to 3/8 before
+ * the end may be skipped, and up to 2/8 not published as consumed yet.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
 	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 }
 
-/*
- * Initialize one end of a ring. All slots must be zero, because the first lap
- * has number 1.
- */
+/* Initialize one end of a ring. All slots must be zero: the first lap is 1. */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/*
- * Executes a full fence. If tx->fence is NEAR_FENCE_UNREGISTERED and this
- * process is registered by now, sets NEAR_FENCE_NONE.
- */
+/* Executes a fence; clears NEAR_FENCE_UNREGISTERED if near_barrier_ready(). */
 void near_tx_fence(struct near_tx *tx);
 
-/*
- * Restart one end of an empty ring after a resize: the next slot is slot 0, in
- * lap 1. The consumer calls this when it consumes the RESIZE slot, the producer
- * when it has the reply. Closed gates of the producer stay closed.
- */
+/* Restarts the producer at slot 0, lap 1, after a resize. Gates stay closed. */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
+/* Restarts the consumer. Must be called while it consumes the RESIZE slot. */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
-/*
- * Gates, bits of near_tx.gated. While a gate is closed, near_tx_slot() returns
- * NULL, as if the ring were full.
- */
-/* RMA operations are queued; only near_tx_slot_past() then returns slots */
-#define NEAR_GATE_QUEUE 1u
+/* Bits of near_tx.gated. While one is set, near_tx_slot() returns NULL. */
+#define NEAR_GATE_QUEUE 1u	/* RMA is queued: use near_tx_slot_past() */
 #define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
 #define NEAR_GATE_FAILED 4u	/* never opened: the peer has failed */
 
@@ -147,10 +114,7 @@ static inline void near_tx_none(struct near_tx *tx)
 	*tx = (struct near_tx) { .head = 1 };
 }
 
-/*
- * Returns the next free slot. NULL: the ring is full, a gate is closed, or the
- * consumer has stored an invalid head.
- */
+/* Returns the next free slot. NULL: ring full, gate closed, or invalid head. */
 static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 {
 	if (near_unlikely(tx->tail - tx->head > tx->mask) &&
@@ -159,30 +123,23 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 	return &tx->slots[tx->tail & tx->mask];
 }
 
-/*
- * Closes a gate, `why`. Fast paths test only tx->head, so this function sets
- * tx->head to the value of a full ring. While a gate is closed,
- * near_tx_reload() does not load near_ctl.head.
- */
+/* Closes a gate. Makes the ring appear full: fast paths test only tx->head. */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->head = tx->tail - tx->mask - 1;
 	tx->gated |= why;
 }
 
-/*
- * Opens a gate. When all are open, the next near_tx_slot() loads near_ctl.head.
- */
+/* Opens a gate. If all are open, near_tx_slot() loads near_ctl.head. */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
 }
 
 /*
- * True if the consumer is known to have consumed all messages. Slots of
- * near_tx_publish_quiet() do not count. The consumer publishes near_ctl.head
- * only after each quarter of a ring. near_rma_answered_at() raises tx->consumed
- * earlier: the reply to a request shows that the request's slot is consumed.
+ * True if the consumer has consumed all messages; slots of
+ * near_tx_publish_quiet() do not count. A reply to a request raises
+ * tx->consumed before the consumer publishes near_ctl.head.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -204,9 +161,8 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
- * Stores in *end the value to which the caller must set tx->dtail when it
- * publishes the slot. If the data does not fit before the end of the data ring,
- * the space is at the start; near_rx_data() makes the same choice.
+ * The caller must set tx->dtail to *end when it publishes the slot. Data that
+ * does not fit before the end is at the start, as in near_rx_data().
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -232,17 +188,11 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 	return tx->data + at;
 }
 
-/*
- * Publishes a slot: stores its word, with the lap number. The caller must have
- * set the other fields.
- */
+/* Publishes a slot by its word. The caller must have set the other fields. */
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/*
-	 * compute both before the store: for the compiler, the store may change
-	 * *tx
-	 */
+	/* compute first: to the compiler, the store below may change *tx */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -268,9 +218,9 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
  * True if the producer must ring the doorbell after the slot just published.
  *
  * Memory ordering: store buffering. The producer stores the slot, then loads
- * the need-doorbell flag; the consumer stores the flag, then loads the slot.
- * The consumer's membarrier, in near_arm() and near_rx_rings_deactivate(),
- * orders both ends. With tx->fence set, the producer executes a fence here.
+ * need_doorbell; the consumer stores need_doorbell, then loads the slot. The
+ * consumer's membarrier, in near_arm() and near_rx_rings_deactivate(), orders
+ * both ends. With tx->fence set, the producer executes a fence here.
  */
 static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
@@ -281,10 +231,7 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
-/*
- * True if the slot just published needs no fence and no doorbell. False: the
- * caller must call near_notify().
- */
+/* True if the slot just published needs no near_notify(). */
 static near_inline bool near_tx_polled(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -293,9 +240,8 @@ static near_inline bool near_tx_polled(const struct near_tx *tx)
 }
 
 /*
- * True if the next slot is published. Stores the slot's address and its word.
- * The caller must use this word and not load it again, because a hostile sender
- * may change it.
+ * True if the next slot is published. Stores the slot's address and word. The
+ * caller must not load the word again: a hostile sender may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
@@ -315,8 +261,8 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 }
 
 /*
- * Returns the address of the current slot's data; NULL: the length is invalid.
- * Must be called for each slot with data, in the order of the slots.
+ * Returns the current slot's data; NULL: the length is invalid. Must be called
+ * for each slot with data, in the order of the slots.
  */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
@@ -335,8 +281,7 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 
 /*
  * Releases the current slot, which has no data. Stores near_ctl.head after each
- * quarter of the ring. The last slot of a lap is also the last one of a
- * quarter, so the common case needs one test.
+ * quarter of the ring. A lap ends with a quarter, so one test is enough.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -353,10 +298,9 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
- * Prefetches a later slot if the caller has received n > 1 messages in a row,
- * because more are likely. The slot is n slots ahead, at most NEAR_RX_PREFETCH.
- * If no message follows, the prefetch takes the cache line away from the
- * sender, so there is no prefetch after a single message.
+ * Prefetches the slot n slots ahead, NEAR_RX_PREFETCH at most, after n > 1
+ * messages in a row. More are then likely. After one message the prefetch might
+ * only take the cache line from the sender.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {

@@ -3,14 +3,13 @@
 
 /*
  * The ring budget divides a port's ring memory among its senders. Each ring has
- * at least a page. The even share is the budget divided by the number of
- * senders. A new sender takes the advertised size (near_segment.adv), which
- * leaves memory for further senders. When a sender requests a larger ring
- * (link/resize.h), the port enlarges the ring to the even share. If the even
- * share is no larger than the ring, or too small for the message that caused
- * the request, the port enlarges the ring to the least sufficient size class,
- * while memory is free. A ring never shrinks. See docs/near/design.md, *Ring
- * sizes*.
+ * a page at least, and never shrinks. A new ring has the advertised size
+ * (near_segment.adv), which leaves memory for further senders.
+ *
+ * After a request (link/resize.h) the port enlarges the ring to the even share:
+ * the budget divided by the number of senders. If that is not enough, the ring
+ * gets the least sufficient size class, while memory is free. See
+ * docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -29,25 +28,20 @@ struct near_budget {
 	uint32_t extra;		/* pages of all rx rings, less one for each */
 };
 
-/* Initializes a budget of this many bytes of ring memory. */
 void near_budget_init(struct near_budget *budget, size_t bytes);
 
 /* Adds more (1 or -1) to the number of peers, unless addr is the port's own. */
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
-/*
- * Computes the advertised size, near_segment.adv. Must be called after each
- * change of the budget.
- */
+/* Sets near_segment.adv. Must be called after each change of the budget. */
 void near_budget_advertise(struct near_port *port);
 /* Adds (more: 1) or subtracts (more: -1) an rx ring with its present size. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
 /*
- * Handles a slot RESIZE, by which the ring's sender requests a larger ring:
- * resizes the ring and replies. more: near_slot.resize.more, an unchecked
- * value.
+ * Handles a slot RESIZE: resizes the ring and replies to its sender. more:
+ * near_slot.resize.more, an unchecked value.
  */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The segment of a port is a memfd. It needs no name and no space in /dev/shm,
- * and Linux frees it when all descriptors and mappings are gone. The memfd is
- * sealed against shrinking, so no process can truncate it, and accesses by
- * other processes cannot raise SIGBUS. A sender allocates the memory of its own
- * ring.
+ * The segment of a port is a memfd: it has no name, takes no space in /dev/shm,
+ * and Linux frees it after its last use. It is sealed against shrinking, so no
+ * process can truncate it, which would raise SIGBUS in others. A sender
+ * allocates the memory of its own ring.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
@@ -14,17 +13,15 @@
 #include "near/link/shm.h"
 
 /*
- * Creates a segment and maps its head, a struct near_segment. Returns a
- * descriptor or -errno. growing: number of rings that may be larger than a
- * page. fence: this process, the owner, has no membarrier.
+ * Creates a segment and maps its head. Returns a descriptor or -errno. growing:
+ * number of rings that may exceed a page. fence: the owner has no membarrier.
  */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
 
 /*
- * Creates a sealed memfd of `size` bytes, and allocates memory for its first
- * `first` bytes. Returns a descriptor or -errno; -EFBIG: the limit of file
- * sizes is exceeded.
+ * Creates a sealed memfd, and allocates its first `first` bytes. Returns a
+ * descriptor or -errno; -EFBIG: the limit of file sizes is exceeded.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
@@ -32,32 +29,25 @@ int near_segment_file(const char *name, size_t size, size_t first);
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory for a part of the file. If this were not done, the first
- * access to a page might kill the process for lack of memory. Returns 0 or
- * -errno; -ENOMEM: the system or a control group (link/group.h) has no memory
- * left.
+ * Allocates memory for a part of the file. Without this, the first access might
+ * kill the process. Returns 0; -ENOMEM: no memory in the system or control
+ * group.
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
- * Maps the head of a peer's segment, and stores near_segment.growing in
- * *growing. After an error, closes fd and returns -errno:
+ * Maps the head of a peer's segment; stores near_segment.growing in *growing.
+ * After an error, closes fd and returns -errno:
  * - -ENOENT: fd is not the segment of the port with this nonce
  * - -ENOTSUP: the owner has another page size
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
-/*
- * Stores the file's size. Returns 0 or -errno; -ENOENT: the file is too small,
- * or is not sealed against shrinking.
- */
+/* Stores the file's size. -ENOENT: too small, or not sealed by F_SEAL_SHRINK */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
-/*
- * Maps the address space of a ring's largest size, place->span bytes. Only the
- * first place->size bytes are accessible.
- */
+/* Maps place->span bytes for a ring; only place->size bytes are accessible. */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
 /* Makes the first size bytes of a mapped ring accessible. */
 int near_ring_extend(void *ring, size_t size);

@@ -3,9 +3,8 @@
 
 /*
  * Layout of a port's segment, the shared memory in which the port receives. All
- * senders of the port write to the segment, so the port must check a value
- * before it uses the value as an index, a length or a pointer.
- * docs/near/design.md has a picture.
+ * senders can write any values: the port must check a value before it uses the
+ * value as index, length or pointer. docs/near/design.md has a picture.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -16,48 +15,39 @@
 
 #define NEAR_LAYOUT 16u		/* version of the layout */
 #define NEAR_LINE 64		/* bytes of a cache line */
-/* unit of this layout, bytes; the system's page size is near_page_size() */
-#define NEAR_PAGE 4096
-/* number of rings of a segment, one for each sender: limit of senders */
-#define NEAR_SENDERS 4096
+#define NEAR_PAGE 4096	/* unit of the layout, bytes; not near_page_size() */
+#define NEAR_SENDERS 4096	/* rings of a segment, one per sender */
 
 /*
- * Kinds of slots. "Sender" and "receiver" are the sender and receiver of a
- * large message. The receiver's slots (CTS, ACK, COOP) go through the ring in
- * which the receiver sends to the sender.
+ * Kinds of slots. Sender and receiver are those of a large message. The
+ * receiver posts CTS, ACK and COOP in the ring by which it sends to the sender.
  */
 enum near_kind {
-	NEAR_KIND_INLINE,	/* a message, with the payload in the slot */
-	/* a message, with the payload in the data ring */
-	NEAR_KIND_EAGER,
+	NEAR_KIND_INLINE,	/* a message, payload in the slot */
+	NEAR_KIND_EAGER,	/* a message, payload in the data ring */
 	NEAR_KIND_RTS,	/* a message in the sender's memory */
 	NEAR_KIND_CTS,		/* receiver requests fragments */
 	NEAR_KIND_ACK,		/* receiver has the whole message */
 	NEAR_KIND_FRAG,	/* a fragment, in the data ring; follows a CTS */
 	NEAR_KIND_COOP,		/* receiver requests a cooperative copy */
 	NEAR_KIND_RESIZE,	/* last slot of the ring before a resize */
-	/* RMA or atomic: a request, or one part of a request */
-	NEAR_KIND_RMA = 8,
+	NEAR_KIND_RMA = 8,	/* RMA or atomic: a request, or a part of one */
 	NEAR_KIND_ANSWER,	/* reply to NEAR_KIND_RMA */
 };
 
 /*
- * Positions of the fields of near_slot.word. The producer stores this word
- * last, by release. Bits 0 to 15 are the lap number, by which the consumer
- * recognizes a new slot. Kind and flags have 4 bits each. The length, 8 bits,
- * is that of an inline message. The data, 32 bits, are the lower half of the
- * remote CQ data.
+ * Bit positions in near_slot.word, which the producer stores last, by release.
+ * Bits 0 to 15 are the lap number, by which the consumer recognizes a new slot.
  */
-#define NEAR_WORD_KIND 16
-#define NEAR_WORD_FLAGS 20
-#define NEAR_WORD_LEN 24
-#define NEAR_WORD_DATA 32
+#define NEAR_WORD_KIND 16	/* 4 bits */
+#define NEAR_WORD_FLAGS 20	/* 4 bits */
+#define NEAR_WORD_LEN 24	/* 8 bits: length of an inline message */
+#define NEAR_WORD_DATA 32	/* 32 bits: lower half of the remote CQ data */
 
-/* Flag of the last NEAR_KIND_FRAG: the sender could not read the message. */
+/* flag of the last NEAR_KIND_FRAG: the sender could not read the message */
 #define NEAR_FRAG_FAILED 1u
 
-/* Bytes of operands or of a result that fit into an RMA slot. */
-#define NEAR_RMA_BYTES 24
+#define NEAR_RMA_BYTES 24 /* bytes of operands or a result in an RMA slot */
 
 struct near_slot {
 	uint64_t word;
@@ -109,10 +99,7 @@ struct near_slot {
 					uint64_t offset;
 					uint64_t data;
 				};
-				/*
-				 * operands, if flags has NEAR_RMA_INLINE
-				 * (rma/state.h)
-				 */
+				/* operands, if flags has NEAR_RMA_INLINE */
 				uint8_t bytes[NEAR_RMA_BYTES];
 			};
 			uint8_t verb;
@@ -135,29 +122,17 @@ struct near_slot {
 static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /*
- * Control data at the start of each ring, in three cache lines: each field with
- * the attribute `aligned` begins a line. The consumer may write all fields, the
- * producer only steps and wrote.
+ * Control data at the start of each ring. Each `aligned` field begins a cache
+ * line. The consumer may write all fields, the producer only steps and wrote.
  */
 struct near_ctl {
-	/* numbers of slots and of data bytes that the consumer has consumed */
-	uint64_t head;
-	uint64_t dhead;
+	uint64_t head;		/* number of consumed slots */
+	uint64_t dhead;		/* number of consumed data bytes */
 	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
-	/*
-	 * number of the last delegated operation (rma/delegate.h) that the
-	 * consumer has started
-	 */
-	uint64_t doing;
-	/*
-	 * 1: the consumer does not poll the ring, near_doorbell_ring() must be
-	 * called
-	 */
+	uint64_t doing;	/* number of the last started delegated operation */
+	/* 1: the consumer does not poll; the producer rings the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
-	/*
-	 * number of steps that each end of a cooperative copy has taken:
-	 * msg/coop.h
-	 */
+	/* steps taken by each end of a cooperative copy: msg/coop.h */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;	/* number of steps that the producer has written */
 	uint64_t done;	/* number of the last delegated operation that ended */
@@ -195,8 +170,7 @@ struct near_claim {
 
 static_assert(sizeof(struct near_claim) == NEAR_LINE, "one line a claim");
 
-/* near_segment.flags */
-/* The owner has no membarrier, so senders execute a fence after each slot. */
+/* near_segment.flags: the owner has no membarrier, so senders use fences */
 #define NEAR_SEGMENT_FENCE 1u
 
 struct near_segment {
@@ -205,8 +179,7 @@ struct near_segment {
 	uint64_t nonce;
 	uint32_t flags;
 	uint32_t closed;	/* 1: the port has closed */
-	/* number of the region table's descriptor; -1: no RMA */
-	int32_t table_fd;
+	int32_t table_fd;	/* region table's descriptor; -1: no RMA */
 	/* NEAR_MAY_*: kinds of accesses after which peers notify the owner */
 	uint32_t events;
 	uint64_t table_nonce;	/* nonce of the region table */
@@ -227,35 +200,29 @@ struct near_segment {
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
 /*
- * near_segment.adv: bits 0 to 7 are the advertised size class, the bits above a
- * ring index. A new sender takes this class for a ring with a lower index, and
- * one page for any other ring.
+ * near_segment.adv: bits 0 to 7 are the size class for new rings whose index is
+ * below the number in the upper bits. Other new rings have one page.
  */
 #define NEAR_ADV_BELOW 8
 #define NEAR_ADV_TIER 0xffu
 
-/*
- * Returns the system's page size in bytes, the unit in which memory is mapped.
- * Tests set another size by near_page_assume().
- */
+/* Returns the system's page size in bytes, the unit of mappings. */
 size_t near_page_size(void);
+/* Sets another page size, for tests. */
 void near_page_assume(size_t bytes);
 
 /*
- * Ring size classes, called tiers in the code: 0 to NEAR_TIERS - 1, in order of
- * size. near_tier_least() returns the class of a ring that has one page of the
- * system. The first near_segment.growing rings have address space for the
- * largest class. All other rings keep the least class.
+ * Ring size classes, called tiers in the code, in order of size. The first
+ * near_segment.growing rings have address space for the largest class, all
+ * others only for the least class.
  */
 #define NEAR_TIERS 8
 
+/* Returns the class of a ring that has one page of the system. */
 uint32_t near_tier_least(void);
 /* Returns the size of a class in pages. tier must be below NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
-/*
- * Returns the largest class of at most this number of pages; if there is none,
- * the least class.
- */
+/* Returns the largest class of at most this number of pages, or the least. */
 uint32_t near_tier_fit(size_t pages);
 
 /* Returns the largest class that the ring with this index can have. */
@@ -278,10 +245,7 @@ struct near_place {
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
-/*
- * Returns the limit of the memory that the segment of a port takes, bytes.
- * budget: ring budget (near_attr.memory), bytes. senders: number of senders.
- */
+/* Returns the limit of a segment's memory, bytes. budget: near_attr.memory. */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */
