@@ -3,9 +3,9 @@
 
 /*
  * Peer failure detection, and sleeping. A pidfd reports the exit of a peer's
- * process. If no pidfd can be opened, near reads the start time of the process
- * that now has the peer's pid; if it differs from the one in the peer's
- * address, the peer has exited. A port that closes sets near_segment.closed.
+ * process. Without a pidfd, near compares start times: that of the process with
+ * the peer's pid, and that in the peer's address. A port that closes sets
+ * near_segment.closed.
  */
 
 #include <errno.h>
@@ -20,8 +20,7 @@
 
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
 #define NEAR_FDX_MS 10	/* ms between two reads of port->fdx, the socket */
-/* for this time after a request, the socket is read every ms instead, ms */
-#define NEAR_FDX_FAST_MS 2000
+#define NEAR_FDX_FAST_MS 2000	/* time after a request with a read every ms */
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
@@ -31,20 +30,17 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 		-errno : 0;
 }
 
-/*
- * True if err, the result of duo_proc_check(), shows that the process exists,
- * but /proc hides its files (mount option hidepid).
- */
+/* True if duo_proc_check() has found a process that /proc hides (hidepid). */
 static bool near_hidden(int err)
 {
 	return err == -EACCES || err == -EPERM || err == -ENOSYS;
 }
 
 /*
- * Starts to monitor a peer in this pid namespace: by a pidfd if possible,
- * otherwise by its start time (peer->by_start). If /proc hides the peer and
- * this port has a socket, sets peer->needs_fdx instead. Returns 0 or -errno;
- * -ESRCH: the process has exited; -EACCES: /proc hides it.
+ * Monitors a peer in this pid namespace by a pidfd, or by its start time
+ * (peer->by_start). If /proc hides the peer and this port has a socket, sets
+ * peer->needs_fdx instead. Returns 0 or -errno; -ESRCH: the process has exited;
+ * -EACCES: /proc hides it.
  */
 static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {
@@ -52,10 +48,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/*
-	 * check the start time after the pidfd was opened: if another process
-	 * has got the pid, the pidfd may be of that process
-	 */
+	/* check the start time after pidfd_open(): the pid may be reused */
 	ret = duo_proc_check(peer->addr.pid, peer->addr.start);
 	peer->needs_fdx = port->fdx >= 0 && near_hidden(ret);
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -69,10 +62,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 	return near_hidden(ret) ? -EACCES : ret;
 }
 
-/*
- * True if a process of this pid namespace, perhaps another one, has the peer's
- * pid now.
- */
+/* True if some process of this pid namespace has the peer's pid now. */
 static bool near_pid_in_use(const struct near_peer *peer)
 {
 	return !peer->far && duo_proc_check(peer->addr.pid, 0) == -EACCES;
@@ -90,10 +80,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->needs_fdx)
 		return ret;
 	ret = near_fdx_request(port, peer);
-	/*
-	 * -ESRCH: the peer has no socket. If a process has its pid, this may be
-	 * the peer, hidden by /proc, so -ESRCH would be wrong
-	 */
+	/* -ESRCH: no socket; but the peer may exist, hidden by /proc */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -134,10 +121,9 @@ bool near_peer_exited(const struct near_peer *peer)
 }
 
 /*
- * True if all messages of a failed peer are delivered; messages in a broken
- * ring do not count. Makes the peer's rings active, so that polls deliver the
- * rest. If the result is true, has also completed the delegated operations of
- * this port that the peer has executed.
+ * Makes a failed peer's rings active, so that polls deliver its messages. True:
+ * all messages are delivered, except in broken rings, and the delegated
+ * operations that the peer has executed are completed.
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
@@ -158,10 +144,7 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 	return true;
 }
 
-/*
- * Ends the operations of a failed peer, frees its rings, and sets
- * NEAR_PEER_GONE.
- */
+/* Ends a failed peer's operations, frees its rings, sets NEAR_PEER_GONE. */
 static void near_peer_end(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t i;
@@ -184,8 +167,8 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 /*
  * Calls near_peer_end() for each failed peer whose messages are all delivered.
- * Handles the doorbell first: the peer may have attached to a ring shortly
- * before it exited, and near_peer_drained() checks only rings with an rx ring.
+ * Handles the doorbell first: a peer that attached just before its exit has no
+ * rx ring yet, and near_peer_drained() checks only rx rings.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -224,10 +207,7 @@ void near_port_wake(struct near_port *port)
 		return;		/* a full pipe wakes the threads, too */
 }
 
-/*
- * Handles readable pidfds and the socket of the fd exchange. Does not read the
- * wake pipe.
- */
+/* Handles readable pidfds and the socket, but not the wake pipe. */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -244,10 +224,7 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/*
- * True if a connected peer has closed its port, or has rejected the claim by
- * which this port sends to it.
- */
+/* True if a connected peer has closed, or has rejected this port's claim. */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;
@@ -258,9 +235,8 @@ static bool near_peer_ended(const struct near_peer *peer)
 }
 
 /*
- * Returns 0 if the peer's process exists, -ESRCH if it has exited, or the error
- * of reading /proc. Also returns 0 for a peer in another pid namespace that has
- * no pidfd.
+ * Returns 0 if the peer's process exists; -ESRCH: it has exited; or an error of
+ * /proc. Returns 0 for a peer in another pid namespace without a pidfd.
  */
 static int near_peer_process(const struct near_peer *peer)
 {
@@ -284,9 +260,8 @@ bool near_peer_check_open(const struct near_peer *peer)
 }
 
 /*
- * True if system calls show that the peer has failed. They find failures of
- * which near_peer_ended() and pidfds show nothing: of peers to which this port
- * has no ring, and of peers without a pidfd.
+ * True if system calls show that the peer has failed. Finds failures of peers
+ * to which this port has no ring, and of peers without a pidfd.
  */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
@@ -294,18 +269,14 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 		return true;
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
-	/*
-	 * call near_monitor() again, if an earlier call had no free descriptor,
-	 * or has requested a pidfd from the peer
-	 */
+	/* retry: no descriptor was free, or a pidfd was requested */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
 
 /*
- * Calls near_peer_fail() for failed peers. all: true also calls
- * near_peer_missed(), which costs system calls, for peers without a pidfd and
- * for peers to which this port has no ring.
+ * Calls near_peer_fail() for failed peers. all: also calls near_peer_missed(),
+ * which costs system calls.
  */
 static void near_port_find_failed(struct near_port *port, bool all)
 {
@@ -331,10 +302,9 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers every NEAR_CHECK_MS. Leaves the check of the claims,
- * near_rings_check(), to the next near_port_tick(): near_peer_alive() also
- * calls this function, perhaps while its caller fills or reads a slot, and
- * near_rings_check() may free rings.
+ * Checks for failed peers every NEAR_CHECK_MS. Leaves near_rings_check(), which
+ * may free rings, to the next near_port_tick(): a caller of near_peer_alive()
+ * may be using a slot.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -353,11 +323,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Schedules the next tick (call of near_port_tick()), normally NEAR_TICK_POLLS
- * polls later. If the last tick was NEAR_CHECK_MS or more ago, the application
- * polls seldom. Then each poll has a tick, so that failures are detected in
- * time. Afterwards the number of polls from one tick to the next doubles after
- * every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS.
+ * Schedules the next tick. If the last tick was NEAR_CHECK_MS or more ago,
+ * polls are rare, and each one has a tick. Afterwards the interval doubles
+ * after every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS polls.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -413,11 +381,9 @@ int near_wait_fd(struct near_port *port)
 }
 
 /*
- * Returns true if the port was woken: a sender has cleared near_segment.armed,
- * or this call has read a byte from the wake pipe. The caller must then wake
- * all threads that sleep on the port. Returns false if the port is still armed.
- * Also checks for failed peers; every NEAR_CHECK_MS this includes the system
- * calls of near_peer_missed().
+ * Returns true if a sender has cleared near_segment.armed, or if the wake pipe
+ * had a byte. Also checks for failed peers; every NEAR_CHECK_MS this includes
+ * the system calls of near_peer_missed().
  */
 bool near_woken(struct near_port *port)
 {

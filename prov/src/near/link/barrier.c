@@ -10,10 +10,7 @@
 #include "near/link/barrier.h"
 
 #ifdef __SANITIZE_THREAD__
-/*
- * 1: near_barrier_begin() creates no thread, as TSan forbids that in a forked
- * child
- */
+/* 1: create no thread, because TSan forbids that in a forked child */
 #define NEAR_ALONE 1
 #elif defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)
@@ -26,11 +23,7 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/*
- * pid of the process that has called near_barrier_begin(); a forked child has
- * another pid, and registers itself
- */
-static pid_t begun;
+static pid_t begun;	/* pid that registered; a forked child registers anew */
 static pthread_t thread;
 static pid_t threaded;	/* pid of the process with `thread`; 0: none */
 static bool ready;	/* this process is registered for membarrier */
@@ -74,10 +67,7 @@ bool near_barrier(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/*
- * Joins the thread before this library, with its code, is unloaded. A forked
- * child has no such thread.
- */
+/* Joins the thread before this library is unloaded; a forked child has none. */
 __attribute__((destructor)) static void near_barrier_end(void)
 {
 	if (threaded == getpid())

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The fd exchange (link/fdx.h): handles requests and replies, and the
- * descriptors in them.
- */
+/* The fd exchange (link/fdx.h): requests, replies, and their descriptors. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +17,9 @@
 #define NEAR_FDX_BURST 64	/* limit of datagrams per read */
 
 /*
- * True if the kernel confirms that a process of this process's user has sent
- * msg. False if this process has the overflow uid, because all users without an
- * id in this user namespace have it.
+ * True if the kernel confirms that this process's user has sent msg. False if
+ * this user has the overflow uid, as have all users without an id in this user
+ * namespace.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -66,10 +63,7 @@ static void near_fdx_msg_reject(struct near_port *port,
 		 msg->known ? (int)msg->cred.uid : -1, why);
 }
 
-/*
- * Returns descriptor i of msg; -1: none. The caller must close it;
- * near_fdx_msg_drop() does not close it any more.
- */
+/* Returns descriptor i of msg, which the caller must close; -1: none. */
 static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 {
 	int fd = i < msg->fds ? msg->fd[i] : -1;
@@ -89,29 +83,20 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		/*
-		 * the peer is not monitored now; its next datagram will have a
-		 * new pidfd
-		 */
+		/* not monitored; the peer's next datagram has a new pidfd */
 		close(fd);
 	else
 		peer->pidfd = fd;
 }
 
-/*
- * True for temporary errors of sendmsg(): the queue is full, no memory, or too
- * many descriptors are in flight.
- */
+/* True for errors of sendmsg() after which a retry may succeed. */
 static bool near_fdx_temporary(int err)
 {
 	return err == EAGAIN || err == ENOBUFS || err == ENOMEM ||
 	       err == ETOOMANYREFS;
 }
 
-/*
- * If msg is a request, sends the reply. If the reply is lost, the peer repeats
- * its request.
- */
+/* Replies to a request. If the reply is lost, the peer repeats the request. */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -130,10 +115,9 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Monitors the peer by the pidfd in msg, and stores the other descriptors of
- * msg in peer->fd[]. If msg is a request, also sends the reply, and takes a
- * reference to the peer (near_peer_expect()), because the peer will attach to a
- * ring of this port.
+ * Monitors the peer by the pidfd in msg, and stores the other descriptors. If
+ * msg is a request, replies and takes a reference (near_peer_expect()), because
+ * the peer will attach to a ring.
  */
 static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 			    struct near_fdx_msg *msg)
@@ -176,10 +160,9 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 }
 
 /*
- * Handles a datagram of another user's port, or a NEAR_FDX_DENIED. If it is a
- * request, replies NEAR_FDX_DENIED, so that the sender does not repeat it.
- * Otherwise, if it comes from a peer, marks this peer as one that has rejected
- * a request (near_peer.rejected).
+ * Handles another user's datagram, or a NEAR_FDX_DENIED. Replies
+ * NEAR_FDX_DENIED to a request, so that the sender does not repeat it. Any
+ * other datagram from the socket of a peer sets near_peer.rejected.
  */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
@@ -193,10 +176,7 @@ static void near_fdx_msg_foreign(struct near_port *port,
 	near_fdx_msg_reject(port, msg, "it is another user's");
 }
 
-/*
- * Replies to a request for device memory: with the descriptor, or without one
- * after an error.
- */
+/* Replies to a device memory request; after an error, without descriptor. */
 static void near_fdx_share(struct near_port *port,
 			   const struct near_fdx *request)
 {
@@ -285,9 +265,8 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
 		/*
-		 * -ECONNREFUSED with a directory: the socket's file exists, but
-		 * no process has the socket open. A closing port removes the
-		 * file first, so the peer's process has exited
+		 * the socket's file exists, but no process has the socket open.
+		 * A closing port removes the file first, so the peer has exited
 		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->requested_ms, "peer %d: its connection "
@@ -349,11 +328,9 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * -ENOENT from /proc means that the process does not have the descriptor. An
- * open port keeps its descriptors. So the port has closed, or the process was
- * killed and is exiting: its descriptors are closed then, but the pid still
- * exists, and the pidfd is not readable yet. If needs_fdx is set,
- * near_peer_open() does not use /proc; -ENOENT then only means that no
+ * -ENOENT from /proc: the process does not have a descriptor that an open port
+ * keeps. So the port has closed, or the process is exiting, although its pidfd
+ * is not readable yet. If needs_fdx is set, -ENOENT only means that no
  * descriptor was received.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The fd exchange (link/fdx.h): the sockets, and the datagrams that pass
- * descriptors.
- */
+/* The fd exchange (link/fdx.h): sockets, and datagrams with descriptors. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,8 +16,7 @@
 #include "base/proc.h"
 
 #define NEAR_NAME "near."
-/* length of NEAR_NAME and 16 hexadecimal digits */
-#define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)
+#define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)	/* 16 hex digits */
 
 /* Control data of a datagram, aligned as struct cmsghdr requires. */
 union near_rights {
@@ -30,9 +26,8 @@ union near_rights {
 };
 
 /*
- * Stores the name of a port's socket. Returns the name's length. The
- * directory's path may be too long for a socket's name, so the name refers to
- * the directory by its descriptor.
+ * Stores the name of a port's socket. Returns the name's length. The name
+ * refers to the directory by descriptor, because the path may be too long.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -123,19 +118,13 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/*
-	 * a forked child may have the socket, too: close() alone would leave it
-	 * open
-	 */
+	/* close() alone would leave the socket open in forked children */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
 }
 
-/*
- * Removes the file `entry` if it is a socket that no process has open. fd: a
- * socket to try the connection with.
- */
+/* Removes `entry` if it is a socket that no process has open. Connects fd. */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
 	struct sockaddr_un name;
@@ -196,10 +185,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
-	/*
-	 * send effective ids, which the receiver compares; without this the
-	 * kernel would add real ids
-	 */
+	/* effective ids, which the receiver compares, in place of real ids */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -225,9 +211,7 @@ int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/*
-		 * the user has no id in this user namespace: send without ids
-		 */
+		/* the user has no id in this user namespace */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}
@@ -313,10 +297,8 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * True if the port with this nonce has sent msg: compares the name of the
- * sender's socket with the name of that port's socket. If sockets are in a
- * directory, returns true without comparison, because only this user's
- * processes can create sockets there.
+ * If sockets are in a directory, returns true, because only processes of this
+ * user can create them there. Otherwise compares the names of the sockets.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds out how much memory the control groups (cgroups of Linux) of this
- * process still permit. A process is in one control group, and the limits of
- * this group's ancestors apply, too. In version 1 of the interface, memory has
- * its own hierarchy of groups. In version 2 all resources share one hierarchy.
+ * A process is in one control group, and the limits of its ancestors apply,
+ * too. In version 1 of the interface, memory has its own hierarchy of groups.
+ * In version 2 all resources share one hierarchy.
  */
 
 #include <inttypes.h>
@@ -17,11 +16,7 @@
 #include "base/proc.h"
 #include "near/link/group.h"
 
-/*
- * most control groups that are checked: the group of the process and its
- * ancestors
- */
-#define NEAR_GROUPS 8
+#define NEAR_GROUPS 8	/* limit: the process's group and its ancestors */
 #define NEAR_GROUP_PATH 512	/* limit of a path, bytes */
 #define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
 /* mount points of versions 2 and 1 of control groups */
@@ -31,9 +26,7 @@
 /* Names of the files of a control group. */
 struct near_group_names {
 	const char *limit, *used, *stat;
-	/*
-	 * words in the file `stat`, before the two numbers of page cache bytes
-	 */
+	/* words in `stat` before the two numbers of page cache bytes */
 	const char *cache[2];
 };
 
@@ -45,10 +38,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/*
- * The control groups of this process that have a limit. The first
- * near_group_has() finds them.
- */
+/* This process's control groups that have a limit: near_groups_find(). */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -109,10 +99,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/*
- * Adds the group of directory `dir` if it has a limit. In version 1 a huge
- * number means that there is no limit.
- */
+/* Adds group `dir` if it has a limit. Version 1: a huge number is no limit. */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -128,9 +115,8 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds the group `path` and its ancestors, whose directories are below `mount`.
- * In a container, `path` may not exist there. The directory `mount` itself is
- * then that of the container's group.
+ * Adds the group `path` and its ancestors, with directories below `mount`. In a
+ * container `path` may not exist there; `mount` is then the container's group.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {
@@ -148,10 +134,7 @@ static void near_group_add_all(const char *mount, char *path, bool v2)
 	near_group_add(mount, v2);
 }
 
-/*
- * Finds this process's control groups in /proc/self/cgroup. The lines of this
- * file are NUMBER:CONTROLLERS:PATH.
- */
+/* Finds this process's groups in /proc/self/cgroup: NUMBER:CONTROLLERS:PATH. */
 static void near_groups_find(void)
 {
 	char line[NEAR_GROUP_PATH], *path;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Oversubscription, that is, more processes than CPUs for them: compares these
- * numbers. See near_oversub() in near.h.
- */
+/* Compares the number of processes with the number of CPUs: near_oversub(). */
 
 #include <errno.h>
 #include <sched.h>
@@ -20,10 +17,7 @@ struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/*
- * Stores the CPUs on which the main thread of process pid may run; pid 0: the
- * calling thread. Returns 0 or -errno.
- */
+/* Stores the CPUs of the main thread of process pid; 0: the calling thread. */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};
@@ -31,9 +25,8 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 }
 
 /*
- * True if process pid may run only on the CPUs in `cpus`. Also true if pid is 0
- * (unknown) or the CPUs of the process cannot be read: the process is on the
- * same host, so it might need these CPUs. False if the process does not exist.
+ * True if process pid may run only on the CPUs in `cpus`, or if that is unknown
+ * (pid 0, or an error). False if the process does not exist.
  */
 static bool near_oversub_needs(const struct near_cpus *cpus, pid_t pid)
 {

@@ -93,10 +93,9 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Calls near_onesided.forget() before near_disconnect(). forget() waits for
- * this port's device copies from and to the peer's stage (rma/stage.h).
- * near_disconnect() closes this port's claim, and the peer may reuse the stage
- * as soon as it finds the claim closed.
+ * Calls near_onesided.forget() first, which waits for this port's device copies
+ * from and to the peer's stage (rma/stage.h). After near_disconnect() the peer
+ * may reuse the stage.
  */
 void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
@@ -110,10 +109,9 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Drops a reference, and frees a peer without references. But a connected peer
- * is kept until it fails: if near_peer_get() is called for the same address
- * again, later messages must use the same ring as earlier ones, to stay in
- * order.
+ * Drops a reference, and frees a peer without references. A connected peer is
+ * kept until it fails: if near_peer_get() is called for the address again,
+ * messages must use the same ring, to stay in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -160,11 +158,10 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe, which is descriptor fd of the peer's process.
- * Returns a descriptor; negative: failed. Opens the pipe for reading, too: if
- * only the peer could read it, a write after the peer's exit would raise
- * SIGPIPE. Then checks that the peer still exists, because another process
- * might have its pid now, and the descriptor might be another pipe.
+ * Opens the peer's wake pipe, descriptor fd of its process. Returns a
+ * descriptor; negative: failed. Opens it for reading, too: otherwise a write
+ * after the peer's exit would raise SIGPIPE. Then checks that the peer exists:
+ * another process might have its pid, and another pipe with this number.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -188,10 +185,7 @@ static bool near_wake(struct near_peer *peer)
 		fd = near_peer_wake_fd(peer, peer->segment->wake_fd);
 	if (fd < 0)
 		return false;
-	/*
-	 * if the pipe is full, write() fails, and the bytes in the pipe wake
-	 * the peer
-	 */
+	/* a full pipe wakes the peer, too */
 	(void)!write(fd, "", 1);
 	if (duo_proc_scarce(fd)) {
 		close(fd);
@@ -204,14 +198,13 @@ static bool near_wake(struct near_peer *peer)
 /*
  * Memory ordering: store buffering. This function sets doorbell bits, then
  * loads `armed`; near_arm() stores `armed`, then loads the doorbell. Both have
- * a full barrier between store and load. So near_arm() finds the bits and
- * prevents the sleep, or this function finds `armed` and wakes the receiver.
+ * a full barrier in between. So near_arm() finds the bits and does not sleep,
+ * or this function finds `armed` and wakes the receiver.
  *
- * `armed` is the number of a sleep. The sender clears `armed` only after it has
- * written the byte: if the sender is killed before, `armed` stays set, and the
- * next sender writes a byte. The compare-and-swap fails if the number has
- * changed, so a sender that was stopped after its write cannot clear the number
- * of a later sleep.
+ * `armed` is the number of a sleep. The sender clears `armed` after it has
+ * written the byte. If the sender is killed before, the next sender writes a
+ * byte. The compare-and-swap fails if the number has changed: a delayed sender
+ * cannot clear the number of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -229,19 +222,15 @@ void near_doorbell_ring(struct near_peer *peer)
 }
 
 /*
- * Takes a free claim and stores its index. fd: descriptor of the segment's
- * file. pid: this process's pid, by which the receiver detects that this
- * process has exited; 0 if the receiver is in another pid namespace. Returns 0
- * or -errno; -ENOSPC: no claim is free.
+ * Takes a free claim and stores its index. fd: the segment's file. pid: this
+ * process's pid, by which the receiver detects its exit; 0: the receiver is in
+ * another pid namespace. Returns 0 or -errno; -ENOSPC: no claim is free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/*
-	 * pages of claims before the file's first hole have memory; allocate
-	 * the others
-	 */
+	/* pages of claims before the file's first hole have memory */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -266,8 +255,8 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 }
 
 /*
- * Computes a new ring's place, with the size class in near_segment.adv if that
- * is valid, otherwise with one page.
+ * Computes a new ring's place. The ring has the advertised size if that is
+ * valid for this index, otherwise one page.
  */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
@@ -281,9 +270,8 @@ static void near_connect_place(const struct near_segment *segment,
 }
 
 /*
- * Takes a claim, allocates and maps the claim's ring, and opens the claim.
- * growing: near_segment.growing, which near_segment_open() has copied and
- * checked. fd: descriptor of the segment's file. Returns 0 or -errno.
+ * Takes a claim, allocates and maps its ring, and opens the claim. growing: the
+ * checked near_segment.growing. fd: the segment's file. Returns 0 or -errno.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
@@ -350,8 +338,7 @@ static const char *near_connect_remedy(int err)
 }
 
 /*
- * Handles err, an error of an attempt to connect to the peer; logs only the
- * first error. Returns
+ * Handles an error of near_connect(); logs only the peer's first error. Returns
  * - -EAGAIN: no memory, descriptors or rings; retry
  * - -ECONNRESET: the peer has failed
  * - -EHOSTUNREACH: this port cannot send to the peer any more
@@ -384,16 +371,10 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
-/*
- * Returns a descriptor of the peer's segment or -errno. -EAGAIN: the descriptor
- * was requested from the peer; retry.
- */
+/* Returns a descriptor of the peer's segment or -errno. -EAGAIN: retry. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
-	/*
-	 * call near_monitor() first: it fails if the pid is now of another
-	 * process
-	 */
+	/* first: near_monitor() fails if another process has the pid now */
 	int fd, ret = near_monitor(port, peer);
 
 	if (ret)
@@ -405,18 +386,14 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->needs_fdx = true;
 	ret = near_fdx_request(port, peer);
-	/*
-	 * -ESRCH: the peer has no socket. If it is alive, return the error of
-	 * near_peer_open()
-	 */
+	/* -ESRCH: no socket; for a living peer return the first error */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }
 
 /*
- * Checks the time since near_connect() began to wait for the peer's reply to a
- * request. Before port->timeout_ms has passed, or if port->timeout_ms is 0,
- * returns -EAGAIN. Afterwards logs a warning and returns -ETIMEDOUT.
+ * Returns -EAGAIN until port->timeout_ms have passed since the first call, or
+ * always if that is 0. Then logs a warning and returns -ETIMEDOUT.
  */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
@@ -449,10 +426,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 		return near_connect_failed(port, peer, ret);
 	fd = near_connect_open(port, peer);
 	if (fd == -EAGAIN && peer->waits_ms) {
-		/*
-		 * the reply may have arrived since near_port_tick() read the
-		 * socket
-		 */
+		/* the reply may be in the socket already */
 		near_fdx_read(port);
 		fd = near_connect_open(port, peer);
 	}

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Sizes and places of rings in a segment. The rings follow each other, each
- * with address space for its largest size.
- */
+/* Places of rings in a segment, each with space for the ring's largest size. */
 
 #include <stddef.h>
 #include <unistd.h>

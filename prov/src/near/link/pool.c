@@ -31,10 +31,7 @@ int near_pool_grow(struct near_pool *pool)
 
 	if (first >= pool->limit)
 		return -EAGAIN;
-	/*
-	 * the array gets entries for 2 * (chunks + 1) chunks, which suffices
-	 * until the number of chunks is the next power of two
-	 */
+	/* 2 * (chunks + 1) entries suffice up to the next power of two */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *
 				sizeof(*chunk));

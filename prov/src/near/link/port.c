@@ -61,9 +61,7 @@ static int near_port_name(struct near_port *port)
 		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
 		ret = duo_proc_start(addr->pid, &addr->start);
-	/*
-	 * without /proc (-ENOENT, -ESRCH), ports could not detect peer failures
-	 */
+	/* without /proc (-ENOENT, -ESRCH), peer failures are not detected */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
 
@@ -148,8 +146,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * With ptrace_scope 1 of the security module Yama, peers may copy from
-	 * and to this process only after this call. It also permits other
+	 * Under Yama's ptrace_scope 1, permits peers single copy, and all
 	 * processes of the user to debug this process.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
@@ -169,12 +166,10 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Attaches to each peer with an open claim at this port, if this port has no
- * ring to the peer. Such a peer may sleep until its large message or operation
- * ends. After the attach, near_peer_free() closes this port's claim at the peer
- * and rings the peer's doorbell, so that the peer wakes and ends its
- * operations. If the attach fails, near_connect() logs nothing (peer->logged)
- * and requests no descriptors (peer->rejected).
+ * Attaches to each peer that has only a ring to this port. Such a peer may
+ * sleep until its operation ends. near_peer_free() later closes this port's
+ * claim at the peer, which wakes the peer. If the attach fails, near_connect()
+ * logs nothing (peer->logged) and requests no descriptors (peer->rejected).
  */
 static void near_close_attach(struct near_port *port)
 {
@@ -194,10 +189,8 @@ static void near_close_attach(struct near_port *port)
 }
 
 /*
- * Closes a port. Peers detect this in two ways. A peer to which this port has a
- * ring finds this port's claim closed. A peer that has a ring to this port, or
- * has the descriptor of this port's segment from the fd exchange, finds
- * near_segment.closed set.
+ * Closes a port. A peer to which this port has a ring finds this port's claim
+ * closed. A peer that has this port's segment finds near_segment.closed set.
  */
 void near_close(struct near_port *port)
 {
@@ -216,10 +209,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/*
-	 * last, when this port does not write to peers' rings any more: a peer
-	 * that loads 1 frees the ring from this port for other senders
-	 */
+	/* last: peers may then give this port's rings to other senders */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -19,10 +19,7 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/*
- * Publishes the slot RESIZE if a slot is free. If not, near_resize_step() will
- * call this function again.
- */
+/* Publishes the slot RESIZE; if no slot is free, near_resize_step() retries. */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -38,10 +35,7 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/*
- * Records that the receiver has replied with this size class. If the size is
- * unchanged, multiplies the backoff by 4, so that the next request comes later.
- */
+/* Records a reply. An unchanged size delays the next request (backoff). */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;
@@ -58,10 +52,9 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles the receiver's reply in near_ctl.size, if it has come. Memory
- * ordering: message passing. The load pairs with the release store in
- * near_rx_ring_resize(): after it this port finds the receiver's zeros in all
- * slots.
+ * Handles the reply in near_ctl.size, if it has come. Memory ordering: message
+ * passing. The load pairs with the release in near_rx_ring_resize(); this port
+ * then finds zeros in all slots.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
@@ -93,10 +86,7 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 	near_resize_done(peer, (uint8_t)tier);
 }
 
-/*
- * Continues a resize: publishes RESIZE, or handles the reply. NEAR_GATE_RESIZE
- * must be closed.
- */
+/* Publishes RESIZE, or handles the reply. NEAR_GATE_RESIZE must be closed. */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->draining)
@@ -107,10 +97,7 @@ static void near_resize_step(struct near_port *port, struct near_peer *peer)
 		near_resize_answer(port, peer);
 }
 
-/*
- * Starts a resize if the ring was full near_resize.backoff times and can become
- * larger.
- */
+/* Starts a resize if the ring was full often enough and can become larger. */
 static void near_resize_request(struct near_port *port, struct near_peer *peer,
 				uint32_t more)
 {
@@ -124,9 +111,8 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * True if slots or data ring are full. False if the slots only appear full,
- * because a gate is closed. Must be called after near_tx_slot() or
- * near_tx_data() has found no space.
+ * True if slots or data ring are full. False if a closed gate only makes the
+ * slots appear full. The caller must have found no space.
  */
 static bool near_tx_full(const struct near_tx *tx)
 {

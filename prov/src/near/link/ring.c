@@ -73,10 +73,9 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Clears the slots, because the word of an old slot might have the number of
- * the first lap. Sets the consumer's position to the slot before slot 0: the
- * caller still has to release the RESIZE slot, which advances the position to
- * slot 0.
+ * Clears the slots: an old word might have the number of the first lap. Sets
+ * the position before slot 0: the caller then releases the RESIZE slot, which
+ * advances the position.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

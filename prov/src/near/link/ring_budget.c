@@ -5,15 +5,10 @@
 
 #include "near/link/port.h"
 
-/* near_budget_advertise() expects this number of senders at least */
-#define NEAR_BUDGET_FEW 8
-/*
- * near_budget_advertise() keeps a page each for this number of senders, even
- * before they attach to rings
- */
-#define NEAR_BUDGET_MANY 63
-/* near_budget_advertise() expects this number of further senders at least */
-#define NEAR_BUDGET_NEXT 4
+/* assumptions of near_budget_advertise() */
+#define NEAR_BUDGET_FEW 8	/* senders expected in all, at least */
+#define NEAR_BUDGET_MANY 63	/* senders for which a page each is kept */
+#define NEAR_BUDGET_NEXT 4	/* further senders expected, at least */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -31,10 +26,7 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/*
- * Returns the number of senders: that of rx rings or that of peers, whichever
- * is larger.
- */
+/* Returns the number of senders: rx rings or peers, whichever are more. */
 static uint32_t near_budget_senders(const struct near_budget *budget)
 {
 	return near_max(near_max(budget->peers, budget->rings), 1);
@@ -56,9 +48,8 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns the least index below which `free` rings have no sender. A new sender
- * takes the first free ring, so the next `free` new senders attach below this
- * index.
+ * Returns the index below which `free` rings have no sender. A new sender takes
+ * the first free ring, so the next `free` senders attach below this index.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -70,11 +61,8 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * Advertises a ring size for new senders, in near_segment.adv. A new sender
- * allocates its ring itself, and the port counts the ring only when it finds
- * the new sender. Until then further new senders may take the same advertised
- * size. So the budget must have memory for rings of this size for all senders
- * that the port expects next.
+ * The budget must have memory for all senders expected next: they take rings of
+ * the advertised size before the port finds and counts them.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -117,10 +105,7 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/*
- * Returns the least size class whose data ring can have a message of len bytes;
- * NEAR_TIERS: there is none.
- */
+/* Returns the least class whose data ring can have len bytes; or NEAR_TIERS. */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();
@@ -134,9 +119,8 @@ static uint32_t near_tier_for(uint32_t len)
 
 /*
  * Returns the largest size class for which the budget has memory, from `least`
- * up to the class of the even share. If `least` is above the even share, only
- * `least` is possible. If the budget has no memory for any of these classes,
- * returns the ring's present class.
+ * up to the even share. Above the even share, only `least` is possible. Without
+ * memory for these, returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -151,10 +135,7 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 	return ring->tier;
 }
 
-/*
- * Returns the ring's size class after a resize: a larger one if the budget has
- * memory. more: length of a message that did not fit; 1: the ring was full.
- */
+/* Returns the ring's size class after a resize. more: near_slot.resize.more. */
 static uint32_t near_budget_grant(const struct near_port *port,
 				  const struct near_rx_ring *ring,
 				  uint32_t more)
@@ -167,10 +148,7 @@ static uint32_t near_budget_grant(const struct near_port *port,
 	return near_budget_fit(&port->budget, ring, least);
 }
 
-/*
- * Allocates the pages that the ring needs for size class tier, and makes them
- * accessible. False: no memory.
- */
+/* Allocates the pages of size class tier, with access. False: no memory. */
 static bool near_rx_ring_extend(struct near_port *port,
 				const struct near_rx_ring *ring, uint32_t tier)
 {
@@ -199,10 +177,7 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 	ring->tier = (uint8_t)tier;
 	port->budget.extra += near_rx_ring_extra(ring);
 	near_budget_advertise(port);
-	/*
-	 * message passing: pairs with the acquire in near_resize_answer(). A
-	 * sender that loads this size finds zero slots
-	 */
+	/* message passing: pairs with the acquire in near_resize_answer() */
 	__atomic_store_n(&ctl->size,
 			 ++ring->resizes << NEAR_SIZE_RESIZES | tier,
 			 __ATOMIC_RELEASE);

@@ -3,9 +3,9 @@
 
 /*
  * Active and idle rings. Every poll reads the next slot of each active ring.
- * Polls do not read idle rings: near_ctl.need_doorbell is set in an idle ring,
- * so its sender rings the doorbell after each slot. A new sender rings the
- * doorbell, too, after it has attached to a ring.
+ * Polls do not read idle rings: near_ctl.need_doorbell is set in them, so their
+ * senders ring the doorbell after each slot. A new sender rings the doorbell,
+ * too.
  */
 
 #include <errno.h>
@@ -30,10 +30,7 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 	port->active[port->active_count++] = ring;
 }
 
-/*
- * Removes a ring from port->active. If the ring becomes idle, the caller has
- * set near_ctl.need_doorbell.
- */
+/* Removes a ring from port->active. Does not set near_ctl.need_doorbell. */
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
 {
@@ -64,12 +61,10 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Finds or creates the peer that has taken a claim, by the address in the
- * claim. Checks a copy of the address, because the sender can still change the
- * claim. Stores the peer in *peer_out, takes a reference to it and returns 0;
- * or returns
- * - -EAGAIN: the peer's descriptors were requested; near_peer_expect() keeps
- *   the peer until the reply arrives
+ * Finds or creates the peer that has taken a claim, by a checked copy of the
+ * address, because the sender can still change the claim. Takes a reference and
+ * returns 0; or returns
+ * - -EAGAIN: waits for descriptors; near_peer_expect() keeps the peer
  * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
  * - another -errno: retry
  */
@@ -116,9 +111,8 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Creates the rx ring for a claim in state NEAR_CLAIM_OPEN or
- * NEAR_CLAIM_CLOSED. Returns 0 or -errno. After -EINVAL or -EHOSTUNREACH the
- * caller must reject the claim, after any other error retry.
+ * Creates the rx ring for an open or closed claim. Returns 0 or -errno. The
+ * caller must reject the claim after -EINVAL or -EHOSTUNREACH, otherwise retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -174,9 +168,9 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim. If err is -EHOSTUNREACH and the claim is open, marks the
- * claim as rejected; its sender keeps the ring until the sender closes the
- * claim. Otherwise frees the ring at once.
+ * Rejects a claim. If err is -EHOSTUNREACH, marks an open claim as rejected:
+ * its sender keeps the ring until it closes the claim. Otherwise frees the ring
+ * at once.
  */
 static void near_claim_reject(struct near_port *port, uint32_t index, int err)
 {
@@ -214,10 +208,7 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 	near_rx_ring_free(port, ring);
 }
 
-/*
- * Sets the doorbell bits of a ring again, so that the next poll calls
- * near_doorbell_handle() for this ring again.
- */
+/* Sets the doorbell bits of a ring again, for the next poll. */
 static void near_ring_retry(struct near_port *port, uint32_t index)
 {
 	__atomic_fetch_or(&port->segment->doorbell[index / 64],
@@ -228,9 +219,8 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 
 /*
  * Handles a ring whose sender has closed its claim or was killed. Calls
- * near_peer_fail() for the sender, after which polls still deliver its last
- * messages. If the sender is in state NEAR_PEER_GONE already, frees the ring,
- * and discards any messages in it.
+ * near_peer_fail(); polls still deliver the sender's last messages. If the
+ * sender is in NEAR_PEER_GONE already, frees the ring with any messages.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -243,10 +233,10 @@ static void near_rx_ring_closed(struct near_port *port,
 
 /*
  * Memory ordering: message passing. The sender closes its claim, rings the
- * doorbell, and then frees or reuses the memory. This port copies the memory,
- * then loads the state of the claim. So if the copy has bytes from after the
- * reuse, the load finds the claim closed. The atomics of near_doorbell_ring()
- * order the sender's stores, and the fence orders the loads.
+ * doorbell, then frees or reuses the memory. This port copies the memory, then
+ * loads the claim's state. If the copy has bytes from after the reuse, the load
+ * finds the claim closed. The atomics of near_doorbell_ring() order the
+ * sender's stores, the fence orders the loads.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 {
@@ -263,10 +253,7 @@ bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 	return true;
 }
 
-/*
- * Handles a set bit of the doorbell: ring `index` has a new sender, a new slot,
- * or a closed claim.
- */
+/* Handles a doorbell bit: a new sender, a new slot, or a closed claim. */
 static void near_doorbell_handle(struct near_port *port, uint32_t index)
 {
 	struct near_claim *claim = &port->segment->claim[index];
@@ -295,10 +282,7 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 		near_rx_ring_closed(port, port->ring[index]);
 }
 
-/*
- * True if a process took the claim, and exited before it opened the claim.
- * Detects only processes of this pid namespace.
- */
+/* True if a process of this pid namespace exited before it opened its claim. */
 static bool near_claim_abandoned(uint32_t state)
 {
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
@@ -309,9 +293,8 @@ static bool near_claim_abandoned(uint32_t state)
 
 /*
  * Finds claims of senders that were killed before they rang the doorbell. Reads
- * only the pages with claims up to port->ring_count: senders take the first
- * free claim, so later pages hardly have claims in use. A load from a page
- * without memory would allocate the page.
+ * only the pages up to port->ring_count: senders take the first free claim, and
+ * a load from a later page would allocate memory.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -338,9 +321,8 @@ void near_port_doorbells(struct near_port *port)
 	uint32_t word;
 
 	/*
-	 * clear doorbell_words before the words of doorbell[]: a sender that
-	 * sets its bit of doorbell[] after the second exchange sets its bit of
-	 * doorbell_words after the first, so the next poll finds both
+	 * clear doorbell_words first, because senders set it last: the next
+	 * poll then finds a bit that is set too late for the second exchange
 	 */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
@@ -360,7 +342,7 @@ void near_port_doorbells(struct near_port *port)
  * active. If membarrier fails, all rings stay active.
  *
  * Memory ordering: store buffering. A sender stores a slot, then loads the flag
- * (near_tx_need_doorbell()); this port stores the flag, then loads the slot.
+ * in near_tx_need_doorbell(); this port stores the flag, then loads the slot.
  * The membarrier orders both ends.
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
@@ -408,15 +390,13 @@ void near_port_sweep(struct near_port *port)
  * Memory ordering: store buffering, twice. This port stores the need-doorbell
  * flags and near_segment.armed, executes a membarrier, then loads the doorbell
  * and the next slots.
- *
  * - A sender stores a slot, then loads the need-doorbell flag. The membarrier
  *   orders both ends.
- * - near_doorbell_ring(), in the sender, stores doorbell bits, executes a full
- *   barrier, then loads `armed`.
+ * - near_doorbell_ring() sets doorbell bits, executes a full barrier, then
+ *   loads `armed`.
  *
- * If this function fails after its stores, the flags and `armed` stay set. A
- * sender then rings the doorbell, or writes a byte to the wake pipe, although
- * no thread sleeps.
+ * After a failure the flags and `armed` stay set. This causes only needless
+ * doorbells and bytes in the wake pipe.
  */
 int near_arm(struct near_port *port)
 {

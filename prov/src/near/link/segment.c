@@ -13,17 +13,13 @@
 #include "near/link/segment.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-/*
- * Number of bytes that the owner allocates: struct near_segment up to and
- * including the first page of claims.
- */
+/* bytes that the owner allocates: the head up to the first page of claims */
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
  * Maps span bytes of the file, of which the first size bytes are accessible.
- * mmap() maps all bytes without access rights, and mprotect() adds the rights.
- * If mmap() mapped accessible memory, it would allocate all of it after
- * mlockall().
+ * Maps without access rights first: after mlockall(), mmap() with access rights
+ * would allocate all memory.
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -35,9 +31,7 @@ static int near_map(int fd, size_t offset, size_t span, size_t size,
 	map = mmap(NULL, span, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
-	/*
-	 * without this, a core dump would read all pages, and so allocate them
-	 */
+	/* a core dump would otherwise read, and so allocate, all pages */
 	madvise(map, span, MADV_DONTDUMP);
 	ret = near_ring_extend(map, size);
 	if (ret) {
@@ -66,9 +60,8 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 }
 
 /*
- * Sets the file's size. Returns 0 or -errno; -EFBIG: the size exceeds
- * RLIMIT_FSIZE. The function checks this limit because ftruncate() would raise
- * SIGXFSZ.
+ * Sets the file's size. Returns 0 or -errno. -EFBIG: RLIMIT_FSIZE is exceeded;
+ * ftruncate() would raise SIGXFSZ.
  */
 static int near_segment_resize(int fd, size_t size)
 {
