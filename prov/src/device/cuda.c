@@ -30,7 +30,7 @@ struct duo_cuda_pin {
 static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;
 
-/* Stores the context; for memory of a pool, the device's primary context. */
+/* Stores the memory's context, or the primary context for memory of a pool. */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
 {

@@ -24,7 +24,7 @@ struct duo_cuda_mapping {
 	size_t len;	/* bytes of physical memory; 0: mapped by CUDA's IPC */
 };
 
-/* Describes physical memory by its length. -1: peers cannot map the memory. */
+/* Describes physical memory: stores its length. -1: peers cannot map it. */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
 {
@@ -113,8 +113,8 @@ int duo_cuda_share(const void *state, const void *addr)
 }
 
 /*
- * Maps an allocation by CUDA's IPC. The range is the driver's, because a faulty
- * peer's export may be wrong. Returns a CUresult; -1: the range is invalid.
+ * Maps an allocation by CUDA's IPC. Gets the range from the driver, because a
+ * faulty peer's export may be wrong. Returns a CUresult; -1: invalid range.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
 			     struct near_map *map)
@@ -160,8 +160,9 @@ static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 }
 
 /*
- * Maps physical memory at a new address. Returns a CUresult. The driver checks
- * the length in the export, which a faulty peer may have made too large.
+ * Maps physical memory at a new address. Returns a CUresult. A faulty peer's
+ * export may have a wrong length: the driver rejects a length that is too
+ * large.
  */
 static int duo_cuda_map_physical(const struct near_export *export, int fd,
 				 struct near_map *map)

@@ -3,8 +3,9 @@
 
 /*
  * Device memory (FI_HMEM): copies from and to the memory of a device. near
- * itself accesses only host memory, and carries device memory by these copies.
- * The core's descriptor of a buffer shows whether it is device memory.
+ * itself accesses only host memory. By these copies it also carries messages
+ * and RMA of device memory. The core's descriptor shows whether a buffer is
+ * device memory.
  *
  * Copies for RMA, and for messages that the receiver fetches by RMA, are
  * asynchronous. Copies for other messages end before the call returns.
@@ -71,7 +72,7 @@ struct duo_device_iface {
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*
 	 * The next four are NULL if peers cannot map this kind of memory.
-	 * Otherwise all regions with the same state must use one device queue.
+	 * Otherwise regions with the same state must share one device queue.
 	 */
 	/* Stores a description for map(); an error if that is impossible. */
 	int (*export)(const void *state, const void *addr, size_t len,
@@ -84,7 +85,7 @@ struct duo_device_iface {
 	void (*unmap)(struct duo_device_handle *mapping);
 };
 
-/* Interfaces, without start() if not supported. Tests replace the table. */
+/* Table of interfaces. Unsupported ones have no start(). Tests replace it. */
 extern const struct duo_device_iface *duo_device_ifaces;
 
 /* Returns the name of a loaded but unsupported interface; NULL: none. */
@@ -144,7 +145,9 @@ bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
  */
 int duo_device_out(struct duo_domain *domain, void *host,
 		   const struct iovec *iov, void *const *desc, size_t len);
-/* Copies len bytes from `host` to the buffers, else as duo_device_out(). */
+/*
+ * Copies len bytes from `host` to the buffers. Otherwise as duo_device_out().
+ */
 int duo_device_in(struct duo_domain *domain, const struct iovec *iov,
 		  void *const *desc, const void *host, size_t len);
 

@@ -210,7 +210,8 @@ static const struct duo_stream_driver duo_rocr_driver = {
 
 /*
  * duo_device_iface.open(). Host memory that the application has allocated or
- * pinned with ROCr gets the stream of duo_rocr_cpu, with copies by memcpy().
+ * pinned with ROCr gets the stream of duo_rocr_cpu. duo_rocr_start() uses
+ * memcpy() for this stream.
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {

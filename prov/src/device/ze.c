@@ -132,7 +132,7 @@ static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 	return duo_ze_by_number((unsigned int) attr->device.ze, context);
 }
 
-/* Returns a group of queues that can copy, if possible only copy; -1: none. */
+/* Returns a copy queue group, preferably one without compute; -1: none. */
 static int duo_ze_group(void *device)
 {
 	struct duo_ze_group groups[DUO_ZE_GROUPS] = { { 0 } };

@@ -234,7 +234,7 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	/* this writes to the region before duo_shm_allocate(): see shm.h */
+	/* writes to the region, whose pages are not allocated yet: see shm.h */
 	ret = fi_enable(shm);
 	return ret ? ret : duo_shm_allocate(name);
 }

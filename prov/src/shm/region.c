@@ -87,7 +87,7 @@ static bool duo_shm_sibling(const char *name, const char *other)
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
-/* Removes a region. Any uid is valid: uids depend on the user namespace. */
+/* Removes a region by name, of any uid: uids differ between user namespaces. */
 void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";

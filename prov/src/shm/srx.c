@@ -147,9 +147,9 @@ DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
 	/*
-	 * Messages after an unresolved one are unresolved, too, which keeps the
-	 * order. So are messages during fi_close(); if it fails, a later poll
-	 * matches them.
+	 * To keep the order, messages after an unresolved one become
+	 * unresolved, too. During fi_close() all messages become unresolved. If
+	 * fi_close() fails, a later poll matches them.
 	 */
 	if (!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))

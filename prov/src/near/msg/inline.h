@@ -39,9 +39,9 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the slot after the next one if the last send was to the same peer,
- * and no slot has arrived since then: more sends are likely. After a single
- * send, the prefetch would only take the cache line away from the receiver.
+ * Prefetches the slot after the next one during a run: sends to the same peer,
+ * with no slot received in between. After a single send, the prefetch would
+ * only take the cache line away from the receiver.
  */
 static near_inline void near_slot_prefetch(struct near_port *port,
 					   const struct near_peer *peer)
@@ -211,7 +211,7 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.key = slot->rts.key;
 }
 
-/* Handles a slot of another kind. False: the slot remains in the ring. */
+/* Handles a slot without an inline message. False: it remains in the ring. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,

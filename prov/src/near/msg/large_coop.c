@@ -95,8 +95,8 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 
 /*
  * Ends the round, so that neither end takes a further step. Stores the number
- * of the sender's steps, at most that of the steps that the receiver has not
- * read: a faulty sender may have counted more.
+ * of the sender's steps. A faulty sender may have counted too many, so the
+ * limit is the number of steps that the receiver has not read.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -132,9 +132,9 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 
 /*
  * Must be called when the sender writes no more steps. wrote: number of steps
- * that the sender has written. The receiver reads all others, or, after a
- * failed read, requests the whole message in fragments. After a failed write,
- * later messages of this peer use no cooperative copy.
+ * that the sender has written. The receiver reads all others. After a failed
+ * read, it requests the whole message in fragments instead. After a failed
+ * write, later messages of this peer use no cooperative copy.
  */
 static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 				uint32_t wrote)

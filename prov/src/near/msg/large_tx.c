@@ -76,7 +76,7 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/* Does everything that can fail before it publishes the slot. */
+/* Publishes the slot last, after everything that can fail. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {
@@ -168,7 +168,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/* now, because the receiver polls: it has just sent an ACK */
+	/* request a larger ring now: the receiver polls, as its ACK shows */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -238,7 +238,7 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/* not quiet: operations with NEAR_RMA_BEHIND wait for fragments */
+	/* not quiet: operations with NEAR_RMA_BEHIND must wait for fragments */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
