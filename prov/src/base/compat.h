@@ -72,9 +72,9 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 }
 #else
 /*
- * libfabric 1.x: ofi_duo cannot use shm, because shm's CQ cannot be a peer CQ
- * (1.17) or the types of fi_peer(3) differ from 2.x. The build uses shm/none.c.
- * Structures of ofi_duo contain the following types all the same.
+ * libfabric 1.x: ofi_duo does not support shm, and the build uses shm/none.c.
+ * In 1.17, shm's CQ cannot be a peer CQ. Later, the types of fi_peer(3) differ
+ * from 2.x. Structures of ofi_duo contain the following types all the same.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -114,8 +114,8 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * The two functions copy attributes without wait_set and later fields. ofi_duo
- * supports neither wait sets nor FI_XPU (2.7), which uses later fields.
+ * The next two functions copy attributes without wait_set and later fields.
+ * ofi_duo supports neither wait sets nor FI_XPU (2.7), which uses later fields.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

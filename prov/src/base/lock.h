@@ -11,9 +11,9 @@
  * application serializes its calls (FI_THREAD_COMPLETION). This thread is
  * called the user. The user enters and leaves by plain stores to `inside`.
  *
- * Another thread may take a single lock to change the data, which is rare. This
- * thread takes the lock as usual, calls duo_lock_barrier(), and waits until the
- * user has left (duo_lock_empty()).
+ * Other threads seldom change the data. For a change, a thread takes the lock,
+ * calls duo_lock_barrier(), and waits until the user has left
+ * (duo_lock_empty()).
  *
  * Memory order (store buffering): the user stores `inside`, then loads `state`.
  * The other thread stores `state`, executes the barrier, then loads `inside`.
@@ -33,7 +33,7 @@
 enum {
 	DUO_LOCK_FREE,
 	DUO_LOCK_HELD,
-	DUO_LOCK_AWAITED, /* held; a thread may be asleep until it is free */
+	DUO_LOCK_AWAITED, /* held; threads may sleep until the release */
 	DUO_LOCK_RETIRED,	/* never free again */
 };
 
@@ -75,13 +75,13 @@ bool duo_lock_wait(struct duo_lock *lock);
  * all threads in duo_lock_wait(), which then return false.
  */
 void duo_lock_retire(struct duo_lock *lock);
-/* Prepares this process for single locks. False: no membarrier. */
+/* Prepares this process for single locks. False: the OS has no membarrier. */
 bool duo_lock_prepare(void);
 /* Executes a full barrier in all threads of the process. */
 void duo_lock_barrier(void);
 /* Waits until the user has left. Must follow duo_lock_barrier(). */
 void duo_lock_empty(const struct duo_lock *lock);
-/* Wakes one waiting thread, for duo_lock_release(). Returns ret. */
+/* Wakes one waiting thread, after duo_lock_release(). Returns ret. */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
 /* Takes the lock if it is free. Acquire; pairs with duo_lock_release(). */
@@ -155,7 +155,7 @@ DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 	return ret;
 }
 
-/* Waits for the lock and takes it. For a single lock: duo_group_lock(). */
+/* Waits for the lock, takes it. Single locks need duo_group_lock(). */
 static inline void duo_lock(struct duo_lock *lock)
 {
 	assert(!lock->single);

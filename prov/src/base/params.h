@@ -13,20 +13,20 @@
 
 struct duo_params {
 	/*
-	 * name of the core of all fabrics (provider near); NULL: the provider
-	 * name, such as "tcp;ofi_duo", selects the core
+	 * core of all fabrics (provider near); NULL: the provider name, such as
+	 * "tcp;ofi_duo", selects the core
 	 */
 	const char *core;
 	bool hook;	/* this module is the hook */
 	bool local_on;		/* false: the core carries all messages */
 	enum duo_transport_kind local;
 	int stats;	/* 1: print statistics when endpoints close */
-	/* names of cores, separated by commas, if the user names none */
+	/* cores to return if the user names none, separated by commas */
 	char *cores;
 	/* parent directory of the users' registry directories */
 	char *registry_dir;
 	/*
-	 * number of CQ reads in a row without a local event until deferred
+	 * CQ reads in a row without a local event, after which deferred
 	 * receives are posted to the core
 	 */
 	size_t defer_polls;
@@ -42,8 +42,8 @@ struct duo_params {
 	/* 1: permit peers' single copy if Yama's ptrace_scope is 1 */
 	int ptracer;
 	/*
-	 * number of CQ reads without a local event per yield of the CPU, minus
-	 * 1; the number is a power of 2; all bits set: no yields
+	 * CQ reads without a local event per yield of the CPU: a power of 2,
+	 * minus 1. All bits set: no yields
 	 */
 	uint32_t yield_mask;
 	bool yield_always;	/* true: yield even if not oversubscribed */

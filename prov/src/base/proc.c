@@ -100,8 +100,8 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * Checks by a signal and a pidfd whether a process has the pid, if /proc does
- * not show the pid or its start time is unknown. Returns
+ * For a pid that /proc does not show, or whose start time is unknown. Checks by
+ * a signal and a pidfd whether a process has the pid. Returns
  * - -ESRCH: no process with this pid is alive
  * - -EACCES: a process is alive; its start time is unknown
  * - another -errno: pidfd_open() has failed, as in old kernels
@@ -199,7 +199,7 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/* Returns the pid in /proc's pid namespace if that is an ancestor's, else 0. */
+/* Returns this process's pid for /proc; 0: /proc is of the same namespace. */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");

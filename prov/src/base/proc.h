@@ -28,8 +28,8 @@ int duo_proc_open_own(int fd, int flags);
 /*
  * Checks whether the process with this pid and start time exists. Returns 0 if
  * it does, -ESRCH if it has ended, and another -errno if the check fails, for
- * example because /proc hides the process. start 0: unknown; never returns 0,
- * because another process might have the pid now.
+ * example because /proc hides the process. With start 0 (unknown) the result is
+ * never 0: another process might have the pid now.
  */
 int duo_proc_check(pid_t pid, uint64_t start);
 

@@ -29,11 +29,11 @@ struct duo_param {
 	const char *name;
 	enum fi_param_type type;
 	/*
-	 * member of duo_params (int, size_t or char *), with the default as its
-	 * initial value; a char * gets a copy of the text
+	 * member of duo_params (int, size_t or char *), initially the default;
+	 * a char * gets a copy of the text
 	 */
 	void *value;
-	void (*read)(const struct duo_param *param); /* NULL: by type */
+	void (*read)(const struct duo_param *param); /* NULL: by `type` */
 	const char *help;
 };
 

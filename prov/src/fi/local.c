@@ -156,7 +156,7 @@ static int duo_local_open_av(struct duo_ep *ep)
 
 /*
  * Opens the local side under the directory's shared lock. If a stopped process
- * holds the lock (timeout), opens it without the lock. The caller must not hold
+ * holds the lock (timeout), goes on without the lock. The caller must not hold
  * the domain's locks. Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)

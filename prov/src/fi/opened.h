@@ -33,7 +33,7 @@ void duo_closed_domain(struct duo_domain *domain);
  * they may belong to other providers.
  */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
-/* False if `opened` is foreign; logs a message. */
+/* False, and a message in the log, if opened->foreign is set. */
 bool duo_opened_ours(const struct duo_opened *opened);
 
 /* Stores the fids of the core's objects in the hints for the core. */

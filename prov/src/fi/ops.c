@@ -17,8 +17,8 @@
 
 /*
  * duo_up.calls(): sets the endpoint's tables of calls for the mode of the lock.
- * Stores no equal values, because other threads may read the pointers at the
- * same time: see duo_cq_calls().
+ * Does not store equal pointers, because other threads may read the pointers at
+ * the same time: see duo_cq_calls().
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

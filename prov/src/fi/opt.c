@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "obj/ep.h"
 
-/* if the core has no FI_OPT_MIN_MULTI_RECV; bytes */
+/* FI_OPT_MIN_MULTI_RECV if the core has none, bytes */
 #define DUO_MIN_MULTI_RECV 64
 
 /* Sets the default flags of receives. */
