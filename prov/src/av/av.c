@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The application's calls for AVs. The core's AV assigns each fi_addr. It is
- * always of type FI_AV_TABLE, so each fi_addr is an index. This is correct for
- * FI_AV_MAP, too: its fi_addr have no meaning for the application.
+ * The application's calls for AVs. The core's AV assigns each fi_addr. This AV
+ * is always of type FI_AV_TABLE, so each fi_addr is an index. The application
+ * must not interpret the fi_addr of its FI_AV_MAP.
  */
 
 #include <inttypes.h>
@@ -62,9 +62,8 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array in which an insert stores each fi_addr: addr, or, if addr
- * is NULL, a new array. The caller must free *own: the new array, or NULL.
- * Returns NULL if there is no memory.
+ * Returns the array in which an insert stores each fi_addr: addr; or, if addr
+ * is NULL, a new array, which the caller must free by *own. NULL: no memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -83,9 +82,8 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 /*
  * Stores the bytes of an address, as the core's fi_av_lookup() returns them. If
  * that call fails (ofi_rxd, before the first message), stores `bytes`, the
- * inserted address (NULL: inserted by name). Without bytes, or with more than
- * DUO_CORE_ADDR_MAX, stores nothing: the address is then not local. Returns 0
- * or -FI_ENOMEM.
+ * inserted address (NULL: inserted by name). An address without bytes, or with
+ * more than DUO_CORE_ADDR_MAX, is not local. Returns 0 or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -132,9 +130,8 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Continues an insert. ret: result of the core's insert. err: the application's
- * array for one error per address, or NULL. Returns the number of addresses
- * that ofi_duo has inserted as well, or an error.
+ * Continues an insert. ret: result of the core's insert. err: array of errors,
+ * or NULL. Returns the number of inserted addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)

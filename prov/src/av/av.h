@@ -4,11 +4,10 @@
 /*
  * Address vectors, and the paths to their addresses: docs/address-vectors.md.
  * av.c has the application's calls. map.h finds the local addresses of an
- * endpoint. route.h chooses the path of a send.
+ * endpoint. route.h chooses the path of a send. Memory and locks: obj/av.h.
  *
  * Cost: one load for each send, and a registry lookup for each inserted
- * address. Memory and locks of an AV: obj/av.h. A local side adds a map of 32
- * KiB.
+ * address. A local side adds a map of 32 KiB.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H
@@ -32,8 +31,8 @@ int duo_av_add_ep(struct duo_ep *ep);
 void duo_av_del_ep(struct duo_ep *ep);
 
 /*
- * Maps zeroed memory. Each page is allocated at its first use. The caller must
- * munmap() the memory. NULL: no memory.
+ * Maps zeroed memory, which the caller must munmap(). Pages are allocated at
+ * their first use. NULL: no memory.
  */
 void *duo_av_reserve(size_t bytes);
 

@@ -98,8 +98,7 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 
 /*
  * Must be called when the route of addr has lost this peer index. If the peer's
- * messages report addr as their source, they report another fi_addr with this
- * peer index from now on, or none.
+ * messages report addr as their source, chooses another fi_addr, or none.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -118,9 +117,9 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that the core carries the messages to the peer at
- * addr. The application has requested an order between messages and RMA. near
- * cannot keep it, because the peer accepts no RMA over near.
+ * Warns, once per endpoint: near cannot keep the requested order of messages
+ * and RMA, because the peer at addr accepts no RMA over near. The core carries
+ * the messages to this peer.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -137,10 +136,10 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Stores the peer index of an address in its route, and sets the path: local if
+ * Stores the peer index of an address in its route. Sets the path: local if
  * reason is FI_DUO_OK, otherwise the core. A path that is the core's already
- * does not change. If the peer's messages report no source yet, they report
- * this address.
+ * remains. The peer's messages report addr as their source, unless they report
+ * another address.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -177,7 +176,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 
 /*
  * Stores the name of the peer at addr at the local transport. Returns
- * FI_DUO_OK, or the reason why no name was found.
+ * FI_DUO_OK, or the reason why there is no name.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *names,
@@ -238,10 +237,10 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local, gives the address a peer index,
- * and sets the path: duo_map_bind(). Otherwise calls duo_ep_use_core(), because
- * messages of the process come over the core. Returns FI_DUO_OK, or the reason
- * why the address is not local.
+ * Looks up an address. If its process is local, sets the peer index and path:
+ * duo_map_bind(). Otherwise calls duo_ep_use_core(): messages of the process
+ * come over the core. Returns FI_DUO_OK, or the reason why the address is not
+ * local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -321,8 +320,8 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
 	/*
-	 * another process may have the address by now, and may have sent;
-	 * earlier scans skipped the address of the existing peer
+	 * another process may have the address by now, and earlier scans have
+	 * skipped the address of the existing peer
 	 */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
@@ -380,9 +379,9 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the index at which a lookup of `count` addresses begins. Processes
- * that start together often insert the same list, but must not all connect to
- * the same peer at once. So the index depends on the endpoint's name.
+ * Returns the index at which a lookup of `count` addresses begins. It depends
+ * on the endpoint's name: processes that start together often insert the same
+ * list, and must not all connect to one peer at once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -406,10 +405,7 @@ bool duo_map_retry_due(const struct duo_map *map)
 	return duo_clock_coarse_ms() >= map->retry_ms;
 }
 
-/*
- * True if the process to which the address is mapped still exists. Until it
- * exits, the core gives its address to no other process.
- */
+/* True if the peer at addr still exists, and so still has the address. */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
@@ -419,9 +415,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * The sender of a message without fi_addr may have published its record since
- * the last scan, or may have the address of a failed process. Addresses with
- * the path core keep this path.
+ * The sender of a message may have published its record since the last scan, or
+ * may have the address of a failed process. Addresses with the path core keep
+ * this path.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -438,10 +434,7 @@ void duo_map_scan(struct duo_ep *ep)
 	for (addr = 0; addr < ep->av->high; addr++) {
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
-		/*
-		 * duo_ep_use_core() is not necessary in a planned scan: an
-		 * earlier lookup has called it
-		 */
+		/* an earlier lookup has called duo_ep_use_core() */
 		if (map->retry)
 			duo_map_connect(ep, addr, &names);
 		else

@@ -7,8 +7,8 @@
  * peer index, and the reason why an address is not local. The route words have
  * the peer index of each fi_addr. Lock: the group's.
  *
- * Each endpoint has its own map. An address may be local for one endpoint only,
- * because both local sides must have space for one more peer.
+ * An address may be local for one endpoint only: both local sides must have
+ * space for one more peer. So each endpoint has its own map.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -36,8 +36,8 @@ struct duo_map {
 	 */
 	uint8_t *reason;
 	/*
-	 * duo_map_id() of the last peer, indexed by fi_addr, with the flag
-	 * DUO_MAP_CONFIRMED or without it; 0 if the reason is FI_DUO_UNDECIDED
+	 * duo_map_id() of the last peer, indexed by fi_addr, and perhaps the
+	 * flag DUO_MAP_CONFIRMED; 0 if the reason is FI_DUO_UNDECIDED
 	 */
 	uint64_t *id;
 	/* duo_registry_state() at the last scan; 0: scan again */
@@ -56,17 +56,14 @@ int duo_map_open(struct duo_ep *ep);
 /* Closes the map if it is open. The local side must be closed. */
 void duo_map_close(struct duo_ep *ep);
 
-/*
- * Looks up addresses that were just inserted. If an address was inserted
- * before, it may belong to another process now.
- */
+/* Looks up addresses that were just inserted, for the first time or again. */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 /* Removes an address from the map. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Chooses the path of an undecided address, at the first send to it. The path
- * holds as long as the address belongs to the same process, or until
- * duo_map_use_core(). If this process has exited, the address stays undecided.
+ * Chooses the path of an undecided address, at the first send. The path holds
+ * as long as the address has the same process, or until duo_map_use_core(). If
+ * the process has exited, the address stays undecided.
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
@@ -82,19 +79,18 @@ bool duo_map_retry_due(const struct duo_map *map);
  */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to a failed peer, and plans a scan. exited: its process
- * has exited; its addresses get the reason FI_DUO_EXITED.
+ * Removes the routes to a failed peer and plans a scan. exited: its process has
+ * exited, so its addresses get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*
- * True if the process at addr was a confirmed source and has exited: a receive
- * from addr cannot complete.
+ * True if the process at addr was a confirmed source and has exited. Then a
+ * receive from addr cannot complete.
  */
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
  * Makes the core carry all messages to this peer. Must be called before the
- * first message over the local path. The peer may still send over the local
- * path.
+ * first message over the local path. The peer may still use the local path.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 

@@ -67,10 +67,7 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 /* Returns the route of an address whose path may be undecided. */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
-/*
- * Warns of a call before fi_enable(), once per endpoint. Returns
- * -FI_EOPBADSTATE.
- */
+/* Warns of a call before fi_enable(). Returns -FI_EOPBADSTATE. */
 int duo_ep_early(struct duo_ep *ep);
 
 static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
@@ -91,10 +88,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/*
- * True if `to`, a local route that was read without the lock, is still that of
- * addr.
- */
+/* True if `to`, a local route read without the lock, is still that of addr. */
 static inline bool duo_route_still_local(const struct duo_ep *ep,
 					 fi_addr_t addr,
 					 const struct duo_route *to)
@@ -106,8 +100,8 @@ static inline bool duo_route_still_local(const struct duo_ep *ep,
 }
 
 /*
- * Checks an address for RMA or an atomic, without a choice of the path. Returns
- * 0; -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
+ * Checks an address for RMA or an atomic. Does not choose a path. Returns 0;
+ * -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
  */
 static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr)
 {

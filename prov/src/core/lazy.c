@@ -5,11 +5,11 @@
  * Posts and recalls deferred receives. Needs the group's lock.
  *
  * To recall a receive, ofi_duo calls the core's fi_cancel(). Then it reads the
- * core's CQ until it gets an entry of the receive, or the CQ is empty. If the
- * entry reports FI_ECANCELED, a local message may match the receive. Otherwise
- * the core has matched the receive: fi_cancel() is synchronous in every
- * supported core, so the entry of a canceled receive would be in the CQ by now.
- * Proof: docs/matching.md.
+ * core's CQ until it finds an entry of the receive, or until the CQ is empty.
+ * FI_ECANCELED in the entry shows that the recall has succeeded. Otherwise the
+ * core has matched the receive: fi_cancel() is synchronous in every supported
+ * core, so a canceled receive would be in the CQ by now. Proof:
+ * docs/matching.md.
  */
 
 #include <assert.h>
@@ -24,7 +24,7 @@
 
 #define DUO_LAZY_MAX 64 /* maximum of lazy.limit, in units of defer_polls */
 
-/* duo_lazy_post() without a renewal of the core poll budget */
+/* Posts rx without a renewal of the core poll budget. */
 DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -146,8 +146,7 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 
 /*
  * Posts the first deferred receive. If the core must not have it now, blocks it
- * or removes it from the list. Does not renew the core poll budget. Returns 0;
- * -FI_EAGAIN: the list is unchanged.
+ * or removes it from the list. Returns 0; -FI_EAGAIN: the list is unchanged.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -176,11 +175,7 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	return 0;
 }
 
-/*
- * Posts deferred receives, the oldest first, until *count is 0. count:
- * ep->lazy.count, or ep->lazy.due to post up to the last due one. Returns 0 or
- * -FI_EAGAIN.
- */
+/* Posts the oldest receives until *count (lazy.count or lazy.due) is 0. */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
 	int ret = 0;

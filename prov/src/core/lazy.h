@@ -26,10 +26,7 @@ void duo_lazy_insert(struct duo_rx *rx);
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx a blocked receive, until duo_lazy_unblock(). */
 void duo_lazy_block(struct duo_rx *rx);
-/*
- * Defers all blocked receives. Must be called when a multi-receive buffer is
- * used up. The next post blocks a receive again if another buffer blocks it.
- */
+/* Defers all blocked receives when a multi-receive buffer is used up. */
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
  * Must be called when the process of addr has exited, has been replaced or
@@ -42,12 +39,9 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
 /* Posts deferred receives up to the last due one. Returns 0 or -FI_EAGAIN. */
 int duo_lazy_flush_due(struct duo_ep *ep);
-/* duo_lazy_flush() for duo_ep_age(): does not renew the core poll budget. */
+/* For duo_ep_age(): posts all deferred receives. Returns 0 or -FI_EAGAIN. */
 int duo_lazy_flush_once(struct duo_ep *ep);
-/*
- * Posts the oldest receive that the core may have now. Removes or blocks the
- * receives before it. Does not renew the core poll budget.
- */
+/* For duo_ep_age(): posts the oldest receive that the core may have now. */
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 /*
  * Must be called before a receive or peek for *want is posted to the core.
@@ -57,26 +51,19 @@ int duo_lazy_flush_oldest(struct duo_ep *ep);
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
 /*
- * Recalls rx, which is on the core and not in the posted queue. False: the core
- * has matched rx, and its completion will free rx.
+ * Recalls rx, which must not be in the posted queue. False: the core has
+ * matched rx, and its completion will free rx.
  */
 bool duo_lazy_recall(struct duo_rx *rx);
 
-/*
- * lazy_when.c: aging. Must be called in polls that read the clock, before the
- * poll of the local transport.
- */
+/* Reads the clock and ages receives, before a poll of the local transport. */
 void duo_cq_age(struct duo_cq *cq);
-/*
- * Posts due receives, and all receives if the local transport is idle. Must be
- * called after each poll of the local transport.
- */
+/* Posts due receives, or all receives if the local transport is idle. */
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
  * Makes the next poll post the oldest deferred receive, or all if the local
- * transport is idle. Must be called when the core has delivered a message:
- * another one may follow.
+ * transport is idle. Must be called after each message of the core.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* before all times, us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)
@@ -87,10 +74,7 @@ static inline void duo_lazy_expedite(struct duo_ep *ep)
 		ep->rx_cq->clock_in = 0;
 }
 
-/*
- * Counts rx as deferred. lazy: when rx is posted. The caller inserts rx into
- * ep->lazy.list.
- */
+/* Counts rx as deferred. The caller inserts rx into ep->lazy.list. */
 DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 				enum duo_rx_lazy lazy)
 {

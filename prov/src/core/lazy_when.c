@@ -87,10 +87,7 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 	return ep->lazy.count && !ep->closing;
 }
 
-/*
- * True if the endpoint has receives that only aging posts: they are not due,
- * and the local transport is busy or the core is unused.
- */
+/* True if the endpoint has receives that only aging posts. */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
 	return ep->lazy.count > ep->lazy.due && !ep->closing &&

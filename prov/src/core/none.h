@@ -29,10 +29,7 @@ int duo_none_getinfo(const char *node, uint64_t flags,
 int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
-/*
- * none.c: allocates an object of this class; its struct begins with the fid.
- * NULL: no memory.
- */
+/* none.c: allocates an object that begins with its fid. NULL: no memory. */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
 /* Returns the mr_mode of the open domain. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);

@@ -117,10 +117,7 @@ static bool duo_none_named(const char *what, const char *requested)
 	return false;
 }
 
-/*
- * Returns the info's mr_mode for the hints' mr_mode. FI_MR_BASIC and
- * FI_MR_SCALABLE (before libfabric 1.5) are complete modes, not bits.
- */
+/* FI_MR_BASIC and FI_MR_SCALABLE are complete modes, not bits of a set. */
 static int duo_none_mr_mode(int requested)
 {
 	if (requested == DUO_MR_BASIC || requested == DUO_MR_SCALABLE)
@@ -128,10 +125,7 @@ static int duo_none_mr_mode(int requested)
 	return requested & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_HMEM);
 }
 
-/*
- * Sets the info's mr_mode: that of the open domain in the hints, if there is
- * one. False: this domain requires modes that the hints lack.
- */
+/* Sets the mr_mode. False: the hints' open domain requires other modes. */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
 {
@@ -147,10 +141,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/*
- * False for FI_HMEM without FI_MR_HMEM: near copies device memory only with
- * descriptors of regions.
- */
+/* near copies device memory only with descriptors of regions */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||
@@ -174,9 +165,8 @@ static bool duo_none_set_domain(struct fi_info *info,
 }
 
 /*
- * Sets caps and op_flags of the info to those of the hints, which must have
- * been checked. Adds all directions (FI_SEND, FI_READ, ...) if the hints name
- * none.
+ * Sets caps and op_flags to those of the hints, which must have been checked.
+ * Without a direction in the hints (FI_SEND, FI_READ, ...), sets all.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {

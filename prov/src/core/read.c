@@ -22,9 +22,8 @@ static void duo_lazy_retire(struct duo_rx *rx)
 }
 
 /*
- * Makes rx a retired entry: some cores, such as efa and ofi_rxm, report a
- * truncated receive of several packets twice. The second report is dropped. rx
- * is freed after DUO_RETIRED_MAX further entries have been retired.
+ * Makes rx a retired entry, because efa and ofi_rxm report a truncated receive
+ * of several packets twice. rx is freed after DUO_RETIRED_MAX further entries.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -150,9 +149,9 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 }
 
 /*
- * Completes rx in the common case: changes the core's entry, which is in the
- * application's array, into the application's entry. False: nothing was
- * changed, and the caller must use duo_lazy_core_done().
+ * Completes rx in the common case: changes the core's entry in the
+ * application's array. False: nothing was changed, and duo_lazy_core_done()
+ * must follow.
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -174,10 +173,7 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 	return true;
 }
 
-/*
- * Handles entries of the core's CQ that cannot be changed in place: they are in
- * another array, or the application does not get exactly one entry for each.
- */
+/* Handles entries of the core's CQ that cannot be changed in place. */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *src, size_t count)
@@ -196,10 +192,7 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 	}
 }
 
-/*
- * Handles the remaining entries of a batch in the application's array. Copies
- * them first, because their completions may overwrite them in this array.
- */
+/* Copies a batch's remaining entries before completions overwrite them. */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
 					const fi_addr_t *from_src, size_t count)
@@ -212,10 +205,7 @@ DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 	duo_cq_core_copy(cq, entry, src, count);
 }
 
-/*
- * Changes the core's `count` entries in the application's array into the
- * application's entries. Returns count.
- */
+/* Changes the core's entries in the application's array in place. */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
 	struct fi_cq_tagged_entry *entry = cq->sink.buf;
@@ -236,11 +226,7 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	return count;
 }
 
-/*
- * Reads the core's CQ into an array on the stack: the application's CQ has
- * another format, or no read of the application is running. Returns the number
- * of entries.
- */
+/* Reads the core's CQ if it cannot write to the application's array. */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];

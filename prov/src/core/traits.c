@@ -20,10 +20,7 @@ static const struct duo_core_ops duo_none_ops = {
 	.addr_len = sizeof(struct near_addr),
 };
 
-/*
- * The traits of a core. whole: `name` is the name of the core; otherwise of one
- * provider in its stack.
- */
+/* Traits of a core (whole), or of each core with this provider in its stack. */
 static const struct duo_traits_row {
 	const char *name;
 	bool whole;
@@ -133,11 +130,7 @@ static const struct {
 };
 #endif
 
-/*
- * efa's functions would take ofi_duo's objects for efa's. query_mr() passes on
- * the core's region. Operations on queues would bypass ofi_duo and are
- * rejected.
- */
+/* efa's functions would take ofi_duo's objects for efa's */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {
 #ifdef FI_EFA_DOMAIN_OPS

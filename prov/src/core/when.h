@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides whether and when a receive is posted to the core. This depends on its
- * source: is the source local, and is it confirmed (has it sent over the local
- * path)? Table: docs/matching.md. Calls no provider. Lock: the group's. Cost:
- * two loads.
+ * Decides whether and when a receive is posted to the core, by its source: is
+ * it local, and is it confirmed (has sent over the local path)? Table:
+ * docs/matching.md. Calls no provider. Lock: the group's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -48,11 +47,7 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/*
- * True if a receive for *want is never posted to the core: its source is
- * confirmed, or it is a wildcard and the core carries nothing. The local side
- * must be open.
- */
+/* True if the core never gets a receive for *want. Needs an open local side. */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
 {
@@ -68,10 +63,7 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 	       duo_recv_when(ep, want) != DUO_RECV_NEVER;
 }
 
-/*
- * True if ofi_duo cannot recall a receive for *want from the core. The core
- * gets such a receive only if no local message can match it.
- */
+/* True if ofi_duo could not recall a receive for *want from the core. */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
 {
@@ -87,10 +79,7 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 	return duo_want_final(rx->ep, rx->kind, &want);
 }
 
-/*
- * True if rx is never posted to the core: a local message may match rx, and
- * ofi_duo could not recall rx then.
- */
+/* True if the core never gets rx, because ofi_duo could not recall rx. */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);

@@ -14,9 +14,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns the binding's operations in the endpoint's statistics: successful
- * ones, or, if err is set, failed ones. These are receives on both paths, and
- * sends over near. libfabric's shm counts its sends itself.
+ * Returns the number of successful (err: failed) operations of the binding:
+ * receives on both paths, and sends over near. libfabric's shm counts its sends
+ * itself.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -53,11 +53,10 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 }
 
 /*
- * True if this read must read the core's counter, which polls the core. It must
- * in these cases:
+ * True if this read must read the core's counter, which polls the core:
  * - the counter has no endpoint
  * - an endpoint has no CQ for sends, or each poll of that CQ polls the core
- * - otherwise: in every core_poll_interval-th read
+ * - otherwise, in every core_poll_interval-th read
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -121,10 +120,7 @@ uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 	return value;
 }
 
-/*
- * Adds `value` to own[err]. set: makes the whole counter equal to `value`
- * instead. own[err] then gets the difference to the other parts of the sum.
- */
+/* Adds `value` to own[err]. set: makes the whole counter equal to `value`. */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {
@@ -280,9 +276,9 @@ free_cntr:
 }
 
 /*
- * Binds the core's counter to the core's endpoint, without FI_RECV if the
- * endpoint has messages. The core would count recalled receives as errors, so
- * ofi_duo counts receives itself.
+ * Binds the core's counter to the core's endpoint. If the endpoint has
+ * messages, ofi_duo counts receives: the core would count recalled ones as
+ * errors.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
@@ -296,9 +292,9 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. Two steps cannot be undone, so they come
- * last: the core's binding, then count() of a transport that has counters
- * itself (cntr_open). The core's binding is more likely to fail.
+ * Binds the counter on both paths. Two bindings cannot be undone and come last:
+ * the core's, then that of a transport with counters (cntr_open). The core's is
+ * first of these, because it is more likely to fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -316,8 +312,8 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 }
 
 /*
- * Adds (sign 1) or subtracts (sign -1) the endpoint's counts to own[]. Without
- * this, the end or start of a binding would change the counter's value.
+ * Adds (sign 1) or subtracts (-1) the endpoint's counts to own[], so that the
+ * end or start of a binding does not change the counter.
  */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
@@ -327,10 +323,7 @@ static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 		bind->cntr->own[err] += sign * duo_cntr_bind_sum(bind, err);
 }
 
-/*
- * Moves the endpoint and its CQs to the group of the counters, the domain's.
- * Needs all locks. Returns 0 or -FI_ENOMEM.
- */
+/* Moves the endpoint and its CQs to the domain's group. Needs all locks. */
 static int duo_cntr_join(struct duo_ep *ep)
 {
 	int ret = ep->rx_cq ? duo_cq_join(ep->rx_cq) : 0;

@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counters. Lock: the domain's. They cost nothing on the data path of messages,
- * because a read computes a sum:
+ * Counters. Lock: the domain's. No cost on the data path of messages: a read
+ * computes a sum of
  * - the core's counter: sends, RMA, atomics and remote accesses over the core
  * - the endpoints' statistics: receives, and sends over near
- * - own[]: near's RMA, atomics and remote accesses, all that libfabric's shm
- *   counts, values that the application sets or adds, and the counts of closed
- *   endpoints
+ * - own[]: near's RMA, atomics and remote accesses; counts of libfabric's shm
+ *   and of closed endpoints; values that the application sets or adds
  */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H
@@ -23,33 +22,18 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
 /* Polls the endpoints, and the core if it is due. Needs the domain's lock. */
 void duo_cntr_progress(struct duo_cntr *cntr);
-/*
- * Stores the numbers of successful and of failed operations. Needs the domain's
- * lock.
- */
+/* Stores the counts of successes and failures. Needs the domain's lock. */
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
-/*
- * Returns the number of failed operations, without a poll: the core's errors
- * are those of the last read. Takes the domain's lock.
- */
+/* Returns the number of failures without a poll. Takes the domain's lock. */
 uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
-/*
- * Binds the core's counters of all bindings to the core's endpoint. Needs the
- * domain's lock. Returns 0 or an error.
- */
+/* Binds the core's counters to the core's endpoint. Needs the domain's lock. */
 int duo_cntr_bind_core(const struct duo_ep *ep);
-/*
- * Unbinds the counters of an endpoint that closes. Their values do not change.
- * Needs the domain's lock.
- */
+/* Unbinds all counters; their values remain. Needs the domain's lock. */
 void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-/*
- * Adds the descriptors of the core's CQs to the wait objects of the endpoint's
- * counters. Returns 0 or an error.
- */
+/* Adds the core's CQs to the wait objects of the endpoint's counters. */
 int duo_cntr_wait_ep(struct duo_ep *ep);
 /* duo_cntr_wait_ep() for the counter of one binding */
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waits for counters. The core's counters have no descriptors, so the sources
- * of the endpoints' CQs wake the waiting thread: near's ports and the core's
- * CQs. A change by another thread, such as fi_cntr_add(), wakes no thread. So
- * each sleep in fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS. A timer limits
- * sleeps of the application on the descriptor.
+ * Waits for counters. The core's counters have no descriptors, so a waiting
+ * thread is woken by the sources of the endpoints' CQs: near's ports and the
+ * core's CQs. fi_cntr_add() and the like wake no thread. So a sleep in
+ * fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS, and a timer limits sleeps of
+ * the application on the descriptor.
  */
 
 #include <rdma/fi_errno.h>
@@ -22,9 +22,9 @@
 #define DUO_CNTR_SLEEP_MS 1
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, it has a descriptor only if the
- * local transport can wake a thread. Without one, fi_cntr_wait() polls between
- * short sleeps.
+ * With FI_WAIT_UNSPEC, the wait object has a descriptor only if the local
+ * transport can wake a thread. Otherwise fi_cntr_wait() polls between short
+ * sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -113,8 +113,8 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 }
 
 /*
- * Arms all endpoints of the counter: new events wake a thread. Returns 0;
- * -FI_EAGAIN: there are events; or another error of the core.
+ * Arms all endpoints of the counter. Returns 0, -FI_EAGAIN (there are events)
+ * or an error of the core.
  */
 static int duo_cntr_arm(const struct duo_cntr *cntr)
 {
@@ -141,7 +141,7 @@ static void duo_cntr_woken(const struct duo_cntr *cntr)
 /*
  * Prepares the sleep of a thread that has read the values good and bad. Needs
  * the domain's lock. Returns
- * - 0: any new message or completion wakes the thread
+ * - 0: new events wake the thread
  * - -FI_EAGAIN: the values have changed, or there are events
  * - -FI_ENOSYS: some source of events cannot wake the thread
  */
@@ -190,10 +190,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	}
 }
 
-/*
- * fi_trywait(3). -FI_EAGAIN: there are events, or the value has changed since
- * the previous call. -FI_EINVAL: the counter was not opened with FI_WAIT_FD.
- */
+/* -FI_EAGAIN: there are events, or the value has changed since the last call */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	int ret;

@@ -25,8 +25,8 @@
 /*
  * Polls both paths although the ring has an entry for this read. Otherwise a
  * program that sends before each read might only read entries of sends, and
- * never poll. The number of reads per poll doubles up to DUO_RING_READS. It
- * becomes 1 if DUO_RING_SLOW has passed between two polls.
+ * never poll. The number of reads per poll doubles up to DUO_RING_READS, and
+ * returns to 1 if polls are DUO_RING_SLOW apart.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -41,10 +41,7 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/*
- * Clears DUO_CQ_ENTRIES if the CQ is empty, after the removal of an entry or
- * error.
- */
+/* Must be called after the removal of an entry or error. */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
@@ -160,10 +157,7 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/*
- * For the last error that was read. Only the provider of cq->err_path, the
- * error's path, can interpret prov_errno.
- */
+/* only the provider of the last error read can interpret prov_errno */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {
@@ -214,8 +208,8 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ, with a wait object if cq->core_signals is set. Clears
- * core_signals if the core does not support this.
+ * Opens the core's CQ; with a wait object if core_signals is set and the core
+ * supports it. Otherwise clears core_signals.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {

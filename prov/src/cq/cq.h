@@ -7,9 +7,8 @@
  * sleeps. Lock: the functions in fi_ops_cq take the group's lock; all others
  * need it.
  *
- * Cost: a read that finds nothing polls shared memory. It polls the core, too,
- * if the CQ has a core poll budget, if the local transport is idle, and at
- * intervals.
+ * Cost: a read that finds nothing polls shared memory. It also polls the core
+ * if duo_cq_core_wanted(), and at intervals.
  */
 #ifndef DUO_CQ_H
 #define DUO_CQ_H
@@ -26,10 +25,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
-/*
- * cq.c: fi_cq_readfrom() on the slow path. Releases the group's lock. Returns
- * the number of entries, -FI_EAGAIN or -FI_EAVAIL.
- */
+/* fi_cq_readfrom() on the slow path. Releases the group's lock. */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
 ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
@@ -45,8 +41,7 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /*
- * group.c: puts the CQ into its own group; or, in these cases, into the
- * domain's group:
+ * group.c: puts the CQ into its own group. Puts it into the domain's group if
  * - the domain's lock is off
  * - the local transport is libfabric's shm
  * - the domain may have a bounce buffer for device memory
@@ -55,10 +50,7 @@ extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 void duo_cq_group(struct duo_cq *cq);
 /* Closes the CQ's own group. Needs all locks. */
 void duo_cq_ungroup(struct duo_cq *cq);
-/*
- * Moves the CQ and its endpoints to the domain's group. Needs all locks.
- * Returns 0; -FI_ENOMEM: nothing has changed.
- */
+/* Moves the CQ and its endpoints to the domain's group. Needs all locks. */
 int duo_cq_join(struct duo_cq *cq);
 
 /* True if the CQ has a core poll budget. */
@@ -79,10 +71,10 @@ void duo_cq_progress(struct duo_cq *cq);
 /* Polls the CQs of an endpoint. */
 void duo_ep_progress(const struct duo_ep *ep);
 /*
- * Returns the result of a read that has stored no entry:
+ * Returns the result of a read that has stored no entry. May yield the CPU.
  * - -FI_EAVAIL: an error must be read first
  * - 0: there are entries, but the read has requested none
- * - -FI_EAGAIN: there is no entry; the function may have yielded the CPU
+ * - -FI_EAGAIN: there is no entry
  */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /* Yields the CPU if CPUs are oversubscribed. Returns -FI_EAGAIN. */
@@ -92,16 +84,10 @@ ssize_t duo_cq_yield(struct duo_cq *cq);
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
 /* Adds the core's CQ, opened with FI_WAIT_FD, to the wait object. */
 int duo_cq_wait_core(struct duo_cq *cq);
-/*
- * Adds a timer to the wait object if the core's CQ or the local transport
- * cannot wake a thread.
- */
+/* Adds a timer to the wait object if some source cannot wake a thread. */
 int duo_cq_wait_timer(struct duo_cq *cq);
 struct duo_blocking;
-/*
- * Sleeps until the CQ may have an entry, or until the call's timeout. Takes the
- * group's lock.
- */
+/* Sleeps until events or the timeout of the call. Takes the group's lock. */
 void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);

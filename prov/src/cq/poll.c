@@ -87,8 +87,8 @@ static bool duo_poll_cq(const struct duo_poll_member *member)
 }
 
 /*
- * True if the counter has changed since this function last returned true.
- * wanted: the caller can report the change; otherwise returns false.
+ * True if the counter has changed since this function last returned true. If
+ * the caller cannot report the change (not wanted), returns false.
  */
 static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 {
@@ -104,10 +104,7 @@ static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 	return true;
 }
 
-/*
- * Stores the contexts of the members that have events. If the array is full, a
- * later call reports the remaining events.
- */
+/* if the array is full, a later call reports the remaining events */
 static int duo_poll_run(struct fid_poll *poll_fid, void **context, int count)
 {
 	struct duo_poll *poll = duo_poll_of(poll_fid);

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Poll sets, fi_poll(3): lists of CQs and counters, of any domain, and of
- * ofi_duo or the core. fi_poll() returns the contexts of those that have
- * events. Lock: the poll set's, held while members are read. Cost: a read of
- * each member.
+ * Poll sets, fi_poll(3): CQs and counters of any domain, of ofi_duo or the
+ * core. Lock: the poll set's, held while members are read. Cost: a read of each
+ * member.
  */
 #ifndef DUO_CQ_POLL_H
 #define DUO_CQ_POLL_H

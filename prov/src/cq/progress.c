@@ -31,10 +31,7 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/*
- * Matches unresolved messages and posts deferred receives. Must be called after
- * a poll of the local transport.
- */
+/* After a local poll: matches unresolved messages, posts deferred receives. */
 DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 {
 	if (cq->group->pending)
@@ -86,9 +83,8 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. After DUO_LOCAL_IDLE polls
- * without a local event, and with a core poll budget, only each
- * DUO_LOCAL_INTERVAL-th poll must.
+ * True if this poll must poll the local transport. With a core poll budget, and
+ * after DUO_LOCAL_IDLE idle polls, only each DUO_LOCAL_INTERVAL-th must.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -98,9 +94,9 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of the
- * ports. Reads of another CQ may have polled the same port. So
- * duo_near_passed() adds at most the polls before the port's next tick: no tick
- * may be skipped.
+ * ports. Reads of another CQ may have polled the same port. duo_near_passed()
+ * adds at most the polls before the port's next tick, which must not be
+ * skipped.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -113,8 +109,8 @@ DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 }
 
 /*
- * Sets cq->left: the number of fast-path reads until the core is due or a port
- * has a tick. The next read after these must call duo_cq_progress().
+ * Sets cq->left: the number of fast-path reads before the next call of
+ * duo_cq_progress(), when the core is due or a port has a tick.
  */
 DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 {
@@ -128,9 +124,8 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 
 /*
  * Polls the local transport, and the core if it is due. A poll for another
- * reason, such as deferred work, uses up one of the granted fast-path reads.
- * When none is left, grants new ones, unless every read must do more than poll
- * near's rings.
+ * reason, such as deferred work, uses up a granted fast-path read. When none is
+ * left, grants new ones, unless reads must do more than poll near's rings.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -188,10 +183,7 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/*
- * True if the CPUs are oversubscribed, as of the last check. Checks again if
- * its interval has passed.
- */
+/* True if CPUs are oversubscribed. Checks this only at intervals. */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -202,10 +194,9 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Yields the CPU if CPUs are oversubscribed: the next sender may need this CPU.
- * Otherwise a yield would only help unrelated processes. Releases the group's
- * lock during the yield; the caller must hold no other lock. Returns
- * -FI_EAGAIN.
+ * Yields the CPU if CPUs are oversubscribed: the next sender may need it.
+ * Otherwise only unrelated processes would benefit. Releases the group's lock
+ * in the yield; the caller must hold no other lock. Returns -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

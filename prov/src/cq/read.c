@@ -3,9 +3,9 @@
 
 /*
  * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
- * not 0, a read polls only the rings of near's ports. The functions of the slow
- * path have the arguments of their callers, so that calls are tail calls and a
- * read that finds nothing saves no registers. read_locked.c and read_single.c
+ * not 0, a read polls only the rings of near's ports. Functions of the slow
+ * path have their callers' arguments, so that a read calls them by tail calls
+ * and saves no registers if it finds nothing. read_locked.c and read_single.c
  * include this file for the other modes of the lock.
  */
 
@@ -50,9 +50,9 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 }
 
 /*
- * Polls the rings of ep, from `ring` on (NULL: all), and of the CQ's endpoints
+ * Polls the rings of ep, from `ring` on (NULL: all), and of the endpoints
  * behind ep. Events go to cq->sink. Releases the group's lock. Returns the
- * result of the read.
+ * read's result.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
@@ -78,9 +78,8 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 }
 
 /*
- * Ends a read that has found a message in *ring. If ep receives with this CQ,
- * tries to deliver the message directly to buf. Then polls the remaining rings.
- * Releases the group's lock.
+ * Ends a read that has found a message in *ring. Tries to deliver the message
+ * directly to buf. Then polls the remaining rings. Releases the group's lock.
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

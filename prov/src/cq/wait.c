@@ -31,9 +31,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use it. It
- * then has a descriptor only if the local transport can wake a thread. Without
- * one, blocking reads poll between short sleeps.
+ * With FI_WAIT_UNSPEC, only blocking reads use the wait object, and it has a
+ * descriptor only if the local transport can wake a thread. Otherwise blocking
+ * reads poll between short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -127,9 +127,8 @@ void duo_cq_force_poll(struct duo_cq *cq)
 }
 
 /*
- * Arms all sources of the CQ. Needs the group's lock. Returns 0; -FI_EAGAIN:
- * there are events; or another error. After an error, the next polls poll both
- * paths.
+ * Arms all sources of the CQ. Needs the group's lock. Returns 0, -FI_EAGAIN
+ * (there are events) or another error. After these, polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -167,15 +166,15 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * Prepares a sleep of this thread, or of the application's threads
- * (fi_trywait()). Returns
+ * Prepares a sleep of this thread, or of the application (fi_trywait()).
+ * Returns
  * - 0: new events wake all threads that sleep on the CQ
  * - -FI_EAGAIN: there are entries, or receives that the core does not accept
  *   now
  * - another error
  *
- * After an error, the descriptor's wakeups are not lost: this thread may read
- * only some entries, and other threads must wake to read the remaining ones.
+ * An error loses no wakeup of the descriptor: this thread may read only some
+ * entries, and other threads must wake to read the remaining ones.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -211,9 +210,9 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 		duo_waiter_poll(waiter, call, max_ms);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
-		 * the caller polls again at once. After a second -FI_EAGAIN,
-		 * near probably has work that only polls continue, so the
-		 * thread pauses between polls
+		 * The caller polls again at once. After a second -FI_EAGAIN,
+		 * the thread pauses: near probably has work that only polls
+		 * continue.
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {
@@ -248,10 +247,7 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/*
- * fi_trywait() for one object. Passes objects that the application has opened
- * at the core, such as event queues, to the core.
- */
+/* Passes objects that the application has opened at the core to the core. */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)

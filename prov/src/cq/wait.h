@@ -16,15 +16,12 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/*
- * Maximum duration of a sleep, ms. A limit is necessary: a peer of near that
- * closes its port wakes no thread.
- */
+/* longest sleep, ms; a peer of near that closes its port wakes no thread */
 #define DUO_SLEEP_MS 1000
 
 /*
- * A blocking call polls for DUO_SPIN_NS. Then it sleeps until a source of
- * events wakes it; or, if a source cannot wake it, polls between short sleeps.
+ * A blocking call polls for DUO_SPIN_NS, then sleeps until an event wakes the
+ * thread. If some source cannot wake it, the call polls between short sleeps.
  */
 #define DUO_SPIN_NS 50000	/* ns */
 #define DUO_SHORT_SLEEP_NS 50000	/* ns */
@@ -81,9 +78,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain);
  */
 int duo_ep_arm(struct duo_ep *ep);
 /*
- * Must be called after a sleep that duo_ep_arm() has prepared. If this thread
- * has consumed the port's wakeup, wakes the other threads that sleep on CQs of
- * the endpoint. Needs the group's lock.
+ * Must be called after a sleep for which duo_ep_arm() was called. Wakes other
+ * threads that sleep on CQs of the endpoint, if this thread has consumed the
+ * port's wakeup. Needs the group's lock.
  */
 void duo_ep_woken(struct duo_ep *ep);
 /* Arms the core's CQ. Returns as duo_ep_arm() does. */
@@ -92,8 +89,7 @@ int duo_cq_arm_core(struct duo_cq *cq);
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps, depending on `ret`, the result of duo_cq_fall_asleep() or
- * duo_cntr_fall_asleep():
+ * Sleeps. ret: the result of duo_cq_fall_asleep() or duo_cntr_fall_asleep()
  * - 0: until the wait object is readable, at most for the time left and max_ms
  * - the first -FI_EAGAIN in a row: not at all
  * - otherwise: a short sleep; with FI_WAIT_YIELD, yields the CPU instead

@@ -93,10 +93,7 @@ static bool duo_record_valid(const struct duo_record *record)
 	       record->checksum == duo_record_checksum(record);
 }
 
-/*
- * Reads and checks a record. Returns 0, -FI_EINVAL, -FI_ENODATA or -FI_EPROTO,
- * as duo_record_open() does.
- */
+/* Reads and checks a record. Returns 0 or an error of duo_record_open(). */
 static int duo_record_read(int fd, struct duo_record *record)
 {
 	struct stat st;

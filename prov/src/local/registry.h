@@ -45,8 +45,8 @@ struct duo_publication {
 };
 
 /*
- * Modes of the directory's lock, as in flock(2). Endpoints that start share the
- * lock. A sweep, and a start directly after a sweep, need it exclusively.
+ * Modes of the directory's lock, as in flock(2). Starting endpoints share it. A
+ * sweep, and a start directly after a sweep, need it exclusively.
  */
 enum duo_registry_lock_mode {
 	DUO_REGISTRY_SHARED,
@@ -70,29 +70,25 @@ int duo_registry_open(const char *base, char *dir);
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
 /*
- * Counts a new endpoint with this compatibility id. Returns the number of
- * endpoints counted since the last reset, or -errno. Needs no lock.
+ * Counts an endpoint with this compatibility id. Returns the new count or
+ * -errno.
  */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
-/* Sets the count of duo_registry_count_ep() to 0. Needs the exclusive lock. */
+/* Resets the count of duo_registry_count_ep(). Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
-/*
- * Removes the user's directory if it is unlocked and has no record. file: path
- * of a file in it.
- */
+/* Removes the directory if it is unused. file: the path of a file in it. */
 void duo_registry_leave(int dir, const char *file);
 /* Returns the number of records, also of endpoints that have failed. */
 size_t duo_registry_count(int dir);
 /*
- * Returns a number that changes when a file is added or removed. 0: unknown,
- * because a file may have been added or removed within the last 50 ms.
+ * Returns a number that changes when a file is added or removed; 0: unknown,
+ * because the last change is less than 50 ms ago.
  */
 uint64_t duo_registry_state(int dir);
 
 /*
- * Removes the records of failed processes. The transport peers[kind] removes
- * their other files. Returns the number of live endpoints. Needs the exclusive
- * lock.
+ * Removes records of failed processes; peers[kind] removes their other files.
+ * Returns the number of live endpoints. Needs the exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /* Sweeps the directory if it is unlocked and was last swept 1 s ago or more. */
@@ -102,28 +98,24 @@ void duo_registry_tidy(const char *base,
 /*
  * Creates and locks the record of a core address. per_net: the address is
  * unique only in its network namespace. Returns 0 or -errno; -FI_EADDRINUSE:
- * the address has a record. Without the directory's lock, a sweep may remove
- * the new record.
+ * there is such a record. Without the directory's lock, a sweep may remove the
+ * new record.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
-/*
- * Makes the record visible. Returns 0 or -errno; -FI_ENOENT: a sweep removed
- * it.
- */
+/* Makes the record visible. -FI_ENOENT: a sweep has removed the record. */
 int duo_registry_ready(struct duo_publication *pub);
-/* Removes the record. Needs no lock; may be called again. */
+/* Removes the record. Needs no lock; may be repeated. */
 void duo_registry_hide(struct duo_publication *pub);
 /*
- * Removes the record and closes its file. Also removes an unused directory.
- * Needs no lock; may be called again.
+ * Removes the record and an unused directory. Needs no lock; may be repeated.
  */
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address, for the endpoint with the record *self. Returns
- * FI_DUO_OK and stores the peer's name in DUO_TRANSPORT_NAME_MAX bytes; or
- * returns the reason why the two endpoints cannot connect. Needs no lock.
+ * Looks up a core address for the endpoint `self`. Stores the peer's name and
+ * returns FI_DUO_OK; or returns the reason why the two endpoints cannot
+ * connect.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,

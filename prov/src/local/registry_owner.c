@@ -49,10 +49,7 @@ struct duo_base {
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/*
- * The lowest name of the user's finished directories, and of those under
- * construction; "": none.
- */
+/* lowest name of finished and of unfinished directories; "": none */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
@@ -124,10 +121,7 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * Opens a directory that a scan has found. -ENOENT: it was removed since, or is
- * not private any more.
- */
+/* Opens a directory that was found. -ENOENT: removed, or no longer private. */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);

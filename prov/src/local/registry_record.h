@@ -14,8 +14,8 @@
 
 /*
  * Locks a directory with LOCK_SH or LOCK_EX. Returns 0 or -errno;
- * -FI_ETIMEDOUT: not free for 60 s, or for 3 s in which no name was added or
- * removed.
+ * -FI_ETIMEDOUT: not free for 60 s, or for 3 s without an added or removed
+ * name.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it was opened. */
@@ -44,9 +44,7 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor, or one of these errors.
- *
- * Not logged:
+ * Opens and reads a record. Returns its descriptor or an error. Not logged:
  * - -FI_ENOENT: no record
  * - -FI_ENODATA: not written yet
  * - -FI_EPROTO: another version
@@ -60,15 +58,9 @@ int duo_record_open(int dir, const char *name, struct duo_record *record);
 const char *duo_record_suffix(const char *name);
 /* True if fd is a regular file of this user. Stores fstat()'s result in *st. */
 bool duo_record_ours(int fd, struct stat *st);
-/*
- * Checks the lock of a record. Returns 0: the owner is alive; -ESRCH: it has
- * failed; or another error.
- */
+/* Tests the owner's lock. 0: alive; -ESRCH: failed; or another error. */
 int duo_record_locked(int fd);
-/*
- * Like duo_record_locked(), but also checks the owner's process if it is in the
- * pid namespace pid_ns.
- */
+/* Also tests the owner's process, if it is in the pid namespace pid_ns. */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
 
 #endif /* DUO_REGISTRY_RECORD_H */

@@ -45,10 +45,7 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/*
- * Removes the record if its owner has failed. Returns 1 if it may be alive,
- * else 0.
- */
+/* Removes the record of a failed owner. Returns 1: the owner may be alive. */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
@@ -102,8 +99,8 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 
 /*
  * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. Its time is
- * the directory's access time. A read of the names may set a later access time,
- * which only delays the next sweep.
+ * the directory's access time. Reads of the names may update it, which only
+ * delays a sweep.
  */
 static bool duo_sweep_due(int dir)
 {
