@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector (AV) of ofi_duo. Its fi_addr are those that the core's AV
- * assigns. The layer av/ inserts and removes addresses; all layers look up
- * addresses by the functions below. Lock: to read an AV, the lock of any group;
- * to change it, all locks of the domain (duo_domain_lock()). Senders read the
- * route words without a lock. Cost of each fi_addr: 16 bytes plus the length of
- * the address. Each endpoint adds 8 bytes for the route, and up to 9 bytes in
- * struct duo_map.
+ * An address vector (AV). Its fi_addr are those of the core's AV. Lock: any
+ * group's to read an AV, all locks of the domain to change an AV
+ * (duo_domain_lock()). Senders read route words without a lock.
+ *
+ * Cost per fi_addr: 16 bytes plus the address. Each endpoint adds 8 bytes for
+ * the route, and up to 9 bytes in struct duo_map.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -29,26 +28,20 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * The route of a fi_addr: one word, which senders read without a lock. Bits 0
- * and 1: the state. Upper bits: the peer index plus 1; 0: no peer index.
+ * The route of a fi_addr: one word. Bits 0 and 1: the state. Upper bits: the
+ * peer index plus 1; 0: no peer index.
  *
  * The state changes
  * - from NONE to UNDECIDED when the address is inserted
  * - from UNDECIDED to CORE or LOCAL when a path is chosen
- * - from LOCAL to CORE only before the first message, so that all messages to a
- *   peer stay in order
- * - to UNDECIDED when the process of the address fails, or when the address is
- *   inserted again and now belongs to another process
- * - to CORE when the process of the address fails, if duo_traits.peer_names is
- *   set
+ * - from LOCAL to CORE only before the first message, to keep messages in order
+ * - to UNDECIDED when the process of the address fails or is replaced; with
+ *   duo_traits.peer_names to CORE
  * - to NONE when the address is removed
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	/*
-	 * no message was sent, and the registry has no record of the address;
-	 * or the process of the address has exited
-	 */
+	/* no path is chosen yet, or the process of the address has exited */
 	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
@@ -87,9 +80,8 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 }
 
 /*
- * Returns the source that ofi_duo reports for a message over the core. src: the
- * source that the core reports. The result is src if it is in the AV, or if it
- * is FI_ADDR_UNSPEC (no source); otherwise FI_ADDR_NOTAVAIL.
+ * Returns the source of a message over the core: src, the source that the core
+ * reports, if src is in the AV or FI_ADDR_UNSPEC; otherwise FI_ADDR_NOTAVAIL.
  */
 static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 {

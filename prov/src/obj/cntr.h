@@ -23,18 +23,9 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
-	/*
-	 * ofi_duo's part of the counter, see cq/cntr.h: [0] value, [1] errors
-	 */
-	uint64_t own[2];
-	/* the core's counter when it was last read: [0] value, [1] errors */
-	uint64_t core[2];
-	/*
-	 * number of reads for which duo_cntr_core_due() has found no other
-	 * reason to poll the core; each core_poll_interval-th of these reads
-	 * polls the core; wraps
-	 */
-	uint32_t core_skip;
+	uint64_t own[2];	/* ofi_duo's part (cq/cntr.h): value, errors */
+	uint64_t core[2];	/* core's part when last read: value, errors */
+	uint32_t core_skip;	/* counts reads in duo_cntr_core_due() */
 	bool of_region;			/* also bound to a memory region */
 	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
@@ -59,9 +50,8 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 /* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /*
- * Counts an operation of near that has ended, in each counter that was bound to
- * the endpoint with `flag`. err: 0 counts as a success, another value as an
- * error.
+ * Counts an ended operation of near in each counter that was bound with `flag`.
+ * err: 0 is a success, another value an error.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A completion queue: the ring of completions, to which both paths write, and
- * the counts that decide how often a read polls each path. The layer cq/ reads
- * and polls; all layers push completions. Lock: the group's. Cost: a push
+ * A completion queue: the ring of both paths' completions, and the counts that
+ * decide how often a read polls each path. Lock: the group's. Cost: a push
  * copies 48 bytes.
  */
 #ifndef DUO_OBJ_CQ_H
@@ -23,8 +22,7 @@
 #include "obj/waiter.h"
 #include "queue/ring.h"
 
-/* maximum number of completions that one read of the core's CQ gets */
-#define DUO_CORE_BATCH 16
+#define DUO_CORE_BATCH 16	/* completions per read of the core's CQ */
 
 struct duo_domain;
 struct duo_ep;
@@ -38,10 +36,7 @@ enum {
 	DUO_CQ_OTHERS = 4,
 };
 
-/*
- * Fields are in the order of use: a send uses the first cache line, a read on
- * the fast path the first two.
- */
+/* Field order: a send uses the first cache line, a fast-path read two. */
 struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_ring ring;
@@ -52,10 +47,7 @@ struct duo_cq {
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
-	/*
-	 * core poll budget: number of next polls that also poll the core.
-	 * Threads update it without a lock, so an update may get lost
-	 */
+	/* core poll budget, polls; parallel updates may get lost */
 	atomic_uint core_poll_budget;
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
@@ -66,22 +58,13 @@ struct duo_cq {
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
-	/*
-	 * number of fast-path reads that duo_cq_grant() has permitted and that
-	 * core_skip does not count yet: those done since, and those left
-	 */
+	/* reads of duo_cq_grant() that core_skip does not count yet */
 	uint32_t granted;
-	/*
-	 * if local_idle is larger than this, each poll polls the core;
-	 * DUO_CORE_UNUSED: local_idle never is, see duo_cq_core_unused()
-	 */
+	/* if local_idle is above this, each poll also polls the core */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
-	/*
-	 * number of further reads that only take entries from the ring; the
-	 * next one also polls: duo_cq_ring_poll()
-	 */
+	/* reads that only take ring entries, until one also polls */
 	uint32_t ring_left;
 	/* interval of these polls, in reads that find an entry in the ring */
 	uint32_t ring_every;
@@ -94,16 +77,10 @@ struct duo_cq {
 	uint32_t clock_in;	/* polls until the next read of the clock */
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
-	/*
-	 * number of reads of the clock in a row that were at least 4 ms
-	 * (DUO_CLOCK_SLOW) after the read before
-	 */
+	/* successive reads of the clock at least DUO_CLOCK_SLOW apart */
 	uint32_t slow;
 	atomic_bool signaled;
-	/*
-	 * array for the sources of the core's entries, if the application's
-	 * read requests no sources
-	 */
+	/* sources of the core's entries, if the read requests none */
 	fi_addr_t core_src[DUO_CORE_BATCH];
 	/* decides whether reads without an entry yield the CPU */
 	struct duo_oversub_check oversub;
@@ -122,10 +99,7 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/*
- * Sets whether a thread may be asleep on the CQ. As long as it may, new entries
- * take the slow path, which wakes the thread.
- */
+/* Sets whether a thread may be asleep, which the next entry must wake. */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -139,12 +113,7 @@ static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 		duo_cq_wake(cq);
 }
 
-/*
- * Slow paths of duo_cq_push() and duo_cq_push_sent(), for these cases: the CQ
- * is hidden, its ring is full, or a thread may be asleep and must be woken.
- * While a read of the application is running, each duo_cq_push_sent() takes the
- * slow path, too.
- */
+/* Slow paths of duo_cq_push() and duo_cq_push_sent(): ring full or gated. */
 void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
 void duo_cq_push_sent_slow(struct duo_cq *cq, void *context, uint64_t flags);
@@ -157,8 +126,7 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	if (cq->sink.space) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
 	} else if (__builtin_expect(duo_ring_full(&cq->ring), false)) {
-		slow = *entry; /* a copy, so that the compiler can keep *entry
-			        * in registers */
+		slow = *entry; /* a copy, so *entry can stay in registers */
 		duo_cq_push_slow(cq, &slow, src);
 	} else {
 		cq->attention |= DUO_CQ_ENTRIES;
@@ -167,18 +135,15 @@ static inline void duo_cq_push(struct duo_cq *cq,
 }
 
 /*
- * True if duo_cq_put_sent() may write to the ring: the ring is neither full nor
- * gated (duo_ring_gate()). Must not be used while a read of the application is
- * running: entries then go to cq->sink first.
+ * True if duo_cq_put_sent() may write to the ring. While a read of the
+ * application is running, entries must go to cq->sink first.
  */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
-/*
- * Writes the completion of a send to the ring. duo_cq_accepts() must be true.
- */
+/* Writes a send's completion to the ring. duo_cq_accepts() must be true. */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -200,19 +165,15 @@ static inline void duo_cq_push_sent(struct duo_cq *cq, void *context,
 
 void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		     int path);
-/*
- * Pushes an error that ofi_duo itself reports. src: source of the message; or
- * FI_ADDR_UNSPEC.
- */
+/* Pushes an error of ofi_duo itself. src: the sender, or FI_ADDR_UNSPEC. */
 void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 			 uint64_t tag, fi_addr_t src, int err);
 /* Pushes an error of the receive rx, and counts rx as failed. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /*
- * Renews the core poll budget: the next DUO_CORE_POLL_BUDGET polls also poll
- * the core, because the core may soon have entries. Any thread may call this,
- * with or without the group's lock.
+ * Renews the core poll budget, because the core may soon have entries. Any
+ * thread may call this function, and needs no lock.
  */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)
@@ -222,13 +183,10 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 }
 
 /*
- * If there is a local transport, the core of a CQ is unused until
- * duo_ep_use_core() is called for an endpoint of the CQ. Until then, messages
- * over the core are unlikely (docs/matching.md). Polls skip an unused core,
- * because a core may allocate memory in its first poll: efa allocates 30 MB.
- * duo_cq_core_due() polls an unused core in two cases all the same: the CQ has
- * a core poll budget, or the AV of an endpoint is empty. A core that has been
- * used once remains used until the CQ closes.
+ * With a local transport, the core is unused until duo_ep_use_core() is called
+ * (docs/matching.md). Polls skip an unused core, because its first poll may be
+ * expensive: efa allocates 30 MB. Exceptions: the CQ has a core poll budget, or
+ * the AV of an endpoint is empty.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A domain: the domains of both paths, and the group of all objects that have
- * no group of their own.
- */
+/* A domain, and the group of all objects that have no group of their own. */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
@@ -45,19 +42,11 @@ struct duo_domain {
 	struct duo_device_bounce *device_bounce;
 	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics */
-	/*
-	 * number of keys assigned so far to regions whose entry in near's table
-	 * is only for messages and lent operations: duo_near_region_entry()
-	 */
+	/* number of keys assigned so far by duo_near_region_entry() */
 	uint64_t message_keys;
-	/* RMA uses virtual addressing: FI_MR_VIRT_ADDR, fi_mr(3) */
-	bool virt_addrs;
+	bool virt_addrs;	/* FI_MR_VIRT_ADDR or FI_MR_BASIC: fi_mr(3) */
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
-	/*
-	 * in different network namespaces of a host, endpoints may have equal
-	 * addresses
-	 */
-	bool per_net;
+	bool per_net;	/* two network namespaces may have equal addresses */
 	LIST_HEAD(, duo_av) avs;
 	/* any thread may call the core, as long as one thread at a time does */
 	bool any_thread;

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Computes the attention words: duo_ep.attention and duo_cq.attention. A
- * condition for the fast path is evaluated here when it changes, so that each
- * message needs to test only one word. Lock: the group's.
+ * Computes the attention words duo_ep.attention and duo_cq.attention, so that
+ * each message tests only one word. Lock: the group's.
  */
 
 #include "near/near.h"
@@ -24,11 +23,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-/*
- * number of polls without a local event, after which each poll also polls the
- * core
- */
-#define DUO_LOCAL_BUSY 256
+#define DUO_LOCAL_BUSY 256	/* duo_cq.local_busy of a used core, polls */
 
 static void duo_cq_use_core(struct duo_cq *cq)
 {
@@ -55,10 +50,7 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/*
- * True if a send with the default flags is complete as soon as it is in the
- * ring.
- */
+/* True if a send with the default flags is complete when in the ring. */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

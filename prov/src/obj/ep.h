@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint: the endpoints of both paths, the routes, and the receives. Each
- * layer has its data of an endpoint in a struct of its own within struct
- * duo_ep. Lock: the group's, except for sends over the core.
+ * An endpoint: the endpoints of both paths, the routes and the receives. Lock:
+ * the group's, except for sends over the core.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -24,8 +23,7 @@
 #include "queue/match.h"
 #include "queue/rx.h"
 
-/* maximum number of new messages in one poll of the local transport */
-#define DUO_LOCAL_BATCH 4096
+#define DUO_LOCAL_BATCH 4096	/* new messages per local poll, at most */
 
 struct duo_map;
 struct duo_near;
@@ -34,19 +32,12 @@ struct duo_up;
 
 /* Bits of duo_ep_rx.special: conditions to check for each receive. */
 enum duo_rx_special {
-	/*
-	 * FI_SELECTIVE_COMPLETION: a receive has a completion only with the
-	 * flag FI_COMPLETION
-	 */
+	/* FI_SELECTIVE_COMPLETION: completions only with FI_COMPLETION */
 	DUO_RX_SELECTIVE = 1,
 	DUO_RX_DEVICE = 2,	/* descriptors may be those of device memory */
 };
 
-/*
- * Bits of duo_ep.attention: kinds of calls that must take the slow path. If the
- * bit of a call is 0, the call only checks that near can send the message now,
- * or that the receive can be queued.
- */
+/* Bits of duo_ep.attention: kinds of calls that must take the slow path. */
 enum {
 	DUO_EP_MSG = 1 << DUO_MSG,		/* untagged receives */
 	DUO_EP_TAGGED = 1 << DUO_TAGGED,	/* tagged receives */
@@ -56,12 +47,8 @@ enum {
 /* Deferred, blocked and retired receives; used by core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
-	/* number of due receives in list: the next poll posts them */
-	uint32_t due;
-	/*
-	 * number of polls without a local event, after which the whole list is
-	 * posted to the core
-	 */
+	uint32_t due;	/* due receives in list */
+	/* polls without a local event until the whole list is posted */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
 	/* blocked receives: must not be posted to the core yet */
@@ -77,8 +64,7 @@ struct duo_ep_lazy {
 struct duo_ep_multi {
 	uint32_t open;	/* number of buffers that further messages can match */
 	struct duo_rx_list buffers; /* all buffers that are not released yet */
-	struct duo_rx_list ready;	/* remainders to be posted at the next
-					 * poll */
+	struct duo_rx_list ready; /* remainders for the next poll to post */
 	size_t min_space;	/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
@@ -106,49 +92,32 @@ struct duo_ep_tx {
 
 /* Capabilities and options of the endpoint. */
 struct duo_ep_opts {
-	/*
-	 * needs a local side: has messages, or RMA or atomics that near
-	 * executes
-	 */
+	/* needs a local side for messages, or for RMA or atomics of near */
 	bool wants_local;
 	/* has FI_MSG or FI_TAGGED; false: has only RMA and atomics */
 	bool messages;
 	bool local_permitted;	/* value of FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	/*
-	 * FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES was set. Only the core supports
-	 * it, so the endpoint gets no local side
-	 */
+	/* FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES: permits no local side */
 	bool in_order;
-	/*
-	 * FI_FENCE, or an order between messages and RMA, was requested. If
-	 * near cannot keep the order, the core carries everything
-	 */
+	/* FI_FENCE, or an order between messages and RMA, was requested */
 	bool mixed_order;
 	bool counted;		/* a counter with a wait object is bound */
 	atomic_bool early_logged; /* a call before fi_enable() was logged */
 };
 
 /*
- * The fields that each message uses come first, in the order of use. A send
- * uses the first four cache lines. A receive uses the first three, the two that
- * begin with rx_cq, one line of match and one of confirmed.
+ * Field order: a send uses the first four cache lines. A receive uses the first
+ * three, the two that begin with rx_cq, one of match and one of confirmed.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_group *group;
 	struct duo_domain *domain;
-	/*
-	 * near's part of the endpoint; NULL: the local transport is not near,
-	 * or the local side is not open
-	 */
-	struct duo_near *near;
-	/*
-	 * route words, [DUO_AV_MAX], indexed by fi_addr; NULL: fi_enable() has
-	 * not created them yet
-	 */
+	struct duo_near *near;	/* NULL: no local side, or not over near */
+	/* route words [DUO_AV_MAX], by fi_addr; NULL before fi_enable() */
 	duo_route_word *route;
-	fi_addr_t route_size; /* number of route words; 0: not enabled */
+	fi_addr_t route_size; /* route words; 0: not enabled */
 	struct duo_cq *tx_cq;
 	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
 	bool closing;	/* fi_close() is running: no message is matched */
@@ -164,13 +133,9 @@ struct duo_ep {
 		__attribute__((aligned(DUO_LINE)));
 	/* bitmap of confirmed sources, by peer index */
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
-	/*
-	 * the endpoints of both paths: the core's from fi_endpoint() on, that
-	 * of the local transport from fi_enable() on
-	 */
+	/* endpoints of both paths; the local one from fi_enable() on */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
-	bool core_bound;	/* CQs and counters are bound to the core's
-				 * endpoint */
+	bool core_bound; /* CQs, counters are bound to the core's endpoint */
 	struct duo_av *av;
 	uint64_t caps;
 	struct duo_ep_tx tx;
@@ -189,17 +154,9 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	/*
-	 * with duo_traits.peer_names: near's part of the endpoint, which exists
-	 * from fi_endpoint() on. fi_enable() copies this pointer to ep->near:
-	 * transport/near/near_ep.h
-	 */
+	/* with core.peer_names: value of `near` after fi_enable() */
 	struct duo_near *near_named;
-	/*
-	 * shm's part of the endpoint; NULL: the local transport is not shm, or
-	 * the local side is not open
-	 */
-	struct duo_shm *shm;
+	struct duo_shm *shm;	/* NULL: no local side, or not over shm */
 	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */
 	/* FI_MSG_PREFIX: fi/calls_prefix.c */
 	struct {
@@ -248,18 +205,17 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 }
 
 /*
- * duo_ep_attend() computes the attention words of an endpoint and of its CQs,
- * duo_cq_attend() that of one CQ. One of them must be called after each change
- * of a condition that obj/ep.c reads.
+ * Computes the attention words of an endpoint and its CQs. Must follow each
+ * change of a condition that obj/ep.c reads.
  */
 void duo_ep_attend(struct duo_ep *ep);
+/* Computes the attention word of one CQ. */
 void duo_cq_attend(struct duo_cq *cq);
 
 /*
- * Ends the time in which the core is unused: from now on ofi_duo polls the core
- * and posts receives to it. Must be called as soon as the core may have a
- * message that matches a receive of the endpoint: docs/matching.md, "An unused
- * core".
+ * Ends the unused state of the core: from now on ofi_duo polls the core. Must
+ * be called when the core may have a message for a receive of the endpoint:
+ * docs/matching.md, "An unused core".
  */
 void duo_ep_use_core(struct duo_ep *ep);
 
@@ -272,11 +228,7 @@ static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_DEFERRED;
 }
 
-/*
- * True if the pool has DUO_LOCAL_BATCH free entries: one for each message of a
- * poll of the local transport, even if no message matches a receive. Maps
- * memory for entries if necessary.
- */
+/* Reserves an entry for each message of a local poll. False: no memory. */
 static inline bool duo_ep_has_entries(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);
@@ -288,10 +240,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/*
- * If `context`, the context of an entry of the core's CQ, is the address of a
- * receive entry, returns this receive entry; otherwise NULL.
- */
+/* Returns the receive entry with the address `context`; NULL: none. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->group->rx_ranges, context) ? context :

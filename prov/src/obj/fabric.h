@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A fabric: the core's fabric, and the fabric of the local transport, if this
- * has one. The mutex of fi/opened.c protects the lists. shm/ep.c sets shm_info.
- */
+/* The fabrics of both paths. The mutex of fi/opened.c protects the lists. */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
 
@@ -19,10 +16,9 @@
 #include "obj/traits.h"
 
 /*
- * Context that ofi_duo passes when it opens the core's fabric, so that the hook
- * recognizes this fabric and does not wrap it. The context is the address of a
- * function of libfabric: this address is the same in the hook and in ofi_duo,
- * and no application passes it as a context.
+ * Context with which ofi_duo opens the core's fabric, so that the hook does not
+ * wrap this fabric. The address of a function of libfabric is the same in all
+ * modules, and no application passes it as a context.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 
@@ -34,14 +30,12 @@ struct duo_fabric {
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
-	/* shm's info; NULL: the local transport is not shm */
-	struct fi_info *shm_info;
+	struct fi_info *shm_info;	/* NULL: the transport is not shm */
 	char *core_name;
 	char *name;	/* name of the core's fabric; NULL: none */
 	LIST_ENTRY(duo_fabric) link; /* in fi/opened.c's list, latest first */
 	LIST_HEAD(, duo_domain) domains;	/* open domains, latest first */
-	/* differences between the core and other cores */
-	struct duo_traits traits;
+	struct duo_traits traits;	/* of the core */
 	atomic_int refs;
 };
 

@@ -56,9 +56,8 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Passes a command to the core, except FI_ALIAS and FI_QUEUE_WORK, which it
- * rejects: these would make the application use the core's endpoints without
- * ofi_duo.
+ * Passes a command to the core. Rejects FI_ALIAS and FI_QUEUE_WORK, by which
+ * the application would use the core's endpoints directly.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

@@ -4,10 +4,7 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-/*
- * Enters a single lock that another thread holds: waits for the lock, takes it,
- * sets `inside`, and releases the lock. False: the lock is retired.
- */
+/* Waits for a single lock and enters it. False: the lock is retired. */
 static bool duo_lock_wait_inside(struct duo_lock *lock)
 {
 	if (!duo_lock_wait(lock))

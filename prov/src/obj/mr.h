@@ -2,13 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region of the core. near's region table has an entry for the region.
- * The entry's key is the core's; or, if the entry is only for messages and lent
- * operations, one of domain->message_keys. A region of device memory can also
- * be found by its descriptor, and by near_region_entry.device
- * (device/device.h). Locks: the domain's for domain->mrs and
- * domain->device_mrs. For near's table: any group's to read it, all locks of
- * the domain to change it.
+ * A memory region: the core's region, and its entry in near's region table.
+ * Lock of domain->mrs and domain->device_mrs: the domain's. To read near's
+ * table, any group's lock; to change the table, all locks of the domain.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
@@ -32,22 +28,19 @@ struct duo_mr {
 	void *device_state;	/* private to "device" */
 	/* result of duo_device_iface.pin(), for host memory only; or NULL */
 	struct duo_device_handle *pin;
-	struct near_region_entry region; /* entry in near's region table */
-	/* description by which peers map the memory; id 0: they cannot */
+	/* entry in near's region table; key: duo_near_region_entry() */
+	struct near_region_entry region;
+	/* description for peers that map the memory; id 0: not possible */
 	struct near_export export;
 	bool listed;		/* the region is in near's region table */
-	/*
-	 * number of further registrations for which the core has returned this
-	 * same region of device memory: duo_device_list()
-	 */
+	/* number of further registrations of this region: duo_device_list() */
 	unsigned int again;
 	LIST_ENTRY(duo_mr) link;	/* in domain->mrs */
 };
 
 /*
  * Stores the key and the address by which local peers name the len bytes at
- * `memory`. False: the region does not contain these bytes, does not grant
- * `access`, or is not in near's table.
+ * `memory`. False: not in the region, no `access`, or not in near's table.
  */
 static inline bool duo_mr_name(const struct duo_mr *mr, uint32_t access,
 			       const void *memory, size_t len, uint64_t *key,

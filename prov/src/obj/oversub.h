@@ -9,10 +9,9 @@
 #include <stdint.h>
 
 /*
- * State of the checks for oversubscription, at growing intervals. If a check
- * has another result than the one before, the next interval is
- * DUO_OVERSUB_SOON. Each equal result doubles the interval, up to
- * DUO_OVERSUB_LATE. Times are in ms of any clock. Initially, all fields are 0.
+ * State of the checks for oversubscription. The interval is DUO_OVERSUB_SOON
+ * after a change of the result, and doubles up to DUO_OVERSUB_LATE. Times are
+ * in ms of any clock. Initially, all fields are 0.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check */

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores that ofi_duo must handle. core/traits.c finds them
- * by the core's name, once for each fabric. A difference that the result of a
- * call shows, such as a failing fi_av_lookup(), needs no trait.
+ * Differences between cores. core/traits.c finds them by the core's name. A
+ * difference that the result of a call shows needs no trait.
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -17,10 +16,7 @@ struct fi_fabric_attr;
 struct fi_info;
 struct fid_fabric;
 
-/*
- * Calls of a core that is not a provider of libfabric, but part of ofi_duo
- * (core/none.h).
- */
+/* Calls of a core that is part of ofi_duo (core/none.h), not a provider. */
 struct duo_core_ops {
 	/* fi_getinfo(3); the hints must name this core. */
 	int (*getinfo)(const char *node, uint64_t flags,
@@ -36,45 +32,31 @@ struct duo_traits {
 	const struct duo_core_ops *own;
 	/*
 	 * The address of an endpoint is its address at the local transport,
-	 * from fi_endpoint() on. So each endpoint has a local side, ofi_duo
-	 * needs no registry, and no other process ever gets the same address.
+	 * from fi_endpoint() on. No other process ever gets this address, and
+	 * ofi_duo needs no registry.
 	 */
 	bool peer_names;
-	/*
-	 * The core carries no data: no receive is posted to it, and operations
-	 * that the local transport rejects fail.
-	 */
+	/* The core carries no data: ofi_duo posts no receives to it. */
 	bool carries_nothing;
-	/*
-	 * The core matches messages only in polls, so a receive may be posted
-	 * just before the next poll.
-	 */
+	/* The core matches messages only in polls, so receives may be due. */
 	bool polled_match;
 	/*
-	 * fi_cancel() of an untagged receive with a source crashes in
-	 * util_srx.c of libfabric 2.0 to 2.6.
+	 * fi_cancel() of an untagged receive with a source crashes: util_srx.c
+	 * of libfabric 2.0 to 2.6.
 	 */
 	bool cannot_cancel;
-	/*
-	 * The completion of a peek has no source, because of a defect in
-	 * libfabric's util_srx.c.
-	 */
+	/* The completion of a peek has no source: defect of util_srx.c. */
 	bool peek_no_source;
 	/*
-	 * The core executes atomics by CPU instructions, as near does. So an
-	 * atomic of near and one of the core are atomic to each other.
+	 * The core executes atomics by CPU instructions. Atomics of near and of
+	 * the core are atomic to each other.
 	 */
 	bool cpu_atomics;
-	/*
-	 * The core works with and without FI_MSG_PREFIX. ofi_duo opens the core
-	 * without it, and fi/calls_prefix.c skips the prefix.
-	 */
+	/* The core can work without FI_MSG_PREFIX: see fi/calls_prefix.c. */
 	bool prefix_optional;
 	/*
-	 * When the core polls any CQ of a domain, it changes lists of the
-	 * domain (of packets to send again, for example). The core locks these
-	 * lists only with FI_THREAD_SAFE. See FI_THREAD_COMPLETION in
-	 * docs/upstream.md.
+	 * A poll of any CQ changes lists of the domain, which the core locks
+	 * only with FI_THREAD_SAFE (docs/upstream.md, FI_THREAD_COMPLETION).
 	 */
 	bool shares_lists;
 };

@@ -3,9 +3,8 @@
 
 /*
  * Functions of higher layers that lower layers call; fi/ops.c has the table.
- * Each comment begins with the calling layer. Local transports have other
- * tables: struct duo_transport, and near's struct near_sink. Not for the fast
- * path. Lock: the group's.
+ * Each comment begins with the calling layer. Not for the fast path. Lock: the
+ * group's.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
@@ -20,20 +19,17 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/: must be called when the map has found the fi_addr of a peer.
-	 * Unexpected messages of the peer, which had no source until then,
-	 * become unresolved, and get this fi_addr when they are matched again.
+	 * av/: the map has found the fi_addr of a peer. The peer's unexpected
+	 * messages without a source become unresolved.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
-	 * av/: must be called when the process of an address has been replaced,
-	 * has exited or cannot be reached. From then on the core may deliver
-	 * messages from this address.
+	 * av/: the process of addr was replaced, has exited or cannot be
+	 * reached. The core may now deliver messages from addr.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/*
-	 * core/: true if rx must not be posted to the core yet, because of a
-	 * multi-receive buffer: duo_multi_blocks().
+	 * core/: true if a multi-receive buffer blocks rx: duo_multi_blocks().
 	 */
 	bool (*blocked)(const struct duo_rx *rx);
 	/* core/: the core has received a message into the sub-receive rx. */
@@ -46,8 +42,7 @@ struct duo_up {
 	/* rx/: polls both paths: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
 	/*
-	 * obj/: the endpoint has joined another group: sets the tables of calls
-	 * for the mode of the new group's lock.
+	 * obj/: sets the tables of calls for the lock mode of ep's new group.
 	 */
 	void (*calls)(struct duo_ep *ep);
 };

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The wait object of a CQ or counter. A thread sleeps on its epoll descriptor,
- * which becomes readable when one of its sources becomes readable. Sources are
+ * The wait object of a CQ or counter. Threads sleep on its epoll descriptor,
+ * which is readable when one of these sources is readable:
  * - the descriptors of the core and of near
- * - an eventfd, by which other threads wake the sleeping thread
+ * - an eventfd, by which other threads wake the sleeping threads
  * - a timer, if another source has no descriptor and must be polled
  */
 #ifndef DUO_OBJ_WAITER_H
@@ -28,10 +28,7 @@ struct duo_waiter {
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/*
- * Adds a descriptor as a source. Returns 0 or -errno. If fd is negative,
- * returns fd.
- */
+/* Adds a descriptor as a source. Returns 0 or -errno; fd if it is negative. */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
