@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomic operations by lock-free instructions of the CPU. libfabric's emulation
- * of atomics uses such instructions, too. So near's atomics and those of a
- * provider with this emulation are atomic to each other.
+ * Atomic operations by lock-free CPU instructions, as in libfabric's emulation
+ * of atomics. So atomics of near and of the emulation are atomic to each other.
  */
 #ifndef NEAR_RMA_ATOMIC_H
 #define NEAR_RMA_ATOMIC_H
@@ -17,8 +16,8 @@ bool near_op_compares(unsigned int op);
 bool near_atomic_valid(unsigned int op, unsigned int type);
 /*
  * Applies a valid operation to count elements at target, which must be aligned.
- * If result is not NULL, stores the old values there. Does not use operand for
- * NEAR_ATOMIC_READ, nor compare for operations that do not compare.
+ * Stores the old values in result, unless it is NULL. Ignores operand and
+ * compare if the operation has no such operand.
  */
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,

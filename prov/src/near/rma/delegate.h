@@ -8,25 +8,17 @@
 #include "near/link/barrier.h"
 #include "near/rma/state.h"
 
-/*
- * State of a delegated operation, in bits of its slot's near_slot.word. Only
- * the initiator, which has sent the slot, stores it.
- */
+/* State of an operation in near_slot.word. Only the initiator changes it. */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
-	/* the target may execute it; the initiator may revoke it */
-	NEAR_DELEG_OPEN,
+	NEAR_DELEG_OPEN, /* the target may execute, the initiator may revoke */
 	NEAR_DELEG_REVOKED,  /* only the initiator may execute it */
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-/*
- * results of near_deleg_execute() if the target must not execute the operation,
- * but must release its slot. NEAR_DELEG_ANSWERED: the initiator has executed
- * the operation, so the target must also call near_rma_report()
- */
+/* near_deleg_execute(): the caller must release the slot, not execute it */
 #define NEAR_DELEG_SKIPPED 1
-#define NEAR_DELEG_ANSWERED 2
+#define NEAR_DELEG_ANSWERED 2	/* the same, and call near_rma_report() */
 #define NEAR_DELEG_MASK 0xfu	/* bits of word >> NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
@@ -51,10 +43,7 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/*
-	 * polls need not continue op before a reply arrives, or before the poll
-	 * word (near_port.poll_word) changes
-	 */
+	/* op is continued only after its reply or a change of the poll word */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -63,12 +52,12 @@ static near_inline void near_deleg_add(struct near_port *port,
 }
 
 /*
- * Delegates an operation. Returns 0; -EPERM: the caller must execute the
- * operation in another way; -EAGAIN: poll and retry; or -ECONNRESET.
+ * Delegates an operation. Returns 0; -EPERM: the caller must execute it in
+ * another way; -EAGAIN: poll and retry; or -ECONNRESET.
  */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
-/* Removes an operation that has ended from the list near_rma_peer.delegated. */
+/* Removes an operation that has ended from near_rma_peer.delegated. */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
@@ -76,37 +65,26 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* not set: near_delegs_due() then stores the start of the next wait */
+	/* near_delegs_due() then stores the start of the next wait */
 	at->delegated_ns = 0;
 }
 
 /*
- * Completes the delegated writes that the target has executed. If there are
- * none, and this poll is a tick (near_polls_left() is 0), calls
- * near_delegs_due(), which revokes all delegated operations if the first one
- * has waited too long. Returns the number of completed operations.
+ * Completes the delegated writes that the target has executed, and returns
+ * their number. If there are none, a tick revokes operations that have waited
+ * too long, and returns the number of those executed. at->delegs must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
-/*
- * near_onesided.advanced(): if the poll word has changed, completes delegated
- * writes. Returns the number of completed operations.
- */
+/* near_onesided.advanced(): completes writes if the poll word has changed. */
 int near_delegs_advanced(struct near_port *port);
-/*
- * near_onesided.drained(): completes all writes that a failed target has
- * executed.
- */
+/* near_onesided.drained(): completes writes that a failed peer has executed. */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
-/*
- * True if the target need not reply to the operation, because the count that
- * near_deleg_done() stores shows the initiator that the operation has ended.
- */
+/* True if the target need not reply, because near_deleg_done() suffices. */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
- * Counts the operation in a slot as finished, if it is a delegated one. If the
- * operation has a reply, the caller must post the reply first: the store here
- * is slow if the initiator's CPU has the cache line, and would delay the reply.
+ * Counts a slot's delegated operation as finished. The caller must post a reply
+ * first: this store is slow if the initiator's CPU has the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -118,17 +96,15 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 
 /*
  * Starts the operation in a slot, at the target. Returns
- * - 0: the caller must now execute the operation, and must not fail any more
- * - -EAGAIN: the slot must stay in the ring, because the initiator has revoked
- *   the operation and is executing it
- * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute the
- *   operation
+ * - 0: the caller must execute the operation, and must not fail any more
+ * - -EAGAIN: the initiator is executing it; the slot must stay in the ring
+ * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: see there
  *
  * Memory ordering: store buffering. The target stores near_ctl.doing, then
  * loads the slot again. The initiator changes the slot in near_delegs_mark(),
- * then loads near_ctl.doing in near_deleg_at(). The membarrier of
- * near_delegs_mark() orders both ends, so a compiler barrier suffices here,
- * except in a process that is not registered for membarrier.
+ * then loads near_ctl.doing in near_deleg_at(). The membarrier in
+ * near_delegs_mark() orders both ends. Only a process that is not registered
+ * for membarrier needs a fence here.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

@@ -2,13 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of near_rma(), for one short local buffer. Conditions: the region
- * is the one looked up last, the peer's region table has not changed since
- * then, a slot is free, and no pending operation must end first.
- *
- * Stores only those fields of near_rma_op that are read when the operation ends
- * or is revoked. If the caller's verb is a compile-time constant, the compiler
- * removes the code of other verbs.
+ * Fast path of near_rma() for one short local buffer: see docs/near/rma.md. It
+ * stores only those fields of near_rma_op that are read when the operation ends
+ * or is revoked. If the verb is a compile-time constant, the compiler removes
+ * the code of other verbs.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -21,10 +18,7 @@ static near_inline bool near_rma_delegated(enum near_verb verb)
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
-/*
- * True if args fit the fast path: one short buffer, no CQ data, and no flags
- * that request an order.
- */
+/* True if args fit the fast path: one short buffer, no CQ data, no order. */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
 	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_TRY) ||
@@ -37,12 +31,9 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if the fast path may start a new operation now. delegated: the new
- * operation will be delegated.
- *
- * A delegated operation may start only if all pending ones are delegated, too,
- * because the initiator revokes all of them together and in order. Another
- * operation waits only for a read in parts (struct near_rma_reply).
+ * True if a new operation may start now. A delegated operation requires that
+ * all pending ones are delegated, because the initiator revokes them together.
+ * An atomic requires that no read in parts (near_rma_reply) is pending.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
@@ -56,10 +47,7 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 			   peer->reads);
 }
 
-/*
- * True if the region is the one looked up last and grants the access. For an
- * atomic, the target address must also be aligned.
- */
+/* True if the cached entry, near_table_view.known, permits the operation. */
 static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 					   const struct near_rma_args *args)
 {
@@ -115,7 +103,6 @@ static near_inline void near_small_keep(struct near_rma_op *op,
 	op->queued = op->delegated = false;
 }
 
-/* Posts the request of a fast path operation. */
 static near_inline void near_small_post(struct near_port *port,
 					struct near_peer *peer,
 					const struct near_rma_op *op,
@@ -143,10 +130,7 @@ static near_inline void near_small_post(struct near_port *port,
 	near_control_send(port, peer, slot, NEAR_KIND_RMA, flags);
 }
 
-/*
- * Starts an operation for which near_rma_is_small() is true. False: nothing was
- * done, and the caller must take the slow path.
- */
+/* Starts an operation that near_rma_is_small() accepts. False: nothing done. */
 static near_inline bool near_rma_small(struct near_port *port,
 				       struct near_peer *peer,
 				       const struct near_rma_args *args)
@@ -168,10 +152,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/*
-	 * store these fields only after the post, so that the slot's cache line
-	 * travels to the target in the meantime
-	 */
+	/* after the post, so that the target receives the slot sooner */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);

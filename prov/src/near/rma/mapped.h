@@ -2,19 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads and writes of a target's device memory, by one copy of the initiator's
- * device. The local buffers are in device memory, or in host memory that the
- * device can access (near_device.host()). The initiator maps the target's
- * allocation (near_device.map()); the target takes no part in the copy. Other
- * operations on device memory are lent (loan.h) or staged (stage.h).
+ * Mapped operations: reads and writes of the target's device memory by one copy
+ * of the initiator's device. Local buffers are in device memory, or in host
+ * memory that the device can access (near_device.host()).
  *
- * A mapping serves all regions of an allocation. At the first operation on the
- * allocation, near_rma() creates the mapping, which takes up to 10 ms. If map()
- * needs a descriptor, near requests the descriptor from the target (fdx.h), and
- * stages operations until the reply. near never releases a mapping, because a
- * release may wait for the device's work, and this work may wait for messages.
- * Instead near_table_unmapped() passes the mapping to the embedder. See
- * docs/near/rma.md, *Device memory*.
+ * The initiator maps the target's allocation (near_device.map()). The mapping
+ * serves all regions in the allocation. near_rma() creates it, in up to 10 ms.
+ * If map() needs a descriptor, near requests it from the target (fdx.h), and
+ * stages operations until the reply.
+ *
+ * near never releases a mapping: a release may wait for the device's work, and
+ * this work for messages. near_table_unmapped() passes the mapping to the
+ * embedder. See docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H
@@ -23,17 +22,10 @@
 
 /* limit of mappings per peer; operations on further allocations are staged */
 #define NEAR_MAPPINGS 64
-/* limit of mappings per table that wait for near_table_unmapped() */
+/* limit of near_table.unmapped_count; near_mappings_close() ignores it */
 #define NEAR_UNMAPPED 64
-/*
- * number of dropped mappings per peer whose ids near keeps, to detect that an
- * allocation is mapped again
- */
-#define NEAR_DROPPED 8
-/*
- * time that a mapping stays after its region was removed, if the allocation was
- * mapped before (near_mapping.repeated), ms
- */
+#define NEAR_DROPPED 8	/* length of near_mapped.dropped */
+/* time that a repeated mapping may outlive its region, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
 /* time after which a request for a descriptor is repeated, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
@@ -42,24 +34,16 @@
 
 /* A peer's allocation that this process has mapped. */
 struct near_mapping {
-	/*
-	 * in near_mapped.mappings; after near_mapping_drop() in
-	 * near_table.unmapped
-	 */
+	/* in near_mapped.mappings, later in near_table.unmapped */
 	struct near_link link;
 	uint64_t id;		/* near_export.id */
 	uint64_t base;		/* near_export.base */
 	uint64_t key;		/* key of the allocation's last used region */
-	/* result of near_device.queue() for the device that maps the memory */
-	const void *queue;
+	const void *queue;	/* near_device.queue() of the mapping device */
 	struct near_map map;	/* map.mapping is NULL: not mapped yet */
 	int fd;			/* descriptor for near_device.map(); -1: none */
-	/* time of the last request for the descriptor, ms; 0: none */
-	uint64_t requested_ms;
-	/*
-	 * 1 + near_table.released, the number of released mappings, when map()
-	 * last returned -ENOMEM; 0: it never did
-	 */
+	uint64_t requested_ms;	/* time of last request for fd, ms; 0: none */
+	/* near_table.released + 1 at the last -ENOMEM of map(); 0: none */
 	uint64_t enomem_at;
 	/* map() or a copy has failed: near stages further operations */
 	bool failed;
@@ -77,10 +61,7 @@ struct near_mapped {
 	const struct near_device *device;
 	struct near_link mappings;
 	uint32_t count;			/* length of the list mappings */
-	/*
-	 * generation of the peer's table at the last search for mappings of
-	 * removed regions
-	 */
+	/* generation of the peer's table at the last complete search */
 	uint64_t searched;
 	/* ids of the mappings dropped last, and the number of all drops */
 	uint64_t dropped[NEAR_DROPPED];
@@ -104,10 +85,7 @@ near_mapping_path(const struct near_mapping *mapping)
 	return mapping->requested_ms ? NEAR_DEVICE_SHARED : NEAR_DEVICE_MAPPED;
 }
 
-/*
- * Returns the handle of local buffer i for near_device.start(). NULL: the
- * buffer is host memory that no device can access.
- */
+/* Returns buffer i's handle for near_device.start(). NULL: not accessible. */
 static inline void *near_mapped_handle(const struct near_port *port,
 				       const struct near_rma_bufs *bufs,
 				       size_t i)
@@ -122,9 +100,8 @@ static inline void *near_mapped_handle(const struct near_port *port,
 
 /* mapping.c: the cache of mappings */
 /*
- * Returns the mapping for an operation on a region; creates it if necessary.
- * memory: target address in the peer's process. NULL: the operation must be
- * staged.
+ * Returns the mapping for an operation, created if necessary. memory: target
+ * address in the peer's process. NULL: at->device_path has the reason.
  */
 struct near_mapping *near_mapping_get(struct near_port *port,
 				      struct near_rma_peer *at,
@@ -132,25 +109,23 @@ struct near_mapping *near_mapping_get(struct near_port *port,
 				      const struct near_region_entry *entry,
 				      uint64_t memory);
 /*
- * Returns the address at which this process has mapped `memory`, an address in
- * the peer's process; NULL: the mapping does not have all len bytes. The
- * mapping's length is the one that map() has reported, because the peer may be
- * faulty.
+ * Returns this process's address of `memory`, an address in the peer's process.
+ * NULL: the len bytes exceed the range that map() has reported.
  */
 uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
 /* Moves a peer's mappings to near_table.unmapped, and frees `mapped`. */
 void near_mappings_close(struct near_mapped *mapped);
-/* Implement near_onesided.share() and near_onesided.shared(). */
+/* near_onesided.share() */
 int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id);
+/* near_onesided.shared() */
 void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 			uint64_t id, int fd);
 
 /* mapped.c: operations */
 /*
- * Starts the copies of the first operation in the queue. Returns 0 or -EAGAIN:
- * retry. Also returns 0 if a copy has failed; near_mapped_step() reports the
- * error.
+ * Starts the copies of the first operation in the queue. Returns 0; -EAGAIN:
+ * retry. near_mapped_step() reports the error of a copy.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
 /* Ends, in order, the operations whose copies have ended. */

@@ -10,17 +10,13 @@
 /* issue.c: the initiator */
 /* Removes an operation from the queue if it is in there. */
 void near_rma_unqueue(struct near_rma_op *op);
-/*
- * Lets later messages overtake op: opens NEAR_GATE_QUEUE, unless other
- * operations keep this gate closed.
- */
+/* Lets messages overtake op: op no longer keeps NEAR_GATE_QUEUE closed. */
 void near_rma_ungate(struct near_rma_op *op);
 /* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * Posts a request for the next len bytes. A read has only one request, for all
- * bytes. flags: flags for near_slot.word. Returns 0, -EAGAIN (the ring is
- * full), or -ECONNRESET.
+ * Posts a request for the next len bytes; for a read, always for all bytes.
+ * flags: for near_slot.word. Returns 0, -EAGAIN (no space) or -ECONNRESET.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -43,24 +39,16 @@ static inline void near_rma_begun(struct near_rma_peer *at,
 int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
-/*
- * direct.c. True if the initiator must notify the target of its copy, because
- * the target requires events of such operations, or because the operation has
- * CQ data.
- */
+/* direct.c: true if the target requires an event, or op has CQ data. */
 bool near_rma_notifies(const struct near_rma_op *op);
-/*
- * Notifies the target of a copy that has ended. slot: a free slot of the ring
- * to the target, from near_control_slot().
- */
+/* Notifies the target of an ended copy. slot: from near_control_slot(). */
 void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		     struct near_slot *slot);
 
 /* ordered.c: the order of operations after messages */
 /*
- * Returns this port's position in its ring to the peer, as one number. The
- * lower bits are the tail. The upper bits are the number of resizes, because
- * each resize sets the tail to 0.
+ * Returns this port's position in its ring to the peer. Low bits: the tail.
+ * High bits: the number of resizes, because each resize sets the tail to 0.
  */
 #define NEAR_RMA_MARK_BITS 48	/* bits of the tail */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
@@ -70,9 +58,8 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Raises tx->consumed when the reply to a request arrives: the peer has
- * consumed all slots up to this request. mark: result of near_rma_mark() after
- * the request. Does nothing if the ring was resized since then.
+ * Raises tx->consumed after the reply to a request. mark: near_rma_mark() after
+ * the request. Does nothing if the ring was resized in the meantime.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
@@ -83,28 +70,21 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 		at->peer->tx.consumed = mark - ring;
 }
 
-/*
- * True if the operation has NEAR_RMA_BEHIND and the peer may not have consumed
- * all earlier messages yet.
- */
+/* True if args has NEAR_RMA_BEHIND, and earlier messages may be unconsumed. */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
  * Queues op and closes NEAR_GATE_QUEUE. A fetch (NEAR_RMA_MESSAGE) goes before
- * operations that have not begun, but not before other fetches.
- *
- * If fetches went behind operations with NEAR_RMA_FENCE, a deadlock would be
- * possible: in two ports, such an operation waits until the other port has
- * fetched this port's large messages, and each fetch waits behind it.
+ * other operations that have not begun. Otherwise two ports could deadlock:
+ * operations with NEAR_RMA_FENCE wait until the peer has fetched all messages.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */
 bool near_rma_must_wait(const struct near_rma_op *op);
 
 /*
- * issue.c. Queues an operation, and issues it if possible. Returns 0; -EAGAIN:
- * no memory. on_device: the operation uses device memory. mapping: mapping of
- * the target's memory; NULL: none.
+ * issue.c: queues an operation, and issues it if possible. Returns 0; -EAGAIN:
+ * no memory. mapping: mapping of the target's memory; or NULL.
  */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool on_device,
@@ -112,40 +92,29 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 
 /* direct.c: single copies */
 /*
- * Looks up the target address of an operation in the peer's region table, and
- * checks the access. *memory becomes the address in the peer's process. Returns
- * 0, or
- * - -EOPNOTSUPP: the peer has no table
- * - -ENOENT: the table cannot be read
- * - -EAGAIN: retry
- * - -EKEYREJECTED, -EACCES, -EINVAL: see near_rma()
+ * Looks up the target address in the peer's region table, and checks the
+ * access. *memory: an address in the peer's process. Returns 0, -EAGAIN: retry,
+ * or -EOPNOTSUPP, -ENOENT, -EKEYREJECTED, -EACCES, -EINVAL: see near_rma().
  */
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 		     uint64_t *memory);
 /*
- * Continues an operation by single copy, with at most NEAR_STEP bytes. Returns
+ * Copies the next bytes of an operation, at most NEAR_STEP. Returns
  * - 0: the first op->sent bytes are copied
  * - -EPERM: not permitted; op->sent is 0
- * - -EAGAIN: retry
- * - another error, which ends the operation
+ * - -EAGAIN: retry; other errors end the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* Same as near_rma_direct(). memory: result of near_rma_look_up(). */
+/* Same as near_rma_direct(), with the result of near_rma_look_up(). */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
-/*
- * True if this port can execute the operation by single copy, either now or
- * after the end of earlier operations.
- */
+/* True if this port may execute the operation by single copy, now or later. */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);
 
 /* serve.c: the target */
-/*
- * Executes a request: near_onesided.request(). Nonzero: the slot must stay in
- * the ring, for a retry (-EAGAIN) or because it is invalid (-EPROTO).
- */
+/* near_onesided.request(). Returns 0, -EAGAIN (retry) or -EPROTO (invalid). */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
 /* Sends queued replies to a peer, in order, while its ring has space. */
@@ -153,17 +122,11 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 /* Queues a reply, and sends it if the ring has space. */
 void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_reply *reply);
-/*
- * Sends a reply. data: the len bytes at reply->offset of the result. False: the
- * ring has no space.
- */
+/* Sends a reply. data: result from reply->offset on. False: the ring is full */
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
-/*
- * Reports an executed operation of a peer by event(), if the operation has CQ
- * data or this port requires events of such operations.
- */
+/* Calls event() if the operation has CQ data or this port requires events. */
 void near_rma_report(struct near_port *port, struct near_peer *peer,
 		     const struct near_rma_slot *req);
 

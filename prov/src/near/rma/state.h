@@ -10,28 +10,19 @@
 #include "near/rma/atomic.h"
 #include "near/rma/table.h"
 
-#define NEAR_RMA_OPS (1u << 16)	/* limit of a port's pending operations, and
-				 * of its queued replies */
-/* near_rma_slot.flags: the operands are in the slot */
-#define NEAR_RMA_INLINE 0x80u
-/* near_rma_slot.flags: the data is, or will be, in a chunk (stage.h) */
-#define NEAR_RMA_STAGED 0x40u
-/* near_rma_slot.flags: this staged read fetches a message: NEAR_RMA_MESSAGE */
-#define NEAR_RMA_FETCHES 0x20u
-/*
- * near_rma_slot.flags: the fetch has NEAR_RMA_BY_ID; near_slot.tag is the id of
- * the message
- */
-#define NEAR_RMA_FETCHES_ID 0x10u
-/* near_rma_slot.flags: the chunk has a loan (loan.h) */
-#define NEAR_RMA_LENT 0x08u
+/* limit of a port's pending operations, and of its queued replies */
+#define NEAR_RMA_OPS (1u << 16)
+/* near_rma_slot.flags */
+#define NEAR_RMA_INLINE 0x80u	/* the operands are in the slot */
+#define NEAR_RMA_STAGED 0x40u	/* the data goes through a chunk: stage.h */
+#define NEAR_RMA_FETCHES 0x20u	/* this read is a fetch: NEAR_RMA_MESSAGE */
+#define NEAR_RMA_FETCHES_ID 0x10u /* near_slot.tag is the id of a message */
+#define NEAR_RMA_LENT 0x08u	/* the chunk has a loan: loan.h */
 /* near_rma_args.flags: near lends this operation (loan.h); set only by near */
 #define NEAR_RMA_LENDS 256u
-/* size of near_rma_op.kept, which has short operands, bytes */
-#define NEAR_RMA_KEPT 256
+#define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
 #define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */
-/* limit of replies that are expected from a peer */
-#define NEAR_RMA_EXPECT 512
+#define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
 /* limit of queued replies to a peer; a peer that requests more is faulty */
 #define NEAR_RMA_REPLIES_MAX 1024
 
@@ -41,12 +32,9 @@ struct near_rma {
 	uint32_t events;	/* NEAR_MAY_*, set by near_rma_events() */
 	struct near_pool ops;
 	struct near_pool replies;
-	/*
-	 * peer whose near_ctl.done is the poll word (near_port.poll_word); or
-	 * NULL
-	 */
+	/* peer whose near_ctl.done is near_port.poll_word; or NULL */
 	struct near_rma_peer *poll_peer;
-	/* numbers of fast path operations issued, and executed for peers */
+	/* numbers of fast path operations: issued, and executed for peers */
 	uint64_t small, served;
 	/* numbers of operations on device memory, by their path */
 	uint64_t device_ops[NEAR_DEVICE_PATHS];
@@ -57,37 +45,25 @@ struct near_rma_peer {
 	struct near_peer *peer;
 	struct near_link link;		/* in port->onesided_work */
 	bool working;			/* link is in port->onesided_work */
-	bool view_tried;		/* near_rma_view_open() was called */
-	bool reading;	/* the peer is answering a read in several parts */
+	bool view_tried;	/* near_rma_view_open() must not retry */
+	bool reading;	/* a read is pending, maybe with several replies */
 	uint32_t unanswered;		/* operations begun, but not ended */
 	uint32_t expect;		/* replies that the peer will send */
 	uint32_t replies_queued;	/* length of the list replies */
-	/*
-	 * id of the peer's last operation, if this port has rejected a part of
-	 * this operation: the port does not execute the further parts. 0: not
-	 * rejected
-	 */
+	/* id of the peer's last operation if this port rejected it; else 0 */
 	uint64_t rejected;
-	/*
-	 * id of the peer's last staged or lent operation, if this port has sent
-	 * a reply with an error for it; 0: not sent
-	 */
+	/* id of the peer's last staged or lent operation if it failed; or 0 */
 	uint64_t failed;
 	/* the peer's region table; NULL: not opened, or not readable */
 	struct near_table_view *view;
 	/* The fields up to next_skip are for delegated operations. */
 	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;		/* number of delegated operations */
-	/* near_rma_op.seq of the last delegated operation */
-	uint64_t delegated_last;
+	uint64_t delegated_last;	/* last assigned near_rma_op.seq */
 	uint64_t counted;		/* last loaded value of near_ctl.done */
-	/*
-	 * time since when the first delegated operation has waited, ns; 0: not
-	 * set
-	 */
+	/* start of the first delegated operation's wait, ns; 0: not set */
 	uint64_t delegated_ns;
-	/* number of coming operations that near must not delegate: backoff */
-	uint32_t skip;
+	uint32_t skip;	/* number of next operations not to delegate */
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
 	/* The fields up to device_pending are for device memory. */
@@ -95,12 +71,10 @@ struct near_rma_peer {
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
 	/* path of this port's last operation on device memory */
 	enum near_device_path device_path;
-	/* number of coming operations not to lend: near_loan_can() */
-	uint32_t loan_skip;
+	uint32_t loan_skip;	/* number of next operations not to lend */
 	/* operations on device memory begun, but not ended */
 	uint32_t device_pending;
-	/* number of operations for which NEAR_GATE_QUEUE is closed */
-	uint32_t gates;
+	uint32_t gates;	/* operations that keep NEAR_GATE_QUEUE closed */
 	/* number of chunks and mapped operations that polls must continue */
 	uint32_t due;
 	struct near_link queue;	/* operations not yet issued, in order */
@@ -110,15 +84,12 @@ struct near_rma_peer {
 /* An operation of this port on memory of a peer. */
 struct near_rma_op {
 	struct near_pooled pooled;
-	/* in near_rma_peer.queue or near_rma_peer.delegated */
-	struct near_link link;
+	struct near_link link;	/* in near_rma_peer.queue or .delegated */
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* slot of a delegated operation */
 	union {
-		/* delegated: number of the operation, see delegate.c */
-		uint64_t seq;
-		/* not delegated: near_rma_mark() after the last request */
-		uint64_t mark;
+		uint64_t seq;	/* delegated operation: its number */
+		uint64_t mark;	/* others: near_rma_mark() after the request */
 	};
 	size_t sent;			/* bytes requested or copied */
 	size_t answered;		/* bytes whose replies were received */
@@ -129,27 +100,24 @@ struct near_rma_op {
 	bool delegated;
 	bool small;	/* issued by the fast path of rma/inline.h */
 	bool on_device;	/* uses device memory: stage.h, mapped.h */
-	int err;			/* on_device: the first error, > 0 */
+	int err;			/* on_device: error > 0; 0: none */
 	uint8_t *copy;	/* operands in memory from malloc(); or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
 	struct iovec compare[NEAR_IOV_MAX];
-	/*
-	 * handles of the buffers in `local` for near_device; NULL: host memory
-	 */
+	/* near_device handle of each buffer in `local`; NULL: host memory */
 	void *device[NEAR_IOV_MAX];
 	/* mapping of the target's memory; NULL: not a mapped operation */
 	struct near_mapping *mapping;
-	/* a mapped operation: pending copy of each local buffer; or NULL */
+	/* mapped operation: pending copy of each local buffer; or NULL */
 	void *pending[NEAR_IOV_MAX];
 	uint8_t kept[NEAR_RMA_KEPT];	/* copy of short operands */
 };
 
 /*
- * A reply of this port to a request of a peer. A read of more than
- * NEAR_RMA_PART bytes is a *read in parts*: several slots carry the result, and
- * near reads each part from the region when it sends the part's slot.
+ * A reply to a peer's request. A read of more than NEAR_RMA_PART bytes is a
+ * *read in parts*: several slots, each filled from the region when it is sent.
  */
 struct near_rma_reply {
 	struct near_pooled pooled;
@@ -157,26 +125,18 @@ struct near_rma_reply {
 	uint8_t verb;
 	uint32_t err;
 	uint64_t id;
-	/*
-	 * offset in the result at which bytes[] belongs; for a read in parts:
-	 * number of bytes sent so far
-	 */
+	/* offset of bytes[] in the result; read in parts: bytes sent so far */
 	uint64_t offset;
-	/*
-	 * number of bytes in bytes[]; for a read in parts: length of the whole
-	 * read
-	 */
+	/* length of bytes[]; read in parts: length of the whole read */
 	uint64_t len;
-	/* for a read in parts: key and address (addr) of the memory to read */
-	uint64_t key;
-	uint64_t addr;
+	uint64_t key;	/* region key of a read in parts */
+	uint64_t addr;	/* target address of the request */
 	/* The next five fields are for staged operations. */
 	bool staged;
 	void *copy;	/* pending copy of the device; or NULL */
 	struct near_rma_slot req;			/* the request */
-	/* a loan that this port has taken, and its mapping; or NULL */
-	struct near_loan *loan;
-	struct near_mapping *mapping;
+	struct near_loan *loan;		/* loan that this port has taken */
+	struct near_mapping *mapping;	/* mapping of the loan; NULL: no loan */
 	uint8_t bytes[NEAR_RMA_PART];
 };
 
@@ -186,9 +146,8 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 /* Opens the peer's region table at the first call; NULL: not readable. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /*
- * True if polls need not continue the operations with this peer: all of them
- * wait for the arrival of a slot, for a change of the poll word, or for the
- * next tick.
+ * True if polls need not continue operations with this peer now: all of them
+ * wait for a slot, for the poll word (near_port.poll_word), or for a tick.
  */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
@@ -215,9 +174,8 @@ static inline void near_rma_add_work(struct near_port *port,
 }
 
 /*
- * Makes the peer's near_ctl.done the port's poll word (near_port.poll_word),
- * which each poll loads. The first delegated operation must be a write: writes
- * end when near_ctl.done changes, reads when their reply arrives.
+ * Makes the peer's near_ctl.done the poll word, near_port.poll_word. The peer's
+ * first delegated operation must be a write: reads end by a reply.
  */
 static inline void near_rma_set_poll_word(struct near_port *port,
 					  struct near_rma_peer *at)
@@ -226,7 +184,7 @@ static inline void near_rma_set_poll_word(struct near_port *port,
 	port->rma->poll_peer = at;
 }
 
-/* Removes a peer without pending operations from port->onesided_work. */
+/* Removes a peer from port->onesided_work if polls need not visit the peer. */
 static inline void near_rma_drop_work(struct near_port *port,
 				 struct near_rma_peer *at)
 {

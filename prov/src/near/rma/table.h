@@ -3,12 +3,8 @@
 
 /*
  * A table of memory regions, found by their keys. The owner checks requests
- * against a private table. A copy of this table is in a memfd, which peers map
- * to look up keys before they start operations. A seqlock protects the copy:
- * its generation is odd while the owner writes.
- *
- * The embedder must serialize calls for a table with calls for the ports that
- * use the table.
+ * against a private table. Peers map a copy, which is in a memfd and protected
+ * by a seqlock. They look up keys there before they start operations.
  */
 #ifndef NEAR_RMA_TABLE_H
 #define NEAR_RMA_TABLE_H
@@ -22,17 +18,11 @@
 
 static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 
-/*
- * Stages (stage.h) in the table's file: their number, bytes of a stage, and
- * bytes of a chunk. A port uses one stage for all its staged and lent
- * operations with one peer. Only the file of a table that was opened with
- * `staged` has space for stages.
- */
-#define NEAR_STAGES 256
-#define NEAR_STAGE (2u << 20)
-#define NEAR_STAGE_CHUNK (256u << 10)
+#define NEAR_STAGES 256			/* stages (stage.h) per table */
+#define NEAR_STAGE (2u << 20)		/* size of a stage, bytes */
+#define NEAR_STAGE_CHUNK (256u << 10)	/* size of a chunk of a stage, bytes */
 
-/* Number of exports; they lie between the table and the stages in the file. */
+/* limit of exports; they lie between the table and the stages in the file */
 #define NEAR_EXPORTS 4096
 static_assert(NEAR_EXPORTS * sizeof(struct near_export) +
 	      2 * sizeof(struct near_region_entry) <= NEAR_STAGE, "they fit");
@@ -52,22 +42,18 @@ struct near_table {
 	uint32_t count;
 	int fd;
 	bool staged;		/* near_table_open(): with stages */
-	/* bitmap of the stages in use */
-	uint64_t stages[NEAR_STAGES / 64];
-	/* bitmap of the exports in use */
-	uint64_t exports[NEAR_EXPORTS / 64];
-	/*
-	 * lists of all near_mapped of this table, and of the near_mapping that
-	 * near_table_unmapped() must still return to the embedder
-	 */
+	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
+	uint64_t exports[NEAR_EXPORTS / 64];	/* bitmap of exports in use */
+	/* all near_mapped of this table; mappings for near_table_unmapped() */
 	struct near_link mapped, unmapped;
 	uint32_t unmapped_count;
 	/* number of mappings that near_table_unmapped() has returned */
 	uint64_t released;
 };
 
-/* Return the offset of a stage, or of an export, in a table's file, bytes. */
+/* Returns the offset of a stage in the table's file, bytes. */
 off_t near_table_stage(int index);
+/* Returns the offset of an export in the table's file, bytes. */
 off_t near_table_export_at(uint32_t index);
 /* Allocates a stage. Returns its index; -ENOSPC: all are in use; -ENOMEM. */
 int near_table_stage_get(struct near_table *table);
@@ -93,19 +79,16 @@ near_table_find(const struct near_table *table, uint64_t key)
 }
 
 /*
- * A peer's table, mapped read-only. The peer may be faulty, so this process
- * checks the table's values before use. Addresses need no check, because they
- * are used in the peer's process, not in this one. (near_mapping_at() checks
- * addresses of mapped memory.)
+ * A peer's table, mapped read-only. The peer may be faulty, so near checks all
+ * values, except addresses that are used only in the peer's process.
  */
 struct near_table_view {
 	const struct near_table_head *head;
 	uint32_t bits;		/* the number of mapped entries is 1 << bits */
 	int fd;
-	/* generation of `known`; odd: `known` is invalid */
+	/* table generation of the entry found last; odd: no valid entry */
 	uint64_t generation;
-	/* the entry that was found last */
-	struct near_region_entry known;
+	struct near_region_entry known;	/* the entry found last */
 };
 
 /* Maps a peer's table. Takes over fd, and closes it after an error. */
@@ -115,26 +98,19 @@ void near_table_view_close(struct near_table_view *view);
 /* True if the peer's file has a stage with this index. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
- * Copies the entry with this key. Returns
- * - 0
- * - -EKEYREJECTED: no such key
- * - -EAGAIN: mmap() failed, or in all attempts the owner was writing or the
- *   table was invalid
+ * Copies the entry with this key. Returns 0; -EKEYREJECTED: no such key;
+ * -EAGAIN: mmap() failed, the owner was writing, or the table is invalid.
  */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
- * Copies the export of an entry that near_table_view_find() has just found.
- * Returns 0; -EAGAIN: the region was removed in the meantime, or the table is
- * invalid.
+ * Copies the export of an entry just found by near_table_view_find(). Returns
+ * 0; -EAGAIN: the region was removed, or the table is invalid.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
 			   struct near_export *export);
-/*
- * Returns the entry that was found last, if it has this key and the table has
- * not changed since then. NULL: call near_table_view_find().
- */
+/* Returns the entry found last if it has this key and is unchanged; or NULL. */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
 {
@@ -145,8 +121,7 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 
 /*
  * Checks an access to len bytes at addr, and stores their address in the
- * owner's process. Returns 0; -EACCES: the range is not within the region, or
- * the region does not grant the access.
+ * owner's process. Returns 0; -EACCES: outside the region, or not permitted.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
