@@ -37,7 +37,7 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * After a sleep the state becomes DUO_LOCK_AWAITED, not DUO_LOCK_HELD, because
+ * A thread that has slept sets DUO_LOCK_AWAITED, not DUO_LOCK_HELD, because
  * other threads may still be asleep. If none is, the release makes one needless
  * futex call. Memory order: acquire; pairs with duo_lock_release() and
  * duo_lock_retire().

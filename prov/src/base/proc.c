@@ -309,7 +309,7 @@ int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 	return ret;
 }
 
-/* the kernel allocates the lowest free descriptor */
+/* the kernel allocates the lowest free descriptor: a high fd means few left */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

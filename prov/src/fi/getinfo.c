@@ -245,8 +245,8 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
 	/*
-	 * efa ignores the name efa-direct: it would return infos of its other
-	 * fabric, which libfabric discards later
+	 * efa ignores the name efa-direct in the hints: it would return infos
+	 * of its other fabric, which libfabric discards later
 	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);

@@ -55,11 +55,11 @@ static int duo_mr_close(struct fid *fid)
 			 mr->region.memory);
 		return -FI_EBUSY;
 	}
-	/* fi_close(core) frees the descriptor, by which the tree is sorted */
+	/* before fi_close(core), which frees the descriptor: the tree's key */
 	if (!duo_device_unlist(mr))
 		/*
 		 * mr serves another registration as well. Another thread may
-		 * close that and free mr.
+		 * close that and free mr, so mr must not be accessed.
 		 */
 		return fi_close(core);
 	duo_near_region_unlist(mr);

@@ -87,7 +87,8 @@ struct duo_transport {
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * Prepares a sleep (cq/wait.c). NULL: cannot wake threads. Returns
+	 * Prepares a sleep (cq/wait.c). NULL: the transport cannot wake
+	 * threads. Returns
 	 * - 0: the next event makes the CQ's wait object readable
 	 * - -FI_EAGAIN: there is an event; the caller must poll instead
 	 */

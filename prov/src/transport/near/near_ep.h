@@ -41,7 +41,7 @@ struct duo_near {
 	bool direct;	/* near executes this endpoint's RMA; else the core */
 	/* the warning of duo_onesided_unordered() was logged */
 	bool unordered;
-	/* duo_near_small() bits of operations for near's fast path */
+	/* duo_near_small() bits of operations that take near's fast path */
 	uint32_t small;
 	uint32_t next;	/* first index to try for the next peer */
 	/* peers by peer index; NULL: index not in use */
@@ -83,7 +83,7 @@ static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* Counts CQ reads that have found the rings empty as polls of the port. */
+/* Counts `polls` reads of the CQ, which found no message, as polls. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)
