@@ -20,7 +20,8 @@
 
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
 #define NEAR_FDX_MS 10	/* ms between two reads of port->fdx, the socket */
-#define NEAR_FDX_FAST_MS 2000	/* time after a request with a read every ms */
+/* time after a request during which the socket is read every ms, ms */
+#define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
@@ -121,9 +122,9 @@ bool near_peer_exited(const struct near_peer *peer)
 }
 
 /*
- * Makes a failed peer's rings active, so that polls deliver its messages. True:
- * all messages are delivered, except in broken rings, and the delegated
- * operations that the peer has executed are completed.
+ * Makes a failed peer's rings active, so that polls deliver its messages.
+ * Returns true if all messages are delivered; those in a broken ring do not
+ * count. Then also completes delegated operations that the peer has executed.
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
@@ -236,7 +237,7 @@ static bool near_peer_ended(const struct near_peer *peer)
 
 /*
  * Returns 0 if the peer's process exists; -ESRCH: it has exited; or an error of
- * /proc. Returns 0 for a peer in another pid namespace without a pidfd.
+ * /proc. Also returns 0 for a peer in another pid namespace without a pidfd.
  */
 static int near_peer_process(const struct near_peer *peer)
 {
@@ -269,7 +270,7 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 		return true;
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
-	/* retry: no descriptor was free, or a pidfd was requested */
+	/* call again: no descriptor was free, or a pidfd was requested */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
@@ -323,9 +324,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Schedules the next tick. If the last tick was NEAR_CHECK_MS or more ago,
- * polls are rare, and each one has a tick. Afterwards the interval doubles
- * after every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS polls.
+ * Schedules the next near_port_tick(). If the last one was NEAR_CHECK_MS or
+ * more ago, polls are rare: each poll then has a tick. Afterwards the interval
+ * doubles after every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS polls.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {

@@ -27,7 +27,7 @@ static inline void near_prefetch_write(const void *addr)
 #endif
 }
 
-/* Copies len bytes, n to 2 n: the first n and the last n, which may overlap. */
+/* Copies the first n and the last n of len bytes, where n <= len <= 2 n. */
 #define NEAR_COPY_ENDS(dst, src, len, n) do {				\
 	uint8_t near_head_[n], near_tail_[n];				\
 									\
@@ -62,8 +62,9 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes between `flat` and `iov`, seen as one buffer, from its byte
- * `offset` on. in: to iov, otherwise from it. iov must have offset + len bytes.
+ * Copies len bytes between `flat` and `iov`, whose elements are seen as one
+ * buffer. offset: first byte of iov to copy. in: true copies to iov, false from
+ * iov. iov must have at least offset + len bytes.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)

@@ -176,7 +176,7 @@ static void near_fdx_msg_foreign(struct near_port *port,
 	near_fdx_msg_reject(port, msg, "it is another user's");
 }
 
-/* Replies to a device memory request; after an error, without descriptor. */
+/* Replies to NEAR_FDX_GPU_REQUEST; after an error, without a descriptor. */
 static void near_fdx_share(struct near_port *port,
 			   const struct near_fdx *request)
 {

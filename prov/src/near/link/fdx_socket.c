@@ -124,7 +124,10 @@ void near_fdx_close(struct near_port *port)
 	port->fdx = port->dir = -1;
 }
 
-/* Removes `entry` if it is a socket that no process has open. Connects fd. */
+/*
+ * Removes `entry` if it is a socket that no process has open. fd: a socket for
+ * this test, by connect().
+ */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
 	struct sockaddr_un name;

@@ -38,7 +38,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* This process's control groups that have a limit: near_groups_find(). */
+/* This process's control groups that have a limit, by near_groups_find(). */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];

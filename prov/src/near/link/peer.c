@@ -158,10 +158,10 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe, descriptor fd of its process. Returns a
- * descriptor; negative: failed. Opens it for reading, too: otherwise a write
- * after the peer's exit would raise SIGPIPE. Then checks that the peer exists:
- * another process might have its pid, and another pipe with this number.
+ * Opens the peer's wake pipe, descriptor fd of the peer's process. Returns a
+ * descriptor; negative: failed. Opens the pipe for reading, too: otherwise a
+ * write after the peer's exit would raise SIGPIPE. Then checks that the peer
+ * still exists, because another process might have its pid now.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -374,7 +374,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 /* Returns a descriptor of the peer's segment or -errno. -EAGAIN: retry. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
-	/* first: near_monitor() fails if another process has the pid now */
+	/* call near_monitor() first: it fails if the pid was reused */
 	int fd, ret = near_monitor(port, peer);
 
 	if (ret)
@@ -386,14 +386,14 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->needs_fdx = true;
 	ret = near_fdx_request(port, peer);
-	/* -ESRCH: no socket; for a living peer return the first error */
+	/* the peer has no socket: if it is alive, return the first error */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }
 
 /*
- * Returns -EAGAIN until port->timeout_ms have passed since the first call, or
- * always if that is 0. Then logs a warning and returns -ETIMEDOUT.
+ * Returns -EAGAIN until port->timeout_ms (0: no limit) have passed since the
+ * first call. Then logs a warning and returns -ETIMEDOUT.
  */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {

@@ -166,10 +166,11 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Attaches to each peer that has only a ring to this port. Such a peer may
- * sleep until its operation ends. near_peer_free() later closes this port's
- * claim at the peer, which wakes the peer. If the attach fails, near_connect()
- * logs nothing (peer->logged) and requests no descriptors (peer->rejected).
+ * Attaches to each peer that has a ring to this port, but to which this port
+ * has none. Such a peer may sleep until its operation ends. near_peer_free()
+ * later closes this port's claim at the peer, which wakes the peer. If the
+ * attach fails, near_connect() logs nothing (peer->logged) and requests no
+ * descriptors (peer->rejected).
  */
 static void near_close_attach(struct near_port *port)
 {

@@ -38,7 +38,7 @@ struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected */
 	uint64_t tail;		/* number of published slots */
 	uint64_t head;	/* near_ctl.head when loaded; see near_tx_gate() */
-	uint64_t consumed;	/* consumed slots; may exceed head */
+	uint64_t consumed;	/* number of consumed slots; may exceed head */
 	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
@@ -75,9 +75,9 @@ struct near_rx {
 };
 
 /*
- * Returns the limit of a message in the data ring, bytes: 3/8 of the ring. Such
- * a message fits when all earlier data is consumed, although up to 3/8 before
- * the end may be skipped, and up to 2/8 not published as consumed yet.
+ * Returns the length of the longest message for a data ring of dsize bytes.
+ * Such a message fits once all earlier data is consumed: up to 3/8 may be
+ * skipped before the end, and up to 2/8 be consumed but not published as such.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -137,9 +137,9 @@ static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 }
 
 /*
- * True if the consumer has consumed all messages; slots of
- * near_tx_publish_quiet() do not count. A reply to a request raises
- * tx->consumed before the consumer publishes near_ctl.head.
+ * True if the consumer is known to have consumed all messages. Slots of
+ * near_tx_publish_quiet() do not count. tx->consumed may be ahead of
+ * near_ctl.head, because a reply shows that its request is consumed.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -161,8 +161,9 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
- * The caller must set tx->dtail to *end when it publishes the slot. Data that
- * does not fit before the end is at the start, as in near_rx_data().
+ * The caller must set tx->dtail to *end when it publishes the slot. If the data
+ * does not fit before the end of the data ring, the space is at the start.
+ * near_rx_data() makes the same choice.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -298,9 +299,9 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
- * Prefetches the slot n slots ahead, NEAR_RX_PREFETCH at most, after n > 1
- * messages in a row. More are then likely. After one message the prefetch might
- * only take the cache line from the sender.
+ * If the caller has received n > 1 messages in a row, prefetches the slot n
+ * slots ahead, NEAR_RX_PREFETCH at most. After a single message there is no
+ * prefetch, because it might take the cache line from the sender.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {

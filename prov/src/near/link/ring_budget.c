@@ -61,8 +61,9 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * The budget must have memory for all senders expected next: they take rings of
- * the advertised size before the port finds and counts them.
+ * Sets near_segment.adv. New senders take rings of this size before the port
+ * finds and counts them, so the budget must have memory for all senders
+ * expected next.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -148,7 +149,10 @@ static uint32_t near_budget_grant(const struct near_port *port,
 	return near_budget_fit(&port->budget, ring, least);
 }
 
-/* Allocates the pages of size class tier, with access. False: no memory. */
+/*
+ * Allocates a ring's pages for size class tier, and makes them accessible.
+ * False: no memory.
+ */
 static bool near_rx_ring_extend(struct near_port *port,
 				const struct near_rx_ring *ring, uint32_t tier)
 {

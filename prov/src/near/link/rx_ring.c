@@ -61,7 +61,7 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Finds or creates the peer that has taken a claim, by a checked copy of the
+ * Finds or creates the peer that has taken a claim. Checks a copy of the
  * address, because the sender can still change the claim. Takes a reference and
  * returns 0; or returns
  * - -EAGAIN: waits for descriptors; near_peer_expect() keeps the peer
@@ -219,8 +219,9 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 
 /*
  * Handles a ring whose sender has closed its claim or was killed. Calls
- * near_peer_fail(); polls still deliver the sender's last messages. If the
- * sender is in NEAR_PEER_GONE already, frees the ring with any messages.
+ * near_peer_fail(), after which polls still deliver the sender's messages. If
+ * the sender's state is NEAR_PEER_GONE already, frees the ring and discards its
+ * messages.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)

@@ -60,8 +60,8 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 }
 
 /*
- * Sets the file's size. Returns 0 or -errno. -EFBIG: RLIMIT_FSIZE is exceeded;
- * ftruncate() would raise SIGXFSZ.
+ * Sets the file's size. Returns 0 or -errno. -EFBIG: the size exceeds
+ * RLIMIT_FSIZE, so ftruncate() would raise SIGXFSZ.
  */
 static int near_segment_resize(int fd, size_t size)
 {
