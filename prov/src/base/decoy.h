@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Words after the fid of ofi_duo's fabrics and domains, for efa. Since
- * libfabric 2.4, efa takes each fid in the hints for a util_fabric or
- * util_domain: it loads a pointer to a name from there, and compares the name
+ * Words after the fid of ofi_duo's fabrics and domains, because efa since
+ * libfabric 2.4 takes each fid in the hints for a util_fabric or util_domain:
+ * it loads a pointer to a name from there, and compares the name
  * (docs/upstream.md). Cost: 256 bytes per object.
  *
  * Each word of the decoy points to a block. Each word of the block points to

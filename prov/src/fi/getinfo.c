@@ -49,9 +49,9 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 
 /*
  * Sets all MR modes (DUO_MR_ANY) in the hints for the core if the application's
- * hints have none. Otherwise efa, which chooses keys and requires virtual
- * addresses, would return infos without modes, FI_REMOTE_READ and
- * FI_REMOTE_WRITE. Does nothing
+ * hints have none. Otherwise efa would return infos that lack modes,
+ * FI_REMOTE_READ and FI_REMOTE_WRITE, although efa chooses keys and requires
+ * virtual addresses. Does nothing
  * - if the hints request only messages
  * - in API versions before 1.5
  * - for a core that is part of ofi_duo, which would return the modes

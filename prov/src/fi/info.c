@@ -352,10 +352,10 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 /*
  * Removes orders between messages and RMA, because they slow down or disable
  * the local path.
- * - If near keeps these orders: removes those that the hints do not request,
- *   but none if the hints request no order at all.
- * - Otherwise: removes all of them and FI_FENCE, but nothing if the hints
- *   request one of these.
+ * - If near keeps these orders: removes those that the hints do not request;
+ *   none, if the hints request no order at all.
+ * - Otherwise: removes all of them and FI_FENCE; nothing, if the hints request
+ *   FI_FENCE or one of these orders.
  */
 static void duo_info_drop_order(struct fi_info *info,
 				const struct fi_info *hints)

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions. Each has the core's key and descriptor. A region of device
- * memory is also prepared for copies (device/device.h). near's region table
- * lists the region for local peers (transport/near/onesided.h). The application
+ * Memory regions. Each has the core's key and descriptor. Regions of device
+ * memory are also prepared for copies (device/device.h). near's region table
+ * lists regions for local peers (transport/near/onesided.h). The application
  * gets a fid of ofi_duo, because it may bind the region to ofi_duo's endpoints.
  */
 

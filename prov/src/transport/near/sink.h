@@ -168,7 +168,7 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 
 /*
  * Receives a ring's next message if it is inline and matches the first posted
- * receive, and this receive is not deferred. Writes the completion to `at`, and
+ * receive. The receive must not be deferred. Writes the completion to `at`, and
  * the source to *src if src is not NULL. Returns the place of the next
  * completion; NULL: nothing was done. duo_cq.attention must be 0: there are
  * then no unresolved messages, and no fi_close is running.
