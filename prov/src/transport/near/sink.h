@@ -167,11 +167,11 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives a ring's next message if it is inline and matches the first posted
- * receive. The receive must not be deferred. Writes the completion to `at`, and
- * the source to *src if src is not NULL. Returns the place of the next
- * completion; NULL: nothing was done. duo_cq.attention must be 0: there are
- * then no unresolved messages, and no fi_close is running.
+ * Receives a ring's next message, an inline one, if it matches the first posted
+ * receive. Does nothing if this receive is deferred. Writes the completion to
+ * `at`, and the source to *src if src is not NULL. Returns the place of the
+ * next completion; NULL: nothing was done. duo_cq.attention must be 0: there
+ * are then no unresolved messages, and no fi_close is running.
  */
 static near_inline void *
 duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
