@@ -235,12 +235,12 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if this thread's CPUs are oversubscribed: more processes may run only on
- * these CPUs than there are CPUs. Also true if the CPUs cannot be read. A
- * waiting thread should yield only if true: otherwise an unrelated process may
- * get the CPU for milliseconds.
+ * True if this thread's CPUs are oversubscribed: the number of processes that
+ * may run only on these CPUs exceeds the number of CPUs. Also true if the CPUs
+ * cannot be read. A waiting thread should yield only in this case: otherwise an
+ * unrelated process may get the CPU for milliseconds.
  *
- * pid: pids of `count` peers, sorted by this call; 0: unknown, counts as a
+ * pid: pids of `count` peers, which this call sorts; 0: unknown, counts as a
  * process. others: number of further processes.
  *
  * Cost: one system call; with more processes than CPUs, one more per peer.

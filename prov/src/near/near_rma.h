@@ -128,8 +128,9 @@ enum near_verb {
  */
 #define NEAR_RMA_TRY 32u
 /*
- * Read of a rendezvous message (a fetch). It has no order, and causes no event
- * at the peer. For a NEAR_DEVICE message it requires NEAR_MAY_MESSAGE.
+ * Read of a rendezvous message (a fetch). It has no order relative to other
+ * operations and messages, and causes no event at the peer. For a NEAR_DEVICE
+ * message it requires NEAR_MAY_MESSAGE.
  */
 #define NEAR_RMA_MESSAGE 64u
 /* with NEAR_RMA_MESSAGE: addr is near_rndv.id of a message in host memory */
@@ -285,8 +286,9 @@ size_t near_type_size(unsigned int type);
 
 /*
  * Path of an RMA operation on device memory. The values up to NEAR_DEVICE_LENT
- * are direct copies. The others are reasons for a copy through shared memory
- * (rma/stage.h), or, for NEAR_DEVICE_PEERS, for an error of near_rma().
+ * are direct copies. The later ones are reasons why near copied through shared
+ * memory (rma/stage.h). With NEAR_DEVICE_PEERS, near_rma() returned an error
+ * instead.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */

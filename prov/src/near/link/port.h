@@ -284,8 +284,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's doorbell bits at the peer and wakes sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops a reference, at most one per peer. It keeps a
- * peer without an rx ring during the fd exchange:
+ * Takes (expected: true) or drops a reference, at most one per peer. The
+ * reference keeps a peer without an rx ring during the fd exchange:
  * - The peer has sent a request, and will attach to a ring.
  * - The peer has attached to a ring, and must reply to this port's request.
  *
