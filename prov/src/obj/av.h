@@ -21,7 +21,7 @@
 #include "base/compat.h"
 #include "base/util.h"
 
-#define DUO_LOCAL_MAX 4095	/* highest peer index that fits in a route */
+#define DUO_LOCAL_MAX 4095	/* number of peer indexes of an endpoint */
 #define DUO_AV_MAX (1U << 20)	/* maximum number of addresses in an AV */
 
 struct duo_domain;

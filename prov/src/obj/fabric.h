@@ -35,7 +35,7 @@ struct duo_fabric {
 	char *name;	/* name of the core's fabric; NULL: none */
 	LIST_ENTRY(duo_fabric) link; /* in fi/opened.c's list, latest first */
 	LIST_HEAD(, duo_domain) domains;	/* open domains, latest first */
-	struct duo_traits traits;	/* of the core */
+	struct duo_traits traits;	/* traits of the core */
 	atomic_int refs;
 };
 

@@ -28,9 +28,7 @@ struct duo_up {
 	 * reached. The core may now deliver messages from addr.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/*
-	 * core/: true if a multi-receive buffer blocks rx: duo_multi_blocks().
-	 */
+	/* core/: true if a multi-receive buffer blocks rx: duo_multi_blocks */
 	bool (*blocked)(const struct duo_rx *rx);
 	/* core/: the core has received a message into the sub-receive rx. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
@@ -41,9 +39,7 @@ struct duo_up {
 	void (*rejected)(struct duo_rx *rx, int err);
 	/* rx/: polls both paths: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
-	/*
-	 * obj/: sets the tables of calls for the lock mode of ep's new group.
-	 */
+	/* obj/: sets the call tables for the lock mode of ep's new group. */
 	void (*calls)(struct duo_ep *ep);
 };
 

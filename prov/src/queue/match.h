@@ -7,14 +7,14 @@
  * the group's.
  *
  * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
- * source and tag. The hash leaves out the tag bits in `mask`, which receives
- * have ignored so far (duo_match_learn()). A receive that ignores other bits is
- * in the list `wild`, not in a bucket. Each search for a receive reads `wild`,
- * too. A search for a message that such a receive matches is linear.
+ * source and tag. The hash leaves out the tag bits in `mask`: those that
+ * receives have ignored so far (duo_match_learn()). A receive that ignores
+ * other bits is in the list `wild`, which each search for a receive reads, too.
+ * The search for a message for such a receive is linear.
  *
- * The posted queue gets its index in the first search of the long queue, and
- * loses it when the queue is empty. The unexpected queue gets its indexes when
- * it becomes long, and keeps them.
+ * The first search of a long posted queue builds the index, which is turned off
+ * when the queue becomes empty. The unexpected queue builds its indexes when it
+ * becomes long, and keeps them.
  *
  * Cost: 64 KiB per index. Without memory for an index, searches are linear.
  */
@@ -116,9 +116,7 @@ DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 	return !match->by_want.on && !duo_match_wild(match, ignore);
 }
 
-/*
- * Appends rx, in the state DUO_RX_POSTED, to the posted queue, but to no index.
- */
+/* Appends rx (state DUO_RX_POSTED) to the posted queue, but to no index. */
 DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {

@@ -60,8 +60,8 @@ struct duo_sink {
 };
 
 /*
- * Writes an entry in another format than FI_CQ_FORMAT_TAGGED: a prefix of
- * fi_cq_tagged_entry. Returns the place of the next entry.
+ * Writes an entry in a format other than FI_CQ_FORMAT_TAGGED. Such entries are
+ * prefixes of fi_cq_tagged_entry. Returns the place of the next entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
@@ -155,10 +155,7 @@ static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 	ring->limit = gated ? 0 : ring->size;
 }
 
-/*
- * Returns the slot at the tail, and advances the tail. The ring must not be
- * full.
- */
+/* Returns the slot at the tail and advances the tail. Needs a free slot. */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
 	return &ring->slot[ring->tail++ & (ring->size - 1)];

@@ -28,9 +28,9 @@ ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /* Cancels the buffer whose posted remainder is rx. Returns 0. */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 /*
- * Cancels the open buffer with this context whose remainder is not in the
- * posted queue. Returns 0. -FI_ENOENT: no such buffer, or the core cannot
- * cancel the remainder.
+ * Cancels the open buffer with this context. The buffer's remainder must not be
+ * in the posted queue. Returns 0. -FI_ENOENT: no such buffer, or the core
+ * cannot cancel the remainder.
  */
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /* Posts ready remainders. Callbacks of the transport must not call this. */
@@ -74,8 +74,8 @@ void duo_multi_close(struct duo_rx *owner);
 void duo_multi_release(struct duo_rx *owner);
 /*
  * Posts the remainder rx to the core; if the core rejects rx, closes the
- * buffer. Posts no deferred receive first: the receives before the buffer were
- * on the core before its previous remainder.
+ * buffer. No deferred receive needs to be posted first: the receives before the
+ * buffer are already on the core.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

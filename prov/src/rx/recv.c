@@ -149,10 +149,9 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
  * Defers rx, and monitors the process of its source. final: the core never gets
  * rx, so rx is not in the list of deferred receives.
  *
- * Makes an unused core used in time for a message of rx. A wildcard may get its
- * message from any process: the core becomes used at once. Other receives name
- * a source that is probably local: the core becomes used when the list has not
- * been empty for DUO_UNUSED_US (duo_ep_age()).
+ * A wildcard makes an unused core used at once, because any process may send.
+ * Other receives name a source that is probably local. duo_ep_age() makes the
+ * core used when the list has not been empty for DUO_UNUSED_US.
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)

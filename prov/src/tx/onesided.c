@@ -20,8 +20,8 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Warns once per endpoint that the core executes an operation which near has
- * rejected (ret), and that later messages do not wait for this operation.
+ * Warns once per endpoint: the core executes an operation that near has
+ * rejected (ret), and later messages do not wait for this operation.
  */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
@@ -40,7 +40,7 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 
 /*
  * Makes the core execute all RMA and atomics from now on. Later operations of
- * near could overtake the core's operation with several buffers.
+ * near could overtake one with several remote buffers, which goes to the core.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -86,9 +86,9 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 }
 
 /*
- * Returns the NEAR_RMA_* flags of an operation. order: FI_ORDER_* of the
- * endpoint. Orders among RMA and atomics need no flag: near keeps the order of
- * calls.
+ * Returns the NEAR_RMA_* flags of an operation. order: the endpoint's
+ * FI_ORDER_*. Orders among RMA and atomics need no flag: near keeps the order
+ * of the calls.
  */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
@@ -128,9 +128,9 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if a completion must report near's error, not the call: local memory is
- * invalid, or the target has rejected the operation and the core carries
- * nothing.
+ * True if a completion must report near's error, and the call must succeed:
+ * local memory is invalid; or the target has rejected the operation, and the
+ * core carries nothing.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {

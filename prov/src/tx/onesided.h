@@ -79,9 +79,8 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Must be called after each call of the core, with the call's result `ret`.
- * Counts a success in ops[FI_DUO_CORE]. Renews the core poll budget. Returns
- * ret.
+ * Must follow each call of the core; ret: the result of this call. Counts a
+ * success in ops[FI_DUO_CORE]. Renews the core poll budget. Returns ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
@@ -97,8 +96,7 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 
 /*
  * Returns the endpoint's default flags, for calls without a flags argument.
- * Omits FI_INJECT above the inject size, because the core would reject the
- * call.
+ * Omits FI_INJECT above the inject size: the core would reject the call.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

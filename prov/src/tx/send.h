@@ -16,7 +16,7 @@
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
 
-/* Renews the core poll budget, after each operation over the core. No lock. */
+/* Renews the core poll budget. Must follow each operation over the core. */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
 	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
@@ -56,9 +56,8 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Writes a message to a local peer's ring, and the completion, if any, to the
- * CQ. Returns the peer. NULL: nothing was written; the caller must take the
- * slow path.
+ * Writes a message to a local peer's ring, and any completion to the CQ.
+ * Returns the peer. NULL: nothing was written.
  */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
@@ -87,9 +86,8 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path: sends a small message to a local peer. Returns the peer, for
- * duo_send_end(). NULL: nothing has changed; the caller must call
- * duo_send_one().
+ * The fast path: sends a small message to a local peer. The caller must pass
+ * the result to duo_send_end(); or, if it is NULL, call duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
