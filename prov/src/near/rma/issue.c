@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The initiator issues operations to a peer in order. If an operation must
- * wait, all later ones wait in the queue behind it. Later messages wait, too,
- * because near_rma_append() closes NEAR_GATE_QUEUE.
+ * The initiator issues operations to a peer in order. While one waits, later
+ * operations and messages wait, too: near_rma_append() closes NEAR_GATE_QUEUE.
  */
 
 #include <errno.h>
@@ -15,7 +14,6 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* at->gates counts the operations that keep NEAR_GATE_QUEUE closed. */
 void near_rma_ungate(struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -135,7 +133,7 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True if the next part has its own reply: the first; each with a result. */
+/* True if posting the next part adds an expected reply. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||
@@ -168,20 +166,14 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/*
- * True if the target must execute op: op has a request already, single copy is
- * impossible, or op must follow messages in the ring.
- */
+/* True if op is a request already, or single copy is not possible now. */
 static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
-/*
- * Posts the next requests. Returns 0 if op has left the queue, else -EAGAIN or
- * -ECONNRESET. A read with NEAR_RMA_HOLD stays in the queue until it ends.
- */
+/* Posts the next requests. Returns 0: op has left the queue; or -errno. */
 static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = 0;
@@ -319,7 +311,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* the next poll must try to complete delegated writes behind this op */
+	/* the next poll must check delegated writes behind this operation */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;
@@ -334,7 +326,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies buffers to `to`, points *bufs to the copy, and returns its end. */
+/* Copies buffers to `to`, and points *bufs to the copy. Returns its end. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {

@@ -32,10 +32,7 @@ static struct near_mapped *near_mapped(struct near_port *port,
 	return mapped;
 }
 
-/*
- * Drops a mapping, which no operation must use. If the allocation is mapped,
- * near_table_unmapped() passes the mapping to the embedder later.
- */
+/* Drops a mapping for near_table_unmapped(). No copy must be pending in it. */
 static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
 {
@@ -73,10 +70,9 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 }
 
 /*
- * True if near must give up the mapping of a removed region now. If the
- * allocation was mapped once before, its mapping stays for
- * NEAR_MAPPING_KEEP_MS, because the peer may register a region of the
- * allocation for each transfer.
+ * True if near must drop the mapping of a removed region now. A repeated
+ * mapping stays for NEAR_MAPPING_KEEP_MS, because the peer may register a
+ * region of the allocation for each transfer.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
@@ -162,9 +158,8 @@ void *near_table_unmapped(struct near_table *table)
 }
 
 /*
- * Finds the one queue (near_device.queue()) that can copy all local buffers.
- * Stores the queue, and the handle of one buffer. Returns NEAR_DEVICE_MAPPED,
- * or the reason why there is no such queue.
+ * Finds the one device queue that can copy all local buffers. Stores the queue
+ * and the handle of a buffer. Returns NEAR_DEVICE_MAPPED, or why there is none.
  */
 static enum near_device_path
 near_mapped_queue(const struct near_port *port,
@@ -194,10 +189,7 @@ near_mapped_queue(const struct near_port *port,
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
-/*
- * Adds an allocation that is not mapped yet. NULL: no memory, or the peer has
- * NEAR_MAPPINGS mappings.
- */
+/* Adds an unmapped allocation. NULL: no memory, or NEAR_MAPPINGS are in use. */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 {
@@ -219,10 +211,7 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 	return mapping;
 }
 
-/*
- * Logs why an allocation cannot be mapped. Sets mapping->failed, so that near
- * stages the operations on it. Returns NEAR_DEVICE_FAILED.
- */
+/* Logs `why`. Sets mapping->failed, so that near stages later operations. */
 static enum near_device_path near_mapping_give_up(struct near_port *port,
 						  struct near_mapping *mapping,
 						  const struct near_peer *peer,
@@ -236,9 +225,8 @@ static enum near_device_path near_mapping_give_up(struct near_port *port,
 }
 
 /*
- * Requests an allocation's descriptor from the peer, unless the last request is
- * less than NEAR_MAPPING_REQUEST_MS ago. Returns NEAR_DEVICE_WAITS or
- * NEAR_DEVICE_FAILED.
+ * Requests an allocation's descriptor from the peer, at most once in
+ * NEAR_MAPPING_REQUEST_MS. Returns NEAR_DEVICE_WAITS or NEAR_DEVICE_FAILED.
  */
 static enum near_device_path near_mapping_request(struct near_port *port,
 						  struct near_mapping *mapping,
@@ -258,11 +246,10 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 }
 
 /*
- * Maps an allocation, or requests the descriptor for this. Returns
- * NEAR_DEVICE_MAPPED, or the reason why the allocation is not mapped. If map()
- * has returned -ENOMEM, drops all unused mappings; a later call retries after
- * near_table_unmapped() has returned one of them. After another error of map(),
- * no call retries.
+ * Maps an allocation, or requests its descriptor. Returns NEAR_DEVICE_MAPPED,
+ * or the reason why the allocation is not mapped. After -ENOMEM of map(), drops
+ * unused mappings; a later call retries when near_table_unmapped() has returned
+ * one of them.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
@@ -369,10 +356,7 @@ uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 	       mapping->map.at + offset : NULL;
 }
 
-/*
- * Returns the path of an operation, for near_mapping_get(). If the path is
- * NEAR_DEVICE_MAPPED, stores the mapping.
- */
+/* Returns an operation's path; if NEAR_DEVICE_MAPPED, stores the mapping. */
 static enum near_device_path
 near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		    const struct near_rma_args *args,
@@ -385,10 +369,7 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	/*
-	 * with NEAR_RMA_COPY, near_rma_keep() copies the source to memory that
-	 * is not pinned, so a device cannot access it
-	 */
+	/* with NEAR_RMA_COPY the source is a copy, which is not pinned */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
 	path = near_mapped_queue(port, &args->local, &queue, &handle);
@@ -396,10 +377,7 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		return path;
 	if (!entry->export_id)
 		return NEAR_DEVICE_NO_EXPORT;
-	/*
-	 * messages are still in the ring: only a staged operation, whose
-	 * request follows them in the ring, keeps the order
-	 */
+	/* only a staged operation can follow messages that are in the ring */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;
 	mapped = near_mapped(port, at);

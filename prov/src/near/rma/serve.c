@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target executes requests: for atomics, for delegated reads and writes,
- * and for reads and writes that the initiator cannot execute by single copy.
- * The target checks each request against its private region table. If it
- * rejects a part of an operation, it replies with the error and skips the
- * further parts.
+ * The target executes requests, and checks each one against its private region
+ * table. If it rejects a part of an operation, it replies with the error and
+ * skips the further parts.
  */
 
 #include <errno.h>
@@ -114,10 +112,7 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 		near_rma_add_work(port, at);
 }
 
-/*
- * Copies the result of a short read into the reply at once, because a later
- * operation may change the memory before the reply is sent.
- */
+/* Reads a short result now, because later operations may change the memory. */
 static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_slot *req,
 			      const uint8_t *memory,
@@ -163,9 +158,9 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns the operands of a request; NULL: invalid length. If the operands are
- * in the slot, they share memory with three fields of req (a union). This
- * function then copies the operands to `bytes` and sets these fields.
+ * Returns a request's operands; NULL: invalid length. Operands in the slot share
+ * memory with three fields of req (a union): copies the operands to `bytes`,
+ * then sets these fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,
@@ -398,10 +393,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/*
- * Sends the next NEAR_STEP bytes of a read in parts, or an error if the region
- * was removed after the first part. True: the reply is complete.
- */
+/* Sends the next NEAR_STEP bytes of a read in parts. True: it is complete. */
 static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 			       struct near_rma_reply *reply)
 {
@@ -418,10 +410,7 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 	}
 	while (reply->offset < reply->len && reply->offset < stop) {
 		len = reply->len - reply->offset;
-		/*
-		 * most is 0 if this port has no ring to the peer yet;
-		 * near_rma_answer() then connects
-		 */
+		/* 0 without a ring to the peer: near_rma_answer() connects */
 		most = near_frag_max(&at->peer->tx);
 		if (len > most)
 			len = most;

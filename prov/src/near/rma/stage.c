@@ -75,9 +75,8 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Copies a chunk to host memory by stores that bypass the caches. Other stores
- * would first load the memory's old contents, because the memory of a long
- * operation is usually not in a cache.
+ * Copies a chunk to host memory by stores that bypass the caches. Ordinary
+ * stores would first load the old contents, which are usually not in a cache.
  */
 #ifdef __SSE2__
 static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
@@ -127,10 +126,7 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 	return staging->device->start(device, to, from, len, copy);
 }
 
-/*
- * Copies a chunk's part of the local buffers. out: true: from the buffers to
- * the chunk; false: from the chunk to the buffers.
- */
+/* Copies a chunk's part of the local buffers, to the chunk if `out` is true. */
 static int near_chunk_copy(struct near_staging *staging,
 			   struct near_chunk *chunk, bool out)
 {
@@ -252,9 +248,8 @@ void near_stage_begin(struct near_rma_op *op)
 }
 
 /*
- * Takes chunks for the next parts of the first operation in the queue. For a
- * write, copies each part into its chunk; a poll copies at most NEAR_STEP bytes
- * of host memory. Returns 0 if all parts have chunks, else -EAGAIN.
+ * Takes chunks for the next parts of op, and fills them if op is a write.
+ * Returns 0 if all parts have chunks, else -EAGAIN.
  */
 static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 {
@@ -425,9 +420,8 @@ void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * While the peer is alive, it may still access chunks of operations without a
- * reply. In this case the stage stays allocated in the table, so that no other
- * peer uses it.
+ * A peer that is alive may still access chunks of operations without a reply.
+ * The stage then stays allocated, so that no other peer uses it.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

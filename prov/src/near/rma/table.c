@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A hash table with linear probing, at most half full. The owner changes its
- * private table, and copies each changed entry to the memfd for the peers.
- */
+/* A hash table with linear probing, at most half full: see table.h. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -133,9 +130,8 @@ void near_table_close(struct near_table *table)
 }
 
 /*
- * Begins a change, as the writer of a seqlock. The fence prevents that a store
- * to an entry becomes visible before the odd generation. The fence pairs with
- * the one in near_table_view_find().
+ * Begins a change, as the writer of a seqlock. The fence orders the store of the
+ * odd generation before stores to entries. Pairs with near_table_view_find().
  */
 static void near_table_begin(struct near_table *table)
 {
@@ -145,9 +141,8 @@ static void near_table_begin(struct near_table *table)
 }
 
 /*
- * Ends a change. The release orders the stores to entries before the store of
- * the even generation. It pairs with the acquire loads of the generation in
- * near_table_view_find().
+ * Ends a change. The release orders stores to entries before the even
+ * generation. Pairs with near_table_view_find() and near_table_view_known().
  */
 static void near_table_end(struct near_table *table)
 {
@@ -272,11 +267,9 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. Its place is then free: a gap, at which searches for later
- * entries would stop too early. So the loop visits the entries behind the gap,
- * up to the next free place. If the search for such an entry begins at or
- * before the gap, the loop moves the entry into the gap; the place that the
- * entry has left is the new gap.
+ * Removes an entry. Its free place is a gap, at which searches for later
+ * entries would stop. So the loop moves an entry into the gap if its search
+ * begins at or before the gap. The entry's former place is the new gap.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
@@ -372,9 +365,8 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 }
 
 /*
- * Copies the entry with this key. Returns 0; -EKEYREJECTED: no such key among
- * the first NEAR_TABLE_PROBES entries. The caller must discard the result if
- * the generation has changed meanwhile.
+ * Copies the entry with this key. Returns 0; -EKEYREJECTED: not found in
+ * NEAR_TABLE_PROBES entries. Valid only if the generation has not changed.
  */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
@@ -422,9 +414,8 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 			continue;
 		}
 		/*
-		 * The acquire fence prevents that the second load of the
-		 * generation comes before the loads of the entry. The fence
-		 * pairs with the one in near_table_begin().
+		 * The fence orders the loads of the entry before the next load
+		 * of the generation. Pairs with near_table_begin().
 		 */
 		ret = near_table_view_try(view, key, entry);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -442,8 +433,7 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 
 /*
  * The owner removes a region before it reuses the region's export. So if the
- * entry is still in the table after the export was read, this is the entry's
- * export.
+ * table still has the entry after the read, the export belongs to the entry.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
