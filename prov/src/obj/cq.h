@@ -58,7 +58,7 @@ struct duo_cq {
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
-	/* reads of duo_cq_grant() that core_skip does not count yet */
+	/* reads that duo_cq_grant() permitted and core_skip does not count */
 	uint32_t granted;
 	/* if local_idle is above this, each poll also polls the core */
 	uint32_t local_busy;

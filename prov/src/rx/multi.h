@@ -70,7 +70,7 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 			     void *desc);
 /* Closes the buffer: no further message matches it. */
 void duo_multi_close(struct duo_rx *owner);
-/* Returns a closed buffer without sub-receives to the application. */
+/* Reports the end of a closed buffer without sub-receives; frees owner. */
 void duo_multi_release(struct duo_rx *owner);
 /*
  * Posts the remainder rx to the core; if the core rejects rx, closes the
