@@ -117,9 +117,9 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint: near cannot keep the requested order of messages
- * and RMA, because the peer at addr accepts no RMA over near. The core carries
- * the messages to this peer.
+ * Warns, once per endpoint, that the core carries the messages to this peer.
+ * The application has requested an order of messages and RMA. near cannot keep
+ * it, because the peer accepts no RMA over near.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -319,10 +319,7 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	while ((addr = duo_map_other_addr(ep, index)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/*
-	 * another process may have the address by now, and earlier scans have
-	 * skipped the address of the existing peer
-	 */
+	/* scan again: another process may have the address now */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
 	/* shortest delay: must not double for each failure in one poll */
@@ -415,9 +412,8 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * The sender of a message may have published its record since the last scan, or
- * may have the address of a failed process. Addresses with the path core keep
- * this path.
+ * Also finds a sender that has published its record since the last scan, or has
+ * the address of a failed process. Addresses with the path core keep this path.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -445,7 +441,7 @@ void duo_map_scan(struct duo_ep *ep)
 	duo_map_plan(ep);
 }
 
-/* The peer keeps its peer index: messages of the peer may be queued. */
+/* Keeps the peer index of the peer, whose messages may be queued. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);

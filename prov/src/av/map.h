@@ -27,9 +27,8 @@ struct duo_map {
 	/* fi_addr of each peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
-	 * enum fi_duo_reason, indexed by fi_addr. While it is FI_DUO_EXITED,
-	 * operations to the address fail. Except with duo_traits.peer_names,
-	 * this ends
+	 * enum fi_duo_reason, indexed by fi_addr. Operations to an address with
+	 * FI_DUO_EXITED fail. Except with duo_traits.peer_names, this ends
 	 * - when a record shows that another process has the address
 	 * - when the application inserts the address again and the failed
 	 *   process has no record any more
@@ -74,9 +73,7 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 void duo_map_scan(struct duo_ep *ep);
 /* True if it is time for the planned scan. */
 bool duo_map_retry_due(const struct duo_map *map);
-/*
- * Monitors the peer at addr: receives that name addr end when the peer fails.
- */
+/* Monitors the peer: receives that name addr end when the peer fails. */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Removes the routes to a failed peer and plans a scan. exited: its process has

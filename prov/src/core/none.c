@@ -54,7 +54,7 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/* an AV may be bound to an event queue, which has no effect */
+/* Accepts the binding of an AV to an event queue, without effect. */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -67,7 +67,7 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* FI_ENABLE has no effect. FI_GETWAIT stores -1 (no descriptor). */
+/* Stores -1 (no descriptor) for FI_GETWAIT. FI_ENABLE has no effect. */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
@@ -221,7 +221,7 @@ static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	return 0;
 }
 
-/* a thread may always sleep: no event ever arrives */
+/* Returns 0: a thread may always sleep, because no event ever arrives. */
 static int duo_none_trywait(struct fid_fabric *fabric, struct fid **fids,
 			    int count)
 {

@@ -76,9 +76,7 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		if (fi_addr[i] < DUO_AV_MAX)
 			av->free[av->free_count++] = fi_addr[i];
 		else
-			/*
-			 * duo_av_admit() removes it directly after the insert
-			 */
+			/* above the limit: see duo_av_admit() */
 			av->count--;
 	}
 	return 0;

@@ -117,7 +117,7 @@ static bool duo_none_named(const char *what, const char *requested)
 	return false;
 }
 
-/* FI_MR_BASIC and FI_MR_SCALABLE are complete modes, not bits of a set. */
+/* Returns the mr_mode; FI_MR_BASIC and FI_MR_SCALABLE are whole modes. */
 static int duo_none_mr_mode(int requested)
 {
 	if (requested == DUO_MR_BASIC || requested == DUO_MR_SCALABLE)
@@ -141,7 +141,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/* near copies device memory only with descriptors of regions */
+/* False for FI_HMEM without FI_MR_HMEM: near copies by region descriptors. */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||

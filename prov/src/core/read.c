@@ -226,7 +226,7 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	return count;
 }
 
-/* Reads the core's CQ if it cannot write to the application's array. */
+/* Reads the core's CQ into an array on the stack, not the application's. */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];

@@ -78,7 +78,7 @@ void duo_traits_add_bits(struct fi_info *core)
 		core->rx_attr->msg_order |= FI_ORDER_SAS;
 }
 
-/* efa-direct has no tags and cannot cancel receives */
+/* True for efa-direct: it has no tags and cannot cancel receives. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr)
 {
 	return attr && attr->name && !strcasecmp(attr->name, "efa-direct");
@@ -130,7 +130,7 @@ static const struct {
 };
 #endif
 
-/* efa's functions would take ofi_duo's objects for efa's */
+/* Replaces efa's functions: they would take ofi_duo's objects for efa's. */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {
 #ifdef FI_EFA_DOMAIN_OPS

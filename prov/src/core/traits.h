@@ -18,7 +18,7 @@
 struct duo_traits duo_traits_find(const char *core);
 /* True if ofi_duo can wrap the provider `core`. */
 bool duo_traits_allowed(const char *core);
-/* Adds the bits that ofi_duo needs to hints, or to an info of the core. */
+/* Adds the bits that ofi_duo needs: to hints, or to an info of the core. */
 void duo_traits_add_bits(struct fi_info *core);
 /* True for a fabric that ofi_duo never wraps: efa-direct. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr);

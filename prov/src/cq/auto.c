@@ -22,7 +22,7 @@ static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
-/* In a forked child, the threads do not exist, and the mutex may be locked. */
+/* Resets the list: a forked child has no threads. The mutex may be locked. */
 static void duo_auto_forked(void)
 {
 	pthread_mutex_init(&duo_auto_lock, NULL);

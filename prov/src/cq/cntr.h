@@ -35,7 +35,7 @@ void duo_cntr_unbind(struct duo_ep *ep);
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
 /* Adds the core's CQs to the wait objects of the endpoint's counters. */
 int duo_cntr_wait_ep(struct duo_ep *ep);
-/* duo_cntr_wait_ep() for the counter of one binding */
+/* Adds the core's CQs to the wait object of one counter. */
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);
 int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout);
 int duo_cntr_trywait(struct duo_cntr *cntr);

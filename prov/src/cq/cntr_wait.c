@@ -22,9 +22,9 @@
 #define DUO_CNTR_SLEEP_MS 1
 
 /*
- * With FI_WAIT_UNSPEC, the wait object has a descriptor only if the local
- * transport can wake a thread. Otherwise fi_cntr_wait() polls between short
- * sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, it has a descriptor only if the
+ * local transport can wake a thread. Otherwise fi_cntr_wait() polls between
+ * short sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -190,7 +190,7 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	}
 }
 
-/* -FI_EAGAIN: there are events, or the value has changed since the last call */
+/* Returns -FI_EAGAIN for events, and for a change since the last call. */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	int ret;

@@ -41,7 +41,7 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/* Must be called after the removal of an entry or error. */
+/* Clears DUO_CQ_ENTRIES if nothing is left. Must follow each removal. */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
@@ -157,7 +157,7 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/* only the provider of the last error read can interpret prov_errno */
+/* Interprets prov_errno by the path of the last error that was read. */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {

@@ -104,7 +104,7 @@ static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 	return true;
 }
 
-/* if the array is full, a later call reports the remaining events */
+/* If the array is full, a later call reports the remaining events. */
 static int duo_poll_run(struct fid_poll *poll_fid, void **context, int count)
 {
 	struct duo_poll *poll = duo_poll_of(poll_fid);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Polls the local transport, and the core at intervals. Needs the group's lock.
- */
+/* Polls the local transport, and the core at intervals. Lock: the group's. */
 
 #include <sched.h>
 #include <rdma/fi_errno.h>

@@ -31,9 +31,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * With FI_WAIT_UNSPEC, only blocking reads use the wait object, and it has a
- * descriptor only if the local transport can wake a thread. Otherwise blocking
- * reads poll between short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use it, and
+ * it has a descriptor only if the local transport can wake a thread. Otherwise
+ * blocking reads poll between short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -83,7 +83,7 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/* no poll posts deferred receives while the thread sleeps */
+/* Posts deferred receives: no poll posts them while the thread sleeps. */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -128,7 +128,8 @@ void duo_cq_force_poll(struct duo_cq *cq)
 
 /*
  * Arms all sources of the CQ. Needs the group's lock. Returns 0, -FI_EAGAIN
- * (there are events) or another error. After these, polls poll both paths.
+ * (there are events) or another error. After an error, the next polls poll both
+ * paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {

@@ -53,9 +53,7 @@ static inline bool duo_blocking_sleeps(const struct duo_blocking *call)
 	return call->waited >= DUO_SPIN_NS;
 }
 
-/*
- * Returns the time left, ms, rounded up: a thread must not spin for a fraction.
- */
+/* Returns the time left, ms, rounded up to avoid spinning at the end. */
 static inline int duo_blocking_left_ms(const struct duo_blocking *call)
 {
 	return call->timeout - (int) (call->waited / 1000000);

@@ -68,7 +68,7 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/* also tests the process: a forked child inherits the lock */
+/* Also tests the process, because a forked child inherits the lock. */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -304,7 +304,7 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/* If /proc hides the process, the record's lock proves that it is alive. */
+/* Returns the reason. If /proc hides the process, the lock proves it alive. */
 static enum fi_duo_reason duo_record_reason(int check)
 {
 	switch (-check) {

@@ -69,10 +69,7 @@ int duo_registry_open(const char *base, char *dir);
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
-/*
- * Counts an endpoint with this compatibility id. Returns the new count or
- * -errno.
- */
+/* Counts an endpoint of this compatibility id. Returns the count or -errno. */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 /* Resets the count of duo_registry_count_ep(). Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
@@ -105,11 +102,9 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
 /* Makes the record visible. -FI_ENOENT: a sweep has removed the record. */
 int duo_registry_ready(struct duo_publication *pub);
-/* Removes the record. Needs no lock; may be repeated. */
+/* Removes the record from the directory. Needs no lock; may be repeated. */
 void duo_registry_hide(struct duo_publication *pub);
-/*
- * Removes the record and an unused directory. Needs no lock; may be repeated.
- */
+/* Hides the record, closes its file, and removes the directory if unused. */
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*

@@ -81,7 +81,7 @@ int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode)
 	return ret;
 }
 
-/* unlocks explicitly: a forked child may have the descriptor, too */
+/* Unlocks explicitly: a forked child may have the descriptor, too. */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);

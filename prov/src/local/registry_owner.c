@@ -43,13 +43,13 @@
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
 
-/* prefix: start of the names of this host's directories */
+/* The base. prefix: start of the names of this host's directories. */
 struct duo_base {
 	int fd;
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* lowest name of finished and of unfinished directories; "": none */
+/* The lowest name of finished and of unfinished directories; "": none. */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
