@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Environment variables; docs/softefa.md and softefa(1) describe each. */
+/* Environment variables; softefa(1) describes each. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
