@@ -226,6 +226,32 @@ surround_rooms()
 	done
 }
 
+# surround_merge: merges the rows of the eight combinations of user, pid and ipc
+# namespaces, if they have the same path and warning
+surround_merge()
+{
+	awk '
+		!/^\| namespaces/ {
+			print
+			next
+		}
+		{
+			at = index($0, ", /dev/shm")
+			kinds = substr($0, 1, at - 1)
+			gsub(/ (user|pid|ipc)/, "", kinds)
+			row[++rows] = $0
+			merged[rows] = kinds " (with and without user, pid, ipc)" \
+				substr($0, at)
+			count[merged[rows]]++
+		}
+		END {
+			for (i = 1; i <= rows; i++) {
+				if (count[merged[i]] != 8) print row[i]
+				else if (!printed[merged[i]]++) print merged[i]
+			}
+		}'
+}
+
 part_surroundings()
 {
 	surround_limits
@@ -242,38 +268,37 @@ part_surroundings()
 
 			# Surroundings: the path of messages if a resource is scarce or missing
 
-			For users and administrators. Each row of the table is one run, in which two processes of one host exchange
-			messages over tcp;ofi_duo, while a resource limit is small, a system call is forbidden, or namespaces differ.
+			For users and administrators. In each run two processes of one host exchange messages over tcp;ofi_duo, while a
+			resource limit is small, a system call is forbidden, or namespaces differ.
 
-			The first column, *surroundings*, has the condition of the run, for both processes:
+			The first column has the condition of the run, for both processes:
 
 			- *seccomp: no X*: a seccomp filter makes the system call X fail.
 			- *RLIMIT_X of N*: this resource limit.
 			- *cgroup with N*: one control group with this memory limit.
 			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and N inodes with its root.
 			- *filled*: in addition, another process fills all free space of this file system during the run.
-			- *namespaces X*: each process has a separate mount namespace, and separate namespaces of the kinds X
-			  (net, user, pid, ipc). If X is missing, only the mount namespaces are separate.
+			- *namespaces X*: each process has a separate mount namespace, and separate namespaces of the kinds X (net, user, pid,
+			  ipc). *With and without user, pid, ipc*: eight runs, one for each combination of these kinds, had the same result.
 			- */dev/shm shared*: both processes have the same file system in /dev/shm. */dev/shm separate*: each has its own.
 
 			The second column has the path of the messages: *local* is shared memory, *core* is tcp. *error*: the program could
 			not start, or the kernel killed it. In all other rows, all messages arrived.
 
-			In the rows *namespaces*, messages are local if and only if both processes have the same file system in /dev/shm and
-			the same network namespace: ofi_duo finds other processes by files in /dev/shm, and an address of tcp is valid in one
-			network namespace only. Only these small files are in /dev/shm. The shared memory is in memfds, so messages stay local
-			when /dev/shm is filled during the run. With nr_inodes=1, ofi_duo cannot create its files.
+			ofi_duo finds other processes by small files in /dev/shm, and an address of tcp is valid in one network namespace only.
+			So messages are local only if both processes have the same /dev/shm and the same network namespace. The shared memory
+			is in memfds, so messages stay local when /dev/shm is filled during the run. With nr_inodes=1, ofi_duo cannot create
+			its files.
 
 			The third column has the first 110 characters of the first warning, or *-* for none. In the warnings, *near* is
-			ofi_duo's shared-memory transport, and a *record* is one of the files by which ofi_duo finds other processes. In
-			\`a record: ... (version 6)\`, 6 is the version of the record format that ofi_duo expects. The *registry* is the
-			directory of these files.
+			ofi_duo's shared-memory transport, a *record* is one of the files in /dev/shm, and the *registry* is their directory.
+			*Version 6* is the version of the record format that ofi_duo expects.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 
 		END
 		echo '| surroundings | path of the messages | first warning |'
 		echo '|---|---|---|'
-		printf %s "$surround_rows"
+		printf %s "$surround_rows" | surround_merge
 	} >"$table"
 }
