@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation stores its new value by compare-and-exchange in a loop. The
- * exchange compares integers of the element's size, because a comparison of
- * floating-point values would never match NaN.
+ * Each operation is a loop of compare-and-exchange, on integers of the same
+ * size: a comparison of floating-point values would never match NaN.
  */
 
 #include <complex.h>
@@ -60,10 +59,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/*
- * Cases for the switch statements of near_next_*(). This list is for all types,
- * each of the lists below only for some types.
- */
+/* Cases of near_next_*() for all types. The lists below are for some types. */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
@@ -98,9 +94,8 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
 /*
- * Defines a function that returns an element's new value. NEAR_DEFINE_APPLY()
- * itself handles writes, reads and NEAR_CSWAP, which are the same for all
- * types.
+ * Defines near_next_<name>(), which returns an element's new value.
+ * NEAR_DEFINE_APPLY() handles writes, reads and NEAR_CSWAP for all types.
  */
 #define NEAR_DEFINE_NEXT(name, ctype, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\

@@ -2,16 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delegated operations: the initiator puts a small operation into a slot. The
- * target executes the operation if it polls in time. Otherwise the initiator
+ * Delegated operations: the initiator puts a small operation into a slot. A
+ * target that polls in time executes the operation. Otherwise the initiator
  * revokes the operation and executes it by single copy. See docs/near/rma.md.
  *
- * Each operation has a number, its position among the delegated operations of
- * the ring, which both ends count. Memory ordering is store buffering: the
- * target stores the number in near_ctl.doing, then loads the slot again; the
- * initiator stores the revocation in the slot, executes a membarrier, which
- * orders both ends, then loads near_ctl.doing. So only one end executes the
- * operation. Proof: docs/near/memory-ordering.md.
+ * The number of an operation is its position among the delegated operations of
+ * the ring. Both ends count them. Memory ordering: near_deleg_execute(), and
+ * docs/near/memory-ordering.md. Only one end executes an operation.
  */
 
 #include <errno.h>
@@ -22,14 +19,11 @@
 #include "near/rma/ops.h"
 
 #define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
-/*
- * time that an operation waits before it is revoked, ns: as long as two single
- * copies take
- */
+/* wait before a revocation, ns: the time of two single copies */
 #define NEAR_DELEG_BACKOFF 3000
 /* delay of the next revocation if the last one executed no operation, ns */
 #define NEAR_DELEG_PAUSE 100000
-/* least and largest number of operations not delegated after a revocation */
+/* limits of near_rma_peer.skip after a revocation */
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
 
@@ -41,11 +35,9 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * Writes need no reply, because near_ctl.done counts all finished operations;
- * other operations get replies. But the count includes rejected operations, and
- * does not show which ones were rejected. So from the first rejected operation
- * on, writes get replies, too. This function stores the number of that
- * operation in near_ctl.rejected.
+ * Writes need no reply, because near_ctl.done counts all finished operations.
+ * But the count does not show which of them were rejected. So from the first
+ * rejected operation on, writes get replies. near_ctl.rejected is its number.
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply)
@@ -69,10 +61,7 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 		at->next_skip = 2 * at->skip;
 }
 
-/*
- * True if the operation is short enough for one fragment (near_frag_max()), and
- * for the buffers near_rma_op.kept and near_rma_reply.bytes.
- */
+/* True if the operation is short enough to be delegated. */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
 {
@@ -85,9 +74,8 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated. False while an operation that was
- * not delegated is pending: if the new operation were revoked, it would
- * overtake the pending one. Counts down the backoff, at->skip.
+ * True if the operation should be delegated. All pending operations must be
+ * delegated, else a revoked one would overtake them. Counts down at->skip.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -135,10 +123,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/*
-	 * do not retry when the ring is full: no operation is pending, so no
-	 * completion will show that the ring has space again
-	 */
+	/* do not retry: no completion would show when the ring has space */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;
@@ -164,9 +149,8 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 }
 
 /*
- * Changes the state `from` to `to` in the slots of all delegated operations
- * that the target has not finished. The compare-and-swap of a slot fails if the
- * target has cleared the slot for a resize.
+ * Changes state `from` to `to` in the slots of all operations that the target
+ * has not finished. Fails for a slot that the target clears for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -190,9 +174,9 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * Marks all delegated operations as revoked. Afterwards the target starts none
- * of them, but may still execute the one whose number near_deleg_at() returns.
- * False: the membarrier failed, and the caller must reopen all operations.
+ * Revokes all operations. The target then starts none, but may be executing the
+ * one whose number near_deleg_at() returns. False: the membarrier has failed,
+ * and the caller must reopen all.
  */
 static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 {
@@ -221,9 +205,8 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target reports the operation's event when it consumes the slot,
-	 * but sends no reply. Count the slot as a message, so that
-	 * near_tx_consumed() is false until the slot is consumed.
+	 * The target reports the event when it consumes the slot, but does not
+	 * reply. So near_tx_consumed() must count the slot as a message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -232,10 +215,9 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Revokes all delegated operations and executes them, unless the target has
- * started one of them. Reopens those that this port could not execute. Returns
- * the number of executed operations. If this port has revoked operations but
- * executed none, delays the next revocation.
+ * Revokes and executes the delegated operations, unless the target has started
+ * one. Reopens those that were not executed. If none was executed, delays the
+ * next revocation. Returns the number of executed operations.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -261,9 +243,8 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * True if op is a write without a reply that the target has finished. done:
- * value of near_ctl.done. Must agree with near_deleg_no_reply(), by which the
- * target decides on replies.
+ * True if op is a write without a reply, and the target has finished it. done:
+ * value of near_ctl.done. Must agree with near_deleg_no_reply() of the target.
  */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
@@ -275,11 +256,7 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(rejected && op->seq >= rejected);
 }
 
-/*
- * Completes the first delegated operations, up to one that is not finished or
- * gets a reply. done: value of near_ctl.done. Returns the number of completed
- * operations.
- */
+/* Completes the leading writes up to number `done`, and returns their count. */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -350,11 +327,7 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
-	/*
-	 * the target has executed or rejected the first operation, but the
-	 * operation ends only when its reply arrives. The next poll calls
-	 * near_rma_work(), which selects a poll word again
-	 */
+	/* the first operation waits for its reply: select the poll word anew */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Single copies by process_vm_readv() and process_vm_writev(). The target takes
- * no part. If the target requires an event, the initiator notifies it by a slot
- * after the copy.
+ * Single copies by process_vm_readv() and process_vm_writev(). If the target
+ * requires an event, the initiator sends it a slot after the copy.
  */
 
 #include <errno.h>
@@ -57,13 +56,7 @@ static ssize_t near_rma_copy(const struct near_rma_op *op, uint64_t memory,
 		process_vm_writev(pid, here, n, &there, 1, 0);
 }
 
-/*
- * Copies the next bytes, at most NEAR_STEP. Returns 0, or
- * - -ECONNRESET: the peer has failed
- * - -EPERM: not permitted; op->sent is 0
- * - -EAGAIN: no memory now
- * - -EFAULT: memory is not mapped
- */
+/* Copies the next bytes, at most NEAR_STEP. Returns: see near_rma_direct(). */
 static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 			 uint64_t memory)
 {
@@ -86,10 +79,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/*
-		 * from now on the target executes all operations, and this one
-		 * from its start
-		 */
+		/* the target must execute this operation, from its start */
 		peer->reads = false;
 		op->sent = 0;
 		return -EPERM;
@@ -118,19 +108,13 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/*
-	 * no reply will show that the target has consumed this slot, so
-	 * near_tx_consumed() must count it as a message
-	 */
+	/* no reply follows, so near_tx_consumed() must count the slot */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
-/*
- * Gets a free slot for near_rma_notify() before the copy: afterwards this
- * function must not fail for lack of a slot, because the copy cannot be undone.
- */
+/* Gets a slot for near_rma_notify() first: the copy cannot be undone. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -12,10 +12,7 @@
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 
-/*
- * Stores the key and the address by which the target can name the local buffer.
- * False: the buffer cannot be lent.
- */
+/* Stores the local buffer's region key and address. False: cannot be lent. */
 static bool near_loan_name(const struct near_port *port,
 			   const struct near_rma_args *args, uint64_t *key,
 			   uint64_t *addr)
@@ -73,7 +70,7 @@ int near_loan_issue(struct near_port *port, struct near_rma_op *op)
 	    staging->filled - staging->freed == NEAR_STAGE_CHUNKS)
 		return -EAGAIN;
 	if (!near_loan_name(port, &op->args, &key, &addr)) {
-		/* since the call, the region was removed from the table */
+		/* the region was removed after the call of near_rma() */
 		near_loan_to_stage(port, op);
 		return -EAGAIN;
 	}
@@ -101,10 +98,8 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Sets local->iov_base to the address of a message in host memory. Returns
- * - 0
- * - EKEYREJECTED: this port sends no such message to the peer
- * - NEAR_LOAN_REJECTED: the message has several buffers
+ * Sets local->iov_base to a message in host memory. Returns 0; EKEYREJECTED: no
+ * such message to the peer; NEAR_LOAN_REJECTED: it has several buffers.
  */
 static int near_loan_message(const struct near_port *port,
 			     const struct near_peer *peer,
@@ -121,9 +116,8 @@ static int near_loan_message(const struct near_port *port,
 }
 
 /*
- * Sets local->iov_base to the address that the request names in a region.
- * Returns 0 or a positive errno value; NEAR_LOAN_REJECTED: the region is device
- * memory.
+ * Sets local->iov_base to the request's address in a region. Returns 0 or an
+ * errno value, > 0; NEAR_LOAN_REJECTED: device memory.
  */
 static int near_loan_region(const struct near_port *port,
 			    const struct near_rma_reply *reply,
@@ -138,10 +132,7 @@ static int near_loan_region(const struct near_port *port,
 	return ret ? ret : device ? NEAR_LOAN_REJECTED : 0;
 }
 
-/*
- * Maps the initiator's allocation. Returns the address at which this process
- * has mapped the lent memory; NULL: not possible.
- */
+/* Maps the lent memory. Returns its address in this process; NULL: failed. */
 static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_loan *loan,
 			      const struct iovec *local,
@@ -227,9 +218,9 @@ void near_loan_end(struct near_rma_reply *reply)
 }
 
 /*
- * Revokes a loan. If the target has taken the loan, waits until the target's
- * copy has ended or the target's process has exited; but at most NEAR_STOP_MS,
- * because the target ends the loan only when it polls.
+ * Revokes a loan. If the target has taken it, waits until the loan has ended or
+ * the target has exited. Waits at most NEAR_STOP_MS, because a target that does
+ * not poll does not end the loan.
  */
 static void near_loan_revoke(const struct near_peer *peer,
 			     struct near_loan *loan)

@@ -17,9 +17,8 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 }
 
 /*
- * Starts a copy for each local buffer, until an error. Returns 0 or the error
- * of the device; -ENOENT: a buffer is host memory that the mapping's device
- * cannot access any more.
+ * Starts a copy for each local buffer, until an error. Returns 0 or the error;
+ * -ENOENT: the mapping's device cannot access a buffer any more.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -75,10 +74,8 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 }
 
 /*
- * Turns a mapped operation, which must not have begun, into a staged one.
- * Returns
- * - -EAGAIN: the staged operation is still in the queue
- * - 0: no stage can be opened; near_mapped_step() will report the error
+ * Turns a mapped operation that has not begun into a staged one. Returns
+ * -EAGAIN: still queued; 0: no stage, and near_mapped_step() reports the error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
@@ -106,15 +103,12 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	uint64_t address;
 	int ret;
 
-	/*
-	 * wait for pending operations that are not in this mapping's queue:
-	 * only copies in one queue of the device are made in order
-	 */
+	/* wait for other queues: only copies in one queue are made in order */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))
 		return -EAGAIN;
 	memset(op->pending, 0, sizeof(op->pending));
-	/* look again: the region may have been removed since near_rma() */
+	/* look up again: the region may have been removed since near_rma() */
 	ret = near_stage_look(at, &op->args, &entry, &address);
 	if (ret == -EAGAIN)
 		return ret;
@@ -126,10 +120,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		/*
-		 * a copy of host memory may have failed because that memory is
-		 * not pinned: then the mapping can still be used
-		 */
+		/* local memory that is not pinned does not fail the mapping */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

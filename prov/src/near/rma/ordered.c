@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Operations that must follow messages (NEAR_RMA_BEHIND). While the peer may
- * not have consumed a message, such an operation goes through the ring behind
- * the message, as a request. The reply to a request shows that the peer has
- * consumed all slots up to the request.
+ * Operations that must follow messages (NEAR_RMA_BEHIND). Until the peer has
+ * consumed all messages, such an operation goes through the ring as a request.
+ * The reply shows that the peer has consumed all slots up to the request.
  */
 
 #include <errno.h>
@@ -38,11 +37,10 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 }
 
 /*
- * No operation starts while the peer answers a read in parts (at->reading),
- * because the operation might change memory that the peer has yet to read. An
- * operation on host memory also waits for those on device memory
- * (at->device_pending). An operation with NEAR_RMA_FENCE waits for all earlier
- * operations and large messages.
+ * No operation starts during a read in parts (at->reading), because it might
+ * change memory that the peer has yet to read. An operation on host memory also
+ * waits for those on device memory. An operation with NEAR_RMA_FENCE waits for
+ * all earlier operations and large messages.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

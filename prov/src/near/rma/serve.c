@@ -158,9 +158,9 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns a request's operands; NULL: invalid length. Operands in the slot share
- * memory with three fields of req (a union): copies the operands to `bytes`,
- * then sets these fields.
+ * Returns a request's operands; NULL: invalid length. Operands in the slot
+ * share memory with three fields of req (a union): copies the operands to
+ * `bytes`, then sets these fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,

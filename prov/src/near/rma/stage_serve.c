@@ -19,10 +19,7 @@ static int near_stage_open_theirs(struct near_port *port,
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
-	/*
-	 * false if there is no view: near_rma_view() then tries again, because
-	 * a file descriptor may be free now
-	 */
+	/* without a view, retry: a file descriptor may be free now */
 	at->view_tried = at->view;
 	view = near_rma_view(at);
 	if (!view) {
@@ -66,8 +63,7 @@ bool near_stage_has_message(const struct near_tx_op *op,
 
 /*
  * Copies a part of a message in host memory into a chunk. Returns 0, EAGAIN
- * (retry in the next poll), or EKEYREJECTED: this port sends no such message to
- * the peer, or the message is in device memory.
+ * (retry), or EKEYREJECTED: no such message to the peer in host memory.
  */
 static int near_stage_message(struct near_port *port, struct near_peer *peer,
 			      const struct near_rma_slot *req, uint64_t id,
@@ -83,10 +79,7 @@ static int near_stage_message(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/*
- * Starts the copy for a request; a copy by the CPU ends before the return.
- * Returns 0 or a positive errno value; EAGAIN: retry in the next poll.
- */
+/* Starts a request's copy. Returns 0 or an errno value, > 0; EAGAIN: retry. */
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
 {
@@ -148,10 +141,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
-	/*
-	 * connect to the peer: the reply needs a ring, and the chunk is in the
-	 * file of the peer's region table
-	 */
+	/* the reply needs a ring, and the chunk is in the peer's table file */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);

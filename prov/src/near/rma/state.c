@@ -49,11 +49,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		if (segment->table_fd >= 0)
 			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			/*
-			 * few descriptors are left, so do without the table:
-			 * near_rma() then fails with -ENOENT, or the target
-			 * executes the operation (NEAR_RMA_TRY)
-			 */
+			/* few descriptors left: do without the table */
 			close(fd);
 			fd = -1;
 		}
@@ -74,9 +70,8 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 
 /*
  * Makes the peer's near_ctl.done the port's poll word, if the peer's first
- * delegated operation is a write. False: the poll word is already that of
- * another peer, so each poll must continue this peer's operations. True: it is
- * this peer's now, or none is needed.
+ * delegated operation is a write. False: another peer has the poll word, so
+ * each poll must continue this peer's operations.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)
@@ -159,11 +154,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_stop_work(at);
-	/*
-	 * Close the view now. near calls near_rma_forget() after the last
-	 * reference to the peer, and unexpected messages may keep a reference
-	 * for a long time.
-	 */
+	/* close now: unexpected messages may hold the peer for a long time */
 	near_rma_view_drop(at);
 }
 

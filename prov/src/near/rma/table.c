@@ -130,8 +130,9 @@ void near_table_close(struct near_table *table)
 }
 
 /*
- * Begins a change, as the writer of a seqlock. The fence orders the store of the
- * odd generation before stores to entries. Pairs with near_table_view_find().
+ * Begins a change, as the writer of a seqlock. The fence orders the store of
+ * the odd generation before stores to entries. Pairs with the fence in
+ * near_table_view_find().
  */
 static void near_table_begin(struct near_table *table)
 {
