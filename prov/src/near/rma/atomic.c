@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation is a loop of compare-and-exchange, on integers of the same
- * size: a comparison of floating-point values would never match NaN.
+ * Each operation is a loop of compare-and-exchange. It compares integers of the
+ * element's size, because a floating-point comparison would never match NaN.
  */
 
 #include <complex.h>

@@ -7,8 +7,8 @@
  * revokes the operation and executes it by single copy. See docs/near/rma.md.
  *
  * The number of an operation is its position among the delegated operations of
- * the ring. Both ends count them. Memory ordering: near_deleg_execute(), and
- * docs/near/memory-ordering.md. Only one end executes an operation.
+ * the ring. Both ends count them. Only one end executes an operation: see
+ * near_deleg_execute() and docs/near/memory-ordering.md.
  */
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #define NEAR_DELEG_BACKOFF 3000
 /* delay of the next revocation if the last one executed no operation, ns */
 #define NEAR_DELEG_PAUSE 100000
-/* limits of near_rma_peer.skip after a revocation */
+/* least and largest value of near_rma_peer.skip after a revocation */
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
 
@@ -37,7 +37,7 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 /*
  * Writes need no reply, because near_ctl.done counts all finished operations.
  * But the count does not show which of them were rejected. So from the first
- * rejected operation on, writes get replies. near_ctl.rejected is its number.
+ * rejected operation (near_ctl.rejected) on, writes get replies, too.
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply)
@@ -74,8 +74,8 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated. All pending operations must be
- * delegated, else a revoked one would overtake them. Counts down at->skip.
+ * True if the operation should be delegated. Requires that all pending ones are
+ * delegated: a revoked operation would overtake others. Counts down at->skip.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)

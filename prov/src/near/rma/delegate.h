@@ -16,9 +16,9 @@ enum near_deleg {
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-/* near_deleg_execute(): the caller must release the slot, not execute it */
+/* Returned by near_deleg_execute(): the caller must only release the slot. */
 #define NEAR_DELEG_SKIPPED 1
-#define NEAR_DELEG_ANSWERED 2	/* the same, and call near_rma_report() */
+#define NEAR_DELEG_ANSWERED 2	/* the caller also calls near_rma_report() */
 #define NEAR_DELEG_MASK 0xfu	/* bits of word >> NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
@@ -43,7 +43,7 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/* op is continued only after its reply or a change of the poll word */
+	/* polls continue op only after its reply or a new poll word value */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -98,7 +98,7 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
  * Starts the operation in a slot, at the target. Returns
  * - 0: the caller must execute the operation, and must not fail any more
  * - -EAGAIN: the initiator is executing it; the slot must stay in the ring
- * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: see there
+ * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute it
  *
  * Memory ordering: store buffering. The target stores near_ctl.doing, then
  * loads the slot again. The initiator changes the slot in near_delegs_mark(),

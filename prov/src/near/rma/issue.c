@@ -326,7 +326,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies buffers to `to`, and points *bufs to the copy. Returns its end. */
+/* Copies buffers to `to`, and points *bufs there. Returns the copy's end. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {

@@ -99,7 +99,7 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 
 /*
  * Sets local->iov_base to a message in host memory. Returns 0; EKEYREJECTED: no
- * such message to the peer; NEAR_LOAN_REJECTED: it has several buffers.
+ * such message to the peer; NEAR_LOAN_REJECTED: its first buffer is too short.
  */
 static int near_loan_message(const struct near_port *port,
 			     const struct near_peer *peer,

@@ -42,7 +42,7 @@ struct near_loan {
 	uint64_t addr;		/* as in near_rma_args.addr */
 };
 
-/* Initiator: true if near should lend. Counts down near_rma_peer.loan_skip. */
+/* Initiator: true if the operation should be lent. Counts down loan_skip. */
 bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry);

@@ -7,13 +7,13 @@
  * memory that the device can access (near_device.host()).
  *
  * The initiator maps the target's allocation (near_device.map()). The mapping
- * serves all regions in the allocation. near_rma() creates it, in up to 10 ms.
- * If map() needs a descriptor, near requests it from the target (fdx.h), and
- * stages operations until the reply.
+ * serves all regions in the allocation. near_rma() creates the mapping, which
+ * takes up to 10 ms. If map() needs a descriptor, near requests it from the
+ * target (fdx.h), and stages operations until the reply.
  *
  * near never releases a mapping: a release may wait for the device's work, and
- * this work for messages. near_table_unmapped() passes the mapping to the
- * embedder. See docs/near/rma.md, *Device memory*.
+ * the work may wait for messages. near_table_unmapped() passes the mapping to
+ * the embedder. See docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H
@@ -116,9 +116,9 @@ uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
 /* Moves a peer's mappings to near_table.unmapped, and frees `mapped`. */
 void near_mappings_close(struct near_mapped *mapped);
-/* near_onesided.share() */
+/* Implements near_onesided.share(). */
 int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id);
-/* near_onesided.shared() */
+/* Implements near_onesided.shared(). */
 void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 			uint64_t id, int fd);
 

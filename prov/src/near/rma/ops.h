@@ -75,8 +75,9 @@ bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
  * Queues op and closes NEAR_GATE_QUEUE. A fetch (NEAR_RMA_MESSAGE) goes before
- * other operations that have not begun. Otherwise two ports could deadlock:
- * operations with NEAR_RMA_FENCE wait until the peer has fetched all messages.
+ * other operations that have not begun. Otherwise two ports could deadlock,
+ * because an operation with NEAR_RMA_FENCE waits until the peer has fetched
+ * this port's large messages.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */
@@ -114,7 +115,7 @@ bool near_rma_direct_can(const struct near_port *port,
 			 const struct near_rma_args *args);
 
 /* serve.c: the target */
-/* near_onesided.request(). Returns 0, -EAGAIN (retry) or -EPROTO (invalid). */
+/* Executes a request: near_onesided.request(). -EPROTO: it is invalid. */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
 /* Sends queued replies to a peer, in order, while its ring has space. */
