@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Code that the fake core and the fake shm share: objects, the call that a test
- * makes fail, and sends.
- */
+/* Common code of the fake core and the fake shm. */
 
 #include <rdma/fi_errno.h>
 
@@ -72,9 +69,8 @@ void fake_fini(void)
 }
 
 /*
- * The checks of opening and closing call libcheck only for a failure:
- * ck_assert() takes a lock, and in a forked child this lock stays locked if
- * another thread held it at the fork.
+ * Calls libcheck only for a failure. ck_assert() takes a lock, which stays
+ * locked in a child forked while another thread holds it.
  */
 static void fake_require(bool ok, const struct fake_obj *obj, const char *what)
 {
@@ -92,8 +88,8 @@ void fake_no_fids(const struct fi_info *info)
 }
 
 /*
- * Returns the object of a fid. Closed objects stay in memory, so that a test
- * that uses one fails here.
+ * Returns the object of a fid. Closed objects stay in memory, so that their use
+ * fails here.
  */
 struct fake_obj *fake_obj_of(struct fid *fid)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fake core and a fake shm: fids that behave like those of the providers. A
- * test decides when a message arrives or an operation completes. Both fakes
- * count calls and open objects, and can fail the n-th call. The test fails if
- * ofi_duo uses a closed object, or calls shm where it must not.
+ * A fake core and a fake shm. A test decides when a message arrives or an
+ * operation completes. Both fakes count calls and open objects, and can fail
+ * the n-th call. They fail the test if ofi_duo uses a closed object, or calls
+ * shm against its rules.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -18,7 +18,7 @@
 #define FAKE_CQ_SIZE 2048	/* smallest number of entries of a core CQ */
 #define FAKE_MSG_MAX 256
 
-/* An object of a fake, of any class. Its fid is the first member. */
+/* Object of a fake, of any class */
 struct fake_obj {
 	union {
 		struct fid fid;
@@ -54,7 +54,7 @@ struct fake_obj {
 	LIST_ENTRY(fake_obj) link;
 };
 
-/* The addresses of an AV of the core. FAKE_FREE: an unused entry. */
+/* Addresses of an AV of the core; FAKE_FREE marks an unused entry */
 #define FAKE_FREE UINT64_MAX
 struct fake_table {
 	uint64_t addr[FAKE_PEERS];	/* index: fi_addr */
@@ -62,22 +62,23 @@ struct fake_table {
 };
 
 /*
- * The peers of an AV of shm, as in libfabric 2.0 to 2.6. A peer enters the map
- * when it is inserted or when it connects, at the next free index. If no index
- * is free, the peer overwrites the one at the next index. After a removal the
- * index is free, but the endpoint's region still has the peer's data.
+ * The peers of an AV of shm, as in libfabric 2.0 to 2.6.
+ *
+ * An insert or a connection assigns a peer the next free index. If none is
+ * free, the peer overwrites the one at the next index. A removal frees the
+ * index, but the endpoint's region keeps the peer's data.
  */
 #define FAKE_SHM_PEERS 256
 struct fake_shm_peer {
 	char name[DUO_TRANSPORT_NAME_MAX];
 	bool assigned;
-	bool used;		/* is assigned, or was */
+	bool used;		/* assigned now or before */
 	bool dangling; /* was in this process; its endpoint is closed */
-	fi_addr_t addr;		/* its fi_addr; FI_ADDR_UNSPEC: not inserted */
+	fi_addr_t addr;		/* FI_ADDR_UNSPEC: not inserted */
 };
 
 struct fake_map {
-	struct fake_shm_peer peer[FAKE_SHM_PEERS];	/* indexed by place */
+	struct fake_shm_peer peer[FAKE_SHM_PEERS];
 	int next; /* index in peer[] for the next peer */
 	/* index in peer[] of a fi_addr; -1: unused */
 	int place[FAKE_SHM_PEERS];
@@ -91,7 +92,7 @@ struct fake_path {
 	int live;	/* number of open objects */
 };
 
-/* A message from a peer, or a receive that is posted to the core. */
+/* Message from a peer, or receive posted to the core */
 struct fake_msg {
 	TAILQ_ENTRY(fake_msg) link;
 	enum duo_rx_kind kind;
@@ -122,7 +123,7 @@ struct fake_event {
 };
 STAILQ_HEAD(fake_event_list, fake_event);
 
-/* The last send, and the number of sends until now. */
+/* The last send; count: sends until now */
 struct fake_tx {
 	int count;
 	enum duo_rx_kind kind;
@@ -135,7 +136,7 @@ struct fake_tx {
 	char name[DUO_TRANSPORT_NAME_MAX]; /* over shm: the receiver's name */
 };
 
-/* The last RMA or atomic operation: its arguments. */
+/* Arguments of the last RMA or atomic operation */
 struct fake_onesided {
 	const char *call;
 	const void *buf, *desc, *compare, *compare_desc, *result, *result_desc;
@@ -161,13 +162,13 @@ struct fake_core {
 	int send_err;		/* error with which sends end; 0: none */
 	int close_err;		/* error of the next fi_close of an endpoint */
 	int posts, cancels, polls, peeks, cntr_reads;
-	struct fake_obj *cntr;	/* the counter opened last */
+	struct fake_obj *cntr;	/* counter opened last */
 	bool no_wait;		/* CQs have no wait objects */
 	bool no_getwait;	/* CQs do not return their wait objects */
-	bool wait_file;	/* their wait objects are files, which epoll rejects */
-	int wait_fd; /* eventfd of the last CQ that has a wait object */
-	struct fid *mr_bound;	/* object that a region was bound to last */
-	/* open region that further registrations return, too; NULL: none */
+	bool wait_file;	/* wait objects are files, which epoll rejects */
+	int wait_fd; /* eventfd of the last CQ with a wait object */
+	struct fid *mr_bound;	/* object to which a region was bound last */
+	/* open region that further registrations return again; NULL: none */
 	struct fake_obj *cached;
 	const struct fid_mr *base_mr, *queried_mr;
 	struct fake_onesided onesided;
@@ -184,18 +185,18 @@ struct fake_shm {
 	int overwritten;	/* number of peers overwritten while inserted */
 	int reused;		/* number of indexes assigned a second time */
 	bool full;		/* inserts fail: the map is full */
-	struct fake_obj *ep;	/* the endpoint that was enabled first */
+	struct fake_obj *ep;	/* endpoint enabled first */
 	struct fake_msg_list incoming, queued, started;
 	bool slow; /* a receive that shm starts completes at the next poll */
-	bool send_polls; /* a send polls, as in shm, and may receive a message */
+	bool send_polls; /* a send polls, and may receive a message */
 	int rx_err;		/* error of the next receive */
 	bool tx_eagain;
 	int polls;
 };
 
 /*
- * Device memory: a load or store there raises a signal. The fake core copies it
- * by its descriptor, near through the copies of fake_device.c.
+ * Device memory: the CPU cannot access it. The fake core copies it by its
+ * descriptor, near by the functions of fake_device.c.
  */
 struct fake_device {
 	char *base, *shadow;
@@ -204,7 +205,7 @@ struct fake_device {
 	int copies;
 	int under_way;		/* number of copies that have not ended */
 	int pinned;		/* number of pinned parts of host memory */
-	struct iovec host;	/* the region of host memory pinned last */
+	struct iovec host;	/* host memory pinned last */
 	/* mappings of a peer's memory, which begins at base + len / 2 */
 	int maps;
 	int map_calls;
@@ -225,28 +226,24 @@ extern struct fake {
 } fake;
 
 void fake_init(void);
-/* Frees the memory of all objects. Open objects remain in the counts. */
+/* Frees all objects. The counts of open objects remain. */
 void fake_fini(void);
 
-/* Returns the fabric of a path. Outside of tests libfabric opens it. */
 struct fid_fabric *fake_fabric_open(enum fi_duo_path path);
 
-/* Fails the test if an info that is passed to a fake has a fid of ofi_duo. */
+/* Fails the test if the info has a fid of ofi_duo. */
 void fake_no_fids(const struct fi_info *info);
 
-/* The following declarations are for the source files of the fakes only. */
+/* The following declarations are for the fakes only. */
 struct fake_obj *fake_obj_of(struct fid *fid);
 int fake_enter(enum fi_duo_path path);
 int fake_open(struct fake_obj *parent, size_t fclass, struct fi_ops *ops,
 	      struct fake_obj **obj);
-/* Closes an object. Fails the test if an open object refers to this one. */
+/* Closes an object; fails the test if an open object refers to it. */
 int fake_close(struct fid *fid);
 void fake_ref(struct fake_obj *obj, struct fake_obj *to);
 int fake_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
-/*
- * The name for fi_open_ops and the command for fi_control that the fakes
- * accept. With others both return -FI_ENOSYS.
- */
+/* The only fi_open_ops name and fi_control command that the fakes accept */
 #define FAKE_OPS "fake ops"
 #define FAKE_COMMAND 1000
 extern int fake_ops;
@@ -258,7 +255,7 @@ struct fake_msg *fake_msg_new(enum duo_rx_kind kind, const char *text);
 void fake_device_open(size_t len);
 void fake_device_close(void);
 char *fake_reach(enum fi_duo_path path, void *buf, void *desc);
-/* Copies the bytes that fit to the iov; returns their number. */
+/* Copies the bytes that fit into the iov; returns their number. */
 size_t fake_scatter(enum fi_duo_path path, const struct fake_msg *msg,
 		    const struct iovec *iov, void *const *desc, size_t count);
 extern struct fi_ops fake_fid_ops;	/* for objects without a bind of their own */
@@ -275,10 +272,7 @@ int fake_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 /* fake_core.c */
 int fake_core_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
 struct fake_table *fake_core_table(struct fid_av *av);
-/*
- * Returns the fi_addr of a sender; assigns one if there is none, as a core
- * does.
- */
+/* Returns the fi_addr of a sender; assigns one if there is none. */
 fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr);
 
 /* fake_core_msg.c */
@@ -288,28 +282,25 @@ ssize_t fake_core_cancel(fid_t fid, void *context);
 struct fake_event *fake_core_next(const struct fake_obj *cq);
 void fake_core_event(const struct fake_obj *cq,
 		     const struct fi_cq_err_entry *entry, fi_addr_t src);
-/* A message from src arrives over the core, at any endpoint. */
+/* Delivers a message over the core, to any endpoint. */
 void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
 		      const char *text);
-/* A message of fake_msg_new(), from addr, arrives; frees it. */
+/* Delivers a message of fake_msg_new(), then frees it. */
 void fake_core_deliver(struct fake_msg *msg);
-/* Adds an error entry to any CQ of the core, or to this one. */
+/* Adds an error entry to any CQ of the core. */
 void fake_core_error(void *context, int err);
 /* Reports the completions that fake.core.hold has delayed. */
 void fake_core_release(void);
 size_t fake_core_posted(void);
-/*
- * Returns the number of receives posted to this endpoint of the core; NULL: to
- * all.
- */
+/* Returns the number of receives posted to an endpoint; NULL: to all. */
 size_t fake_core_posted_to(const struct fake_obj *ep);
 
 /* fake_shm.c */
 /* Connects a peer to an endpoint of shm; returns its index in the map. */
 int fake_shm_connect(struct fake_obj *ep, const char *name);
-/* Returns the name of the peer to which shm would send for a fi_addr. */
+/* Returns the name of the peer that shm would reach for a fi_addr. */
 const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr);
-/* Return the shm endpoint and the core endpoint of an endpoint of ofi_duo. */
+/* Return the shm or core endpoint of an endpoint of ofi_duo. */
 struct fake_obj *fake_shm_of(struct fid_ep *ep);
 struct fake_obj *fake_core_of(struct fid_ep *ep);
 
@@ -322,10 +313,10 @@ void fake_shm_progress_one(struct fake_obj *ep);
 void fake_shm_learn(struct fake_obj *av);
 void fake_shm_close(struct fake_obj *ep);
 extern struct fi_ops_srx_peer fake_shm_srx_ops;
-/* A message from the shm endpoint "name" arrives at the first endpoint. */
+/* Delivers a message from the shm endpoint "name" to the first endpoint. */
 struct fake_msg *fake_shm_arrive(enum duo_rx_kind kind, const char *name,
 				 uint64_t tag, const char *text);
-/* A message from the shm endpoint "name" arrives at endpoint ep. */
+/* Delivers a message from the shm endpoint "name" to ep. */
 struct fake_msg *fake_shm_arrive_at(struct fake_obj *ep, enum duo_rx_kind kind,
 				    const char *name, uint64_t tag,
 				    const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The fake core's AV, CQ and endpoint. Its addresses are numbers of 8 bytes. */
+/* The fake core's AV, CQ and endpoint; its addresses are 8-byte numbers. */
 
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -20,10 +20,7 @@ struct fake_table *fake_core_table(struct fid_av *av)
 	return fake_obj_of(&av->fid)->table;
 }
 
-/*
- * Returns the address's fi_addr. A new address gets the lowest free fi_addr, as
- * in efa.
- */
+/* Returns the address's fi_addr; a new address gets the lowest free one. */
 fi_addr_t fake_core_learn(struct fid_av *av, uint64_t addr)
 {
 	struct fake_table *table = fake_core_table(av);
@@ -136,9 +133,7 @@ static void fake_core_take(struct fake_event *event)
 	free(event);
 }
 
-/*
- * Returns the completions before the first error entry, as every provider does.
- */
+/* Returns the completions before the first error entry. */
 static ssize_t fake_core_readfrom(struct fid_cq *cq, void *buf, size_t count,
 				  fi_addr_t *src)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Receives of the fake core: matching in the order of posting, cancel, peek and
- * claim.
- */
+/* Receives of the fake core: matching, cancel, peek and claim. */
 
 #include <sys/eventfd.h>
 #include <rdma/fi_errno.h>

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory for the fakes: pages that cannot be accessed, and a second
- * mapping of the same pages, through which the fake of a device's library
- * copies.
+ * Device memory for the fakes: pages that cannot be accessed. Copies use a
+ * second mapping of the same pages.
  */
 
 #include <sys/mman.h>
@@ -42,16 +41,14 @@ static char *fake_device_shadow(const void *addr)
 	return at < fake.device.len ? fake.device.shadow + at : NULL;
 }
 
-/* True if this call must fail. Counts the calls that start or poll a copy. */
+/* True if this call must fail. Only starts and polls of copies call it. */
 static bool fake_device_fails(void)
 {
 	return fake.device.fails ||
 	       (fake.device.fail_at && !--fake.device.fail_at);
 }
 
-/*
- * A copy. The bytes are copied in the poll that reports its end, not earlier.
- */
+/* A copy; the poll that reports its end copies the bytes. */
 struct fake_copy {
 	struct duo_device_handle handle;
 	char *to;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * RMA and atomics of the fake core: it records the arguments of each call, and
- * reports a completion in its CQ.
- */
+/* RMA and atomics of the fake core. Each call is recorded and completes. */
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
@@ -35,10 +32,7 @@ static ssize_t fake_onesided(struct fid_ep *ep, const char *call,
 
 #define FAKE_DONE(...) (&(const struct fake_onesided) { __VA_ARGS__ })
 
-/*
- * Records an RMA call. If the vector has one element, its address and length
- * are recorded instead of the vector.
- */
+/* Records an RMA call. Of a vector with one element, records the element. */
 static ssize_t fake_rma_msg(struct fid_ep *ep, const char *call,
 			    const struct fi_msg_rma *msg, uint64_t flags)
 {
@@ -99,10 +93,7 @@ static ssize_t fake_inject_atomic(struct fid_ep *ep, const void *buf,
 		.datatype = datatype, .op = op));
 }
 
-/*
- * Records a call of one of three kinds of atomics. "done" has the arguments
- * that only one of the three has.
- */
+/* Records an atomic; "done" has the arguments that only one call has. */
 static ssize_t fake_atomic_msg(struct fid_ep *ep, const char *call,
 			       const struct fi_msg_atomic *msg,
 			       struct fake_onesided done)
@@ -161,10 +152,7 @@ static ssize_t fake_comparemsg(struct fid_ep *ep,
 		.flags = flags));
 }
 
-/*
- * Sets *count to "answer", a different number for each of the three callers, so
- * that tests recognize the call.
- */
+/* Sets *count to "answer", which differs for each of the three callers. */
 static int fake_valid(struct fid_ep *ep, enum fi_datatype datatype,
 		      enum fi_op op, size_t *count, size_t answer)
 {

@@ -43,7 +43,10 @@ static int fake_map_add(struct fake_map *map, const char *name)
 	return place;
 }
 
-/* Removes a peer, as smr_map_del() does, which accesses the peer's region. */
+/*
+ * Removes a peer, as smr_map_del() does. Fails the test if the peer's region is
+ * closed, because smr_map_del() accesses it.
+ */
 static void fake_map_del(struct fake_map *map, int place)
 {
 	struct fake_shm_peer *peer = &map->peer[place];
@@ -192,7 +195,7 @@ static int fake_shm_av_open(struct fid_domain *domain,
 	return 0;
 }
 
-/* Polls shm. A peer provider's CQ never returns an entry. */
+/* Polls; as a peer provider's CQ, returns no entry. */
 static ssize_t fake_shm_cq_read(struct fid_cq *cq, void *buf, size_t count)
 {
 	ck_assert_uint_eq(count, 0);
@@ -269,7 +272,7 @@ static int fake_shm_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-/* Enables an endpoint. If it has a name, its region exists from now on. */
+/* Enables an endpoint and makes its region. */
 static int fake_shm_enable(struct fake_obj *ep)
 {
 	int ret = fake_enter(FI_DUO_LOCAL);
@@ -292,10 +295,7 @@ static int fake_shm_ep_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? fake_shm_enable(ep) : -FI_ENOSYS;
 }
 
-/*
- * Marks the peer of this endpoint as dangling in all maps: the endpoint's
- * region is removed.
- */
+/* Marks the peer of a closed endpoint as dangling in all maps. */
 static void fake_shm_unmap(struct fake_obj *ep)
 {
 	struct fake_map *map;
@@ -347,10 +347,7 @@ static struct fi_ops_cm fake_shm_cm_ops = {
 	.setname = fake_shm_setname,
 };
 
-/*
- * Fails the test: ofi_duo must not call fi_cancel or fi_setopt of shm's
- * endpoint.
- */
+/* Fails the test: ofi_duo must not cancel receives of shm. */
 static ssize_t fake_shm_cancel(fid_t fid, void *context)
 {
 	ck_abort_msg("fi_cancel on the shm endpoint");

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fake shm's calls of its owner's shared receive context, fi_peer(3), in
- * the order in which shm makes them. If a receive matches the message: get, the
- * completion, free_entry. Otherwise: get, queue, and later start, the
- * completion, free_entry.
+ * The fake shm's calls of ofi_duo's shared receive context, fi_peer(3), in the
+ * order of shm. If a receive matches: get, completion, free_entry. Otherwise:
+ * get, queue, and later start, completion, free_entry.
  */
 
 #include <errno.h>
@@ -14,8 +13,8 @@
 #include "fake.h"
 
 /*
- * Asserts that obj is shm's and that the caller has ofi_duo's lock, if there is
- * one: the functions of ofi_duo that shm calls take no lock.
+ * Asserts that obj is shm's and that the caller has ofi_duo's lock, if any.
+ * ofi_duo's callbacks take no lock.
  */
 void fake_shm_check(struct fake_obj *obj)
 {
@@ -118,8 +117,8 @@ static void fake_shm_deliver(struct fake_msg *msg)
 }
 
 /*
- * Returns the first message of the list for this endpoint (ep) or for an
- * endpoint with this CQ (cq); one of the two is NULL.
+ * Returns the first message for endpoint ep, or for an endpoint with CQ cq. One
+ * of the two is NULL.
  */
 static struct fake_msg *fake_shm_next(struct fake_msg_list *list,
 				      const struct fake_obj *ep,
@@ -159,9 +158,7 @@ static fi_addr_t fake_shm_get_addr(struct fi_peer_rx_entry *entry)
 	return fake_shm_source(entry->peer_context);
 }
 
-/*
- * Resolves the sources of unresolved messages, as shm does after fi_av_insert.
- */
+/* Resolves unknown sources, as shm does after fi_av_insert. */
 void fake_shm_learn(struct fake_obj *av)
 {
 	struct fake_obj *ep;
@@ -200,10 +197,7 @@ struct fi_ops_srx_peer fake_shm_srx_ops = {
 	.discard_tag = fake_shm_discard,
 };
 
-/*
- * Frees messages that no receive has matched. Frees their entries twice, as shm
- * of libfabric 2.1 does with some.
- */
+/* Frees unmatched messages, their entries twice as shm of libfabric 2.1. */
 void fake_shm_close(struct fake_obj *ep)
 {
 	struct fake_msg_list *const list[] = {

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data operations of both fakes. A send is recorded and completes at once:
- * shm reports it from inside the call, the core in its CQ. Receives exist on
- * the fake core only; shm gets them from the shared receive context.
+ * Sends of both fakes, and receives of the fake core. A send completes at once:
+ * shm reports it inside the call, the core in its CQ.
  */
 
 #include <rdma/fi_errno.h>

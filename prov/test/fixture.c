@@ -41,7 +41,7 @@ struct fi_info *fixture_info(const struct fixture_attr *attr)
 	return info;
 }
 
-/* Initializes the fabric as duo_fabric_open() does, but with the fakes. */
+/* Initializes the fabric as duo_fabric_open() does, with the fakes. */
 static void fixture_fabric(const struct fixture_attr *attr)
 {
 	fake_init();
@@ -219,10 +219,7 @@ void peer_withdraw(void)
 	duo_registry_withdraw(&publication[published]);
 }
 
-/*
- * Ends a peer. Its element of publication[] stays, because names of other peers
- * point into the array.
- */
+/* publication[] keeps the element: names of other peers point into it. */
 void peer_end(const char *peer_name)
 {
 	int i;

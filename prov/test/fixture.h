@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * An endpoint of ofi_duo over the two fakes, its peers, and calls and
- * assertions that many tests need.
- */
+/* An endpoint of ofi_duo over the fakes, its peers, and common assertions. */
 #ifndef FIXTURE_H
 #define FIXTURE_H
 
@@ -24,7 +21,7 @@ struct fixture_attr {
 	bool two_cqs;			/* bind fx.tx_cq for sends */
 	uint64_t rx_bind_flags; /* flags of the CQ's bind besides FI_RECV */
 	bool no_cqs;			/* bind no CQ */
-	uint64_t cntr_flags; /* flags of the bind of fx.cntr; 0: no counter */
+	uint64_t cntr_flags; /* bind flags of fx.cntr; 0: no counter */
 	enum fi_wait_obj cntr_wait;	/* wait object of fx.cntr; 0: none */
 	uint64_t no_caps; /* capabilities that are not requested */
 	uint64_t rx_op_flags;
@@ -58,15 +55,12 @@ void fixture_open(const struct fixture_attr *attr);
 /* Opens and enables all objects; asserts success. */
 void fixture_start(const struct fixture_attr *attr);
 /*
- * Returns another endpoint, with another core address, that is bound to fx.av,
- * and with these flags, if any, to fx.cq. It is not enabled.
+ * Returns a second endpoint with another core address, not yet enabled. Binds
+ * fx.av and, if cq_flags is not 0, fx.cq.
  */
 struct fid_ep *fixture_another(const struct fixture_attr *attr,
 			       uint64_t cq_flags);
-/*
- * Defines name(), a setup for UNIT_CASE() that calls open() with these
- * attributes.
- */
+/* Defines name(), a setup for UNIT_CASE() that calls open(). */
 #define FIXTURE_SETUP(name, open, ...)					\
 	static void name(void)						\
 	{								\
@@ -85,22 +79,15 @@ static inline struct duo_ep *fixture_ep(void)
 	return duo_ep_of(fx.ep);
 }
 
-/*
- * Publishes a local endpoint with this core address, as if another process had.
- * Returns the endpoint's shm name.
- */
+/* Publishes a local endpoint as another process would. Returns its shm name. */
 const char *peer_publish(uint64_t core_addr);
 /* Withdraws the peer that was published last. */
 void peer_withdraw(void);
 /* Withdraws the peer with this name. */
 void peer_end(const char *peer_name);
-/* Inserts a core address; returns the fi_addr. */
 fi_addr_t peer_insert(uint64_t core_addr);
 
-/*
- * Inserts two peers: "local", with core address 1, which is published on this
- * host, and "remote", with core address 2, which is not.
- */
+/* Inserts "local", core address 1, published; "remote", 2, not published. */
 extern const char *local_name;	/* shm name of "local" */
 extern fi_addr_t local, remote;
 void pair_insert(void);
@@ -108,15 +95,12 @@ void pair_insert(void);
 void pair_open(const struct fixture_attr *attr);
 /* fixture_setup() and pair_insert(); a setup for UNIT_CASE(). */
 void pair_setup(void);
-/*
- * Returns the fi_addr of the peer on a path (enum fi_duo_path), for loops that
- * run once per path.
- */
+/* Returns the fi_addr of the peer on a path (enum fi_duo_path). */
 static inline fi_addr_t source(int path)
 {
 	return path == FI_DUO_LOCAL ? local : remote;
 }
-/* Delivers a message from the peer on a path. A tagged one has TAG. */
+/* Delivers a message from the peer on a path, with TAG if tagged. */
 void arrive(int path, enum duo_rx_kind kind, const char *text);
 static inline void near(const char *text)
 {
@@ -130,23 +114,18 @@ static inline void far(const char *text)
 /* Calls fi_trecv for a whole slot; returns the result. */
 ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
 void post_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
-/*
- * Calls fi_trecvmsg with flags and a buffer of len bytes; returns the result.
- */
+/* Calls fi_trecvmsg with one buffer of len bytes; returns the result. */
 ssize_t recv_flags(void *context, char *buf, size_t len, fi_addr_t src,
 		   uint64_t flags);
 void poll_cq(int count);
-/* Polls; asserts one completion, with this slot as context, text and source. */
+/* Polls; asserts one completion of this slot, with text and source. */
 void expect_recv(struct slot *slot, const char *text, fi_addr_t src);
-/* Polls; returns the one completion, after it asserted context and source. */
+/* Polls; asserts context and source of one completion, and returns it. */
 struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src);
 struct fi_cq_err_entry expect_error(void *context, int err);
 /* Polls many times; asserts that there is no completion. */
 void expect_nothing(void);
-/*
- * Asserts the path and the reason that struct fi_ops_duo returns for an
- * address.
- */
+/* Asserts the results of fi_ops_duo.path() for an address. */
 void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,
 		 enum fi_duo_reason reason);
 struct fi_duo_stats stats_now(void);

@@ -6,7 +6,6 @@
 struct fi_info *info;
 struct fi_info *hints;
 
-/* Returns the info of a core with all capabilities. */
 static struct fi_info *info_of_core(void)
 {
 	struct fi_info *core = fi_allocinfo();

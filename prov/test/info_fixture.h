@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The info of a core, and hints, for the tests of fi/info.c. */
+/* A core's info, and hints, for the tests of fi/info.c. */
 #ifndef INFO_FIXTURE_H
 #define INFO_FIXTURE_H
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Usage: PROGRAM [SUITE [CASE]]. Runs all suites of a unit test program, one
- * suite, or one test case of one suite.
- */
+/* Usage: PROGRAM [SUITE [CASE]] */
 
 #include <stdlib.h>
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Multi-receive buffers of an endpoint over the fakes, and peers on either
- * path.
- */
+/* Multi-receive buffers of an endpoint over the fakes, with two peers. */
 #ifndef MULTI_FIXTURE_H
 #define MULTI_FIXTURE_H
 
@@ -12,7 +9,7 @@
 
 #define MIN_LEFT 8	/* value of FI_OPT_MIN_MULTI_RECV in these tests */
 
-/* A multi-receive buffer. Its address is the context of the receive. */
+/* Multi-receive buffer; its address is the context of the receive */
 struct multi {
 	char buf[64];
 	size_t at;	/* offset at which the next message must be */
@@ -20,22 +17,21 @@ struct multi {
 
 extern struct multi multi[3];
 
-/* Setups for UNIT_CASE(); multi_open() takes attributes. */
+/* Setup for UNIT_CASE() */
 void multi_setup(void);
 void multi_open(const struct fixture_attr *attr);
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);
 void multi_post(struct multi *m, size_t len);
-/* Posts m for messages over this path. For FI_DUO_CORE: the core gets m. */
+/* Posts m for this path. For FI_DUO_CORE, the core gets m. */
 void multi_post_for(int path, struct multi *m, size_t len);
 /*
- * Posts m and lets the core match the message "far" with it. The core reports
- * the completion after fake_core_release().
+ * Posts m; the core matches the message "far" with it. The completion follows
+ * after fake_core_release().
  */
 void multi_post_receiving(struct multi *m, size_t len);
 /* Posts an untagged receive of a whole slot from any source. */
 void multi_post_single(struct slot *slot);
-/* An untagged message arrives over the path. */
 void multi_arrive(int path, const char *text);
 static inline void multi_near(const char *text)
 {
@@ -46,18 +42,15 @@ static inline void multi_far(const char *text)
 	multi_arrive(FI_DUO_CORE, text);
 }
 /*
- * Asserts that the next completion of m has this text, directly behind the
- * previous message in the buffer, and whether it has FI_MULTI_RECV (released).
+ * Asserts text and source of the next completion of m, directly behind the
+ * previous message. "released": the entry has FI_MULTI_RECV.
  */
 void multi_expect(struct multi *m, const char *text, fi_addr_t src,
 		  bool released);
-/*
- * Assert a completion or error entry that only reports the release or the
- * cancellation of m.
- */
+/* Assert an entry that only reports the release or cancellation of m. */
 void multi_expect_released(struct multi *m);
 void multi_expect_canceled(struct multi *m);
-/* Asserts that there is no completion, and that no receive entry is in use. */
+/* Asserts that there is no completion and no receive entry in use. */
 void multi_expect_idle(void);
 
 #endif /* MULTI_FIXTURE_H */

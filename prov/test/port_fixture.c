@@ -26,7 +26,7 @@ char *port_device(const void *at)
 	       fake.device.shadow + LARGE / 2 + 100 + offset : NULL;
 }
 
-/* A pending copy of the peer's device; the peer has one at a time. */
+/* The pending copy of the peer's device, at most one */
 struct port_copy {
 	char *to;
 	const char *from;
@@ -162,10 +162,6 @@ void port_teardown(void)
 		near_table_close(table);
 }
 
-/*
- * Polls both sides until the CQ has the completion of the operation; returns
- * it.
- */
 struct fi_cq_tagged_entry ended(uint64_t flags)
 {
 	struct fi_cq_tagged_entry entry = both_entry(&context);

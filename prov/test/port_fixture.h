@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The endpoint and peer of near_fixture.h, and a memory region of the peer, for
- * tests of RMA and atomics.
- */
+/* near_fixture.h with a memory region of the peer, for RMA and atomics. */
 #ifndef PORT_FIXTURE_H
 #define PORT_FIXTURE_H
 
@@ -13,7 +10,7 @@
 #include "near/rma/ops.h"
 
 #define KEY 99			/* key of the peer's region */
-#define START 0x10000u		/* the address of the region's first byte */
+#define START 0x10000u		/* address of the region's first byte */
 #define WORDS 64
 
 extern uint64_t theirs[WORDS], ours[WORDS];
@@ -29,45 +26,35 @@ extern void (*port_ended)(void *cookie, int err);
 
 void port_setup(const struct fixture_attr *as);
 void port_teardown(void);
-/*
- * Registers the fake device's memory with this access; closes the region. The
- * teardown also closes the device.
- */
+/* Registers the fake device's memory with this access. */
 void port_region_open(uint64_t access);
 void port_region_close(void);
 /*
- * Registers the memory again. As efa with its cache of regions, the core
- * returns the region of port_region_open() again.
+ * Registers the memory again; the core returns the same region, as efa with its
+ * cache of regions does.
  */
 void port_region_again(void);
 void port_device_teardown(void);
 /*
- * Adds a region of device memory to the peer's table, with DEVICE_KEY, that
- * begins 100 bytes behind the start of its allocation; removes it.
+ * Adds a region of device memory with DEVICE_KEY to the peer's table. It begins
+ * 100 bytes behind the start of its allocation.
  */
 #define DEVICE_KEY 98
 #define DEVICE_AT 0x7654321000u	/* its address in the peer's process */
 void port_add_device(const char *handle);
 /*
- * As port_add_device(), with MESSAGE_LEN bytes and this access. The bytes lie
- * behind the first half of the fake device's memory.
+ * Adds MESSAGE_LEN bytes with this access, as port_add_device() does. They lie
+ * in the second half of the fake device's memory.
  */
 #define MESSAGE_LEN (LARGE / 2 - 100)
 void port_add_messages(const char *handle, uint32_t access);
 /* Returns the accessible address of the peer's device memory. */
 char *port_device(const void *at);
 void port_remove_device(void);
-/* Closes the peer's port and its region table. */
 void port_close(void);
-/*
- * Polls both sides until the CQ has the completion of the operation; returns
- * it.
- */
+/* Polls both sides until the operation completes; returns the completion. */
 struct fi_cq_tagged_entry ended(uint64_t flags);
-/*
- * Asserts the number of RMA operations and of atomics over near, and of both
- * over the core.
- */
+/* Asserts the number of operations over near, and over the core. */
 void carried(uint64_t near_rma_ops_, uint64_t near_atomics,
 	     uint64_t core_ops);
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry's file format, defined a second time, independently of
- * registry.c. Tests write files with it that are invalid in one respect.
+ * The registry's file format, defined independently of registry.c. Tests write
+ * files that are invalid in one respect.
  */
 #ifndef RECORD_H
 #define RECORD_H

@@ -15,10 +15,7 @@
 
 #include "suite.h"
 
-/*
- * Without free memory malloc must return NULL under a sanitizer, as it does
- * without a sanitizer.
- */
+/* A failed malloc must return NULL under a sanitizer, too. */
 const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
 
@@ -32,7 +29,7 @@ const char *__tsan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-#define UNIT_ITEMS 1024 /* largest number of tests and cases of a program */
+#define UNIT_ITEMS 1024 /* tests and cases of a program */
 #define UNIT_CASES 8		/* largest number of UNIT_CASE() in a row */
 
 static struct unit_item unit_items[UNIT_ITEMS];

@@ -16,22 +16,21 @@
 /*
  * Each source file of tests is a suite.
  *
- * UNIT_CASE() begins a test case: the tests that follow belong to it. Each test
- * runs in a process of its own, after setup and before teardown. Tests that
- * follow several UNIT_CASE() in a row belong to each of them.
+ * UNIT_CASE() begins a test case, to which the following tests belong. Tests
+ * after several UNIT_CASE() in a row belong to each of them. Each test runs in
+ * its own process, after setup and before teardown.
  *
  * 	UNIT_CASE("empty", setup, teardown);
  * 	UNIT_TEST(reads_nothing) { }
  *
- * UNIT_LOOP() runs the test once for each _i from first to end - 1, each time in
- * a process of its own. UNIT_ROUNDS() runs all of them in one process, with the
- * teardown and the setup of the test case between two rounds: to start and end
- * a process takes longer than most rounds, with a sanitizer three times. The
- * last round that standard error names is the one that failed.
+ * UNIT_LOOP() runs the test for each _i from first to end - 1, each in its own
+ * process. UNIT_ROUNDS() runs all of them in one process, with teardown and
+ * setup between two rounds. This saves the start of processes, which takes
+ * longer than most rounds. If a round fails, it is the last one printed.
  */
 #define UNIT_CASE(name, setup, teardown)				\
 	UNIT_LONG_CASE(name, setup, teardown, 300)	/* seconds, for a busy host */
-/* A test case whose tests may each take this number of seconds. */
+/* timeout of each test, seconds */
 #define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
 	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\
 		  teardown, seconds)
@@ -53,7 +52,7 @@
 		}							\
 	}								\
 	static void name##_round(int _i)
-/* A loop of tests, each of which must end by that signal. */
+/* A loop of tests that must each end by this signal */
 #define UNIT_SIGNAL(name, signal, first, end)				\
 	UNIT_ADD(name, tcase_add_loop_test_raise_signal(tcase, name,	\
 							signal, first, end))
@@ -81,51 +80,46 @@ struct unit_item {
 	const char *file;
 	int line;
 	void (*add)(TCase *tcase);	/* NULL: a test case, not a test */
-	const char *name; /* this and the next members: of a test case */
+	const char *name; /* name to seconds: for a test case only */
 	void (*setup)(void), (*teardown)(void);
 	int seconds;
 };
 void unit_item(const struct unit_item *item);
 
-/* Index of the test case to which the runner adds tests. */
+/* index of the test case to which the runner adds tests */
 extern int unit_adding;
 
 /*
- * Prints the number of a round. Calls the teardown and the setup of the test
- * case with that index before each round but the first.
+ * Prints the number of a round. Before each round but the first, calls teardown
+ * and setup of the test case with this index.
  */
 void unit_round(int index, int round, bool first);
 
-/*
- * Runs the suites and prints the names of failed tests. Returns the result for
- * main().
- */
+/* Runs the suites and prints failed tests; returns the result for main(). */
 int unit_run(void);
 
 /*
- * Sets the result of a system call for the rest of this process: a seccomp
+ * Sets the result of a system call for the rest of this process, as a seccomp
  * action, for example SECCOMP_RET_ERRNO | EPERM.
  */
 void unit_reject(uint32_t call, uint32_t result);
 /* Asserts that RLIMIT_AS permits no further 2 GiB. */
 void unit_check_space(void);
 
-/* Returns the number in an environment variable; if it is not set, "usual". */
+/* Returns the number in an environment variable; if unset, "usual". */
 uint64_t unit_number(const char *name, uint64_t usual);
 
-/* Returns the CPU time of this process, in ms: limits do not depend on load. */
+/* Returns the CPU time of this process, ms. Limits of it hold under load. */
 uint64_t unit_cpu_ms(void);
 
 /*
- * Returns the state of a thread, for example 'S' (sleeps) or 'Z' (has ended):
- * the third word of /proc/.../stat, behind the name in parentheses. 0: there is
- * no thread with this tid.
+ * Returns a thread's state from /proc, for example 'S' (sleeps) or 'Z' (ended).
+ * 0: no thread has this tid.
  */
 char unit_state(pid_t tid);
 
-/* Waits for the end of a child; asserts exit status 0. */
 void unit_join(pid_t pid);
-/* Kills a child and waits for its end. Returns at once if pid is 0. */
+/* Kills a child and waits for its end; nothing if pid is 0. */
 void unit_kill(pid_t pid);
 
 #endif /* UNIT_SUITE_H */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * For unit tests of the provider: a temporary directory for the registry, and
- * the clock.
- */
+/* For unit tests of the provider: a registry directory, and the clock. */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -28,37 +25,27 @@
 #include "shm/shm.h"
 #include "suite.h"
 
-/* Advances the provider's clock. Only this function does. */
+/* Advances the provider's clock, which is constant otherwise. */
 void unit_pass(uint64_t us);
 /* Returns the number of duo_clock_us() calls. */
 uint64_t unit_clock_reads(void);
 
-/*
- * Returns the next of a series of pseudo-random numbers, which is the same in
- * every run.
- */
+/* Returns the next pseudo-random number, the same in every run. */
 uint64_t unit_random(uint64_t *state);
 
 /*
- * Makes a temporary directory in $TMPDIR or /tmp, and sets
- * duo_params.registry_dir to it; returns its path.
+ * Makes a temporary directory and sets duo_params.registry_dir to it; returns
+ * its path. It is in $TMPDIR or /tmp.
  */
 const char *unit_dir_make(void);
 /* Removes the directory of unit_dir_make() and all files in it. */
 void unit_dir_remove(void);
-/*
- * Returns the path of this user's registry in that directory; NULL: there is no
- * registry.
- */
+/* Returns the path of this user's registry there; NULL: none. */
 const char *unit_registry(void);
-/* Returns the number of files in this user's registry. */
 int unit_dir_count(void);
-/* Sets the modification time of a directory to seconds_ago before now. */
+/* Sets a directory's modification time to seconds_ago before now. */
 void unit_dir_changed(int dir, int seconds_ago);
-/*
- * Calls duo_registry_sweep() with the registry locked exclusively; returns its
- * result.
- */
+/* Locks the registry exclusively; returns duo_registry_sweep()'s result. */
 size_t unit_sweep(const char *dir);
 
 /* Reserves a record for an endpoint of the local transport shm. */
@@ -70,12 +57,9 @@ static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 	return ret ? ret : duo_registry_reserve(dir, addr, len, false, pub);
 }
 
-/* If set, unit_lookup() accepts records of any pid namespace. */
+/* lets unit_lookup() accept records of any pid namespace */
 extern bool unit_any_pid_ns;
-/*
- * Looks up the record of a core address, as an endpoint in another process
- * would.
- */
+/* Looks up the record of a core address, as another process would. */
 enum fi_duo_reason unit_lookup(const char *dir, const void *addr, size_t len,
 			       char *peer_name);
 

@@ -3,8 +3,7 @@
 
 /*
  * A thread that sleeps on fx.cq or fx.cntr, with near as local transport. The
- * local peer is another endpoint of the same domain. The address "remote"
- * belongs to no endpoint.
+ * local peer is an endpoint of the same domain; "remote" is none.
  */
 #ifndef WAIT_FIXTURE_H
 #define WAIT_FIXTURE_H
@@ -16,34 +15,27 @@
 
 extern struct fid_ep *peer;
 
-/* Opens fx and the peer; attr->near must be set. */
 void wait_open(const struct fixture_attr *attr);
 void wait_close(void);
 
 extern struct slot slot[2];
-/* Returns the object on which to sleep: fx.cntr if it exists, else fx.cq. */
+/* Returns fx.cntr if it exists, else fx.cq. */
 struct fid *sleeper(void);
-/*
- * Reads all completions, then calls fi_trywait, as an application does before
- * it sleeps.
- */
+/* Reads all completions, then calls fi_trywait, as before a sleep. */
 void fall_asleep(void);
-/*
- * Post a receive in slot[0] and prepare to sleep; then its message arrives,
- * from the local peer or over the core.
- */
+/* Post a receive in slot[0] and prepare to sleep; then its message arrives. */
 void local_message(void);
 void far_message(void);
 /*
- * Prepares to sleep, then posts a receive as another thread would; asserts that
+ * Prepares to sleep, then posts a receive as another thread would. Asserts that
  * the thread wakes and the core gets the receive.
  */
 void receive_posted(void);
 
 int trywait(struct fid *fid);
-/* Polls the descriptor for at most ms; returns 1 if it is readable, else 0. */
+/* Polls the descriptor for at most ms; returns 1 if readable, else 0. */
 int woken(struct fid *fid, int ms);
-/* Sends a tagged message from the peer. Usable with pthread_create(). */
+/* Sends a tagged message from the peer; for pthread_create(). */
 void *say(void *text);
 
 #endif /* WAIT_FIXTURE_H */

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_close of an endpoint, and reads of its CQ afterwards. The random programs
- * of prov/test/model close endpoints with receives and messages in every state.
+ * fi_close of an endpoint, and later reads of its CQ. The programs of
+ * prov/test/model close endpoints with receives and messages in every state.
  */
 
 #include "fixture.h"
@@ -32,7 +32,6 @@ UNIT_TEST(matched_deferred_receive_closes)
 	close_ep();
 }
 
-/* Completions from before the close are still returned by later reads. */
 UNIT_TEST(completions_survive_close)
 {
 	post_recv(&slot[0], local, TAG);
@@ -47,8 +46,8 @@ UNIT_TEST(completions_survive_close)
 }
 
 /*
- * The core rejects the close: the endpoint stays open. Messages that arrived
- * during the attempt match in order, with receives posted before and after it.
+ * Messages that arrive during the failed fi_close match in order, with receives
+ * posted before and after it.
  */
 UNIT_TEST(failed_close_keeps_endpoint_working)
 {

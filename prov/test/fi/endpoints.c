@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Several endpoints on one AV, at the same time and one after the other. An AV
- * of shm has 256 indexes for peers; a further peer overwrites one in use. So
- * each endpoint has its own AV of shm. fixture_close() asserts that shm has
- * overwritten no peer.
+ * Several endpoints on one AV, at the same time or in succession. Each has its
+ * own AV of shm: beyond 256 peers, shm overwrites one in use. fixture_close()
+ * asserts that shm has overwritten no peer.
  */
 
 #include <stdio.h>
@@ -44,7 +43,6 @@ static void teardown(void)
 	fixture_close();
 }
 
-/* Connects a number of unknown peers to an endpoint. */
 static void reach_many(struct fid_ep *ep, int count)
 {
 	static int number;
@@ -56,7 +54,6 @@ static void reach_many(struct fid_ep *ep, int count)
 	}
 }
 
-/* Asserts that shm would send to the process "to" for this fi_addr. */
 static void expect_shm_send(struct fid_ep *ep, fi_addr_t addr,
 			    const char *to)
 {
@@ -94,8 +91,8 @@ UNIT_TEST(av_works_with_next_endpoint)
 }
 
 /*
- * Until an endpoint is enabled, the core's endpoint is in no list of a CQ or
- * counter that a thread may read.
+ * Until fi_enable, the core's endpoint is in no list of a CQ or counter that a
+ * thread may read.
  */
 UNIT_TEST(enable_binds_cqs_and_counters_to_core)
 {
@@ -133,7 +130,6 @@ UNIT_TEST(each_endpoint_has_own_shm_indexes)
 	expect_shm_send(second, peer, name);
 }
 
-/* Two endpoints of one process reach each other over the core, not shm. */
 UNIT_TEST(endpoints_of_process_use_core)
 {
 	fi_addr_t addr;
@@ -151,8 +147,8 @@ UNIT_TEST(endpoints_of_process_use_core)
 }
 
 /*
- * One endpoint has chosen the core for a peer before the peer was published;
- * another endpoint, which sends afterwards, chooses shm for the same peer.
+ * One endpoint chose the core before the peer was published. Another one, which
+ * sends later, chooses shm.
  */
 UNIT_TEST(endpoints_choose_paths_independently)
 {
@@ -164,7 +160,7 @@ UNIT_TEST(endpoints_choose_paths_independently)
 	expect_core_send(fx.ep, peer);
 }
 
-/* An endpoint that only sends, or only receives, has one CQ, and uses shm. */
+/* An endpoint that only sends or only receives has one CQ, and uses shm. */
 UNIT_LOOP(one_way_endpoint_uses_shm, 0, 2)
 {
 	bool sends = _i;
@@ -190,7 +186,6 @@ UNIT_LOOP(one_way_endpoint_uses_shm, 0, 2)
 	expect_recv(&slot[0], "in", peer);
 }
 
-/* While an endpoint has no free receive entry, its CQ does not poll shm. */
 UNIT_TEST(full_receive_pool_does_not_poll_shm)
 {
 	struct duo_ep *ep;

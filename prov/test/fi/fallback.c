@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * If an endpoint cannot use shared memory, the core carries all its messages.
- * If it cannot for one peer, the core carries the messages to that peer. path()
- * of struct fi_ops_duo returns the reason.
+ * An endpoint that cannot use shared memory, at all or for one peer, uses the
+ * core. path() of struct fi_ops_duo returns the reason.
  */
 
 #include <fcntl.h>
@@ -23,10 +22,7 @@ static const struct fixture_attr plain, without_shm = { .no_shm = true };
 static fi_addr_t addr;
 static struct slot slot;
 
-/*
- * Asserts that one warning was logged and contains this text: the path, and the
- * cause or the remedy.
- */
+/* Asserts one warning, with this text as cause or remedy. */
 static void expect_warning(const char *text)
 {
 	ck_assert_int_eq(logged_lines, 1);
@@ -43,7 +39,6 @@ static void send_one(fi_addr_t to)
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 }
 
-/* Asserts that a send and a receive use the core. */
 static void expect_core_works(void)
 {
 	send_one(addr);
@@ -64,19 +59,13 @@ UNIT_TEST(missing_shm_provider_uses_core)
 	addr = peer_insert(1);
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
 	expect_core_works();
-	/*
-	 * without a local transport wildcard receives are posted to the core at
-	 * once
-	 */
+	/* without a local transport, the core gets wildcard receives at once */
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
 	poll_cq(1);
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
 
-/*
- * A live process has published the same core address: the endpoint is not
- * published and uses the core.
- */
+/* A live process has published the same core address. */
 UNIT_TEST(published_address_uses_core)
 {
 	fixture_open(&plain);
@@ -88,16 +77,13 @@ UNIT_TEST(published_address_uses_core)
 	expect_core_works();
 }
 
-/*
- * A process with the same core address has failed and left its record: the
- * endpoint is published in its place.
- */
+/* A failed process with the same core address has left its record. */
 UNIT_TEST(record_of_dead_process_is_replaced)
 {
 	pid_t child;
 
 	fixture_open(&plain);
-	/* Open the registry now, so that no sweep of it is due in fi_enable. */
+	/* no sweep of the registry is due in fi_enable after this */
 	close(duo_registry_open(duo_params.registry_dir, NULL));
 	child = fork();
 	if (!child) {
@@ -112,10 +98,7 @@ UNIT_TEST(record_of_dead_process_is_replaced)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/*
- * A file that is no record has the name of this address: the endpoint uses the
- * core, and the warning contains the file's name.
- */
+/* The file that this address needs is no record. The warning names the file. */
 UNIT_TEST(foreign_file_uses_core)
 {
 	char path[DUO_PATH_MAX], name[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
@@ -146,9 +129,8 @@ UNIT_TEST(missing_registry_uses_core)
 }
 
 /*
- * A stopped process holds the lock of the registry's directory. The endpoint
- * uses the core instead of shm, because the number of shm's endpoints cannot be
- * counted. near (_i = 1) does not need the count.
+ * A stopped process holds the registry's lock. shm cannot be used, because its
+ * endpoints cannot be counted. near (_i = 1) needs no count.
  */
 UNIT_LOOP(locked_registry_uses_core_without_near, 0, 2)
 {
@@ -185,8 +167,8 @@ static int count_endpoint(int dir)
 }
 
 /*
- * One endpoint more than an AV of shm has indexes for: it uses the core. Ended
- * endpoints count if the region of any endpoint is left.
+ * The endpoint has no index in an AV of shm, because all are used. Ended
+ * endpoints count while the region of any endpoint exists.
  */
 UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 {
@@ -207,10 +189,7 @@ UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 		ck_assert_int_eq(logged_lines, 0);
 }
 
-/*
- * When all endpoints have ended, the registry's directory and the count in it
- * are removed.
- */
+/* The end of all endpoints removes the registry's directory and its count. */
 UNIT_TEST(last_endpoint_resets_shm_count)
 {
 	int dir;
@@ -221,7 +200,7 @@ UNIT_TEST(last_endpoint_resets_shm_count)
 	dir = duo_registry_open(duo_params.registry_dir, NULL);
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	ck_assert_int_eq(count_endpoint(dir), 2);
-	/* The count starts anew, as after a sweep that finds no region. */
+	/* as after a sweep that finds no region */
 	duo_registry_reset_count(dir, shm_compat_id());
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	close(dir);
@@ -237,10 +216,7 @@ UNIT_TEST(peer_beyond_shm_limit_uses_core)
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NO_PEER_SLOT);
 }
 
-/*
- * The peer's process runs, but the peer's region was removed: messages use the
- * core.
- */
+/* The peer's process runs, but its region was removed. */
 UNIT_TEST(peer_without_region_uses_core)
 {
 	const char *name;
@@ -257,10 +233,7 @@ UNIT_TEST(peer_without_region_uses_core)
 	ck_assert_ptr_nonnull(strstr(logged, "the core tcp carries"));
 }
 
-/*
- * Limits the address space of this process to its present size plus this number
- * of bytes.
- */
+/* Limits this process to "left" more bytes of address space. */
 static void limit_space(size_t left)
 {
 	struct rlimit limit;
@@ -275,10 +248,7 @@ static void limit_space(size_t left)
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-/*
- * shm reserves address space for the regions of all possible peers. Without
- * that space the endpoint uses the core.
- */
+/* shm reserves address space for the regions of all possible peers. */
 UNIT_TEST(missing_address_space_uses_core)
 {
 	fixture_open(&plain);
@@ -330,10 +300,7 @@ UNIT_TEST(invalid_path_calls_fail)
 		ck_assert_ptr_nonnull(ops->reason_str(i));
 }
 
-/*
- * Programs built with a shorter or longer struct fi_duo_stats get the members
- * that both versions have.
- */
+/* The caller's struct fi_duo_stats may be shorter or longer. */
 UNIT_TEST(statistics_fit_size_of_caller)
 {
 	struct fi_duo_stats stats[2];
@@ -351,17 +318,13 @@ UNIT_TEST(statistics_fit_size_of_caller)
 	ck_assert_uint_eq(stats[1].path[0].tx_msgs, 0xa5a5a5a5a5a5a5a5);
 }
 
-/* EFA's own shared-memory path is off in the core's endpoint. */
 UNIT_TEST(shm_of_core_is_disabled)
 {
 	fixture_start(&plain);
 	ck_assert(fake.core.shm_off);
 }
 
-/*
- * With cores other than efa FI_MSG_PREFIX is rejected, because these cores may
- * need the prefix themselves.
- */
+/* Cores other than efa may need the prefix themselves. */
 UNIT_TEST(msg_prefix_of_other_cores_is_rejected)
 {
 	struct fi_info *info = fi_allocinfo();
@@ -376,8 +339,8 @@ UNIT_TEST(msg_prefix_of_other_cores_is_rejected)
 
 /*
  * near copies the blocks of a message in any order. An endpoint that requires
- * order within messages uses the core only, even if the application permits
- * shared memory. After fi_enable the option cannot be set.
+ * order uses the core, even if shared memory is permitted. The option cannot be
+ * set after fi_enable.
  */
 UNIT_TEST(ordered_blocks_use_core)
 {
@@ -401,10 +364,7 @@ UNIT_TEST(ordered_blocks_use_core)
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 }
 
-/*
- * The application forbids shared memory before fi_enable: the endpoint uses the
- * core.
- */
+/* The application forbids shared memory before fi_enable. */
 UNIT_TEST(forbidden_shm_uses_core)
 {
 	bool permitted = false;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Unknown operations and commands (fi_open_ops, fi_control) of every object are
- * passed to the core's object.
+ * fi_open_ops and fi_control of each object: unknown operations go to the
+ * core's object.
  */
 
 #include <rdma/fi_collective.h>
@@ -39,7 +39,7 @@ static void teardown(void)
 
 #define OBJECTS 6
 
-/* Returns an object of ofi_duo, and in *core the core's object for it. */
+/* Returns an object of ofi_duo, and in *core the core's object. */
 static struct fid *object(int which, struct fid **core)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -80,8 +80,8 @@ UNIT_LOOP(unknown_operations_reach_core, 0, OBJECTS)
 }
 
 /*
- * Commands reach the core's object. Those for aliases and deferred work are
- * rejected, because they would bypass ofi_duo's endpoint.
+ * Commands for aliases and deferred work are rejected: they would bypass
+ * ofi_duo's endpoint.
  */
 UNIT_LOOP(unknown_commands_reach_core, 0, OBJECTS)
 {
@@ -111,8 +111,8 @@ UNIT_TEST(region_operations_get_core_region)
 }
 
 /*
- * An application that was built with libfabric 2.2 or newer calls four further
- * functions of this table, without a check. They are there, and reject the call.
+ * An application built with libfabric 2.2 or newer calls four further functions
+ * of this table, without a check.
  */
 UNIT_TEST(newer_domain_operations_are_rejected)
 {
@@ -132,8 +132,8 @@ UNIT_TEST(newer_domain_operations_are_rejected)
 }
 
 /*
- * Operations with endpoints or queues as arguments are rejected, because the
- * core would get those of ofi_duo.
+ * Operations with endpoints or queues as arguments are rejected: the core would
+ * get those of ofi_duo.
  */
 UNIT_TEST(queue_operations_are_rejected)
 {
@@ -150,8 +150,8 @@ UNIT_TEST(size_left_is_that_of_core)
 }
 
 /*
- * Capabilities for named AVs and shared contexts, which cores list for the use
- * by other providers, are not returned, and calls for them fail.
+ * Named AVs and shared contexts are rejected. Cores list their capabilities for
+ * the use by other providers.
  */
 UNIT_TEST(shared_objects_are_rejected)
 {
@@ -171,10 +171,7 @@ UNIT_TEST(shared_objects_are_rejected)
 			 -FI_ENOSYS);
 }
 
-/*
- * Endpoints have all collective operations, because libfabric calls them
- * without a check.
- */
+/* libfabric calls collective operations without a check for NULL. */
 UNIT_TEST(collective_operations_are_rejected)
 {
 	const enum fi_datatype type = FI_UINT64;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * fi/info.c: whether ofi_duo's info satisfies an application's hints. Each row
- * of a table is a case.
- */
+/* fi/info.c: whether ofi_duo's info satisfies an application's hints. */
 
 #include "info_fixture.h"
 #include "near/logged.h"
@@ -15,7 +12,7 @@ enum field {
 	SRX,
 };
 
-/* Sets a field of the hints. Sets their caps to a default if there are none. */
+/* Sets a field of the hints; sets their caps if they are 0. */
 static void hint_set(enum field field, uint64_t value)
 {
 	switch (field) {
@@ -124,10 +121,6 @@ UNIT_ROUNDS(hints_supported, 0, ARRAY_SIZE(hint_cases))
 		      hint_cases[_i].name);
 }
 
-/*
- * Of hints without message capabilities only the endpoint type and caps are
- * compared with the info.
- */
 UNIT_TEST(rma_hints_check_type_and_caps_only)
 {
 	hints->caps = FI_RMA | FI_ATOMIC;
@@ -179,10 +172,7 @@ UNIT_ROUNDS(satisfies, 0, ARRAY_SIZE(taken_cases))
 		      "%s", taken_cases[_i].name);
 }
 
-/*
- * The info has the AV type of the hints, even if the core's info has another
- * type.
- */
+/* The core's AV type does not matter. */
 UNIT_TEST(info_has_av_type_of_hints)
 {
 	info->domain_attr->av_type = FI_AV_TABLE;
@@ -194,10 +184,7 @@ UNIT_TEST(info_has_av_type_of_hints)
 	ck_assert_int_eq(info->domain_attr->av_type, FI_AV_MAP);
 }
 
-/*
- * The info has the threading level of the hints, even if the core prefers
- * another level: MPICH fails otherwise.
- */
+/* The core may prefer another level. MPICH fails if the info has it. */
 UNIT_TEST(info_has_threading_of_hints)
 {
 	info->domain_attr->threading = FI_THREAD_SAFE;
@@ -209,9 +196,6 @@ UNIT_TEST(info_has_threading_of_hints)
 	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
 }
 
-/*
- * Without untagged messages in the core's info FI_MULTI_RECV is not supported.
- */
 UNIT_TEST(multi_receive_needs_untagged_messages)
 {
 	info->caps = info->rx_attr->caps = FI_TAGGED | FI_SEND | FI_RECV;
@@ -225,10 +209,7 @@ UNIT_TEST(multi_receive_needs_untagged_messages)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
 
-/*
- * FI_MULTI_RECV as a default flag of receives is ofi_duo's own: it is supported
- * over a core without it.
- */
+/* ofi_duo supports the flag over a core without FI_MULTI_RECV. */
 UNIT_TEST(default_multi_recv_is_supported)
 {
 	info->caps &= ~FI_MULTI_RECV;
@@ -251,7 +232,7 @@ UNIT_TEST(core_without_tags)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
 
-/* A limit of an info: the core's value, and the value that ofi_duo returns. */
+/* A limit: the core's value, and the value that ofi_duo returns */
 static const struct {
 	const char *name;
 	size_t core, ours;
@@ -278,10 +259,6 @@ static size_t *limit_of(struct fi_info *of, int which)
 	return limit[which];
 }
 
-/*
- * An info satisfies a hint up to the limit. A hint above the limit is rejected
- * with a message.
- */
 UNIT_ROUNDS(hints_beyond_limits_are_rejected, 0, ARRAY_SIZE(limit_cases))
 {
 	const char *name = limit_cases[_i].name;

@@ -3,8 +3,7 @@
 
 /*
  * fi/entry_hook.c: the fabrics and domains that the hook replaces by ofi_duo's.
- * libfabric calls the hook with a fabric of the core, here one of the fake
- * core.
+ * libfabric calls the hook with a fabric of the core, here the fake core.
  */
 
 #include <errno.h>
@@ -28,8 +27,8 @@ static bool nested_is_ours;
 static struct fi_ops_fabric nesting_ops, inner_ops;
 
 /*
- * Initializes the hook as libfabric does: libfabric defines the parameter
- * "hook" first. Names in FI_HOOK are not case-sensitive.
+ * Initializes the hook as libfabric does, which first defines the parameter
+ * "hook". Names in FI_HOOK are not case-sensitive.
  */
 static void setup(void)
 {
@@ -74,7 +73,6 @@ static bool is_ours(struct fid_domain *opened)
 
 UNIT_CASE("hook", setup, teardown);
 
-/* The provider has no getinfo, and the parameters of ofi_duo. */
 UNIT_TEST(provider_has_no_getinfo)
 {
 	ck_assert_ptr_null(hook->getinfo);
@@ -85,10 +83,7 @@ UNIT_TEST(provider_has_no_getinfo)
 	ck_assert_str_eq(duo_fabric_of(fabric)->core_name, "efa");
 }
 
-/*
- * EFA's own shm, and the core that is opened for "<core>;ofi_duo", keep their
- * fabrics.
- */
+/* EFA's own shm, and the core of "<core>;ofi_duo", keep their fabrics. */
 UNIT_TEST(other_fabrics_are_not_replaced)
 {
 	core.name = "shm";
@@ -107,7 +102,7 @@ UNIT_TEST(other_fabrics_are_not_replaced)
 	ck_assert_ptr_eq(fabric, core_fabric);
 }
 
-/* libfabric passes the info to the core without a check. */
+/* libfabric passes a missing info on without a check. */
 UNIT_TEST(domain_without_info_is_rejected)
 {
 	ck_assert_int_eq(install(), 0);
@@ -187,10 +182,7 @@ static void with_queue(void)
 	info->tx_attr->size = 1 << 16;
 }
 
-/*
- * Sets capabilities that cores list for each domain, and that are rejected when
- * they are used.
- */
+/* Sets capabilities that cores list for each domain, but reject when used. */
 static void with_domain_calls(void)
 {
 	info->domain_attr->caps = FI_LOCAL_COMM | FI_REMOTE_COMM |
@@ -203,8 +195,8 @@ static void with_domain_caps(void)
 }
 
 /*
- * Changes of the core's info. why: cause that the log gives if the domain stays
- * the core's; NULL: ofi_duo replaces the domain.
+ * Changes of the core's info. "why" is the logged cause if the domain stays the
+ * core's; NULL: ofi_duo replaces the domain.
  */
 static const struct {
 	const char *name;
@@ -261,10 +253,7 @@ UNIT_LOOP(domain_is_replaced_if_near_supports_it, 0, ARRAY_SIZE(infos))
 		      "\"%s\" in \"%s\"", infos[_i].why, logged);
 }
 
-/*
- * With device memory that near cannot copy the domain stays the core's, because
- * the core may copy this memory by itself.
- */
+/* The core may be able to copy device memory that near cannot. */
 UNIT_TEST(uncopyable_device_memory_keeps_core_domain)
 {
 	ck_assert_int_eq(install(), 0);
@@ -277,8 +266,8 @@ UNIT_TEST(uncopyable_device_memory_keeps_core_domain)
 }
 
 /*
- * Opens a domain of the fake core, and during that call a fabric and a domain
- * of another provider, as a nested core does.
+ * Opens a domain of the fake core. Meanwhile opens a fabric and a domain of
+ * another provider, as a nested core does.
  */
 static int nesting_domain(struct fid_fabric *fid, struct fi_info *from,
 			  struct fid_domain **out, void *context)
@@ -314,10 +303,7 @@ UNIT_TEST(nested_domain_is_not_replaced)
 	ck_assert(is_ours(domain));
 }
 
-/*
- * With FI_PROGRESS_AUTO a thread polls the endpoint, because the application
- * need not poll, or its threads may be in calls of the core.
- */
+/* With FI_PROGRESS_AUTO the application need not poll. A thread polls. */
 UNIT_TEST(auto_progress_starts_thread)
 {
 	ck_assert_int_eq(install(), 0);
@@ -339,8 +325,8 @@ static void open_auto(void)
 }
 
 /*
- * Opens a domain in a thread for which a seccomp filter rejects clone().
- * LeakSanitizer starts its own thread at exit, which is not affected.
+ * Opens a domain while a seccomp filter rejects clone() for this thread.
+ * LeakSanitizer's thread at exit is not affected.
  */
 static void *open_without_threads(void *arg)
 {
@@ -351,10 +337,7 @@ static void *open_without_threads(void *arg)
 	return NULL;
 }
 
-/*
- * If the thread for FI_PROGRESS_AUTO cannot be started, the domain stays the
- * core's, with one warning.
- */
+/* Without a thread for FI_PROGRESS_AUTO, the domain stays the core's. */
 UNIT_TEST(failed_thread_keeps_core_domain)
 {
 	pthread_t thread;
@@ -373,10 +356,6 @@ static int refuse_close(struct fid *fid)
 	return -FI_EBUSY;
 }
 
-/*
- * The core rejects fi_close of its domain: the thread polls ofi_duo's domain as
- * before.
- */
 UNIT_TEST(thread_survives_failed_close)
 {
 	static struct fi_ops refusing = { .close = refuse_close };
@@ -402,9 +381,9 @@ UNIT_TEST(manual_progress_starts_no_thread)
 }
 
 /*
- * Not with TSan, which forbids threads in a forked child, nor with ASan: its
- * allocator stays locked in a child that was forked while another thread
- * allocated, so that threads of the child do not start.
+ * Not with TSan, which forbids threads in a forked child. Not with ASan: a fork
+ * while another thread allocates leaves its allocator locked, so that threads
+ * of the child do not start.
  */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 static atomic_bool churned;
@@ -414,7 +393,7 @@ static void *churn(void *arg)
 	struct fid_domain *opened;
 
 	(void) arg;
-	/* without ck_assert(), whose lock a forked child would inherit */
+	/* no ck_assert(): a forked child would inherit its lock */
 	while (!atomic_load(&churned)) {
 		if (fi_domain(fabric, info, &opened, NULL) ||
 		    fi_close(&opened->fid))
@@ -424,9 +403,8 @@ static void *churn(void *arg)
 }
 
 /*
- * A process forks while another of its threads closes a domain, which takes as
- * long as the thread of the domain sleeps. The child can open domains, and
- * close those that it has inherited.
+ * A process forks while another thread closes a domain. The child can open
+ * domains and close inherited ones.
  */
 UNIT_TEST(forked_child_opens_and_closes)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * fi/info.c: how ofi_duo changes a core's fi_info. Each row of a table is a
- * case.
- */
+/* fi/info.c: how ofi_duo changes a core's fi_info. */
 
 #include "info_fixture.h"
 
@@ -40,9 +37,7 @@ UNIT_LOOP(core_name, 0, ARRAY_SIZE(name_cases))
 	free(core);
 }
 
-/*
- * The core's hints disable EFA's own shared-memory path, and permit fi_cancel.
- */
+/* The core's hints disable EFA's own shared memory path. */
 UNIT_TEST(core_hints_disable_core_shm)
 {
 	struct fi_info *core;
@@ -65,10 +60,7 @@ UNIT_TEST(core_hints_disable_core_shm)
 			   core->domain_attr->caps) & FI_LOCAL_COMM, 0);
 	ck_assert_uint_eq(core->tx_attr->msg_order, FI_ORDER_SAS);
 	ck_assert_uint_eq(core->rx_attr->msg_order, FI_ORDER_SAS);
-	/*
-	 * FI_MULTI_RECV is not requested of the core: it gets single receives
-	 * only
-	 */
+	/* the core gets single receives only */
 	ck_assert_uint_eq((core->caps | core->rx_attr->caps |
 			   core->rx_attr->op_flags) & FI_MULTI_RECV, 0);
 	ck_assert_uint_eq((core->mode | core->tx_attr->mode |
@@ -104,14 +96,13 @@ UNIT_TEST(order_is_requested_of_efa_only)
 	core = duo_info_to_core(info);
 	ck_assert_uint_eq(core->tx_attr->msg_order, 0);
 	ck_assert_uint_eq(core->rx_attr->msg_order, 0);
-	/* with FI_REMOTE_COMM alone tcp would leave out the loopback device */
+	/* with FI_REMOTE_COMM alone, tcp would omit the loopback device */
 	ck_assert_uint_eq(core->caps & FI_REMOTE_COMM, 0);
 	fi_freeinfo(core);
 }
 
 UNIT_CASE("restrict", info_setup, info_teardown);
 
-/* The info advertises only features that work on both paths. */
 UNIT_TEST(info_has_features_of_both_paths)
 {
 	ck_assert_int_eq(duo_info_restrict(info), 0);
@@ -142,7 +133,6 @@ UNIT_TEST(info_has_features_of_both_paths)
 	ck_assert_uint_eq(info->ep_attr->rx_ctx_cnt, 1);
 }
 
-/* The info has FI_HMEM only if the hints request it. */
 UNIT_LOOP(hmem_is_returned_on_request, 0, 3)
 {
 	static const uint64_t asked[] = { 0, FI_MSG, FI_MSG | FI_HMEM };
@@ -157,8 +147,8 @@ UNIT_LOOP(hmem_is_returned_on_request, 0, 3)
 }
 
 /*
- * Orders between messages and RMA. near keeps them at a cost, so the info has
- * them only where the cost is small.
+ * Orders between messages and RMA. The info has them only where they cost near
+ * little.
  */
 static const struct {
 	const char *name;
@@ -204,10 +194,7 @@ UNIT_LOOP(costly_orders_are_returned_on_request, 0, ARRAY_SIZE(mixed_cases))
 	ck_assert_uint_eq(info->tx_attr->msg_order & ORDER, ORDER);
 }
 
-/*
- * An endpoint without messages does not use the local transport: its info has
- * all attributes of the core's.
- */
+/* An endpoint without messages does not use the local transport. */
 UNIT_TEST(rma_only_info_is_that_of_core)
 {
 	info->caps &= ~(uint64_t) (FI_MSG | FI_TAGGED);
@@ -263,8 +250,8 @@ UNIT_LOOP(usable, 0, ARRAY_SIZE(usable_cases))
 }
 
 /*
- * EFA's fabric efa-direct is not replaced: it has no tags, and its messages do
- * not match in the order of receives.
+ * The fabric efa-direct has no tags, and its messages do not match in the order
+ * of receives.
  */
 UNIT_TEST(efa_direct_is_not_wrapped)
 {

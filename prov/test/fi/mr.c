@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions: the application gets the core's key and descriptor, and the
- * core gets only objects of its own.
+ * The application gets the core's key and descriptor of a region. The core gets
+ * only its own objects.
  */
 
 #include "fixture.h"
@@ -12,7 +12,7 @@
 
 static char buf[64];
 
-/* Registers buf by one of the three calls; "how" selects the call. */
+/* Registers buf by call "how" of the three. */
 static int reg(int how, struct fid_mr **mr)
 {
 	const struct iovec iov = { buf, sizeof(buf) };
@@ -59,10 +59,6 @@ UNIT_LOOP(core_error_is_returned, 0, 3)
 	ck_assert_ptr_null(mr);
 }
 
-/*
- * fi_mr_bind with FI_MR_ENDPOINT: the core gets its own endpoint, not
- * ofi_duo's.
- */
 UNIT_LOOP(bind_to_endpoint_gets_core_endpoint, 0, 3)
 {
 	struct fid *core = &fixture_ep()->path_ep[FI_DUO_CORE]->fid;
@@ -109,8 +105,8 @@ UNIT_TEST(base_region_is_that_of_core)
 }
 
 /*
- * attr.base_mr points to a closed region, or to none, as in calls of
- * libfabric's hooks: the core gets no base region.
+ * attr.base_mr may be a closed region or undefined, as in calls of libfabric's
+ * hooks.
  */
 UNIT_TEST(invalid_base_region_is_ignored)
 {
@@ -140,10 +136,7 @@ UNIT_LOOP(bind_to_other_object_fails, 0, 3)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-/*
- * fi_ep_bind of a region: the core gets its own region. The fake core accepts
- * references to its own objects only.
- */
+/* The fake core accepts references to its own objects only. */
 UNIT_LOOP(endpoint_bind_gets_core_region, 0, 3)
 {
 	struct fid_mr *mr;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Applications built for an older libfabric than ofi_duo, and calls that a
- * newer libfabric makes without asking the provider first.
+ * Applications built for an older libfabric, and unchecked calls of a newer
+ * one.
  */
 
 #include <sys/mman.h>
@@ -35,10 +35,7 @@ static void teardown(void)
 
 UNIT_CASE("newer", setup, teardown);
 
-/*
- * The application passes attributes with the length of libfabric 2.6: no byte
- * behind them is read.
- */
+/* No byte behind attributes with the length of libfabric 2.6 is read. */
 UNIT_TEST(short_attributes_are_not_overread)
 {
 	size_t cq_len = offsetof(struct fi_cq_attr, wait_set) +
@@ -69,10 +66,7 @@ static const struct {
 	{ FI_VERSION(1, 22), offsetof(struct fi_mr_attr, base_mr) },
 };
 
-/*
- * Without FI_HMEM the application may leave "iface" undefined, so it is not
- * used.
- */
+/* Without FI_HMEM "iface" may be undefined, and is not used. */
 UNIT_LOOP(short_mr_attributes_are_not_overread, 0, ARRAY_SIZE(mr_cases))
 {
 	size_t len = mr_cases[_i].len;

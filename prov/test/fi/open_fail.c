@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All objects are opened, bound and enabled, and call n into the core or into
- * shm fails, for every n. Either the error is returned, or the endpoint works
- * with the core alone. No object may stay open or half initialized.
+ * fi_enable and all calls before it, with each call into the core or shm
+ * failing once. Either the error is returned, or the endpoint works with the
+ * core alone. No object may stay open or half initialized.
  */
 
 #include <pthread.h>
@@ -13,10 +13,7 @@
 #include "fixture.h"
 
 static const struct fixture_attr plain;
-/*
- * Number of objects of shm that exist without an endpoint: domain, CQ, and the
- * test's fabric.
- */
+/* objects of shm without an endpoint: domain, CQ, and the test's fabric */
 #define SHM_BASE 3
 
 /* Returns the number of calls into a path that may fail. */
@@ -32,7 +29,6 @@ static int calls_of(enum fi_duo_path path)
 	return calls;
 }
 
-/* Asserts that the endpoint works with the core alone. */
 static void expect_core_alone(int n)
 {
 	fi_addr_t addr;
@@ -55,7 +51,7 @@ static void expect_core_alone(int n)
 	expect_recv(&slot, "far", addr);
 }
 
-/* Makes call n fail. Returns true if all objects were opened in spite of it. */
+/* Makes call n fail. Returns true if all objects were opened anyway. */
 static bool sweep_step(enum fi_duo_path path, int n)
 {
 	int ret;
@@ -81,10 +77,7 @@ UNIT_TEST(failed_core_call_leaves_no_object)
 
 	for (n = 1; n <= calls; n++)
 		survived += sweep_step(FI_DUO_CORE, n);
-	/*
-	 * the failure of fi_getname is survived: without an address the
-	 * endpoint is not published
-	 */
+	/* fi_getname: without an address the endpoint is not published */
 	ck_assert_int_eq(survived, 1);
 }
 
@@ -94,11 +87,10 @@ UNIT_TEST(failed_shm_call_uses_core)
 
 	for (n = 1; n <= calls; n++)
 		survived += sweep_step(FI_DUO_LOCAL, n);
-	/* all failures except that of the CQ */
+	/* all but that of the CQ */
 	ck_assert_int_eq(survived, calls - 1);
 }
 
-/* As before, for an endpoint with counters and without CQs. */
 UNIT_LOOP(failed_counter_call_leaves_no_object, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr counts = {
@@ -157,7 +149,7 @@ static void *enable(void *ep_fid)
 	return (void *) (intptr_t) fi_enable(ep_fid);
 }
 
-/* Opens the fixture's endpoint a second time; does not enable it. */
+/* Opens the fixture's endpoint again, without fi_enable. */
 static void open_anew(void)
 {
 	fixture_setup();
@@ -166,8 +158,8 @@ static void open_anew(void)
 }
 
 /*
- * fi_enable waits for the registry's lock, which another process holds. Other
- * threads can use the domain during the wait.
+ * While fi_enable waits for the registry's lock, other threads can use the
+ * domain.
  */
 UNIT_TEST(enable_waits_without_the_lock)
 {
@@ -184,7 +176,10 @@ UNIT_TEST(enable_waits_without_the_lock)
 	lock = &duo_domain_of(fx.domain)->group.lock;
 	for (i = 0; i < 20; i++) {
 		usleep(5000);
-		/* the thread may hold the lock before it waits, but not then */
+		/*
+		 * the thread may hold the lock before the wait, but not during
+		 * it
+		 */
 		while (!duo_lock_try(lock))
 			usleep(100);
 		if (duo_lock_release(lock))

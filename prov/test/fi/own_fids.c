@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi/opened.c: the fids of fabrics and domains in hints and infos. Applications
- * get only those of ofi_duo, the core only its own. fi_getinfo() and
- * fi_fabric() of this program replace libfabric's, and act as the core's.
+ * fi/opened.c: fids of fabrics and domains in hints and infos. Applications get
+ * only those of ofi_duo, the core only its own. fi_getinfo() and fi_fabric() of
+ * this program act as the core's.
  */
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "fake.h"
 #include "near/logged.h"
 
-/* the MR modes that the fake core has */
+/* MR modes of the fake core */
 #define MODES (FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY)
 #define CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV)
 #define ONESIDED (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | \
@@ -25,9 +25,11 @@ enum answer { ANSWER_NULL, ANSWER_OWN, ANSWER_HINTED };
 static struct {
 	enum answer answer;
 	const char *fabric, *domain;	/* names in the returned infos */
-	/* capabilities in the returned infos besides those of the hints */
+	/*
+	 * capabilities in the returned infos, in addition to those of the hints
+	 */
 	uint64_t caps;
-	int asked; /* number of fi_getinfo calls of the core */
+	int asked; /* number of the core's fi_getinfo calls */
 	struct fid_fabric *hinted_fabric;
 	struct fid_domain *hinted_domain;
 	int hinted_modes;		/* MR modes in the hints */
@@ -99,11 +101,10 @@ static void setup(void)
 	logged_level = FI_LOG_INFO;
 }
 
-/* Opens a fabric and a domain of ofi_duo with the info that it returned. */
 static void open_both(void)
 {
 	ck_assert_int_eq(ask(), 0);
-	/* libfabric changes the name for an application that opens an info */
+	/* libfabric does this for an application that opens an info */
 	free(info->fabric_attr->prov_name);
 	info->fabric_attr->prov_name = strdup("efa;ofi_duo");
 	ck_assert_int_eq(duo_fabric_open(info->fabric_attr, &fabric, NULL), 0);
@@ -144,7 +145,6 @@ static void expect_fids(struct fid_fabric *want_fabric,
 
 UNIT_CASE("own fids", setup, teardown);
 
-/* Open objects of the core are not passed on to the application. */
 UNIT_TEST(info_has_no_fids_of_core)
 {
 	core.answer = ANSWER_OWN;
@@ -157,7 +157,7 @@ UNIT_TEST(info_has_no_fids_of_core)
 
 /*
  * The info has the fids of the first open fabric and domain, as fi_fabric(3)
- * requires, even if the core's info has none.
+ * requires.
  */
 UNIT_TEST(info_has_first_open_fids)
 {
@@ -184,7 +184,6 @@ UNIT_TEST(info_has_first_open_fids)
 	expect_fids(NULL, NULL);
 }
 
-/* If hints have fids of ofi_duo, the core's hints have the core's fids. */
 UNIT_LOOP(fids_in_hints_become_those_of_core, ANSWER_NULL, ANSWER_HINTED + 1)
 {
 	open_both();
@@ -210,8 +209,8 @@ UNIT_LOOP(hints_with_one_fid_get_both, 0, 2)
 }
 
 /*
- * Hints with fids of another provider are rejected, with a reason. Nothing
- * behind such a fid is read, and the core is not called.
+ * Foreign fids are rejected before the core is called. The memory behind them
+ * is not read.
  */
 UNIT_LOOP(foreign_fids_in_hints_are_rejected, 1, 4)
 {
@@ -235,7 +234,6 @@ UNIT_TEST(closed_fids_in_hints_are_rejected)
 	ck_assert_int_eq(logged_lines, 1);
 }
 
-/* The hints have a domain that does not belong to their fabric: rejected. */
 UNIT_TEST(domain_of_other_fabric_is_rejected)
 {
 	struct fid_fabric *other;
@@ -258,9 +256,6 @@ UNIT_TEST(fabric_of_other_core_is_rejected)
 	ck_assert_int_eq(core.asked, 0);
 }
 
-/*
- * Hints with a fabric and without a provider name: the fabric's core is called.
- */
 UNIT_TEST(fabric_without_name_calls_its_core)
 {
 	unsetenv("FI_PROVIDER");
@@ -273,7 +268,6 @@ UNIT_TEST(fabric_without_name_calls_its_core)
 	expect_fids(fabric, domain);
 }
 
-/* The info of another device gets no fid of the open domain. */
 UNIT_TEST(info_of_other_device_gets_no_domain)
 {
 	open_both();
@@ -311,9 +305,7 @@ static const struct {
 	  FI_THREAD_COMPLETION },
 };
 
-/*
- * A domain without a lock is not returned if the hints request FI_THREAD_SAFE.
- */
+/* A domain without a lock is not returned for FI_THREAD_SAFE. */
 UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 {
 	hints->domain_attr->threading = thread_cases[_i].has;
@@ -333,9 +325,9 @@ UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 }
 
 /*
- * The hints request capabilities that the open domain lacks. The domain's fid
- * is returned only if the core has added them to its open domain, and not for
- * device memory, which needs another local transport.
+ * The open domain lacks capabilities of the hints. Its fid is returned only if
+ * the core has added them. For device memory it is not, because that needs
+ * another local transport.
  */
 UNIT_TEST(missing_capabilities_exclude_domain)
 {
@@ -354,10 +346,7 @@ UNIT_TEST(missing_capabilities_exclude_domain)
 	expect_fids(fabric, domain);
 }
 
-/*
- * The open domain requires mr_mode bits that the hints lack: no domain is
- * returned.
- */
+/* The open domain requires mr_mode bits that the hints lack. */
 UNIT_TEST(missing_mr_modes_exclude_domain)
 {
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_LOCAL;
@@ -382,9 +371,6 @@ static const struct {
 	  FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR },
 };
 
-/*
- * Hints for RMA without MR modes permit any: the core's own modes are returned.
- */
 UNIT_LOOP(hints_without_mr_modes_get_those_of_core, 0, ARRAY_SIZE(modes))
 {
 	hints->caps = modes[_i].caps;
@@ -423,7 +409,6 @@ UNIT_TEST(message_domain_executes_rma)
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 }
 
-/* Hints for other endpoint types get no info, even if the core returns one. */
 UNIT_TEST(other_endpoint_types_get_no_info)
 {
 	core.fabric = "efa-direct";
@@ -434,9 +419,7 @@ UNIT_TEST(other_endpoint_types_get_no_info)
 	ck_assert_int_eq(ask(), 0);
 }
 
-/*
- * The core's fabric efa-direct is not wrapped: its info keeps the core's fids.
- */
+/* The fabric efa-direct is not wrapped: its info keeps the core's fids. */
 UNIT_TEST(efa_direct_keeps_core_fids)
 {
 	core.fabric = "efa-direct";
@@ -460,8 +443,8 @@ UNIT_TEST(efa_direct_keeps_core_fids)
 }
 
 /*
- * Asserts that a provider that reads the memory behind ofi_duo's fids finds the
- * decoy's contents.
+ * Asserts what a provider finds that reads the memory behind ofi_duo's fids:
+ * the decoy.
  */
 static void expect_decoy(const struct duo_decoy *decoy)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The version check of fi/entry_duo.c: whether the module gives libfabric a
- * provider. fi_version() and the log of this program replace libfabric's.
+ * The version check of fi/entry_duo.c: does the module return a provider?
+ * fi_version() and the log of this program replace libfabric's.
  */
 
 #include <stdio.h>
@@ -30,8 +30,8 @@ UNIT_TEST(same_version_returns_provider)
 }
 
 /*
- * The provider's version is numbered like those of libfabric's providers.
- * Otherwise Open MPI would take "efa;ofi_duo" for an efa that is too old.
+ * Open MPI compares this version with that of efa. A smaller number would mean
+ * an efa that is too old.
  */
 UNIT_TEST(provider_version_counts_as_libfabric)
 {
@@ -40,7 +40,7 @@ UNIT_TEST(provider_version_counts_as_libfabric)
 
 static const struct {
 	const char *name;
-	/* difference to the version that ofi_duo was built for */
+	/* difference to the version for which ofi_duo was built */
 	int major, minor;
 	enum duo_transport_kind peer;
 	bool offered;
@@ -52,10 +52,7 @@ static const struct {
 	{"previous major", -1, 40, DUO_TRANSPORT_NEAR, false},
 };
 
-/*
- * With each other version: the provider, or no provider and one warning that
- * has both versions.
- */
+/* A warning names both versions. */
 UNIT_LOOP(unsupported_version_returns_no_provider, 0, ARRAY_SIZE(version_cases))
 {
 	int major = FI_MAJOR_VERSION + version_cases[_i].major;
@@ -80,8 +77,8 @@ UNIT_LOOP(unsupported_version_returns_no_provider, 0, ARRAY_SIZE(version_cases))
 }
 
 /*
- * Versions of libfabric with the same public structures are accepted. shm as
- * local transport requires the same version.
+ * Versions of libfabric with the same public structures are accepted. With shm
+ * as local transport, the version must be the same.
  */
 UNIT_TEST(versions_of_group_are_accepted)
 {
@@ -92,7 +89,7 @@ UNIT_TEST(versions_of_group_are_accepted)
 	ck_assert(!duo_abi_same(FI_VERSION(2, 6), FI_VERSION(2, 7)));
 	ck_assert(duo_abi_same(FI_VERSION(2, 7), FI_VERSION(2, 7)));
 	ck_assert(!duo_abi_same(FI_VERSION(1, 17), FI_VERSION(2, 0)));
-	/* for versions 2.0 to 2.4, which most machines of these tests have */
+	/* for versions 2.0 to 2.4 */
 	running = FI_VERSION(2, FI_MINOR_VERSION == 4 ? 3 : 4);
 	duo_params.local = DUO_TRANSPORT_SHM;
 	ck_assert_ptr_null(fi_prov_ini());
@@ -103,8 +100,8 @@ UNIT_TEST(versions_of_group_are_accepted)
 }
 
 /*
- * ofi_duo calls cores with the newest API version that it supports, or with the
- * older one of libfabric.
+ * ofi_duo calls cores with the newest API version that both it and libfabric
+ * support.
  */
 UNIT_TEST(core_gets_supported_api_version)
 {
@@ -136,9 +133,7 @@ UNIT_LOOP(local_parameter_selects_transport, 0, ARRAY_SIZE(local_cases))
 	ck_assert_int_eq(logged_lines, local_cases[_i].warnings);
 }
 
-/*
- * A parameter's former name is ignored, with a warning that has the new name.
- */
+/* A parameter's former name is ignored; the warning has the new name. */
 UNIT_TEST(former_parameter_name_warns)
 {
 	setenv("FI_OFI_DUO_PEER", "shm", 1);
@@ -161,8 +156,8 @@ static const struct {
 };
 
 /*
- * A value that is not a number yields a warning and the default. A number
- * outside the range is clamped.
+ * A value that is no number gives a warning and the default. A number outside
+ * the range is clamped.
  */
 UNIT_LOOP(invalid_parameter_uses_default, 0, ARRAY_SIZE(number_cases))
 {
