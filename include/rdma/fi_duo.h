@@ -24,41 +24,44 @@ extern "C" {
 #define FI_DUO_OPS "ofi_duo_ops_1"
 
 enum fi_duo_path {
-	FI_DUO_CORE, /* the core provider, which ofi_duo wraps: efa, tcp, ... */
+	FI_DUO_CORE, /* the core provider: efa, tcp, ... */
 	FI_DUO_LOCAL,		/* shared memory: near, or libfabric's shm */
 	FI_DUO_PATH_COUNT
 };
 
 /*
- * The reason why an address has its path. Each comment begins with the path,
- * unless the path is undecided; "none": sends fail. "Record": the file by which
- * ofi_duo finds an endpoint on the same host.
+ * Reason why an address has its path. Each comment begins with this path;
+ * "none": sends fail, "any": the path is undecided. A record is the file by
+ * which processes of a host find an endpoint.
  */
 enum fi_duo_reason {
-	FI_DUO_OK, /* local: the peer has a record, and its process exists */
+	FI_DUO_OK, /* local: the peer has a record and is alive */
 	/*
-	 * no message was sent to the address yet; the first send takes the
-	 * local path if it finds a record, else the core
+	 * any: nothing was sent to the address yet. The first send takes the
+	 * local path if the address has a record, else the core.
 	 */
 	FI_DUO_UNDECIDED,
-	FI_DUO_NOT_REGISTERED,	/* core: the address had no record at the first
-				 * send */
+	FI_DUO_NOT_REGISTERED,	/* core: no record at the first send */
 	FI_DUO_EXITED,		/* none: the address's process has exited */
-	FI_DUO_NAMESPACE,	/* core: the peer has another namespace, mount
-				 * of /dev/shm or version of libfabric */
-	FI_DUO_NO_PEER_SLOT,	/* core: one of the two endpoints has reached
-				 * its limit of peers */
-	FI_DUO_LOCAL_OFF,	/* core: this endpoint has no local path */
-	FI_DUO_BAD_RECORD, /* core: the record is invalid, or another user's */
-	FI_DUO_RECORD_UNREADABLE, /* core: there was no file descriptor or
-				   * memory to open the record */
-	FI_DUO_NOT_MAPPED,	/* core: one of the two processes cannot map the
-				 * other's shared memory */
-	FI_DUO_TRANSPORT_MISMATCH, /* core: the peer has another
-				    * FI_OFI_DUO_LOCAL */
 	/*
-	 * core: FI_FENCE or an order between messages and RMA is in force, and
-	 * the peer supports no RMA over the local path
+	 * core: the peer's namespace, mount of /dev/shm, or version of ofi_duo
+	 * or libfabric differs
+	 */
+	FI_DUO_NAMESPACE,
+	/* core: one of the two endpoints has no space for another peer */
+	FI_DUO_NO_PEER_SLOT,
+	FI_DUO_LOCAL_OFF,	/* core: this endpoint has no local path */
+	/* core: the record is invalid, or another user's */
+	FI_DUO_BAD_RECORD,
+	/* core: no file descriptor or memory to open the record */
+	FI_DUO_RECORD_UNREADABLE,
+	/* core: one of the two processes cannot map the other's memory */
+	FI_DUO_NOT_MAPPED,
+	/* core: the peer's FI_OFI_DUO_LOCAL differs */
+	FI_DUO_TRANSPORT_MISMATCH,
+	/*
+	 * core: this endpoint uses FI_FENCE or an order between messages and
+	 * RMA, and the peer supports no RMA over the local path
 	 */
 	FI_DUO_ORDER_UNSUPPORTED,
 	FI_DUO_REASON_COUNT
@@ -68,26 +71,20 @@ enum fi_duo_reason {
 struct fi_duo_path_stats {
 	uint64_t tx_msgs;	/* sends that the path has accepted */
 	uint64_t tx_bytes;
-	uint64_t rx_msgs;	/* receives that have completed without error,
-				 * except discarded messages */
+	uint64_t rx_msgs;	/* successful receives, except discarded ones */
 	uint64_t rx_bytes;
 };
 
 struct fi_duo_stats {
 	struct fi_duo_path_stats path[FI_DUO_PATH_COUNT];
-	/*
-	 * receives that ofi_duo has recalled from the core, for a local message
-	 * or because of fi_cancel()
-	 */
+	/* receives that ofi_duo has recalled from the core */
 	uint64_t recall_ok;
-	uint64_t recall_lost;	/* recalls that failed, because the core had
-				 * matched the receive */
-	uint64_t unexpected;	/* local messages that arrived before a matching
-				 * receive */
+	uint64_t recall_lost;	/* failed recalls: the core had a match */
+	uint64_t unexpected;	/* local messages that preceded their receive */
 	uint64_t core_posted;	/* receives posted to the core */
 	/*
-	 * receives in core_posted that were deferred because a local message
-	 * might have matched them
+	 * receives in core_posted that had been deferred, because a local
+	 * message might have matched
 	 */
 	uint64_t deferred_posted;
 	uint64_t core_polls;	/* reads of the core's CQ */
@@ -95,58 +92,54 @@ struct fi_duo_stats {
 	uint64_t rma_ops[FI_DUO_PATH_COUNT];
 	uint64_t atomic_ops[FI_DUO_PATH_COUNT];
 	/*
-	 * Messages and RMA over the local path, from or to device memory
+	 * The device_ counters: messages and RMA over the local path, from or
+	 * to device memory.
 	 */
 	uint64_t device_tx_msgs;
-	uint64_t device_rx_msgs; /* received messages, with or without
-				  * success */
+	uint64_t device_rx_msgs; /* including failed receives */
 	/*
-	 * RMA operations that this endpoint has initiated, with device memory
-	 * at the initiator, the target, or both; and large messages from or to
-	 * device memory that this endpoint has read
+	 * RMA that this endpoint has initiated, with device memory at either
+	 * end; and large messages from or to device memory that it has read
 	 */
 	uint64_t device_rma_ops;
 	/*
-	 * operations in device_rma_ops that a device has copied directly,
-	 * because one of the two processes has mapped the other's memory; the
-	 * others went through host memory
+	 * the part of device_rma_ops that a device has copied directly, from or
+	 * to mapped memory; the others went through host memory
 	 */
 	uint64_t device_rma_mapped;
 };
 
 /*
- * stats() and path() return 0 or a negative fabric errno; the other functions
- * return static text. ep must be the endpoint for which fi_open_ops() has
- * returned these operations.
+ * stats() and path() return 0 or a negative fabric errno. ep must be the
+ * endpoint whose fi_open_ops() has returned these operations.
  */
 struct fi_ops_duo {
 	size_t size;
 	/*
-	 * Copies min(len, sizeof(struct fi_duo_stats)) bytes to *stats, so that
+	 * Copies min(len, sizeof(struct fi_duo_stats)) bytes to *stats:
 	 * programs built with an older header continue to work.
 	 */
 	int (*stats)(struct fid_ep *ep, struct fi_duo_stats *stats, size_t len);
 	/*
-	 * Stores the path of sends to addr, and the reason. Does not decide an
-	 * undecided path: stores FI_DUO_CORE and FI_DUO_UNDECIDED. -FI_EINVAL:
-	 * addr is not in the endpoint's AV. -FI_ENOAV: the endpoint has no AV.
+	 * Stores the path of sends to addr, and the reason. An undecided path
+	 * stays undecided: stores FI_DUO_CORE and FI_DUO_UNDECIDED. -FI_EINVAL:
+	 * addr is not in the endpoint's AV. -FI_ENOAV: there is no AV.
 	 */
 	int (*path)(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path *path,
 		    enum fi_duo_reason *reason);
-	/* Returns a text for the reason; never NULL. */
+	/* Returns a static text for the reason; never NULL. */
 	const char *(*reason_str)(enum fi_duo_reason reason);
 	/*
-	 * Returns a text that describes how ofi_duo copied the last RMA
-	 * operation with device memory to this local peer, and why. NULL: there
-	 * was none, or addr is not a local peer.
+	 * Returns a static text: how the last RMA operation with device memory
+	 * and this peer was copied, and why. NULL: there was none, or the peer
+	 * is not local.
 	 */
 	const char *(*device_path)(struct fid_ep *ep, fi_addr_t addr);
 	/*
-	 * Stores the number of operations with device memory that were copied
-	 * by the method `number`: 0, 1 and so on. One of the methods is the
-	 * core, whose operations device_rma_ops does not count. Returns the
-	 * text of this method, as device_path() does. NULL: there is no method
-	 * with this number.
+	 * Stores the number of operations with device memory that the method
+	 * `number`, from 0, has copied. Returns the method's text, as
+	 * device_path() does. NULL: there is no method with this number.
+	 * device_rma_ops excludes operations of the method "core: ...".
 	 */
 	const char *(*device_count)(struct fid_ep *ep, unsigned int number,
 				    uint64_t *count);
