@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Checks the providers that ofi_duo can wrap, and the locations of their
- * devices.
- */
+/* Checks the cores that ofi_duo can wrap, and the location of their devices. */
 
 #include <limits.h>
 #include <sched.h>
@@ -18,7 +15,7 @@
 
 #define INFO_NODES "/sys/devices/system/node"
 
-/* Providers that ofi_duo does not wrap, or wraps only as part of a stack. */
+/* Providers that ofi_duo does not wrap, or wraps only in a stack */
 static const char *const info_no_cores[] = {
 	"shm", "sm2", "lnx", "off_coll", "net", "efa-direct",
 };
@@ -43,10 +40,7 @@ static bool info_is_core(const struct fi_info *info)
 	return true;
 }
 
-/*
- * Returns the distance between two NUMA nodes: 10 for the same node, 0 if it is
- * unknown.
- */
+/* Returns the distance between two NUMA nodes: 10: same node, 0: unknown. */
 static int info_distance(int from, int to)
 {
 	char path[128], line[4096], *at = line;
@@ -61,10 +55,7 @@ static int info_distance(int from, int to)
 	return (int) distance;
 }
 
-/*
- * Stores the PCI address of the device, such as "0000:00:05.0", from the info,
- * or from sysfs for a network device. Returns false if there is none.
- */
+/* Stores the PCI address of the info's device. Returns false if it has none. */
 static bool info_pci(const struct fi_info *info, char *pci, size_t size)
 {
 	const struct fi_pci_attr *attr;
@@ -116,10 +107,7 @@ static void info_device(const struct fi_info *info)
 			    there);
 }
 
-/*
- * True if an earlier info in the list has the same provider name and, if
- * "device" is set, the same device.
- */
+/* True if an earlier info has this provider name and, with "device", device. */
 static bool info_seen(const struct fi_info *list, const struct fi_info *info,
 		      bool device)
 {
@@ -150,7 +138,7 @@ bool info_offers(const struct info_fabric *fabric, const char *prov)
 	return offered;
 }
 
-/* Appends NAME, in quotes, to LIST, a comma-separated list. */
+/* Appends NAME, in quotes, to the comma-separated LIST. */
 static void info_add(char *list, size_t size, const char *name)
 {
 	size_t len = strlen(list);

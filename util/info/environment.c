@@ -19,14 +19,14 @@ static bool info_ends_with(const char *text, const char *end)
 }
 
 static char info_filter[512];	/* the caller's FI_PROVIDER */
-static bool info_hooked; /* the caller's FI_HOOK contains the hook of ofi_duo */
+/* the caller's FI_HOOK selects the hook of ofi_duo */
+static bool info_hooked;
 
 /* Properties of a comma-separated list of provider names. */
 struct info_names {
-	bool efa;		/* one of the names is "efa" */
-	bool wraps;		/* one of the names ends in ";ofi_duo" */
-	bool offered;		/* libfabric returns one of the names that end
-				 * in ";ofi_duo" */
+	bool efa;		/* one name is "efa" */
+	bool wraps;		/* one name ends in ";ofi_duo" */
+	bool offered;		/* libfabric returns one of these */
 };
 
 static struct info_names info_read_names(const struct info_fabric *fabric,
@@ -47,9 +47,8 @@ static struct info_names info_read_names(const struct info_fabric *fabric,
 }
 
 /*
- * Checks the caller's FI_PROVIDER, because aws-ofi-nccl and NVSHMEM use only
- * providers with the name "efa". With FI_PROVIDER="efa;ofi_duo" libfabric
- * returns no such provider.
+ * See info.h. aws-ofi-nccl and NVSHMEM need an info with the name "efa". With
+ * FI_PROVIDER="efa;ofi_duo" there is none.
  */
 void info_check_filter(const struct info_fabric *fabric, const char *offered)
 {
@@ -96,10 +95,7 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 	}
 }
 
-/*
- * True if the caller's FI_HOOK contains the hook of ofi_duo. FI_HOOK has names
- * between semicolons, with or without the prefix "ofi_hook_".
- */
+/* See info.h. Names of FI_HOOK may have the prefix "ofi_hook_". */
 bool info_is_hooked(void)
 {
 	const char *hooks = getenv("FI_HOOK");

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Finds libfabric and the module of ofi_duo, and checks that they fit together.
- */
+/* Finds libfabric and the module of ofi_duo, and compares their versions. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,16 +21,10 @@
 #define INFO_LIBFABRIC "libfabric.so.1"
 #define INFO_MODULE "libduo-fi.so"
 #define INFO_HOOK "libofi_hook_duo-fi.so" /* in the directory of INFO_MODULE */
-/*
- * Start of the module's identification; DUO_IDENT() in prov/src/fi/entry.h
- * writes it.
- */
+/* Start of the module's identification, see DUO_IDENT() */
 #define INFO_IDENT "@(#)ofi_duo "
 
-/*
- * The oldest version of libfabric that ofi_duo supports. The structure members
- * that this program uses are the same in all later versions.
- */
+/* Oldest supported libfabric. Later ones have the same members used here. */
 #define INFO_OLDEST FI_VERSION(1, 17)
 #define INFO_GET_LIBFABRIC \
 	"install libfabric 1.17 or newer; if it is installed, add its " \
@@ -81,10 +73,7 @@ void info_check_libfabric(struct info_fabric *fabric)
 		   fabric->path);
 }
 
-/*
- * Reads the identification in the module's file, such as "0.1.0 libfabric 2.1".
- * Returns false if there is none.
- */
+/* Reads the module's identification, such as "0.1.0 libfabric 2.1". */
 static bool info_module_ident(const char *path, char *ident, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -121,10 +110,9 @@ static bool info_is_module(const char *path)
 }
 
 /*
- * Finds the module in WHERE, a value of FI_PROVIDER_PATH, as libfabric does
- * (fabric(7)). WHERE has directories; "+FILE" is the path of a module, which
- * libfabric tries before directories. Skips "@" at the beginning. Stores the
- * directories in DIRS. Returns false if no module was found.
+ * Finds the module in WHERE as libfabric does (fabric(7), FI_PROVIDER_PATH).
+ * WHERE has directories, and "+FILE": the path of a module, tried first. Stores
+ * the directories in DIRS. Returns false if there is no module.
  */
 static bool info_find_module(const char *where, char *dirs, size_t dirs_size,
 			     char *path, size_t size)
@@ -185,10 +173,7 @@ static bool info_get_module(const struct info_fabric *fabric, char *path,
 	return false;
 }
 
-/*
- * Tries to load the module. Reports a failure, because libfabric would not
- * report it, and returns false.
- */
+/* Loads the module. Returns false and reports the cause on failure. */
 static bool info_module_loads(const char *path)
 {
 	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -203,10 +188,7 @@ static bool info_module_loads(const char *path)
 	return false;
 }
 
-/*
- * True if the module accepts this libfabric. The rule is the same as in
- * prov/src/fi/entry_core.c.
- */
+/* True if the module accepts this libfabric, as fi/entry_core.c decides. */
 static bool info_module_fits(const struct info_fabric *fabric,
 			     unsigned int major, unsigned int minor)
 {

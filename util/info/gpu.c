@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Checks that near can copy GPU memory, and how processes can map it. Without a
- * driver, reports nothing.
- */
+/* Checks that near can copy GPU memory, and how processes can map it. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -53,9 +50,8 @@ static const struct {
 };
 
 /*
- * Returns the number of GPUs. -1: a function has failed, or the library lacks
- * it. Then stores the function's name, and its error, or 0 if the library lacks
- * it.
+ * Returns the number of GPUs, or -1. On -1, *failed names the failed function,
+ * and *err has its error, or 0 if the library lacks the function.
  */
 static int info_gpus(void *library, const char **failed, int *err)
 {
@@ -80,10 +76,7 @@ static int info_gpus(void *library, const char **failed, int *err)
 	return *err ? -1 : gpus;
 }
 
-/*
- * Tests whether memory of a GPU has a handle for CUDA IPC. Returns 0 or an
- * error of the API, and stores the name of the function that has failed.
- */
+/* Gets a handle for CUDA IPC. Returns 0, or the error of *failed. */
 static int info_gpu_ipc(int gpu, const char **failed)
 {
 	uint64_t at = 0, handle[8];	/* CUipcMemHandle has 64 bytes */
@@ -107,10 +100,7 @@ static int info_gpu_ipc(int gpu, const char **failed)
 	return ret;
 }
 
-/*
- * Numbers of the other GPUs, as text: those with memory that this GPU can
- * access, and all others.
- */
+/* Numbers of the other GPUs, as text, by access of this GPU to their memory */
 struct info_peers {
 	char can[128], cannot[128];
 };
@@ -173,10 +163,7 @@ static void info_found_gpus(int gpus)
 			info_found_gpu(i, gpu, gpus);
 }
 
-/*
- * Recognizes a driver by the kernel's files, which a container shows even if it
- * has no device.
- */
+/* Checks the driver by files that even containers without a device have. */
 void info_check_gpu(void)
 {
 	bool driver = !access("/proc/driver/nvidia/version", F_OK);

@@ -3,8 +3,7 @@
 
 /*
  * fi_duo_info: checks whether this host meets the requirements of ofi_duo. Each
- * check reports findings, with a remedy for each problem (report.c). The checks
- * need no privileges and change nothing.
+ * check adds findings, with remedies. No check needs privileges or has effects.
  */
 #ifndef INFO_H
 #define INFO_H
@@ -18,7 +17,7 @@
 /* Status of a finding. The worst status determines the exit status. */
 enum info_status {
 	INFO_OK,
-	INFO_NOTE,		/* information; no action is needed */
+	INFO_NOTE,		/* no action is needed */
 	INFO_WARNING,	/* ofi_duo works, but slower or not for all ranks */
 	INFO_ERROR,		/* ofi_duo cannot be used */
 };
@@ -27,7 +26,7 @@ enum info_status {
 #define INFO_EXIT_ERROR 2
 #define INFO_EXIT_MISUSE 3
 
-/* Adds a finding of CHECK, one line of text. */
+/* Adds a finding of the check CHECK, one line of text. */
 void info_found(const char *check, enum info_status status, const char *fmt,
 		...) __attribute__((format(printf, 3, 4)));
 /* Adds the remedy to the last finding. */
@@ -37,10 +36,7 @@ void info_print_text(void);
 void info_print_json(void);
 void info_print_string(const char *text);
 
-/*
- * libfabric, loaded at run time so that its absence can be reported. version is
- * 0 if no libfabric can be used.
- */
+/* libfabric, loaded at run time. version is 0 if no libfabric can be used. */
 struct info_fabric {
 	uint32_t version;
 	char path[PATH_MAX];
@@ -57,28 +53,20 @@ struct info_fabric {
 
 void info_check_libfabric(struct info_fabric *fabric);
 void info_check_module(const struct info_fabric *fabric);
-/*
- * Reports network devices, and the cores with which libfabric returns ofi_duo.
- */
+/* Reports network devices, and cores that libfabric returns with ofi_duo. */
 void info_check_cores(const struct info_fabric *fabric);
 /* True if libfabric returns infos of the provider PROV. */
 bool info_offers(const struct info_fabric *fabric, const char *prov);
 /* True if one of the cores requires registered memory (FI_MR_LOCAL). */
 bool info_cores_pin(void);
 
-/* True if VALUE, the value of a variable, means "off". False for NULL. */
+/* True if the value of a variable means "off". False for NULL. */
 bool info_is_off(const char *value);
-/*
- * True if the caller's FI_HOOK selects the hook of ofi_duo, so that programs
- * use ofi_duo under the name of another provider.
- */
+/* True if the caller's FI_HOOK selects the hook of ofi_duo. */
 bool info_is_hooked(void);
-/* True if libfabric's shm is the local transport instead of near. */
+/* True if the local transport is libfabric's shm, not near. */
 bool info_local_is_shm(void);
-/*
- * Returns the ring budget of an endpoint, bytes: the value of
- * FI_OFI_DUO_RING_MEMORY or its default.
- */
+/* Returns the ring budget of an endpoint, bytes. */
 size_t info_near_memory(void);
 /* Returns the space in /dev/shm that RANKS ranks of one host need, MiB. */
 unsigned long info_shm_need(int ranks);
@@ -96,23 +84,16 @@ void info_check_copy(void);
 void info_check_gpu(void);
 void info_check_namespaces(void);
 
-/*
- * Checks the caller's environment. Then unsets the variables that would hide
- * cores from the later checks.
- */
+/* Checks variables, and unsets those that hide cores from later checks. */
 void info_check_environment(void);
 void info_check_params(const struct info_fabric *fabric);
 /*
- * Checks that the caller's FI_PROVIDER selects ofi_duo. OFFERED: the names that
- * libfabric returns. Does nothing if OFFERED is empty, which another check has
- * reported.
+ * Checks the caller's FI_PROVIDER. OFFERED: the names that libfabric returns,
+ * or "", with which this function does nothing.
  */
 void info_check_filter(const struct info_fabric *fabric, const char *offered);
 
-/*
- * Reads the first line of a file, without the newline. Returns false if there
- * is no file or no line.
- */
+/* Reads the first line of a file, without the newline. False: there is none. */
 bool info_read_line(const char *path, char *line, size_t size);
 bool info_read_number(const char *path, long long *number);
 

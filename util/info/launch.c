@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Selects the protocol of the launcher. Stores values of any length, in pieces,
- * under keys whose values have a limited length.
+ * Selects the launcher's protocol. Splits values into pieces, each with a key.
  */
 
 #include <stdarg.h>
@@ -14,10 +13,7 @@
 
 #include "launch.h"
 
-/*
- * Each value begins with its length in bytes, a hexadecimal number of this many
- * digits.
- */
+/* Digits of the length in bytes, hexadecimal, with which a value begins */
 #define LAUNCH_LEN_DIGITS 8
 #define LAUNCH_KEY_MAX 64
 
@@ -47,10 +43,7 @@ static bool launch_number(const char *variable, int *number)
 	return true;
 }
 
-/*
- * Reads rank and size from the environment variables of launchers. Returns
- * false if there are none.
- */
+/* Reads rank and size from variables. Returns false if there are none. */
 static bool launch_environment(struct launch *launch)
 {
 	static const char *const names[][2] = {
@@ -117,10 +110,7 @@ int launch_put(struct launch *launch, const char *name, const void *data,
 	return 0;
 }
 
-/*
- * Appends the bytes in TEXT, which must be hexadecimal, to data[]. Returns
- * false if TEXT is not hexadecimal, or too long.
- */
+/* Appends the bytes of TEXT to data[]. Returns false if TEXT is invalid. */
 static bool launch_unhex(const char *text, unsigned char *data, size_t len,
 			 size_t *at)
 {

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Exchange of data between the processes of a job: by the launcher's protocol,
- * PMIx or PMI-1, or by files in a directory that all hosts share. The program
- * is linked with neither an MPI library nor PMIx. Functions that fail print a
- * line on stderr.
+ * Exchange of data between the processes of a job, by PMIx, by PMI-1, or by
+ * files in a directory that all hosts share. Functions that fail print a line.
  */
 #ifndef LAUNCH_H
 #define LAUNCH_H
@@ -13,8 +11,8 @@
 #include <stddef.h>
 
 /*
- * Beginning of all keys, and of the files of --dir, which rank 0 removes. Not just
- * the program's name: a user's file may begin with that.
+ * Prefix of keys and of files of --dir. Rank 0 removes all files with this
+ * prefix, so a user's files must not have it.
  */
 #define LAUNCH_PREFIX "fi_duo_info.key."
 /* Longest value of a key, bytes. Launchers with PMI-1 accept 1024 bytes. */
@@ -26,8 +24,8 @@ struct launch_ops {
 	/* Stores VALUE, a text without blanks, under KEY. Returns 0 or -1. */
 	int (*put)(struct launch *launch, const char *key, const char *value);
 	/*
-	 * Waits for all processes. Afterwards get() finds all values that were
-	 * stored before. Returns 0 or -1.
+	 * Waits for all processes, after which get() finds all their values.
+	 * Returns 0 or -1.
 	 */
 	int (*fence)(struct launch *launch);
 	int (*get)(struct launch *launch, int rank, const char *key,
@@ -35,27 +33,23 @@ struct launch_ops {
 	void (*end)(struct launch *launch);
 };
 
-/* The exchange; each process has one. */
+/* The exchange of one process */
 struct launch {
 	const struct launch_ops *ops;
 	int rank, size;
-	/* options of the user; dir is NULL for the launcher's protocol */
+	/* directory of the files; NULL: use the launcher's protocol */
 	const char *dir;
 	int timeout;		/* longest wait for other processes, s */
 };
 
-/*
- * Starts the exchange. If rank is -1, sets rank and size to the launcher's.
- * Returns 0 or -1.
- */
+/* Returns 0 or -1. If rank is -1, sets rank and size to the launcher's. */
 int launch_begin(struct launch *launch);
 /* Stores LEN bytes under this process's rank and NAME. Returns 0 or -1. */
 int launch_put(struct launch *launch, const char *name, const void *data,
 	       size_t len);
 /*
- * Reads the bytes that RANK has stored under NAME. Returns 0, and an allocated
- * copy in *data, with a zero byte behind its end; or -1. The caller must free
- * *data.
+ * Reads the bytes that RANK has stored under NAME. Returns -1 or 0. On 0, *data
+ * is an allocated copy, followed by a zero byte; the caller must free it.
  */
 int launch_get(struct launch *launch, int rank, const char *name,
 	       void **data, size_t *len);

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Exchange by a directory that all hosts share. Each value is in a file, which
- * is written under another name and then renamed. For each fence each process
- * creates a file. Rank 0 removes all files when no other process needs them any
- * more.
+ * Exchange by a directory that all hosts share. Each value is a file, made
+ * visible by rename(). For each fence, each process creates a file. Rank 0
+ * removes all files at the end.
  */
 
 #include <dirent.h>
@@ -21,7 +20,7 @@
 #include "launch.h"
 
 static int dir_fences;
-static bool dir_late;	/* a process did not appear; later fences do not wait */
+static bool dir_late;	/* a process did not appear; dir_end() does not wait */
 
 static int dir_failed(const char *path)
 {
@@ -82,10 +81,7 @@ static void dir_fence_key(char *key, size_t size, int fence, int rank)
 	snprintf(key, size, LAUNCH_PREFIX "fence.%d.%d", fence, rank);
 }
 
-/*
- * Waits for the fence file of RANK, in sleeps of growing length, to reduce the
- * load of the file server. Returns 0 or -1.
- */
+/* Waits for the fence file of RANK. Returns 0 or -1. */
 static int dir_await(struct launch *launch, int rank, time_t end)
 {
 	struct timespec interval = { .tv_nsec = 1000000 };
@@ -140,10 +136,7 @@ static void dir_clean(struct launch *launch)
 	closedir(dir);
 }
 
-/*
- * Waits until all processes have ended their exchange, but only in rank 0,
- * which then removes the files.
- */
+/* In rank 0, waits until all other processes have called this function. */
 static void dir_end(struct launch *launch)
 {
 	time_t end = time(NULL) + launch->timeout;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * PMI-1: lines of text over a file descriptor. The launchers of MPICH and Intel
- * MPI use this protocol, and Slurm with --mpi=pmi2.
+ * PMI-1: lines of text over a file descriptor. Used by the launchers of MPICH
+ * and Intel MPI, and by Slurm with --mpi=pmi2.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "launch.h"
 
-/* Longest line, bytes: a value, a key, the name of the job, and keywords. */
+/* Longest line, bytes: a value, a key, the job's name, and keywords */
 #define PMI_LINE_MAX (LAUNCH_VALUE_MAX + 1024)
 
 static int pmi_fd;
@@ -28,10 +28,7 @@ static int pmi_failed(const char *what, const char *cause)
 	return -1;
 }
 
-/*
- * Writes the line REQUEST and reads one line, the reply, which must have the
- * command ANSWER. Returns 0 or -1.
- */
+/* Writes REQUEST, and reads a line with the command ANSWER. Returns 0 or -1. */
 static int pmi_ask(const char *request, const char *answer, char *line)
 {
 	size_t len = strlen(request), at = 0;
@@ -59,7 +56,7 @@ static int pmi_ask(const char *request, const char *answer, char *line)
 	return 0;
 }
 
-/* Copies the word behind NAME, which must end with "=". Returns 0 or -1. */
+/* Copies the word behind NAME, which ends with "=". Returns 0 or -1. */
 static int pmi_word(const char *line, const char *name, char *word,
 		    size_t size)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * PMIx, for Open MPI's mpirun and srun --mpi=pmix. The library is loaded at run
- * time. The functions that this file uses have not changed since version 1.
+ * PMIx, for Open MPI's mpirun and srun --mpi=pmix. The functions used here have
+ * been the same since version 1.
  */
 
 #include <dlfcn.h>
@@ -15,10 +15,10 @@
 #include "launch.h"
 
 #define PMIX_LIBRARY "libpmix.so.2"
-/* The EFA installer's library, which is not in the loader's search path. */
+/* The EFA installer's library, outside the loader's search path */
 #define PMIX_LIBRARY_AWS "/opt/amazon/pmix/lib/" PMIX_LIBRARY
 
-/* Names and values of the PMIx standard (pmix_common.h). */
+/* Names and values of the PMIx standard (pmix_common.h) */
 #define PMIX_BOOL 1
 #define PMIX_STRING 3
 #define PMIX_UINT32 14
@@ -38,10 +38,7 @@ struct pmix_value {
 		bool flag;
 		char *string;
 		uint32_t uint32;
-		/*
-		 * space for the library's largest member, because the library
-		 * may copy all of it
-		 */
+		/* size of PMIx's union, which PMIx may copy as a whole */
 		uint64_t room[8];
 	} data;
 };
@@ -85,9 +82,8 @@ static int pmix_put(struct launch *launch, const char *key, const char *value)
 }
 
 /*
- * Waits at a fence that also distributes all data. Without the distribution,
- * PMIx may not find a value (PMIX_ERR_NOT_FOUND) that a process has stored
- * after another process has read earlier ones. Returns 0 or -1.
+ * Waits at a fence that distributes all data. With PMIx's default, PMIx_Get may
+ * not find a value that was stored after earlier reads.
  */
 static int pmix_fence(struct launch *launch)
 {
@@ -104,10 +100,7 @@ static int pmix_fence(struct launch *launch)
 	return status ? pmix_failed("PMIx_Fence", status) : 0;
 }
 
-/*
- * Reads a value. PMIx allocates a copy of the value, which this program never
- * frees. Returns 0 or -1.
- */
+/* Reads a value. Never frees the copy that PMIx allocates. Returns 0 or -1. */
 static int pmix_get(struct launch *launch, int rank, const char *key,
 		    char *value, size_t size)
 {

@@ -10,12 +10,9 @@
 #include "info.h"
 #include "near/link/shm.h"
 
-/*
- * Number of files that MPI and the core open in a rank. near opens one more for
- * each local peer.
- */
+/* Number of files that MPI and the core open in a rank */
 #define INFO_FILES 64
-/* Smallest size of an endpoint's memory over libfabric's shm, bytes. */
+/* Smallest memory of an endpoint over libfabric's shm, bytes */
 #define INFO_SHM_EP (16ULL << 20)
 
 void info_check_memlock(void)
@@ -43,10 +40,7 @@ void info_check_memlock(void)
 	}
 }
 
-/*
- * Returns the soft limit, which the kernel enforces. RLIM_INFINITY: unlimited,
- * or unknown.
- */
+/* Returns the soft limit; RLIM_INFINITY: unlimited or unknown. */
 static rlim_t info_limit(int resource)
 {
 	struct rlimit limit;
@@ -54,10 +48,7 @@ static rlim_t info_limit(int resource)
 	return getrlimit(resource, &limit) ? RLIM_INFINITY : limit.rlim_cur;
 }
 
-/*
- * Checks the limit of open files. near keeps one descriptor open for each
- * process with which it communicates.
- */
+/* Checks the limit of open files. near has one open for each local peer. */
 void info_check_files(int ranks)
 {
 	unsigned long need = (unsigned long)ranks + INFO_FILES;
@@ -78,10 +69,7 @@ void info_check_files(int ranks)
 		    "docker --ulimit nofile=%lu", need, need, need, need);
 }
 
-/*
- * Checks the limit of file sizes, because the shared memory of an endpoint is a
- * file, which grows.
- */
+/* Checks the limit of file sizes: an endpoint's shared memory is a file. */
 void info_check_file_size(void)
 {
 	rlim_t limit = info_limit(RLIMIT_FSIZE);

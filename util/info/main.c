@@ -13,7 +13,7 @@
 #include "mpi.h"
 
 #define INFO_MAX_RANKS 65536
-/* Default timeout, s. It is long because hosts may start processes slowly. */
+/* Default timeout, s: long, because hosts may start processes slowly */
 #define INFO_TIMEOUT 60
 
 struct info_options {
@@ -86,9 +86,9 @@ static void info_print(int ranks, bool json, bool table)
 }
 
 /*
- * Reads a number from LOW to HIGH, behind which TEXT ends or has the character
- * STOP. Sets *end to the text behind the number. Prints an error and returns -1
- * if the number is invalid.
+ * Reads a number from LOW to HIGH, which ends at STOP or at the end of TEXT.
+ * *end: the text behind the number. Prints an error and returns -1 if it is
+ * invalid.
  */
 static long info_number(const char *what, char *text, char stop, long low,
 			long high, char **end)
@@ -164,7 +164,7 @@ static bool info_option(struct info_options *options, int c)
 	return false;
 }
 
-/* True if one of the options that only --mpi uses was given. */
+/* True if there is an option that only --mpi uses. */
 static bool info_needs_mpi(const struct mpi_job *job)
 {
 	return job->svg || job->provider || job->launch.dir ||

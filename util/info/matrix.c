@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The matrix of paths, from each rank to each rank: finds problems in it, and
- * prints it as text and JSON.
- */
+/* The matrix of paths from rank to rank: its problems, as text and JSON */
 
 #include <stdio.h>
 #include <string.h>
 
 #include "mpi.h"
 
-#define MPI_NARROW 100	/* above this number of ranks, no blanks between
-			 * columns */
+#define MPI_NARROW 100 /* largest number of ranks with blanks between columns */
 
 bool mpi_same_machine(const struct mpi_rank *a, const struct mpi_rank *b)
 {
 	return !strcmp(a->boot, b->boot);
 }
 
-/*
- * True if both ranks run on one machine and have the same host name. Containers
- * on a machine have different host names.
- */
+/* Containers of a machine have different host names. */
 bool mpi_same_host(const struct mpi_rank *a, const struct mpi_rank *b)
 {
 	return mpi_same_machine(a, b) && !strcmp(a->host, b->host);
@@ -155,9 +148,8 @@ static const char *mpi_remedy(enum fi_duo_reason reason)
 }
 
 /*
- * Reports the pairs of ranks on one machine that use the core for REASON. If
- * host is true, only pairs with the same host name; else only pairs in
- * different containers, which have different host names.
+ * Reports pairs of ranks on one machine that use the core for REASON: with the
+ * same host name if "host" is true, else in different containers.
  */
 static void mpi_find_core(const struct mpi_job *job, enum fi_duo_reason reason,
 			  bool host)

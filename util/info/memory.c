@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Checks that there is enough space for shared memory, and computes the space
- * that is needed.
- */
+/* Checks and computes the space for shared memory. */
 
 #include <errno.h>
 #include <limits.h>
@@ -24,13 +21,9 @@
 
 #define INFO_SHM "/dev/shm"
 #define INFO_MIB (1ULL << 20)
-/*
- * Space of an endpoint over libfabric's shm, MiB. info_shm_need() adds one
- * endpoint to those of the ranks, because an additional endpoint exists for a
- * moment.
- */
+/* Space of an endpoint over libfabric's shm, MiB */
 #define INFO_SHM_EP 16
-/* Space of an endpoint's record on a tmpfs, bytes. */
+/* Space of an endpoint's record on a tmpfs, bytes */
 #define INFO_RECORD 4096
 
 static unsigned long info_mib(unsigned long long bytes)
@@ -39,9 +32,8 @@ static unsigned long info_mib(unsigned long long bytes)
 }
 
 /*
- * See info.h. MPI opens one endpoint in each rank. near needs /dev/shm for
- * records only. libfabric returns its shm provider only if there is space for
- * one endpoint per CPU, even if there are fewer ranks.
+ * See info.h. libfabric returns shm only if there is space for one endpoint per
+ * CPU. One more endpoint exists for a moment. near needs records only.
  */
 unsigned long info_shm_need(int ranks)
 {
@@ -61,10 +53,7 @@ size_t info_near_memory(void)
 						    NEAR_MEMORY;
 }
 
-/*
- * Returns the memory for local messages after each rank has sent to all others,
- * MiB.
- */
+/* Returns the memory, MiB, for local messages from each rank to all others. */
 static unsigned long info_memory_need(int ranks)
 {
 	if (info_local_is_shm())
@@ -81,10 +70,7 @@ static const char *info_registry_dir(void)
 	return dir && *dir ? dir : INFO_SHM;
 }
 
-/*
- * Checks the user as prov/src/local/registry_owner.c does. Returns false after
- * reporting a problem.
- */
+/* Checks the user as local/registry_owner.c does, and reports a problem. */
 static bool info_check_user(void)
 {
 	if (duo_proc_user_known())
@@ -117,7 +103,7 @@ static unsigned long long info_avail_mib(const struct statvfs *space)
 	       INFO_MIB;
 }
 
-/* Checks the directory of the records. near needs no other directory. */
+/* Checks the directory of the records. */
 static void info_check_records(int ranks)
 {
 	unsigned long need = info_shm_need(ranks);
@@ -215,10 +201,7 @@ void info_check_memfd(void)
 		close(fd);
 }
 
-/*
- * Finds the path of this process in the hierarchy NAME of /proc/self/cgroup.
- * Returns false if there is none.
- */
+/* Finds this process's path in the hierarchy NAME of /proc/self/cgroup. */
 static bool info_cgroup_path(const char *name, char *path, size_t size)
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");
@@ -244,8 +227,8 @@ static bool info_cgroup_path(const char *name, char *path, size_t size)
 }
 
 /*
- * Returns the smallest limit of the cgroup PATH, below ROOT, and of its
- * parents; 0: no limit. Changes PATH.
+ * Returns the smallest limit of the cgroup PATH and of its parents; 0: no
+ * limit. Changes PATH.
  */
 static unsigned long long info_cgroup_limit(const char *root, char *path,
 					    const char *file)
@@ -257,7 +240,7 @@ static unsigned long long info_cgroup_limit(const char *root, char *path,
 
 	for (;;) {
 		snprintf(name, sizeof(name), "%s%s/%s", root, path, file);
-		/* "max" and, in version 1, the largest number mean: no limit */
+		/* no limit is "max" or, in version 1, the largest number */
 		if (info_read_number(name, &number) && number > 0 &&
 		    number < LLONG_MAX / 4096 * 4096 &&
 		    (!limit || (unsigned long long) number < limit))
@@ -298,10 +281,7 @@ void info_check_cgroup(int ranks)
 	}
 }
 
-/*
- * Returns the number of ranks in the next row of the table: the next power of
- * two, or RANKS in the last row; 0: there are no more rows.
- */
+/* Returns the ranks in the table's next row; 0: there is none. */
 static int info_table_next(int row, int ranks)
 {
 	if (row == ranks)

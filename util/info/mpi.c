@@ -16,9 +16,8 @@
 #define MPI_CARD_MAX (3 * MPI_WORD_MAX + MPI_ERROR_MAX + MPI_ADDR_MAX)
 
 /*
- * Copies the first name in LIST, a comma-separated list, that ends in END to
- * "name". Returns false if there is none. A list that begins with "^" has the
- * names to exclude.
+ * Copies the first name that ends in END from the comma-separated LIST. False:
+ * there is none, or LIST begins with "^", so its names are excluded.
  */
 static bool mpi_name_in(const char *list, const char *end, char *name,
 			size_t size)
@@ -39,9 +38,8 @@ static bool mpi_name_in(const char *list, const char *end, char *name,
 }
 
 /*
- * Selects the provider. This is the user's option, else the provider in the
- * variables of libfabric and MPI, else the first of "usual" that libfabric
- * returns.
+ * Selects the provider: the user's, else that in the variables of libfabric or
+ * MPI, else the first of "usual" that libfabric returns.
  */
 static void mpi_provider(const struct mpi_job *job,
 			 const struct info_fabric *fabric, char *name)
@@ -118,10 +116,7 @@ static int mpi_get_card(struct mpi_job *job, int i)
 	return 0;
 }
 
-/*
- * Stores the row of this rank, followed by the texts of the reasons, one in
- * each line. Returns 0 or -1.
- */
+/* Stores the row of this rank, then a line of text per reason. */
 static int mpi_put_row(struct mpi_job *job, const struct mpi_cell *row)
 {
 	size_t len = (size_t) job->launch.size * sizeof(*row);
@@ -180,8 +175,7 @@ static void *mpi_fence_thread(void *arg)
 
 /*
  * Waits until all ranks have called this function. Another thread waits in the
- * launcher's fence(). Meanwhile this thread polls the endpoint, because peers
- * with messages in flight need progress of this rank. Returns 0 or -1.
+ * launcher's fence(), so that this thread can make progress for its peers.
  */
 static int mpi_fence(struct mpi_job *job, struct mpi_ep *ep)
 {
@@ -231,9 +225,8 @@ out:
 }
 
 /*
- * Rank 0 reads all rows. Then all ranks wait at a fence, because the launchers
- * of other hosts forward the reads of rank 0, and get no answer for a rank that
- * has exited. Returns 0 or -1.
+ * Reads all rows in rank 0. No rank exits before: launchers of other hosts do
+ * not return values of ranks that have exited. Returns 0 or -1.
  */
 static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
 {
@@ -244,7 +237,7 @@ static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
 	return mpi_fence(job, ep) ? -1 : ret;
 }
 
-/* Prints the result. Only rank 0 calls this. Returns the exit status. */
+/* Prints the result. For rank 0 only. Returns the exit status. */
 static int mpi_report(struct mpi_job *job)
 {
 	FILE *svg;

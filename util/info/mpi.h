@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_duo_info --mpi: each process of a job opens an endpoint of ofi_duo, sends
- * one message to each other process, and queries the path that the message
- * took, with the reason. Rank 0 collects the results and prints them.
+ * fi_duo_info --mpi: each rank of a job sends one message to each other rank.
+ * Rank 0 collects the paths of all messages, with their reasons.
  */
 #ifndef MPI_H
 #define MPI_H
@@ -23,10 +22,9 @@
 
 /* A rank's result for one other rank. */
 struct mpi_cell {
-	char path;		/* path of the message to the other rank, enum
-				 * mpi_cell_path */
-	char reason;		/* reason of the path: 'a' + enum fi_duo_reason;
-				 * '-': none */
+	/* enum mpi_cell_path: path of the message to the other rank */
+	char path;
+	char reason;		/* 'a' + enum fi_duo_reason; '-': none */
 	/* '+': the message from the other rank has arrived; '-': it has not */
 	char received;
 };
@@ -40,37 +38,35 @@ enum mpi_cell_path {
 
 struct mpi_rank {
 	char host[MPI_WORD_MAX];
-	/* id of the kernel's boot, the same in all containers of a host */
+	/* the kernel's boot id: the same in all containers of a machine */
 	char boot[MPI_WORD_MAX];
 	char provider[MPI_WORD_MAX];
-	char error[MPI_ERROR_MAX];	/* reason why the rank has no endpoint;
-					 * "": it has one */
-	void *addr;	/* address of the endpoint; NULL: none */
-	struct mpi_cell *row;		/* results for all ranks; NULL: not
-					 * received yet */
+	/* cause if the rank has no endpoint, else "" */
+	char error[MPI_ERROR_MAX];
+	void *addr;	/* the endpoint's address; NULL: none */
+	struct mpi_cell *row; /* results for all ranks; NULL: none yet */
 };
 
 struct mpi_job {
 	struct launch launch;
-	const char *provider; /* provider that the user requested; NULL: none */
+	const char *provider; /* the user's provider; NULL: none */
 	const char *svg;	/* file for the picture; NULL: none */
 	bool json;
 	struct mpi_rank *ranks;
 	char reasons[FI_DUO_REASON_COUNT][MPI_WORD_MAX];
 };
 
-/* The endpoint and the messages of this rank (mpi_ep.c). */
+/* The endpoint and the messages of this rank */
 struct mpi_ep {
-	struct fi_info *info; /* NULL outside of mpi_ep_open() */
+	struct fi_info *info; /* valid only in mpi_ep_open() */
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	struct fi_ops_duo *ops;
-	fi_addr_t *addrs;		/* fi_addr by rank */
-	struct mpi_message *messages;	/* one from each rank, then one to each
-					 * rank */
+	fi_addr_t *addrs;		/* by rank */
+	struct mpi_message *messages;	/* from each rank, then to each rank */
 };
 
 /* Opens the endpoint. Returns 0, or -1 with a text in ERROR. */
@@ -95,7 +91,7 @@ void mpi_print_text(const struct mpi_job *job);
 void mpi_print_json(const struct mpi_job *job);
 void mpi_print_svg(const struct mpi_job *job, FILE *to);
 
-/* Runs all steps of fi_duo_info --mpi. Returns the exit status. */
+/* Executes all steps of fi_duo_info --mpi. Returns the exit status. */
 int mpi_run(struct mpi_job *job);
 
 #endif /* MPI_H */

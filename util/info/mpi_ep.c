@@ -17,8 +17,8 @@
 #include "mpi.h"
 
 struct mpi_message {
-	struct fi_context2 context;	/* must come first: entries of the CQ
-					 * contain its address */
+	/* must come first: entries of the CQ have its address */
+	struct fi_context2 context;
 	bool posted, done, failed;
 	uint64_t word;
 };
@@ -31,10 +31,7 @@ static int mpi_ep_failed(char *error, size_t size, const char *call,
 	return -1;
 }
 
-/*
- * Calls fi_getinfo() with the hints of Open MPI's mtl/ofi. Returns 0 or a
- * negative error.
- */
+/* Calls fi_getinfo() with the hints of Open MPI's mtl/ofi. */
 static int mpi_ep_info(struct mpi_ep *ep, const struct info_fabric *fabric,
 		       const char *provider)
 {
@@ -129,8 +126,8 @@ void mpi_ep_progress(struct mpi_ep *ep)
 }
 
 /*
- * Posts the receives and sends that could not be posted yet. Returns the number
- * of receives and sends that are not complete.
+ * Posts receives and sends that are not posted yet. Returns the number of
+ * receives and sends that are not complete.
  */
 static int mpi_ep_post(struct mpi_ep *ep, const struct mpi_job *job)
 {
@@ -163,10 +160,7 @@ static int mpi_ep_post(struct mpi_ep *ep, const struct mpi_job *job)
 	return left;
 }
 
-/*
- * Inserts the addresses of all ranks with the same provider. Addresses of other
- * providers have other formats.
- */
+/* Inserts the addresses of ranks with the same provider, hence same format. */
 static void mpi_ep_insert(struct mpi_ep *ep, const struct mpi_job *job)
 {
 	const struct mpi_rank *me = &job->ranks[job->launch.rank], *rank;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Checks the network interfaces. MPI uses them to start, and the cores tcp and
- * sockets for messages.
- */
+/* Checks the interfaces, which MPI and the cores tcp and sockets use. */
 
 #include <ifaddrs.h>
 #include <net/if.h>

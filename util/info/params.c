@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks the environment variables FI_OFI_DUO_* and FI_NEAR_* for unknown names
- * and invalid values. fi_getparams() returns the parameters that the modules
- * have defined.
+ * Checks FI_OFI_DUO_* and FI_NEAR_* for unknown names and invalid values.
+ * fi_getparams() returns the parameters of loaded modules only.
  */
 
 #include <stdlib.h>
@@ -45,9 +44,8 @@ static void info_check_value(const struct fi_param *param, const char *value)
 }
 
 /*
- * Checks one variable, "NAME=value" in ENTRY. PREFIX is the beginning of its
- * name. Does nothing if no parameter has that prefix, because the module of
- * these parameters is not loaded.
+ * Checks ENTRY, a variable "NAME=value" whose name begins with PREFIX. Does
+ * nothing if no parameter has this prefix: its module is not loaded.
  */
 static void info_check_entry(const struct fi_param *params, int count,
 			     const char *prefix, const char *entry)

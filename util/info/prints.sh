@@ -2,9 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# For the tests of fi_duo_info: the paths of the program and the module, an
-# environment without variables of libfabric, and the function "prints". To be
-# sourced after common.sh, below contrib/env, which has the program in PATH.
+# Setup of the tests of fi_duo_info, and the function "prints". Source it after
+# common.sh, in contrib/env, which has the program in PATH.
 
 info=$(command -v fi_duo_info) || die "cannot test fi_duo_info" \
 	"it is not in PATH" "run the test by contrib/env"
@@ -16,8 +15,7 @@ unset FI_PROVIDER FI_HOOK FI_OFI_DUO_LOCAL FI_OFI_DUO_REGISTRY_DIR
 export info module dir
 
 # prints NAME STATUS PATTERN COMMAND...: passes if COMMAND exits with STATUS (-:
-# any status), and a line of the output matches PATTERN, an extended regular
-# expression
+# any), and a line of its output matches PATTERN, an extended regular expression
 prints()
 {
 	local name=info:\ $1 want=$2 pattern=$3 status=0

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Checks that processes of this host can share memory, and can copy from each
- * other's memory.
- */
+/* Checks that processes can share memory and copy from each other's memory. */
 
 #include <errno.h>
 #include <signal.h>
@@ -24,19 +21,13 @@
 
 static char info_word[] = "parent";
 
-/*
- * True if this process, like the module, permits other processes to read its
- * memory in spite of Yama.
- */
+/* True if this process permits copies in spite of Yama, as ofi_duo does. */
 static bool info_ptracer(void)
 {
 	return !info_is_off(getenv("FI_OFI_DUO_PTRACER"));
 }
 
-/*
- * Runs in the process from which the other process copies: writes a byte to
- * "ready" and waits to be killed.
- */
+/* Writes a byte to "ready", then waits to be killed. */
 static void info_copy_source(int ready)
 {
 	if (info_ptracer())
@@ -48,11 +39,7 @@ static void info_copy_source(int ready)
 		pause();
 }
 
-/*
- * Runs in the process that copies. Uses its own address of info_word for both
- * processes, because fork() gave both the same addresses. Returns 0 or an
- * errno.
- */
+/* Copies info_word, which fork() has put at the same address in the source. */
 static int info_copy_reader(pid_t source)
 {
 	char word[sizeof(info_word)] = "";
@@ -65,10 +52,7 @@ static int info_copy_reader(pid_t source)
 	return strcmp(word, "source") ? EIO : 0;
 }
 
-/*
- * Copies between two child processes, which are siblings as the ranks of a host
- * are. Returns 0 or an errno.
- */
+/* Copies between siblings, as ranks of a host are. Returns 0 or an errno. */
 static int info_copy_try(void)
 {
 	int ready[2], status = 0, ret = EAGAIN;
@@ -128,10 +112,7 @@ void info_check_copy(void)
 			    "container, as one user that may read the program");
 }
 
-/*
- * Reads the inode number of this process's namespace NAME. Returns false if
- * there is no /proc.
- */
+/* Reads the inode number of this process's namespace NAME. */
 static bool info_namespace(const char *name, unsigned long long *number)
 {
 	char path[64], link[64];

@@ -17,7 +17,7 @@ struct info_finding {
 	char remedy[512];
 };
 
-/* all findings; the last one gets the remedy */
+/* all findings, in order; info_remedy() changes the last one */
 static struct info_finding *info_findings;
 static int info_count;
 

@@ -11,10 +11,7 @@
 #define SVG_LEFT 170
 #define SVG_TOP 60
 
-/*
- * Color and text of each kind of square. A viewer shows the text as the
- * square's title.
- */
+/* Color and text of each kind of square. Viewers show the text as a title. */
 static const struct {
 	const char *fill, *text;
 } svg_kinds[] = {
