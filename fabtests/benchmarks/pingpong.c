@@ -21,10 +21,7 @@ struct ft_pp {
 
 static struct ft_pp pp;
 
-/*
- * Stores the k-th size: 0, then 2^i - 1, 2^i and 2^i + 1 for each i. Returns
- * false after the last one.
- */
+/* Stores the k-th size: 0, then 2^i + {-1, 0, 1}. Returns false at the end. */
 static bool ft_size(int k, size_t *size)
 {
 	if (!k) {
@@ -77,7 +74,7 @@ static void ft_pp_send(enum ft_tx how, size_t size, unsigned int seed)
 
 	ft_fill(pp.tx.ptr, size, seed);
 	ft_tx(&pp.e, how, pp.peer, &x, &pp.txop);
-	/* the buffer may be overwritten after the call */
+	/* the call must have copied the buffer */
 	if (ft_tx_is_inject(how))
 		memset(pp.tx.ptr, 0xee, size);
 }
@@ -135,10 +132,7 @@ static void ft_pp_unexpected(enum ft_tx tx, enum ft_rx rx, size_t size)
 	ft_wait(&pp.e, &pp.txop);
 }
 
-/*
- * Returns the largest size that both ranks can inject: the limits of a core
- * with and without ofi_duo differ.
- */
+/* Returns the largest size that both ranks inject: their limits may differ. */
 static size_t ft_pp_inject(void)
 {
 	size_t mine = pp.e.info->tx_attr->inject_size, all[FT_MAX_RANKS];

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * FI_MSG between two ranks: all calls with all sizes, with verification. With
- * -l: latency.
- */
+/* FI_MSG between two ranks: all calls and sizes, verified. -l: latency. */
 
 #include "common/ft.h"
 #include "pingpong.h"

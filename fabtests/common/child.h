@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Processes that a test forks and kills. */
 #ifndef FT_CHILD_H
 #define FT_CHILD_H
 
@@ -9,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A forked process, and pipes to read from it and to write to it. */
+/* A forked process, and the pipes from it and to it. */
 struct ft_child {
 	pid_t pid;
 	int from, to;
@@ -18,10 +17,9 @@ struct ft_child {
 /* Forks. In the child to->pid is 0, and the pipes lead to the parent. */
 void ft_fork(struct ft_child *to);
 /*
- * Forks; the caller continues in the child only. The child is the first process
- * of a new pid namespace, and of a new user namespace if "users" is set. Parent
- * and child form a process group, so that a signal to the group stops or kills
- * both.
+ * Forks, and returns in the child only. The child is the first process of a new
+ * pid namespace, and with "users" of a new user namespace. Parent and child
+ * form a process group, so that a signal to the group reaches both.
  */
 void ft_move_away(bool users);
 void ft_end_child(struct ft_child *child);

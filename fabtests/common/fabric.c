@@ -15,10 +15,7 @@ bool ft_has_prefix(const char *prov, const char *core)
 	return !strncmp(prov, core, n) && (!prov[n] || prov[n] == ';');
 }
 
-/*
- * True for sockets, which reports the data of an unexpected message without
- * FI_REMOTE_CQ_DATA.
- */
+/* True for sockets: its unexpected messages lack FI_REMOTE_CQ_DATA. */
 bool ft_no_data_flag(void)
 {
 	return ft_has_prefix(ft.opts.prov, "sockets");
@@ -31,8 +28,7 @@ static bool ft_is_duo(const char *prov)
 
 /*
  * True if ofi_duo is loaded as a hook and shared memory is not disabled. With
- * shared memory disabled the hook changes nothing, and no object of ofi_duo may
- * be visible.
+ * shared memory disabled, the hook must show no object of ofi_duo.
  */
 static bool ft_is_hooked(void)
 {
@@ -48,20 +44,14 @@ bool ft_wraps(void)
 	return ft_is_duo(ft.opts.prov) || ft_is_hooked();
 }
 
-/*
- * True if this provider needs a source address in the hints; other providers
- * choose their own.
- */
+/* True if this provider needs a source address in the hints. */
 static bool ft_wants_src(const char *prov)
 {
 	return ft_has_prefix(prov, "tcp") || ft_has_prefix(prov, "sockets") ||
 	       ft_has_prefix(prov, "udp") || ft_has_prefix(prov, "net");
 }
 
-/*
- * Sets the provider's name in the hints and, if the configuration requires it,
- * the fids of open objects.
- */
+/* Sets the provider's name and, with by_fids, the fids of open objects. */
 static void ft_hints_who(struct fi_info *hints, const struct ft_cfg *cfg,
 			 const char *prov)
 {
@@ -105,10 +95,7 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	return hints;
 }
 
-/*
- * Frees all infos except the first one of this provider. Returns -FI_ENODATA if
- * there is none.
- */
+/* Keeps only this provider's first info. Returns -FI_ENODATA without one. */
 static int ft_pick(const char *prov, struct fi_info **info)
 {
 	struct fi_info *at, **link = info;
@@ -181,10 +168,9 @@ static bool ft_has_provider(const char *prov)
 }
 
 /*
- * Returns an info for the configuration. If there is none and the core alone
- * supports the configuration, the test fails: ofi_duo must support it, too. If
- * the core does not, the test is skipped. A missing core is a failure, because
- * the test was started for that core.
+ * Returns an info for the configuration. If there is none, the test fails.
+ * Exception: the test is skipped if the core is present, but does not support
+ * the configuration.
  */
 static struct fi_info *ft_getinfo(const struct ft_cfg *cfg)
 {

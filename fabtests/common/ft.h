@@ -4,8 +4,8 @@
 /*
  * Functions that all test programs share. A program consists of ranks; each
  * rank is a process. Without -r the program forks its ranks on this host. With
- * -r, -n and -o, fabtests/run starts each rank, possibly in different network
- * namespaces. Rank 0 then serves the out-of-band exchange.
+ * -r, -n and -o, fabtests/run starts each rank, maybe in its own network
+ * namespace. Rank 0 then serves the out-of-band exchange.
  *
  * Exit status: 0 passed, 1 failed, 77 skipped, 3 another rank exited. A failed
  * check ends the process at once, and all other ranks end with status 3.
@@ -56,7 +56,7 @@ struct ft_opts {
 	bool quick;		/* -q: fewer iterations */
 };
 
-/* Description of an endpoint, which its rank sends to the other ranks. */
+/* An endpoint, as its rank describes it to the other ranks. */
 struct ft_peer {
 	char name[FT_NAME_MAX];
 	size_t namelen;
@@ -83,9 +83,7 @@ struct ft_op {
 	fi_addr_t err_src;
 	bool repeats;	/* its error may be reported several times */
 	bool uncounted;	/* a peek or discard: not counted as a receive */
-	/*
-	 * called for each completion; if set, only an error ends the operation
-	 */
+	/* called for each completion; only an error then ends the operation */
 	void (*each)(struct ft_op *op, const struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
 };
@@ -99,7 +97,7 @@ struct ft_buf {
 
 /* Configuration of an endpoint. Most tests leave all members 0. */
 struct ft_cfg {
-	/* highest API version to use; 0: FT_API_VERSION */
+	/* highest API version; 0: FT_API_VERSION */
 	uint32_t api;
 	uint64_t caps;		/* capabilities besides FI_MSG | FI_TAGGED */
 	uint64_t order;		/* orders besides FI_ORDER_SAS */
@@ -123,7 +121,7 @@ struct ft_cfg {
 	const void *src;	/* source address, instead of -s */
 	size_t src_len;
 	uint32_t addr_format;	/* address format of src */
-	/* use the fabric and the domain of this endpoint */
+	/* endpoint whose fabric and domain are used */
 	struct ft_ep *share;
 	bool by_fids;		/* the hints have the fids of share's objects */
 	bool unnamed; /* with by_fids: the hints have no provider name */
@@ -146,9 +144,7 @@ struct ft_ep {
 	struct fi_ops_duo *ops;	/* NULL: the provider is not ofi_duo */
 	struct ft_peer self;
 	struct ft_peer peer[FT_MAX_RANKS];
-	/*
-	 * the program's own counts, to compare with the provider's statistics
-	 */
+	/* the program's counts, to compare with the provider's statistics */
 	atomic_uint_fast64_t tx[FI_DUO_PATH_COUNT];
 	atomic_uint_fast64_t tx_to[FT_MAX_RANKS];
 	atomic_uint_fast64_t rx_ok;
@@ -159,7 +155,6 @@ struct ft_case {
 	void (*run)(void);
 };
 
-/* Each test program defines ft_spec. */
 extern const struct ft_spec {
 	const char *name;
 	int nranks;		/* number of ranks if there is no -r */
@@ -203,15 +198,13 @@ unsigned int ft_rand(unsigned int below);
 				ft_ret_, fi_strerror((int)-ft_ret_)); \
 	} while (0)
 
-/* oob.c: functions that wait make progress on the open endpoints */
-/* For a forked rank: fd is this rank's end of a socket pair. */
+/* oob.c: while they wait, these functions make progress on open endpoints */
+/* In a forked rank: fd is its end of a socket pair with that rank. */
 void ft_oob_adopt(int rank, int fd);
 void ft_oob_connect(const char *host_port);
 void ft_allgather(const void *in, size_t len, void *out);
 void ft_barrier(void);
-/*
- * Enters the barrier at the first call. Returns true if all ranks have entered.
- */
+/* Enters the barrier at the first call. True if all ranks have entered. */
 bool ft_barrier_try(void);
 
 /* fabric.c */
@@ -223,12 +216,9 @@ void ft_close(struct ft_ep *e);	/* called by all ranks; checks the paths */
 void ft_close_fids(struct ft_ep *e);
 void ft_buf_alloc(struct ft_ep *e, struct ft_buf *buf, size_t len);
 void ft_buf_free(struct ft_buf *buf);
-/*
- * True if the core alone supports these capabilities and orders in addition to
- * cfg.
- */
+/* True if the core alone supports cfg with these capabilities and orders. */
 bool ft_offers(const struct ft_cfg *cfg, uint64_t caps, uint64_t order);
-/* Calls fi_getinfo() with hints for this configuration; returns its result. */
+/* Calls fi_getinfo() for this configuration, and returns its result. */
 int ft_getinfo_as(const struct ft_cfg *cfg, const char *prov,
 		  struct fi_info **info);
 /* True if this rank runs ofi_duo, as a provider or as a hook. */
@@ -295,10 +285,7 @@ void ft_fill(void *buf, size_t len, unsigned int seed);
 void ft_verify(const void *buf, size_t len, unsigned int seed,
 	       const char *what);
 
-/*
- * Repeats a call while it returns -FI_EAGAIN, and makes progress between the
- * calls.
- */
+/* Repeats a call while it returns -FI_EAGAIN, with progress in between. */
 #define FT_RETRY(e, call) \
 	({ \
 		ssize_t ft_retry_; \

@@ -76,10 +76,7 @@ static void ft_say_where(void)
 	backtrace_symbols_fd(at, backtrace(at, FT_COUNT(at)), 2);
 }
 
-/*
- * Handles the time limit: prints a backtrace of this thread. May call only
- * functions that are permitted in a signal handler.
- */
+/* Signal handler for the time limit: prints a backtrace of this thread. */
 static void ft_deadline(int sig)
 {
 	static const char text[] = "FAILED: no end after the time limit, in: ";
@@ -95,10 +92,7 @@ static void ft_deadline(int sig)
 	_exit(FT_FAIL);
 }
 
-/*
- * Ends the process by the signal that it got, so that the parent reports this
- * signal.
- */
+/* Ends the process by the same signal, so that the parent reports it. */
 static void ft_crashed(int sig)
 {
 	ft_say_where();
@@ -115,10 +109,7 @@ static void ft_catch_crashes(void)
 	void *at[1];
 	size_t i;
 
-	/*
-	 * the first backtrace() loads a library, which a signal handler must
-	 * not do
-	 */
+	/* load backtrace()'s library here, not in the signal handler */
 	backtrace(at, 1);
 	for (i = 0; i < FT_COUNT(crashes); i++)
 		if (!sigaction(crashes[i], NULL, &now) &&
@@ -134,7 +125,7 @@ uint64_t ft_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Sets this thread's seed. Each host gets the same sequence for the same -x and salt. */
+/* Sets this thread's seed, equal on all hosts for the same -x and salt. */
 void ft_rand_seed(unsigned int salt)
 {
 	ft_rand_state = ft.opts.seed * 0x9e3779b97f4a7c15u + salt + 1;
@@ -221,9 +212,8 @@ static int ft_rank_main(void)
 }
 
 /*
- * Returns the worse of two statuses, in the order 1, 77, 3, 0. Status 3 is not
- * the worst, because a rank with this status only noticed the end of another
- * rank.
+ * Returns the worse of two statuses: 1, 77, 3, 0, from worst to best. Status 3
+ * reports only that another rank has exited.
  */
 static int ft_worse(int a, int b)
 {
@@ -236,10 +226,7 @@ static int ft_worse(int a, int b)
 	return FT_FAIL;
 }
 
-/*
- * With FT_STDERR=FILE, rank R writes its stderr to FILE.R, so that lines of
- * ranks do not mix.
- */
+/* With FT_STDERR=FILE, rank R writes stderr to FILE.R: lines do not mix. */
 static void ft_own_stderr(int rank)
 {
 	const char *base = getenv("FT_STDERR");
@@ -253,8 +240,8 @@ static void ft_own_stderr(int rank)
 }
 
 /*
- * Forks all ranks, also rank 0, so that a crash of any rank is reported in the
- * same way. Returns the worst status.
+ * Forks all ranks, rank 0 too: crashes of all are reported alike. Returns the
+ * worst status.
  */
 static int ft_fork_ranks(void)
 {

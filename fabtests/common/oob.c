@@ -3,8 +3,8 @@
 
 /*
  * Out-of-band exchange: each rank has a connection with rank 0, over TCP or a
- * socket pair. Functions that wait make progress on the open endpoints, because
- * a peer's operations may need it with manual progress.
+ * socket pair. Waiting functions make progress on open endpoints, because a
+ * peer's operations may need it with manual progress.
  */
 
 #include <errno.h>
@@ -17,9 +17,7 @@
 
 #include "ft.h"
 
-/*
- * Descriptors: rank 0 has one for each other rank, other ranks have only [0].
- */
+/* Rank 0 has a descriptor for each other rank, other ranks have only [0]. */
 static int ft_fd[FT_MAX_RANKS];
 static bool ft_entered;
 static int ft_arrived;
@@ -104,7 +102,7 @@ void ft_barrier(void)
 	ft_allgather(&in, 1, out);
 }
 
-/* Reads a byte from a rank, if one has arrived; returns whether it has. */
+/* Consumes a byte from a rank. Returns false if none has arrived. */
 static bool ft_poll_byte(int rank)
 {
 	char c;
@@ -175,7 +173,7 @@ static void ft_serve(struct addrinfo *ai)
 	close(lfd);
 }
 
-/* Tries until rank 0 listens, or until the program's time limit. */
+/* Connects to rank 0, and retries until rank 0 listens. */
 static void ft_join(struct addrinfo *ai)
 {
 	uint32_t rank = ft.opts.rank;

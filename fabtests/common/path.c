@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Checks that each message takes the expected path, so that no test passes over
- * the wrong one. Without ofi_duo there is no path to check.
- */
+/* Checks that each message takes the expected path, if ofi_duo is used. */
 
 #include <inttypes.h>
 
@@ -16,9 +13,9 @@ static const char *const ft_path_name[FI_DUO_PATH_COUNT] = {
 };
 
 /*
- * Returns the expected path of messages to a rank: local if both ranks run
- * ofi_duo on one host, with a local transport. An endpoint with libfabric's shm
- * reaches itself over the core.
+ * Returns the expected path to a rank: local if both ranks are on one host and
+ * use a local transport. With libfabric's shm, an endpoint sends to itself over
+ * the core.
  */
 enum fi_duo_path ft_path(const struct ft_ep *e, int rank)
 {
@@ -50,9 +47,8 @@ bool ft_over_tcp(void)
 }
 
 /*
- * True if an AV may have several endpoints, also one after another. efa before
- * libfabric 2.2 rejects a second endpoint on an AV, and ofi_duo opens one AV of
- * the core for each of its own.
+ * True if an AV may have several endpoints, even one after another. efa before
+ * libfabric 2.2 rejects a second endpoint on an AV.
  */
 bool ft_shares_av(void)
 {
@@ -60,19 +56,15 @@ bool ft_shares_av(void)
 	       fi_version() >= FI_VERSION(2, 2);
 }
 
-/*
- * True if untagged directed receives work: tcp ignores their source (in its
- * xnet_srx_recv).
- */
+/* False if tcp ignores the source of untagged receives (xnet_srx_recv). */
 bool ft_directs_untagged(const struct ft_ep *e)
 {
 	return ft_all_shm(e) || !ft_over_tcp();
 }
 
 /*
- * True if a directed receive can be canceled. In shm, efa and ofi_rxm of
- * libfabric 2.x, util_cancel_src() damages the queues of untagged directed
- * receives.
+ * True if directed receives can be canceled. In shm, efa and ofi_rxm of
+ * libfabric 2.x, util_cancel_src() damages the queues of untagged ones.
  */
 bool ft_cancels_directed(const struct ft_ep *e)
 {

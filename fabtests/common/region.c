@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Memory that other ranks read and write, and completions of the endpoint. */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@ struct ft_region_peer {
 void ft_region_open(struct ft_ep *e, struct ft_region *region, size_t len)
 {
 	const int mode = e->info->domain_attr->mr_mode;
-	/* FI_MR_BASIC. Its name is deprecated, so its value is used */
+	/* the value of FI_MR_BASIC, whose name is deprecated */
 	const bool basic = mode == 1;
 	struct ft_region_peer self, all[FT_MAX_RANKS];
 	static uint64_t key = 1;
@@ -101,10 +100,7 @@ void ft_region_barrier(struct ft_region *region)
 		ft_region_poll(region);
 }
 
-/*
- * True if RMA to rank 0 uses near: rank 0 is local, and the local transport is
- * near. libfabric's shm does not carry RMA here.
- */
+/* True if RMA to rank 0 uses near. libfabric's shm does not carry RMA here. */
 static bool ft_region_near(const struct ft_ep *e)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region on each rank, for RMA and atomics by other ranks. Its
- * endpoint was opened with ft_cfg.raw, and the functions here read the
- * endpoint's CQ.
+ * A memory region on each rank, for RMA and atomics by other ranks. Open its
+ * endpoint with ft_cfg.raw: the functions here read the CQ.
  */
 #ifndef FT_REGION_H
 #define FT_REGION_H
@@ -23,25 +22,17 @@ struct ft_region {
 	int arrived;		     /* number of remote writes with data */
 };
 
-/*
- * Opens a region. All ranks call it with the same len: bytes, a multiple of
- * 4096.
- */
+/* Opens a region of len bytes, a multiple of 4096. Call in all ranks. */
 void ft_region_open(struct ft_ep *e, struct ft_region *region, size_t len);
 void ft_region_close(struct ft_region *region);
 void ft_region_poll(struct ft_region *region);
-/*
- * Waits for an operation. Leaves its result in op->err, 0 or FI_E*, for the
- * caller.
- */
+/* Waits for an operation. Its result is in op->err: 0 or FI_E*. */
 void ft_region_wait(struct ft_region *region, struct ft_op *op);
 void ft_region_barrier(struct ft_region *region);
 /*
- * Checks the provider's counts of this rank's operations, which must all be to
- * rank 0. Does nothing for an endpoint without FI_DUO_OPS. The arguments are the
- * expected numbers:
- * - rma, atomic: operations over near, or over the core if near cannot reach
- *   rank 0;
+ * Checks the provider's counts of this rank's operations, all to rank 0. Does
+ * nothing without FI_DUO_OPS. Expected numbers:
+ * - rma, atomic: operations over near, or over the core without near;
  * - refused: RMA operations that near leaves to the core.
  */
 void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,

@@ -41,10 +41,7 @@ void ft_op_reset(struct ft_op *op)
 	memset(op, 0, sizeof(*op));
 }
 
-/*
- * Splits the buffer into two parts of different lengths if the provider accepts
- * two. Returns the number of parts.
- */
+/* Splits the buffer in two, if the provider accepts two. Returns the number. */
 static size_t ft_split(const struct ft_xfer *x, size_t limit,
 		       struct iovec iov[2], void *desc[2])
 {

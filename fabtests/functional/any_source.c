@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 keeps a window of receives posted, and all other ranks send. The
- * messages of each sender must match receives in the order of posting. No
- * message may be lost, duplicated, changed or reported with another source,
- * over either path.
+ * Rank 0 keeps a window of receives posted, and all other ranks send. Each
+ * sender's messages must match receives in the order of posting. No message may
+ * be lost, duplicated, changed or reported with another source.
  */
 
 #include <sched.h>
@@ -69,7 +68,7 @@ static void ft_post_slot(struct ft_buf *buf)
 
 	slot->buf = buf;
 	slot->from = slot->only = -1;
-	/* most receives stay wildcards: a directed one may never match */
+	/* most stay wildcards: a directed receive may never match */
 	if (mode.directed && posted % 3 == 1 && directed < mode.window / 3) {
 		directed++;
 		slot->only = 1 + ft_rand(ft.opts.nranks - 1);
@@ -79,7 +78,7 @@ static void ft_post_slot(struct ft_buf *buf)
 	posted++;
 }
 
-/* Checks a completed receive, except for the order. */
+/* Checks a completed receive, but not the order. */
 static void ft_match_slot(struct ft_slot *slot)
 {
 	struct ft_hdr hdr;

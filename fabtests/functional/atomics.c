@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All ranks add to, fetch, and compare and swap two numbers of rank 0 at the
- * same time. No operation is lost.
+ * All ranks add, fetch, and compare and swap at rank 0 at the same time. No
+ * operation may be lost.
  */
 
 #include <inttypes.h>
@@ -17,9 +17,7 @@ static struct ft_ep e;
 static struct ft_region region;
 static uint64_t ops;
 
-/*
- * Indexes in the region: two numbers of rank 0, then the operands of this rank.
- */
+/* Indexes in the region: two numbers of rank 0, then this rank's operands. */
 enum { FT_SUM, FT_TURN, FT_OPERAND, FT_COMPARE, FT_RESULT };
 
 static uint64_t *ft_number(int which)
@@ -49,7 +47,7 @@ static void ft_add(uint64_t n)
 				  region.key[0], FI_UINT64, FI_SUM, &op)));
 }
 
-/* Fetches without an array of descriptors, as libraries of OpenSHMEM do. */
+/* Fetches without an array of descriptors, as OpenSHMEM libraries do. */
 static ssize_t ft_fetch_msg(int which, enum fi_op how, struct ft_op *op)
 {
 	const struct fi_ioc from = { ft_number(FT_OPERAND), 1 };
@@ -124,7 +122,7 @@ static void ft_all_add(void)
 	for (i = 0; i < FT_ROUNDS; i++)
 		ft_add(1);
 	ft_region_barrier(&region);
-	/* a completed addition may still be on its way to rank 0 */
+	/* a completed addition may not have reached rank 0 yet */
 	while (ft_fetch(FT_SUM, FI_ATOMIC_READ, 0) != want)
 		;
 	ft_region_barrier(&region);

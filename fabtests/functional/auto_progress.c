@@ -74,9 +74,8 @@ static void ft_case_idle_target_is_written(void)
 }
 
 /*
- * Write function of a stream, called when exit() flushes the stream, after all
- * destructors. Delays the exit: if ofi_duo's thread still runs, the process
- * crashes during the delay.
+ * Write function of a stream that exit() flushes after all destructors. Delays
+ * the exit: if ofi_duo's thread still runs, the process crashes.
  */
 static ssize_t ft_linger(void *cookie, const char *buf, size_t len)
 {
@@ -92,9 +91,7 @@ static void ft_linger_at_exit(void)
 	FT_CHECK(last && fputc('.', last) == '.', "fopencookie");
 }
 
-/*
- * Forks a child whose exit() runs the destructors of libfabric and its modules.
- */
+/* Forks a child whose exit() runs the destructors of libfabric's modules. */
 static void ft_exit_child(void)
 {
 	pid_t child = fork();

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An AV exists longer than its endpoint and than hundreds of peers. Rank 0
- * keeps its AV, and the other ranks open one endpoint after the other.
+ * An AV outlives its endpoint and hundreds of peers. Rank 0 keeps its AV, and
+ * the other ranks open one endpoint after the other.
  *
- * libfabric's shm has 256 entries for peers and frees none. It does not detect
- * that all are used, and would deliver a message to another process. So ofi_duo
- * lets only the first 250 endpoints use shm. near has no such limit.
+ * libfabric's shm has 256 entries for peers, frees none, and does not detect
+ * that all are used: it would deliver to a wrong process. So ofi_duo lets only
+ * the first 250 endpoints use shm. near has no such limit.
  */
 
 #include "common/ft.h"
@@ -53,8 +53,8 @@ static void ft_trip(struct ft_ep *e, int round)
 
 /*
  * Checks that messages of local peers came over the local path. With
- * libfabric's shm these are at most the messages of the first FT_ENDPOINTS
- * endpoints, and fewer if other programs have endpoints of shm.
+ * libfabric's shm only the first FT_ENDPOINTS endpoints use this path, and
+ * fewer if other programs use shm, too.
  */
 static void ft_expect(struct ft_ep *e, uint64_t all)
 {
@@ -117,10 +117,9 @@ static void ft_run_stay(void)
 }
 
 /*
- * Opens the next endpoint before it closes the last one, so that they have
- * different addresses. With the same address, tcp would send to the new
- * endpoint over the connection of the old one, and report success
- * (contrib/upstream/tcp_reuse.c).
+ * Opens the next endpoint before it closes the last one, so that their
+ * addresses differ. With equal addresses, tcp would send over the connection of
+ * the old endpoint, and report success (contrib/upstream/tcp_reuse.c).
  */
 static void ft_run_come(void)
 {

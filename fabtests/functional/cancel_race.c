@@ -3,14 +3,11 @@
 
 /*
  * Rank 0 posts a receive and cancels it while rank 1 sends. The receive must
- * end exactly once. The message must be in this receive, or in the one posted
- * after it.
+ * end exactly once. The message must be in this receive, or else in the next.
  *
- * In one trial the cancel is before the message, and in one after it. In all
- * other trials it races with the message. Rank 0 waits a random time before the
- * cancel. The maximum of that time grows by a quarter after each trial that the
- * cancel won, and shrinks by a quarter after each that the message won, so that
- * both results occur.
+ * After two trials in a fixed order, the cancel races with the message: rank 0
+ * waits a random time before the cancel. The maximum of that time adapts, so
+ * that both results occur.
  */
 
 #include "common/ft.h"

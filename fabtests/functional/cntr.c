@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All ranks send to each other in rounds, and wait by counters only: with
- * completions, with selective completion, and without a CQ. Injected messages
- * must be counted, too. The test verifies data, counts and paths.
+ * All ranks send to each other and wait by counters only: with completions,
+ * with selective completion, and without a CQ. Injected messages must be
+ * counted. Verifies data, counts and paths.
  */
 
 #include "common/ft.h"
@@ -24,7 +24,7 @@ static size_t ft_len(int round)
 	return len < ft.opts.max_size ? len : ft.opts.max_size;
 }
 
-/* Posts a receive for a source: directed, or with a tag of this source only. */
+/* Posts a receive, directed or with a tag that only this source uses. */
 static void ft_post(int round, int r)
 {
 	struct ft_xfer x = {
@@ -82,7 +82,7 @@ static void ft_round(int round)
 				  "a counted message");
 }
 
-/* Reads the completions of operations that were counted. */
+/* Reads the completions of the counted operations. */
 static void ft_drain(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -100,7 +100,7 @@ static void ft_drain(void)
 		 "a completion that was not requested");
 }
 
-/* Waits for a count that is not reached: the wait must end by its timeout. */
+/* A wait for a count that is not reached must time out. */
 static void ft_times_out(void)
 {
 	uint64_t start = ft_now_ns();
@@ -153,10 +153,7 @@ static void ft_case_counters_count_without_completions(void)
 	ft_mode(&cfg);
 }
 
-/*
- * Binds counters after fi_enable(), as Sandia OpenSHMEM does for its default
- * context.
- */
+/* Binds counters after fi_enable(), as Sandia OpenSHMEM does. */
 static void ft_case_late_counters_count(void)
 {
 	static const struct ft_cfg cfg = {

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues: all formats, selective completion, sources, separate and
- * shared queues, blocking reads, batches. Rank 0 receives from rank 1, with a
- * new endpoint for each case. This program reads the CQs itself, without
- * fabtests/common.
+ * Completion queues: formats, selective completion, sources, separate and
+ * shared queues, blocking reads, batches. Rank 0 receives from rank 1. Each
+ * case opens an endpoint, and reads the CQs itself.
  */
 
 #include <sched.h>
@@ -152,7 +151,6 @@ static void ft_case_formats_have_fields(void)
 	}
 }
 
-/* Polls for 50 ms: there must be no completion. */
 static void ft_expect_nothing(struct fid_cq *cq)
 {
 	uint64_t end = ft_now_ns() + 50000000;
@@ -166,9 +164,8 @@ static void ft_expect_nothing(struct fid_cq *cq)
 }
 
 /*
- * Selective completion at both ends: only operations with FI_COMPLETION report
- * a completion. Without it the test finds by the data that a receive is
- * complete.
+ * With selective completion at both ends, only operations with FI_COMPLETION
+ * report completions. For other receives, the test polls the data.
  */
 static void ft_selective(bool tagged)
 {
@@ -213,8 +210,8 @@ static void ft_case_selective_cq_has_requested(void)
 }
 
 /*
- * The source of expected and unexpected messages, from rank 1 and from rank 0
- * itself.
+ * The source must be returned for expected and unexpected messages, from rank 1
+ * and from rank 0 itself.
  */
 static void ft_case_source_is_returned(void)
 {
@@ -247,10 +244,7 @@ static void ft_case_source_is_returned(void)
 	ft_finish();
 }
 
-/*
- * Reads of several entries return those that are available, in batches of any
- * size.
- */
+/* A read of several entries returns those that are available. */
 static void ft_case_batch_returns_available(void)
 {
 	struct ft_cfg cfg = { 0 };
@@ -288,10 +282,7 @@ static void ft_case_batch_returns_available(void)
 	ft_finish();
 }
 
-/*
- * A blocking read without a message ends after its timeout. A message ends a
- * blocking read that has no timeout.
- */
+/* A blocking read ends at its timeout. Without timeout, a message ends it. */
 static void ft_sread_with(enum fi_wait_obj wait_obj)
 {
 	struct ft_cfg cfg = { .wait_obj = wait_obj };

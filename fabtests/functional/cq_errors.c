@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Error entries (truncation, cancel), and completion queues with fewer entries
- * than there are completions. Rank 0 receives from rank 1.
+ * Error entries (truncation, cancel), and CQs with fewer entries than
+ * completions. Rank 0 receives from rank 1.
  */
 
 #include <sched.h>
@@ -43,8 +43,8 @@ static struct ft_xfer ft_at(size_t at, size_t len, bool tagged)
 }
 
 /*
- * Sends a message that is too long for its receive: the receive ends with
- * FI_ETRUNC. The next receive must get its own message unchanged.
+ * A receive that is too short ends with FI_ETRUNC. The next receive must get
+ * its own message unchanged.
  */
 static void ft_truncated(size_t sent, size_t space, bool tagged, bool expected)
 {
@@ -78,7 +78,7 @@ static void ft_truncated(size_t sent, size_t space, bool tagged, bool expected)
 	if (expected)
 		ft_barrier();
 	ft_wait_err(&e, &op[0], FI_ETRUNC);
-	/* cores differ: olen may be 0, and len may be 0 or the length sent */
+	/* cores differ: olen may be 0; len may be 0 or the length sent */
 	FT_CHECK(!op[0].olen || op[0].olen == sent - space,
 		 "olen %zu, not %zu (sent %zu)", op[0].olen, sent - space,
 		 sent);
@@ -129,10 +129,7 @@ static void ft_case_truncated_recv_fails(void)
 	ft_finish();
 }
 
-/*
- * A canceled receive ends with one error entry. Other receives are not
- * affected.
- */
+/* A canceled receive ends with one error entry. Others are not affected. */
 static void ft_case_canceled_recv_fails_once(void)
 {
 	struct ft_xfer x;
@@ -159,10 +156,7 @@ static void ft_case_canceled_recv_fails_once(void)
 		ft_barrier();
 		ft_wait(&e, &op[2]);
 		ft_wait(&e, &op[3]);
-		/*
-		 * cancel a receive that has ended, and one that was never
-		 * posted
-		 */
+		/* one has ended, the other was never posted */
 		fi_cancel(&e.ep->fid, &op[0].ctx);
 		fi_cancel(&e.ep->fid, &op[99].ctx);
 		ft_progress_for(&e, 20);
@@ -170,7 +164,7 @@ static void ft_case_canceled_recv_fails_once(void)
 	ft_finish();
 }
 
-/* More completions than the CQ has entries occur before the first read. */
+/* Before the first read there are more completions than the CQ has entries. */
 static void ft_overrun(size_t cq_size, bool separate)
 {
 	struct ft_cfg cfg = { .cq_size = cq_size, .separate_cqs = separate };

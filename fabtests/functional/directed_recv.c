@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Directed receives of rank 0 for several senders. Rank 0 posts them before or
- * after the messages arrive, and before or after it inserts the sender's
- * address.
+ * Directed receives of rank 0 for several senders, posted before or after the
+ * messages arrive, and before or after the sender's address is inserted.
  */
 
 #include "common/ft.h"
@@ -93,10 +92,7 @@ static void ft_posted_before(bool tagged)
 		ft_take(r);
 }
 
-/*
- * Posts all receives after the messages have arrived, that of the last sender
- * first.
- */
+/* Posts receives after the messages have arrived, last sender's first. */
 static void ft_posted_after(bool tagged)
 {
 	int r, n = ft.opts.nranks;
@@ -113,10 +109,7 @@ static void ft_posted_after(bool tagged)
 		ft_wait_sends();
 }
 
-/*
- * The senders send one after the other. The message of each must match only the
- * receive that names this sender.
- */
+/* Each sender's message must match only the receive that names this sender. */
 static void ft_in_turn(bool tagged)
 {
 	int r, s, n = ft.opts.nranks;
@@ -175,7 +168,6 @@ static void ft_close_all(void)
 	ft_close(&e);
 }
 
-/* Rank 0 inserts the senders after their messages have arrived. */
 static void ft_case_recvs_match_late_sources(void)
 {
 	int r;

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All functions that are not the data path: closing in any legal order, names,
- * options, and invalid arguments, which must return an error and never crash.
- * One rank.
+ * All functions except data transfer: closing in any legal order, names,
+ * options. Invalid arguments must return an error and never crash. One rank.
  */
 
 #include "common/ft.h"
@@ -65,7 +64,6 @@ static void ft_case_objects_close_in_order(void)
 	}
 }
 
-/* The CQ and the AV of an open endpoint cannot be closed. */
 static void ft_case_objects_in_use_stay_open(void)
 {
 	ft_open(&e, NULL);
@@ -77,7 +75,6 @@ static void ft_case_objects_in_use_stay_open(void)
 	ft_close_fids(&e);
 }
 
-/* Closing with posted receives and unexpected messages is legal. */
 static void ft_case_busy_ep_closes(void)
 {
 	static struct ft_op op[40];
@@ -167,8 +164,8 @@ static void ft_case_options_are_kept(void)
 }
 
 /*
- * Checks that a call fails with an error other than -FI_EAGAIN. Only ofi_duo is
- * tested: bare cores accept some of these calls, or crash.
+ * Checks that a call fails, and not with -FI_EAGAIN. For ofi_duo only: bare
+ * cores accept some of these calls, or crash.
  */
 #define FT_REFUSED(call) \
 	do { \
@@ -252,7 +249,6 @@ static void ft_case_invalid_receives_fail(void)
 	ft_finish();
 }
 
-/* Opens and binds with invalid attributes fail. */
 static void ft_case_invalid_opens_fail(void)
 {
 	struct fi_cq_attr cq_attr = { .format = 77, .wait_obj = FI_WAIT_NONE };
@@ -275,7 +271,7 @@ static void ft_case_invalid_opens_fail(void)
 }
 
 /*
- * A CQ is read while one of its endpoints is bound, but not enabled. In efa of
+ * Reads a CQ while one of its endpoints is bound, but not enabled. In efa of
  * libfabric 2.1 such a read crashes, as does fi_cntr_read().
  */
 static void ft_case_bound_ep_waits_for_enable(void)
@@ -335,7 +331,6 @@ static void ft_case_rma_counter_is_bound(void)
 	ft_finish();
 }
 
-/* The endpoint sends to itself and receives, by all calls. */
 static void ft_self_send(const struct ft_cfg *cfg)
 {
 	struct ft_op txop = { 0 }, rxop = { 0 };
@@ -358,16 +353,12 @@ static void ft_self_send(const struct ft_cfg *cfg)
 	ft_finish();
 }
 
-/* After the cases with errors, sends to itself still work. */
 static void ft_case_self_send_works_after_errors(void)
 {
 	ft_self_send(NULL);
 }
 
-/*
- * One thread for control and data progress, which Open MPI requests since
- * 2026-08.
- */
+/* Open MPI requests one thread for control and data progress since 2026-08. */
 static void ft_case_unified_progress_opens(void)
 {
 #if FI_MAJOR_VERSION >= 2

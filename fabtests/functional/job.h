@@ -3,9 +3,8 @@
 
 /*
  * A job whose members are killed. Each rank of the test is a *keeper*
- * (job_deaths.c): it forks the members of the job on its host (job_member.c),
- * and shares a struct job with them. The keepers of all hosts exchange the contents
- * of their struct job.
+ * (job_deaths.c): it forks the job's members on its host (job_member.c), and
+ * shares a struct job with them. The keepers exchange its contents.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -32,22 +31,19 @@ struct job_cell {
 	uint8_t data[JOB_LEN];
 } __attribute__((aligned(4096)));
 
-/* Numbers of messages and additions from one member to each other member. */
+/* Numbers of messages and additions from a member to each other member. */
 struct job_row {
 	uint32_t sent[JOB_MAX][JOB_KINDS];
 	uint32_t added[JOB_MAX];
 };
 
-/*
- * The keepers mark a member as doomed before they kill it, and as dead after it
- * has exited.
- */
+/* Doomed: the keepers are about to kill the member. Dead: it has exited. */
 enum job_fate { JOB_ALIVE, JOB_DOOMED, JOB_DEAD };
 
 /*
- * Steps of a member. Its job_about is valid from JOB_OPEN on, and its job_row
- * from JOB_STOPPED on. A member enters JOB_STOPPED and each later step only
- * after the keepers have stored that step in job.step.
+ * Steps of a member. Its job_about is valid from JOB_OPEN, its job_row from
+ * JOB_STOPPED. It enters JOB_STOPPED and later steps only after the keepers
+ * have stored the step in job.step.
  */
 enum job_step { JOB_START, JOB_OPEN, JOB_STOPPED, JOB_CHECKED, JOB_CLOSED };
 
@@ -63,23 +59,21 @@ struct job {
 	atomic_int rounds[JOB_MAX];
 };
 
-/* Main function of a member. Ends the process. */
 void job_member(struct job *job, int me, int host) __attribute__((noreturn));
 
 /* job_util.c */
-/* Returns the length of a message. */
 size_t job_len(int from, int kind, uint32_t seq);
-/* Writes a message. Returns its length. */
+/* Writes a message, and returns its length. */
 size_t job_fill(uint8_t *buf, int from, int to, int kind, uint32_t seq);
-/* Checks a message, except its number. Returns its sender. */
+/* Checks all of a message but its number. Returns its sender. */
 int job_verify(const uint8_t *buf, size_t len, int to, int kind);
 int job_from(const uint8_t *buf);	/* sender of a message */
 uint32_t job_seq(const uint8_t *buf);	/* number of a message */
 uint64_t job_cpu_ns(void);	/* CPU time of this process, ns */
 /*
- * True if this process has at most "members" pidfds, and maps only the segments
- * and region tables of at most that number of members, itself included. If not,
- * fails the test if "late" is set.
+ * True if this process has at most "members" pidfds, and maps the segments and
+ * region tables of at most that number of members, itself included. With
+ * "late", fails the test instead of returning false.
  */
 bool job_is_clean(int members, bool late);
 

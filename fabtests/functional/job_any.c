@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A member's receives from any source. The messages of each sender must match
- * these receives in the order of posting. Over efa a receive does not end if
- * its remote sender fails in the middle of the message (docs/upstream.md). The
- * member then continues with its other receives. When it closes, one receive
- * without an end is permitted for each failed remote member.
+ * A member's receives from any source. Each sender's messages must match them
+ * in the order of posting.
+ *
+ * Over efa a receive never ends if its remote sender fails in the middle of the
+ * message (docs/upstream.md). So at close, one receive without an end is
+ * permitted for each failed remote member.
  */
-
 #include "job_member.h"
 
 #define JOB_POSTED 6		/* more than the members that are killed */
@@ -20,7 +20,7 @@ static int self;
 static struct job_act any[JOB_POSTED];
 static unsigned int turn[JOB_POSTED];	/* place in the order of posting */
 static unsigned int turns;	/* number of receives posted so far */
-/* do not post: efa may report the error again */
+/* not posted again after an error: efa may report the error twice */
 static bool failed[JOB_POSTED];
 
 void job_any_open(struct ft_ep *ep, struct job *shared, int me,
@@ -36,7 +36,7 @@ void job_any_open(struct ft_ep *ep, struct job *shared, int me,
 		ft_buf_alloc(e, &any[i].buf, JOB_LEN);
 }
 
-/* True if a receive that was posted before receive i has not ended yet. */
+/* True if a receive posted before receive i has not ended. */
 static bool job_any_waits(int i)
 {
 	int j;
@@ -48,9 +48,9 @@ static bool job_any_waits(int i)
 }
 
 /*
- * True if receive i may be handled now. False if it has a message that is not
- * the next one of its sender, and an earlier receive has not ended: the
- * sender's next message may be in that receive.
+ * True if receive i may be handled now. False if an earlier receive has not
+ * ended, and i does not have its sender's next message: the earlier receive may
+ * have that message.
  */
 static bool job_any_ready(int i)
 {

@@ -2,16 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Members of a running job are killed. Members send messages to each other,
- * receive them from any source and from named sources, and execute RMA and
- * atomics. All data are verified. In each round a random member gets SIGKILL at
- * a random moment, and a new member joins.
+ * Kills members of a running job. Members exchange messages, received from any
+ * or named sources, and execute RMA and atomics, all verified. In each round a
+ * random member gets SIGKILL, and a new member joins. The seed (-x) chooses
+ * members and moments.
  *
- * Within a second of CPU time, all operations with the dead member must have
- * ended at each survivor on the same host: with success, or with FI_ECONNRESET
- * and an error entry that names the dead member. The traffic of the others
- * continues. In the end no message is missing, and no memory, descriptor or
- * file of a dead member is left. The seed (-x) chooses members and moments.
+ * Within a second of CPU time, each survivor on the same host must have ended
+ * all operations with the dead member: with success, or with FI_ECONNRESET and
+ * an error entry that names the member. In the end no message is missing, and
+ * no memory, descriptor or file of a dead member is left.
  */
 
 #include <dirent.h>
@@ -50,9 +49,7 @@ static void job_fork(int member, int host)
 	job_member(job, member, host);
 }
 
-/*
- * Fails the test if a member has exited that was not killed and had not closed.
- */
+/* Fails the test if a member has exited without a kill or JOB_CLOSED. */
 static void job_check(void)
 {
 	siginfo_t end;
@@ -63,18 +60,15 @@ static void job_check(void)
 			continue;
 		end.si_pid = 0;
 		waitid(P_PID, child[m].pid, &end, WEXITED | WNOHANG | WNOWAIT);
-		/*
-		 * entered[] is loaded after waitid(): a member stores
-		 * JOB_CLOSED before it exits
-		 */
+		/* load after waitid(): members store JOB_CLOSED, then exit */
 		FT_CHECK(!end.si_pid || job->entered[m] == JOB_CLOSED,
 			 "member %d has ended, status %d", m, end.si_status);
 	}
 }
 
 /*
- * Waits until at[m] has reached "number" for each living member m of this host,
- * and then for the other keepers.
+ * Waits until at[m] >= number for each living member m of this host, and then
+ * for the other keepers.
  */
 static void job_wait(const atomic_int *at, int count, int number)
 {
@@ -91,8 +85,8 @@ static void job_wait(const atomic_int *at, int count, int number)
 }
 
 /*
- * Exchanges the descriptions of the members from job->count to count - 1 among
- * the keepers, and lets all members use them.
+ * Exchanges the descriptions of members from job->count on, up to count - 1,
+ * and publishes them to all members.
  */
 static void job_publish(int count)
 {
@@ -107,7 +101,6 @@ static void job_publish(int count)
 	ft_barrier();
 }
 
-/* Kills a random member at a random moment, and starts a new one. */
 static void job_death(int round)
 {
 	int victim, next = job->count;
@@ -131,7 +124,7 @@ static void job_death(int round)
 	job_wait(job->rounds, next + 1, round + 1);
 }
 
-/* Lets all members enter a step, and waits for them. */
+/* Lets all members enter a step, and waits until they have. */
 static void job_enter(enum job_step step)
 {
 	struct job_row all[FT_MAX_RANKS];
@@ -159,9 +152,8 @@ static void job_end(void)
 }
 
 /*
- * Returns the number of entries in the registry. Makes the access time of the
- * user's directory old, so that the next endpoint that opens sweeps the
- * directory.
+ * Returns the number of entries in the registry. Sets an old access time for
+ * the directory, so that the next endpoint that opens sweeps it.
  */
 static int job_registered(void)
 {
@@ -184,7 +176,7 @@ static int job_registered(void)
 }
 
 /*
- * Opens endpoints, in children, until the registry is empty: an endpoint that
+ * Opens endpoints in children until the registry is empty. An endpoint that
  * opens removes the records of dead processes.
  */
 static void job_sweep(void)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A member of the job of job_deaths.c, and its operations with other members.
- */
+/* A member of the job of job_deaths.c, and its operations with others. */
 
 #include <sched.h>
 #include <rdma/fi_atomic.h>
@@ -34,7 +32,7 @@ static bool job_local(int p)
 /* An operation with a member may fail only after the member was doomed. */
 static void job_check_error(int p, const struct ft_op *op)
 {
-	/* members close at different times, so operations may fail now */
+	/* members close at different times: operations may fail now */
 	if (job->step == JOB_CLOSED)
 		return;
 	FT_CHECK(job->fate[p] != JOB_ALIVE, "an operation with member %d, "
@@ -49,11 +47,10 @@ static void job_check_error(int p, const struct ft_op *op)
 }
 
 /*
- * Returns the other member of a failed operation: p, unless the operation is a
- * receive from any source. For such a receive p is self, and the sender has
- * failed before the message was copied completely. The error entry names only
- * senders on this host, and only from libfabric 2.0 on. If it names none, the
- * function returns any failed member that may be the sender.
+ * Returns the other member of a failed operation: p, unless p is self. If p is
+ * self, the operation is a receive from any source whose sender has failed
+ * midway. The error entry names only senders on this host, from libfabric 2.0
+ * on. If it names none, any failed member that may be the sender is returned.
  */
 static int job_other(int p, const struct ft_op *op)
 {
@@ -85,10 +82,7 @@ static void job_reset(int p, struct job_act *act)
 	act->op.repeats = p == self ? ft.opts.nranks > 1 : !job_local(p);
 }
 
-/*
- * Handles the result of a call that starts an operation. Returns true if the
- * operation was started.
- */
+/* Handles the result of a call that starts an operation. True if started. */
 static bool job_started(int p, struct job_act *act, ssize_t ret)
 {
 	act->busy = !ret;
@@ -106,10 +100,7 @@ static void job_act_open(struct job_act *act)
 	ft_buf_alloc(&e, &act->buf, JOB_LEN);
 }
 
-/*
- * Closes the buffer's region. The buffer is not freed, since operations may be
- * pending.
- */
+/* Closes the buffer's region. Pending operations may still use the buffer. */
 static void job_act_close(struct job_act *act)
 {
 	if (act->buf.mr)
@@ -252,8 +243,8 @@ static bool job_busy(const struct job_peer *peer, bool receives)
 }
 
 /*
- * Handles the death of a local member: all operations with it end, and a
- * further send fails.
+ * A local member has died: all operations with it must end, and a further send
+ * must fail.
  */
 static void job_step_dead(int p)
 {
@@ -294,7 +285,6 @@ static void job_step_peer(int p)
 		peer->over = peer->dead_ns;
 }
 
-/* Inserts the address of a new member. */
 static void job_meet(int p)
 {
 	enum fi_duo_reason reason;
@@ -310,10 +300,7 @@ static void job_meet(int p)
 	job_acts(&peers[p], job_act_open);
 }
 
-/*
- * True if the operations of this round with p are complete, or p is doomed or
- * has failed.
- */
+/* True if this round's operations with p are complete, or p is not alive. */
 static bool job_has_talked(int p)
 {
 	const struct job_peer *peer = &peers[p];
@@ -356,8 +343,8 @@ static void job_steps(void)
 }
 
 /*
- * Calls job_steps() until done() returns true. Then enters the step, and calls
- * job_steps() until the keepers have begun the next step.
+ * Runs job_steps() until done() is true, enters the step, and runs job_steps()
+ * until the keepers begin the next step.
  */
 static void job_enter(enum job_step step, bool (*done)(void))
 {
@@ -390,7 +377,6 @@ static bool job_has_all(void)
 	return true;
 }
 
-/* Checks the number of additions that each living member has made here. */
 static void job_check_cells(void)
 {
 	int p;
@@ -449,9 +435,9 @@ static void job_close(void)
 
 /*
  * True if all messages have arrived, and near has released the resources of
- * dead members. near may do so some polls after sends to a dead member fail;
- * the test fails if it takes JOB_LIMIT_NS. No member may have closed before
- * this check, because a close releases resources, too.
+ * dead members. It may release them some polls after sends to a dead member
+ * fail, but the test fails after JOB_LIMIT_NS. Call before any member closes,
+ * because a close releases resources, too.
  */
 static bool job_has_all_and_no_more(void)
 {

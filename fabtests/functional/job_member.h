@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A member's operations and peers, for job_member.c and for job_any.c, which
- * has the receives from any source.
- */
+/* A member's operations and peers. job_any.c receives from any source. */
 #ifndef JOB_MEMBER_H
 #define JOB_MEMBER_H
 
@@ -37,27 +34,25 @@ struct job_peer {
 
 /* job_member.c */
 /*
- * Returns true once: when the operation with member p has ended. Sets *ok to
- * whether it succeeded. For a receive from any source, p is the member itself.
+ * Returns true once when the operation with member p has ended, and stores in
+ * *ok whether it succeeded. For a receive from any source, p is this member.
+ *
  * A failed operation with a remote member stays busy, and the result is false:
  * efa may report the error again.
  */
 bool job_ended(int p, struct job_act *act, bool *ok);
-/*
- * Posts a receive. If act->busy is false afterwards, it must be posted again.
- */
+/* Posts a receive. If act->busy is false afterwards, call again. */
 void job_receive(int p, struct job_act *act, int kind);
-/* Checks a message that has arrived, and counts it. */
+/* Checks and counts a message that has arrived. */
 void job_got(const struct job_act *act, int kind);
 
 /* job_any.c: receives from any source */
 void job_any_open(struct ft_ep *e, struct job *job, int self,
 		  struct job_peer *peers);
-/* Handles completed receives, and posts receives. */
 void job_any_step(void);
 /*
- * Cancels all receives. Each must end, except for those that efa has matched
- * with a message of a dead remote member.
+ * Cancels all receives. Each must end, except those that efa has matched with a
+ * message of a dead remote member.
  */
 void job_any_cancel(void);
 void job_any_close(void);

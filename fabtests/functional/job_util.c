@@ -31,7 +31,6 @@ static unsigned int job_seed(int from, int to, int kind, uint32_t seq)
 	return from * 131 + to * 17 + kind * 7 + seq * 3;
 }
 
-/* Start of a message. */
 struct job_hdr {
 	uint32_t from, seq;
 };
@@ -98,7 +97,7 @@ static int job_files(const char *text)
 	return count;
 }
 
-/* Returns the number of files of near of which memory is mapped. */
+/* Returns the number of near's files that are mapped. */
 static int job_mapped(void)
 {
 	unsigned long inode, seen[4 * JOB_MAX];

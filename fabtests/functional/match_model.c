@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Random scripts of sends and receives, selected by a seed. The results are
- * compared with a model of MPI's matching: a receive matches the earliest
- * message that fits, and a message the earliest receive that fits.
+ * Random scripts of sends and receives, selected by a seed. The results must
+ * equal a model of MPI's matching: a receive matches the earliest message that
+ * fits, and a message the earliest receive that fits.
  *
- * The pairs do not depend on timing if the messages that a receive can match
- * have one order. So a script has either one sender and wildcards, or several
- * senders and directed receives only.
+ * A script has either one sender and wildcards, or several senders and directed
+ * receives only, so that the pairs do not depend on timing.
  */
 
 #include <sched.h>

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_close() of a memory region during operations on it, within a host. Each
- * operation must end once, with success or an error, as efa guarantees since
- * 2.7 (fi_efa(7), MR ABORTING). The memory itself stays allocated.
+ * Closes a memory region during operations on it, within a host. Each operation
+ * must end once, with success or an error, as efa guarantees since 2.7
+ * (fi_efa(7), MR ABORTING). The memory itself stays allocated.
  */
 
 #include <rdma/fi_rma.h>
@@ -60,9 +60,9 @@ static void ft_case_send_ends_without_region(void)
 }
 
 /*
- * The target closes its region during or before a write to the region. For the
- * provider near only: ofi_duo passes an operation to the core if near has no
- * region for it, and some cores then close the connection.
+ * The target closes its region before or during a write to it. Only with the
+ * provider near: if near has no region, ofi_duo passes the operation to the
+ * core, and some cores then close the connection.
  */
 static void ft_write_round(struct ft_region *region, int round)
 {

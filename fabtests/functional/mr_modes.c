@@ -3,8 +3,7 @@
 
 /*
  * Rank 1 writes to and reads from rank 0, with the MR modes that fi_getinfo()
- * returns for different modes in the hints. ft_region_open() selects key and
- * address as the returned modes require.
+ * returns for different modes in the hints.
  */
 
 #include <rdma/fi_rma.h>
@@ -75,8 +74,8 @@ static void ft_mode(int hinted)
 }
 
 /*
- * Not over efa itself: for such hints its infos have no MR modes, no
- * FI_REMOTE_READ and no FI_REMOTE_WRITE (libfabric 2.1 to 2.6).
+ * Not for efa alone: for such hints its infos have no MR modes and no remote
+ * access (libfabric 2.1 to 2.6).
  */
 static void ft_case_hints_without_mode(void)
 {

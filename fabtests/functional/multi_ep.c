@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Several endpoints, AVs, CQs and domains in each process. Each endpoint of
- * each rank sends to all endpoints of all ranks, including itself.
+ * Several endpoints, AVs, CQs and domains in each process. Each endpoint sends
+ * to all endpoints of all ranks, including itself.
  */
 
 #include "common/ft.h"
@@ -15,7 +15,7 @@
 static struct ft_ep eps[FT_EPS];
 static struct ft_buf tx[FT_EPS], rx[FT_EPS];
 static struct ft_op txop[FT_EPS][FT_ALL], rxop[FT_EPS][FT_ALL];
-/* Address of rank r's endpoint k in the AV of endpoint i of this rank. */
+/* address of rank r's endpoint k in the AV of this rank's endpoint i */
 static fi_addr_t addr[FT_EPS][FT_MAX_RANKS][FT_EPS];
 
 static size_t ft_len(int from, int to)
@@ -105,10 +105,7 @@ static void ft_send_all(int i)
 	}
 }
 
-/*
- * Waits for an operation, with progress on all endpoints of the process,
- * because they send to each other.
- */
+/* Waits with progress on all endpoints: they send to each other. */
 static void ft_finish_all(int i)
 {
 	int me = ft_id(ft.opts.rank, i), other;
@@ -198,10 +195,7 @@ static void ft_case_av_table_exchanges(void)
 	ft_try((struct ft_cfg){ .av_type = FI_AV_TABLE }, true);
 }
 
-/*
- * Opens endpoints, exchanges messages and closes them, many times. No resource
- * may accumulate.
- */
+/* Opens endpoints, exchanges messages and closes, repeatedly. */
 static void ft_case_reopened_eps_exchange(void)
 {
 	int i, times = ft.opts.quick ? 3 : 15;

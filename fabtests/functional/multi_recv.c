@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ranks receive into a few FI_MULTI_RECV buffers, which they post again when
- * these are released. Under any load, over both paths: each message must arrive
- * once, complete, and in the order of its sender. Buffers must have no gaps and
- * be released when they are full, not earlier. Every receive must complete.
+ * Ranks receive into a few FI_MULTI_RECV buffers, and post each again when it
+ * is released. Each message must arrive once, complete, and in the order of its
+ * sender. A buffer must have no gaps, and be released when it is full, not
+ * earlier. Every receive must complete.
  */
 
 #include <sched.h>
@@ -60,8 +60,8 @@ static int received, expected, releases, cancels;
 static unsigned int salt;
 
 /*
- * True if the rank sends to the other one. Ranks without ofi_duo only send: as
- * receivers, util_srx of libfabric may write outside of the buffer.
+ * True if the rank sends to the other. Ranks without ofi_duo only send: as a
+ * receiver, util_srx of libfabric may write outside of the buffer.
  */
 static bool ft_sends(int rank, int to)
 {
@@ -77,10 +77,10 @@ static size_t ft_len(int rank, int seq)
 }
 
 /*
- * Checks that messages of a sender complete in order. One exception: while a
- * canceled buffer still receives a message of several packets, later messages
- * may complete in the next buffer. In this case each message must arrive once,
- * and in order within each buffer.
+ * Checks that a sender's messages complete in order. Exception: if a canceled
+ * buffer still receives a message of several packets, later messages may
+ * complete in the next buffer. Then each message must arrive once, and in order
+ * within each buffer.
  */
 static void ft_in_order(struct ft_mbuf *buf, const struct ft_hdr *hdr)
 {
@@ -96,7 +96,6 @@ static void ft_in_order(struct ft_mbuf *buf, const struct ft_hdr *hdr)
 	next[hdr->rank] = hdr->seq + 1;
 }
 
-/* Checks a message and its place in the buffer. */
 static void ft_message(struct ft_mbuf *buf,
 		       const struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
@@ -127,8 +126,8 @@ static void ft_message(struct ft_mbuf *buf,
 }
 
 /*
- * Checks a released buffer. Providers other than ofi_duo may ignore an
- * FI_OPT_MIN_MULTI_RECV that is set after fi_enable().
+ * Checks a released buffer. Other providers may ignore an FI_OPT_MIN_MULTI_RECV
+ * that is set after fi_enable().
  */
 static void ft_released(struct ft_mbuf *buf)
 {
@@ -188,7 +187,6 @@ static void ft_cancel(struct ft_mbuf *buf)
 	buf->canceling = !ret;
 }
 
-/* Posts released and canceled buffers anew. */
 static void ft_serve(void)
 {
 	int i;
@@ -226,10 +224,7 @@ static void ft_wait_slot(struct ft_slot *slot)
 		 fi_strerror(slot->op.err));
 }
 
-/*
- * Sends one message. Serves the buffers while the call returns -FI_EAGAIN,
- * which ft_tx() would not do.
- */
+/* Sends one message, and serves the buffers while the provider is busy. */
 static void ft_send_one(struct ft_slot *slot, int to, int seq)
 {
 	struct ft_hdr hdr = { ft.opts.rank, seq, ft_len(ft.opts.rank, seq),
@@ -370,7 +365,7 @@ FT_MODE(ft_case_buffers_of_all_take_large, .nbufs = 8, .fits = 4,
 FT_MODE(ft_case_canceled_buffers_are_released, .nbufs = 3, .fits = 8,
 	.max_len = 9000, .per_pair = 4000, .cancel = true)
 
-/* One sender after the other, so that one path carries all messages. */
+/* One sender after the other: one path carries all messages. */
 static void ft_case_buffers_take_each_sender(void)
 {
 	int r;

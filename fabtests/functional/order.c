@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each order between messages and RMA (FI_ORDER_*) that the core supports: rank
- * 1 sends a message, and writes or reads before or after it. When a message
- * arrives, rank 0 checks its memory and changes it. At the end: a message and a
- * write with FI_FENCE while earlier operations are pending.
+ * Each order between messages and RMA (FI_ORDER_*) that the core supports. Rank
+ * 1 sends a message, and writes or reads before or after it. When the message
+ * arrives, rank 0 checks its memory and changes it. The last cases test
+ * FI_FENCE.
  */
 
 #include <rdma/fi_rma.h>
@@ -109,10 +109,7 @@ static bool ft_taken_by_polls(void)
 	       ft_path(&e, !ft.opts.rank) == FI_DUO_LOCAL;
 }
 
-/*
- * Called by both ranks. Rank 0 then waits 300 us without a poll; rank 1 returns
- * at once.
- */
+/* Rank 0 waits 300 us without a poll. Called by both ranks. */
 static void ft_hold_still(void)
 {
 	uint64_t until;
@@ -144,10 +141,7 @@ static void ft_write_after_send(size_t len, uint64_t round)
 		ft_region_poll(&region);
 }
 
-/*
- * A read that is posted after a send must not return the contents of the memory
- * from before the message was received.
- */
+/* A read after a send must not return memory as before the receive. */
 static void ft_read_after_send(size_t len, uint64_t round)
 {
 	static struct ft_op sent, got;
@@ -187,10 +181,7 @@ static void ft_send_after_write(size_t len, uint64_t round)
 	ft_words_are(theirs, len, round, "send after write");
 }
 
-/*
- * A read that is posted before a send must not return data that rank 0 stored
- * after it received the message.
- */
+/* A read before a send must not return what rank 0 stored after the receive. */
 static void ft_send_after_read(size_t len, uint64_t round)
 {
 	static struct ft_op sent, got;
@@ -207,7 +198,7 @@ static void ft_send_after_read(size_t len, uint64_t round)
 	ft_words(theirs, len, round + 1);
 }
 
-/* A fenced operation must start only when all earlier ones are complete. */
+/* A fenced operation must start after all earlier ones have completed. */
 static void ft_fenced(size_t len, uint64_t round)
 {
 	static struct ft_op wrote, fenced, sent;
@@ -309,10 +300,7 @@ static void ft_run(void)
 	};
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");
 
-	/*
-	 * libfabric's shm does not keep these orders, so all messages use the
-	 * core
-	 */
+	/* libfabric's shm keeps no such orders: use the core only */
 	if (peer && !strcmp(peer, "shm"))
 		setenv("FT_NO_SHM", "1", 1);
 	if (!ft_offers(&cfg, 0, FI_ORDER_SAW) &&

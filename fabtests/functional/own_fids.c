@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_getinfo() with an open fabric and an open domain in the hints, as in Open
- * MPI since 5.0.10, where MTL and BTL share both. Endpoints opened with the
- * returned info must communicate over the expected path.
+ * fi_getinfo() with open fabric and domain in the hints, as Open MPI calls it
+ * since 5.0.10 (MTL and BTL share both). Endpoints opened with the returned
+ * info must communicate over the expected path.
  *
- * libfabric passes these hints to all providers. If the hints have no provider
- * name, efa gets objects that are not its own, and must not crash.
+ * Without a provider name in the hints, libfabric passes these objects to all
+ * providers. efa must not crash on objects that are not its own.
  */
 
 #include <rdma/fi_rma.h>
@@ -18,19 +18,13 @@
 
 static struct ft_ep first, second;
 
-/*
- * True if the info must contain the open objects. Bare cores may leave them
- * out.
- */
+/* True if the info must contain the open objects: bare cores may omit them. */
 static bool ft_names(void)
 {
 	return first.ops || !strcmp(ft.opts.prov, "near");
 }
 
-/*
- * The info has the open objects, or none (fi_getinfo(3)), and never those of
- * the core.
- */
+/* The info has the open objects or none (fi_getinfo(3)), never the core's. */
 static void ft_case_info_has_open_objects(void)
 {
 	struct fi_info *info;
@@ -45,7 +39,7 @@ static void ft_case_info_has_open_objects(void)
 	fi_freeinfo(info);
 }
 
-/* Hints with objects that are neither a fabric nor a domain. */
+/* The hints have objects that are neither a fabric nor a domain. */
 static void ft_case_other_objects_get_no_info(void)
 {
 	struct ft_ep wrong = {
@@ -60,7 +54,6 @@ static void ft_case_other_objects_get_no_info(void)
 	FT_CHECK(ret == -FI_ENODATA, "an endpoint as fabric: %d", ret);
 }
 
-/* Sends between two endpoints with this configuration, in both directions. */
 static void ft_talk(const struct ft_cfg *cfg)
 {
 	struct ft_op rx, tx;

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_PEEK, FI_CLAIM and FI_DISCARD of tagged messages. Rank 0 peeks. The other
- * ranks send to it, one after the other, so that local and remote senders and
- * all sizes are tested.
+ * FI_PEEK, FI_CLAIM and FI_DISCARD of tagged messages, by rank 0. Local and
+ * remote senders send messages of all sizes, one sender after the other.
  */
 
 #include <sched.h>
@@ -57,10 +56,7 @@ static bool ft_peek(struct ft_op *op, uint64_t tag, uint64_t ignore,
 	return !op->err;
 }
 
-/*
- * Peeks until the message is found. The program's time limit ends the loop
- * otherwise.
- */
+/* Peeks until the message is found, or the program's time limit ends. */
 static void ft_peek_found(struct ft_op *op, uint64_t tag, uint64_t ignore,
 			  uint64_t flags)
 {
@@ -102,8 +98,8 @@ static void ft_receive(uint64_t tag, uint64_t flags, struct ft_op *op)
 }
 
 /*
- * Sends a message and does not wait: the send of a claimed message completes
- * only when the claim receives it, maybe after later requests.
+ * Sends without a wait: a claimed message's send completes only when the claim
+ * receives the message.
  */
 static void ft_send_one(uint64_t tag)
 {
@@ -180,7 +176,7 @@ static void ft_probe_claim(void)
 	ft_none(3);
 }
 
-/* A message that a wildcard peek has found can be claimed with any tag. */
+/* A message found by a wildcard peek can be claimed with any tag. */
 static void ft_probe_claim_any(void)
 {
 	struct ft_op claim = { 0 };
@@ -211,7 +207,7 @@ static void ft_probe_discard(void)
 	ft_none(6);
 }
 
-/* An earlier receive matches the message, so no peek may find it. */
+/* A posted receive matches the message, so no peek may find it. */
 static void ft_probe_posted(void)
 {
 	struct ft_op posted = { 0 }, op = { 0 };
@@ -254,10 +250,9 @@ static bool ft_core_is(const char *core)
 }
 
 /*
- * False for tests that fail in the core itself. sockets leaves progress_start
- * at the entry that it discards, so that a peek finds a later message first.
- * tcp fails with EFAULT if it discards a message that is still arriving; efa's
- * sender waits forever in this case.
+ * False for tests that fail in the core itself. After a discard, a peek of
+ * sockets finds a later message first. If a discarded message is still
+ * arriving, tcp fails with EFAULT, and efa's sender waits forever.
  */
 static bool ft_can(void (*probe)(void))
 {

@@ -2,17 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * This program forks peers, and kills each at another step. Within a second all
- * pending operations with the peer must end, with success or FI_ECONNRESET, and
- * the next peer must be served. A stopped peer must not count as failed. With
- * near alone, the pending operations include RMA and an atomic.
+ * Forks peers, and kills each at another step. Within a second all pending
+ * operations with the peer must end, with success or FI_ECONNRESET, and the
+ * next peer must be served. A stopped peer must not count as failed. With near
+ * alone, the operations include RMA and an atomic.
  *
- * With ofi_duo a peer waits until the test has recognized it as local. Messages
- * over the core, to a process that runs the core alone, must continue. With the
- * hook every second peer selects ofi_duo by its name: a mixed job.
+ * With ofi_duo, messages to a process that runs the core alone must continue.
+ * With the hook every second peer selects ofi_duo by its name.
  *
- * FT_AWAY=1: each peer is in a pid namespace of its own; FT_AWAY=users: in a
- * user namespace of its own, too.
+ * FT_AWAY=1: each peer has its own pid namespace; FT_AWAY=users: also its own
+ * user namespace.
  */
 
 #include <rdma/fi_atomic.h>
@@ -43,7 +42,7 @@ enum {
 	FT_OPS
 };
 
-/* Description of a peer, which the peer sends to the test. */
+/* A peer, as it describes itself to the test. */
 struct ft_about {
 	char name[FT_NAME_MAX];
 	uint64_t key, base;
@@ -60,7 +59,7 @@ static fi_addr_t other;		/* fi_addr of the current peer */
 static int steps_left, ended_well, ended_badly;
 static int peers;		/* number of peers started */
 
-/* The process that runs the core alone, and the messages to and from it. */
+/* The process on the core alone, and the messages to and from it. */
 static struct {
 	struct ft_child child;
 	fi_addr_t addr;
@@ -69,7 +68,7 @@ static struct {
 	int rounds;
 } far;
 
-/* In the peer: counts a step; ends the process by SIGKILL after the last. */
+/* In the peer: counts a step, and ends by SIGKILL after the last. */
 static void ft_step(void)
 {
 	if (steps_left--)
@@ -99,10 +98,7 @@ static void ft_peer_post(fi_addr_t us)
 	ft_step();
 }
 
-/*
- * In the peer: fills in the peer's description. The test may then write to and
- * read from the peer's buffer "in".
- */
+/* In the peer: fills in its description, and lets the test access "in". */
 static void ft_peer_about(struct ft_about *about)
 {
 	struct fid_mr *mr;
@@ -118,8 +114,8 @@ static void ft_peer_about(struct ft_about *about)
 }
 
 /*
- * Main function of a peer. It makes one poll per step, so that it can exit
- * between any two polls of a large message.
+ * Main function of a peer. It polls once per step, so that it can exit between
+ * any two polls of a large message.
  */
 static void ft_peer(const struct ft_child *parent)
 {
@@ -147,7 +143,7 @@ static void ft_peer(const struct ft_child *parent)
 	}
 }
 
-/* Runs in a peer of a hooked job: selects ofi_duo by its name. */
+/* In a peer of a hooked job: selects ofi_duo by its name. */
 static void ft_peer_by_name(void)
 {
 	static char prov[64];
@@ -158,7 +154,7 @@ static void ft_peer_by_name(void)
 	ft.opts.prov = prov;
 }
 
-/* Starts a peer that ends after this number of steps; -1: when killed. */
+/* Starts a peer that ends after this number of steps; -1: never. */
 static void ft_start(struct ft_child *peer, int steps)
 {
 	peers++;
@@ -220,7 +216,7 @@ static void ft_far_meet(void)
 	ft_tell(far.child.to, e.self.name, FT_NAME_MAX);
 }
 
-/* Sends the next message over the core if the last one was answered. */
+/* Sends the next message over the core when the last one was answered. */
 static void ft_far_go_on(void)
 {
 	struct ft_xfer x = { .tagged = true, .tag = FT_PONG, .buf = far.buf,
@@ -240,7 +236,7 @@ static void ft_far_go_on(void)
 				     &far.ping)));
 }
 
-/* Checks that a message over the core is still sent and answered. */
+/* Checks that a message over the core is still answered. */
 static void ft_far_goes_on(void)
 {
 	int until = far.rounds + 1;
@@ -252,10 +248,7 @@ static void ft_far_goes_on(void)
 	}
 }
 
-/*
- * Counts the posted operation as pending. If the call failed because the peer
- * had failed, the operation has ended.
- */
+/* Handles the result of a post: if the peer had failed, op has ended. */
 static void ft_try(int which, ssize_t ret)
 {
 	if (!ret)
@@ -278,8 +271,8 @@ static bool ft_over_core(fi_addr_t peer)
 }
 
 /*
- * Posts a send. If the peer had failed before, the core ends or rejects it,
- * except tcp, which tries to connect forever.
+ * Posts a send to a peer that may have failed. The core then ends or rejects
+ * it, except tcp, which tries to connect forever.
  */
 static void ft_post_send(fi_addr_t peer)
 {
@@ -316,10 +309,7 @@ static void ft_post(fi_addr_t peer)
 
 static void ft_post_onesided(fi_addr_t peer, const struct ft_about *about)
 {
-	/*
-	 * The atomic is first: only the target executes it, and the operations
-	 * after it wait for it.
-	 */
+	/* atomic first: only the target executes it, and the others wait */
 	ft_try(FT_FETCH, FT_RETRY(&e, fi_fetch_atomic(
 		e.ep, &number, 1, NULL, &fetched, NULL, peer, about->base,
 		about->key, FI_UINT64, FI_SUM, &op[FT_FETCH])));
@@ -349,10 +339,7 @@ static uint64_t ft_cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/*
- * Waits until all operations have ended: at most a second after the peer's
- * exit.
- */
+/* Waits for all operations, at most a second after the peer's exit. */
 static void ft_until_done(pid_t pid, int steps)
 {
 	siginfo_t end = { 0 };
@@ -452,10 +439,7 @@ static void ft_run(void)
 {
 	int steps;
 
-	/*
-	 * otherwise the process with efa alone would wait for efa's own shared
-	 * memory
-	 */
+	/* the process on efa alone would wait for efa's shared memory */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
 	signal(SIGPIPE, SIG_IGN);
 	if (ft_wraps())

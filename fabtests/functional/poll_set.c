@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A poll set with two CQs and two counters of an endpoint. All ranks send to
- * each other, and read a CQ or a counter only if fi_poll() has returned its
- * context. A context that fi_poll() does not return therefore stops the test.
+ * A poll set of two CQs and two counters. Ranks send to each other, and read a
+ * CQ or counter only if fi_poll() has returned its context. A context that is
+ * not returned stops the test.
  */
 
 #include <sched.h>
@@ -28,10 +28,7 @@ static void ft_read_entries(struct fid_cq *cq, int side)
 	struct fi_cq_tagged_entry entry[4];
 	ssize_t i, n = fi_cq_read(cq, entry, FT_COUNT(entry));
 
-	/*
-	 * fi_poll() may return contexts without an event, but not that of
-	 * ofi_duo
-	 */
+	/* only bare cores may return contexts without an event */
 	if (n == -FI_EAGAIN && !ft_wraps())
 		return;
 	FT_CHECK(n > 0, "fi_cq_read after fi_poll: %zd", n);
@@ -46,10 +43,7 @@ static void ft_read_entries(struct fid_cq *cq, int side)
 	ended[side] += n;
 }
 
-/*
- * Calls fi_poll(), and reads each CQ and counter that it returns. Returns their
- * number.
- */
+/* Calls fi_poll() and reads what it returns. Returns the number of contexts. */
 static int ft_poll(void)
 {
 	void *context[FT_MEMBERS];
@@ -71,13 +65,12 @@ static int ft_poll(void)
 	return n;
 }
 
-/* Asserts that the set has no events; the core alone may report some. */
+/* The set must have no events; the core alone may report some. */
 static void ft_quiet(const char *when)
 {
 	int i, n;
 
-	ft_poll();	/* a counter may have changed after fi_poll returned
-			 * it, and before this process read it */
+	ft_poll();	/* a counter may change before its read */
 	for (i = 0; i < 100; i++) {
 		n = ft_poll();
 		FT_CHECK(!n || !ft_wraps(), "%s: %d events", when, n);

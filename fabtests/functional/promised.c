@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each limit that the info contains can be used up to the last byte or buffer:
- * inject size, buffers of a message, remote CQ data, RMA. With --hook the info
- * is the core's, and near must have the same limits (docs/hook.md).
+ * Each limit in the info can be used up: inject size, number of buffers, remote
+ * CQ data, RMA. With --hook the info is the core's, and near must have the same
+ * limits (docs/hook.md).
  */
 
 #include <rdma/fi_rma.h>
@@ -37,7 +37,7 @@ static void ft_parts(struct iovec *iov, void **desc, const struct ft_buf *buf,
 	}
 }
 
-/* Injects a message, and overwrites the buffer when the call has returned. */
+/* Injects a message, and then overwrites the buffer. */
 static void ft_inject(enum ft_tx how, bool tagged, size_t len)
 {
 	const uint64_t mask = e.info->domain_attr->cq_data_size < 8 ?
@@ -69,8 +69,8 @@ static void ft_inject(enum ft_tx how, bool tagged, size_t len)
 }
 
 /*
- * Returns the inject size of rank 1, which sends. In efa it depends on the use
- * of efa's own shared memory.
+ * Returns the inject size of the sender, rank 1. efa's depends on its use of
+ * shared memory.
  */
 static size_t ft_inject_size(void)
 {
@@ -91,7 +91,6 @@ static void ft_case_promised_injects_arrive(void)
 	ft_inject(FT_TX_INJECT, true, 1);
 }
 
-/* Sends and receives with the largest number of buffers. */
 static void ft_case_promised_buffers_arrive(void)
 {
 	const size_t rx = e.info->rx_attr->iov_limit;

@@ -3,8 +3,7 @@
 
 /*
  * Rank 1 writes to and reads from rank 0, by all calls and in many sizes, with
- * remote CQ data if the core supports it. The last operation has an invalid
- * key.
+ * remote CQ data if the core supports it. At the end: an invalid key.
  */
 
 #include <rdma/fi_rma.h>
@@ -109,7 +108,7 @@ static void ft_rma_do(enum ft_rma how, size_t len)
 		 "%s: flags %lx", ft_rma_name[how], (unsigned long)op.flags);
 }
 
-/* In the target: waits until the write has changed its memory. */
+/* In the target: waits until the write has changed the memory. */
 static void ft_rma_arrives(enum ft_rma how, size_t len, int before)
 {
 	volatile uint8_t *last = region.ptr + FT_HALF + len - 1;
@@ -171,8 +170,8 @@ static void ft_sizes(void)
 }
 
 /*
- * An operation with an invalid key fails, in the call or as a completion, and
- * does not change the target's memory.
+ * An invalid key fails, in the call or as a completion, and leaves the target's
+ * memory unchanged.
  */
 static void ft_wrong_key(void)
 {

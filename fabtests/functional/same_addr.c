@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Two ranks in two network namespaces have the same core address and share a
- * registry. Each rank sends to that address, and must get its own message over
- * its own shared memory, not the message of the other rank. For cores with IP
- * addresses.
+ * Two ranks in different network namespaces have the same core address and
+ * share a registry. Each sends to that address, and must get its own message
+ * over its own shared memory. For cores with IP addresses.
  */
 
 #include <arpa/inet.h>
@@ -70,7 +69,7 @@ static void ft_case_equal_sockaddr_in_stay_apart(void)
 	ft_run_format(FI_SOCKADDR_IN);
 }
 
-/* Uses FI_SOCKADDR, a format that does not name the family of the address. */
+/* FI_SOCKADDR does not name the family of the address. */
 static void ft_case_equal_sockaddr_stay_apart(void)
 {
 	ft_run_format(FI_SOCKADDR);

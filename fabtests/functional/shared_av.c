@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints are opened and closed on an AV that they share, while addresses are
- * inserted and removed. A fi_addr must mean the same peer for all endpoints.
+ * Endpoints open and close on a shared AV, while addresses are inserted and
+ * removed. A fi_addr must mean the same peer for all endpoints.
  */
 
 #include "common/ft.h"
@@ -53,10 +53,7 @@ static void ft_join(int i)
 	open_eps[i] = true;
 }
 
-/*
- * Checks the paths while all endpoints are open: the path to a closed one is
- * undefined.
- */
+/* Checks all paths before a close: a closed endpoint has no defined path. */
 static void ft_check_all(void)
 {
 	int i;
@@ -109,10 +106,7 @@ static void ft_insert_ranks(int k)
 		ft_insert_one(k, r);
 }
 
-/*
- * Checks that each fi_addr of the AV has its address, and that no two have the
- * same.
- */
+/* Checks that the AV has each address, and no fi_addr twice. */
 static void ft_check_av(void)
 {
 	bool seen[256] = { false };
@@ -170,10 +164,7 @@ static void ft_take_from(int i, int k, int r)
 		  ft_seed(r, k, ft.opts.rank, i), "shared_av");
 }
 
-/*
- * Calls act for each pair of an endpoint i of this rank and an endpoint k of
- * any rank r.
- */
+/* Calls act for each endpoint i of this rank and endpoint k of any rank r. */
 static void ft_for_all(void (*act)(int i, int k, int r))
 {
 	int i, k, r;
@@ -189,10 +180,7 @@ static void ft_await_send(int i, int k, int r)
 	ft_wait(&eps[i], &txop[i][k][r]);
 }
 
-/*
- * Exchanges messages. All receives have the same tag, so that only the source
- * selects the message.
- */
+/* Exchanges messages of one tag: only the source selects the message. */
 static void ft_talk(void)
 {
 	ft_check_av();
@@ -205,9 +193,9 @@ static void ft_talk(void)
 }
 
 /*
- * The second endpoint is opened while the first fi_addr is free. The peer that
- * is removed and inserted again gets no messages before, because efa numbers
- * the messages to a new peer from 0.
+ * The second endpoint opens while the first fi_addr is free. The peer that is
+ * removed and inserted again gets no messages before: efa numbers the messages
+ * to a new peer from 0.
  */
 static void ft_case_ep_gets_av_with_holes(void)
 {
@@ -224,10 +212,7 @@ static void ft_case_ep_gets_av_with_holes(void)
 	ft_leave_all();
 }
 
-/*
- * Inserts each address twice. Some cores count the inserts, others return a
- * second fi_addr.
- */
+/* Inserts twice: some cores count the inserts, others return a new fi_addr. */
 static void ft_case_address_inserted_twice_works(void)
 {
 	fi_addr_t before[FT_MAX_RANKS];
@@ -245,10 +230,7 @@ static void ft_case_address_inserted_twice_works(void)
 	ft_leave_all();
 }
 
-/*
- * Odd ranks send before even ranks have inserted them, and insert in another
- * order.
- */
+/* Odd ranks send before even ranks insert them, and in another order. */
 static void ft_case_unknown_senders_arrive(void)
 {
 	bool odd = ft.opts.rank % 2;
@@ -292,7 +274,6 @@ static void ft_case_unknown_senders_arrive(void)
 	ft_leave_all();
 }
 
-/* Closes the first endpoint of the AV. The second one works on. */
 static void ft_case_av_outlives_first_ep(void)
 {
 	int r;
@@ -311,8 +292,8 @@ static void ft_case_av_outlives_first_ep(void)
 }
 
 /*
- * Opens and closes endpoints of one AV, one after the other. tcp sometimes
- * hangs, or loses a message to or from the new endpoint.
+ * Opens and closes endpoints of one AV in turn. tcp sometimes hangs, or loses a
+ * message to or from the new endpoint.
  */
 static void ft_case_av_serves_eps_in_turn(void)
 {

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All ranks send to all ranks, including themselves, random tagged and untagged
- * messages of random sizes, by all calls. They receive with wildcards, cancel,
- * peek and claim at the same time. The test checks order and contents for each
- * sender and kind, and that no message is lost or duplicated.
+ * All ranks send random tagged and untagged messages of random sizes to all
+ * ranks, including themselves. Receives use wildcards, cancel, peek and claim.
+ * No message may be lost, duplicated or changed, or leave its sender's order.
  *
  * -a          also multi-receive buffers, RMA and atomics
  * -t THREADS  each with its endpoint, in one domain (default 1)
@@ -44,10 +43,7 @@ static uint32_t ft_hash(const struct ft_load *l, uint32_t from, int kind,
 	return h ^ (h >> 16);
 }
 
-/*
- * Returns the length of a message, by a hash: a length of each number of bits
- * is equally likely.
- */
+/* Returns a length by a hash. Each number of bits is equally likely. */
 size_t ft_len(const struct ft_load *l, uint32_t from, int kind, uint32_t seq)
 {
 	uint32_t h = ft_hash(l, from, kind, seq);
@@ -63,10 +59,7 @@ unsigned int ft_seed(const struct ft_load *l, uint32_t from, int kind,
 	return ft_hash(l, from, kind + 2, seq);
 }
 
-/*
- * Sends the next message. If the provider returns -FI_EAGAIN, a later call
- * sends it.
- */
+/* Sends the next message, or on -FI_EAGAIN leaves it to a later call. */
 static void ft_send_next(struct ft_load *l)
 {
 	int k = l->sent % FT_DEPTH, kind = ft_rand(FT_KINDS), to, how, i;
@@ -111,8 +104,8 @@ static void ft_send_next(struct ft_load *l)
 }
 
 /*
- * Makes one random step. No peeks over rxd, which has no FI_PEEK, and sockets,
- * where a peek finds a message that is being received.
+ * Makes one random step. No peeks over rxd, which lacks FI_PEEK, and sockets,
+ * where a peek finds a message that is still arriving.
  */
 static bool ft_step(struct ft_load *l)
 {
@@ -179,7 +172,6 @@ static void ft_begin(struct ft_load *l, unsigned int round)
 	ft_recv_begin(l);
 }
 
-/* True if rank 0 has time for another round. */
 static bool ft_again(uint64_t end_ns)
 {
 	bool mine = ft_now_ns() < end_ns, all[FT_MAX_RANKS];

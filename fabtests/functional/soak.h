@@ -30,7 +30,6 @@ struct ft_slot {
 	uint32_t seq;
 };
 
-/* Receives of one kind. */
 struct ft_kind {
 	struct ft_slot *slots;	/* in the order of posting */
 	struct ft_buf bufs[FT_KEEP];
@@ -46,7 +45,7 @@ struct ft_multi {
 	bool posted;
 };
 
-/* A part of a rank's memory into which one other rank writes. */
+/* Memory of a rank into which one other rank writes. */
 struct ft_cell {
 	uint64_t count;
 	uint8_t data[FT_MAX_LEN];
@@ -91,9 +90,9 @@ extern bool ft_all;	/* with multi-receive buffers, RMA and atomics */
 
 /* soak.c */
 /*
- * True if the rank uses multi-receive buffers, RMA and atomics. Not without
- * ofi_duo: efa's own fetching atomics crash, and util_srx may write outside of
- * a multi-receive buffer.
+ * True if the rank uses multi-receive buffers, RMA and atomics. Ranks without
+ * ofi_duo do not: efa's own fetching atomics crash, and util_srx may write
+ * outside of a multi-receive buffer.
  */
 bool ft_takes_part(const struct ft_load *l, int rank);
 size_t ft_len(const struct ft_load *l, uint32_t from, int kind, uint32_t seq);

@@ -170,8 +170,8 @@ void ft_cancel_one(struct ft_load *l, struct ft_kind *kind)
 }
 
 /*
- * Claims and receives a message that a peek has found, as MPI_Mprobe does. In
- * the order of matching the claim is after all receives posted before.
+ * Claims and receives a message found by a peek, as MPI_Mprobe does. In the
+ * order of matching, the claim is after all receives posted before.
  */
 void ft_probe(struct ft_load *l, struct ft_kind *kind)
 {
@@ -196,7 +196,6 @@ void ft_probe(struct ft_load *l, struct ft_kind *kind)
 	msg.msg_iov = &iov;
 	msg.desc = &slot->buf->desc;
 	msg.iov_count = 1;
-	/* The claim has the same context as the peek: op. */
 	op.done = 0;
 	op.uncounted = false;
 	FT_OK(FT_RETRY(e, fi_trecvmsg(e->ep, &msg, FI_CLAIM | FI_COMPLETION)));

@@ -3,7 +3,7 @@
 
 /*
  * One-sided operations of soak.c: a rank writes random data into its cell of
- * another rank, reads the data back, and adds to the cell's count.
+ * another rank, reads them back, and adds to the cell's count.
  */
 
 #include <rdma/fi_atomic.h>

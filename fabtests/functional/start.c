@@ -2,16 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many processes start at the same time, several times in a row. Each must have
- * shared memory and find all others, and all messages must arrive. Two
- * exceptions:
- *
- * - /dev/shm has space (FT_ROOM, in MiB) for a few of them only. At most this
- *   number has shared memory, and the others use the core.
- * - A stopped process holds the lock of the registry's directory. All of them
- *   use the core.
- *
- * No process may crash.
+ * Many processes start at once, several times. Each must have shared memory and
+ * find all others, all messages must arrive, and no process may crash.
+ * Exceptions:
+ * - /dev/shm has space (FT_ROOM, in MiB) for a few only. The others use the
+ *   core.
+ * - A stopped process holds the registry's lock. All others use the core.
  */
 
 #include <fcntl.h>
@@ -31,9 +27,8 @@ static struct ft_buf buf;
 static struct ft_op txop[FT_MAX_RANKS], rxop[FT_MAX_RANKS];
 
 /*
- * True if this endpoint has a local transport: struct fi_ops_duo then returns
- * another reason than FI_DUO_LOCAL_OFF for the path to its own address, and
- * that path is final.
+ * True if this endpoint has a local transport. The path to its own address is
+ * final, and has another reason than FI_DUO_LOCAL_OFF.
  */
 static bool ft_has_shm(void)
 {
@@ -48,9 +43,8 @@ static bool ft_has_shm(void)
 }
 
 /*
- * Checks the number of ranks with shared memory. A process does not find the
- * shm provider if the space does not suffice for one endpoint per CPU, so some
- * space may stay unused.
+ * Checks the number of ranks with shared memory. Some space may stay unused:
+ * libfabric's shm needs space for one endpoint per CPU.
  */
 static void ft_check_have(int have, bool stopped)
 {
@@ -83,7 +77,7 @@ static void ft_start(bool stopped)
 	ft_buf_alloc(&e, &buf, 2 * 64 * FT_MAX_RANKS);
 }
 
-/* Locks the registry's directory; returns its descriptor. */
+/* Locks the registry's directory. Returns its descriptor. */
 static int ft_lock_registry(void)
 {
 	glob_t found;
@@ -97,7 +91,6 @@ static int ft_lock_registry(void)
 	return fd;
 }
 
-/* Each rank sends to all other ranks. */
 static void ft_exchange_messages(void)
 {
 	struct ft_xfer x = { .tagged = true, .len = 64, .desc = buf.desc };
@@ -122,9 +115,7 @@ static void ft_exchange_messages(void)
 	}
 }
 
-/*
- * One start of all ranks. stopped: a stopped process holds the registry's lock.
- */
+/* Starts all ranks once. stopped: the registry stays locked. */
 static void ft_round(bool stopped, int *lock)
 {
 	ft_barrier();

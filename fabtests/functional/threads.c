@@ -4,13 +4,12 @@
 /*
  * Several threads per rank, at each threading level that permits them:
  *
- * FI_THREAD_SAFE		on one endpoint, or on endpoints with one CQ
- * FI_THREAD_COMPLETION		each with its endpoint and CQ, in one domain
- * FI_THREAD_DOMAIN		each with its own domain
+ * FI_THREAD_SAFE          on one endpoint, or on endpoints with one CQ
+ * FI_THREAD_COMPLETION    each with its endpoint and CQ, in one domain
+ * FI_THREAD_DOMAIN        each with its own domain
  *
- * Thread t of one rank exchanges messages with thread t of the other rank. At
- * the same time a further thread may cancel receives, or open and close
- * endpoints and insert and remove their addresses.
+ * Thread t of one rank exchanges messages with thread t of the other. A further
+ * thread may cancel receives, or open and close endpoints meanwhile.
  */
 
 #include <pthread.h>
@@ -89,7 +88,7 @@ static void *ft_work(void *arg)
 	return NULL;
 }
 
-/* Thread: reads the same CQ without pause, and cancels receives of its own. */
+/* Thread: reads the same CQ without pause, and cancels its own receives. */
 static void *ft_disturb(void *arg)
 {
 	struct ft_worker *w = arg;
@@ -107,9 +106,9 @@ static void *ft_disturb(void *arg)
 }
 
 /*
- * Sends to itself over an endpoint that no other rank has inserted. The tag
- * differs from all others, because tcp 2.1 without ofi_duo would deliver
- * messages of the other endpoint with the same tag to this endpoint.
+ * Sends to itself over an endpoint that no other rank has inserted, with a tag
+ * of its own: tcp 2.1 alone would deliver the other endpoint's messages with
+ * the same tag here.
  */
 static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 {
@@ -152,20 +151,17 @@ static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 	ft_talk(w, &e);
 	ft_buf_free(&region);
 	ft_check_tx(&e);
-	/* if the AV is shared, this may be the fi_addr that ft_insert() got */
+	/* with a shared AV, ft_insert() may have got the same fi_addr */
 	FT_OK(fi_av_remove(w->e->av, &addr, 1, 0));
-	/*
-	 * these messages were for w->e, which may share its CQ with e: the
-	 * message to e itself is not counted
-	 */
+	/* e may have read messages to w->e from a shared CQ */
 	atomic_fetch_add(&w->e->rx_ok, e.rx_ok);
 	ft_close_fids(&e);
 }
 
 /*
  * False for ofi_rxd, which crashes without ofi_duo, too (rxd_ep_bind and
- * rxd_ep_close of 2.1 to 2.6): the endpoint is in the CQ's list before it has
- * the functions that a read of the CQ calls, and after it has lost them.
+ * rxd_ep_close of 2.1 to 2.6): the CQ's list has the endpoint before and after
+ * the endpoint's functions are valid.
  */
 static bool ft_shares_cq_in_use(void)
 {
@@ -173,8 +169,8 @@ static bool ft_shares_cq_in_use(void)
 }
 
 /*
- * Thread: opens and closes endpoints until the other threads end. Not over
- * ofi_rxm, which crashes without ofi_duo in each run (two of two, 2.1).
+ * Thread: opens and closes endpoints until the others end. Not over ofi_rxm,
+ * which crashes without ofi_duo, too (libfabric 2.1).
  */
 static void *ft_come_and_go(void *arg)
 {
@@ -247,9 +243,8 @@ static void ft_safe(bool separate_cqs, void *(*run)(void *))
 }
 
 /*
- * Checks and closes all endpoints. If they share a CQ, receives are not counted
- * for each endpoint. The paths are checked before any rank closes an endpoint,
- * because a closed endpoint has no path.
+ * Checks and closes all endpoints. Receives of a shared CQ are not counted for
+ * each endpoint. Paths are checked before any rank closes.
  */
 static void ft_close_each(bool share_cq)
 {

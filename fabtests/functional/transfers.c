@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The calls of engines that move KV caches: NIXL's libfabric backend, without
- * and with its progress thread, and Mooncake's EFA transport. Several rails:
- * domains with one endpoint each, for FI_MSG and FI_RMA without tags and
- * orders. Blocks are written with remote CQ data or read, and messages with
- * data announce them. All completions are in one queue of FI_CQ_FORMAT_DATA,
- * where only the flags distinguish them. Rank 1 moves blocks of rank 0 and of
- * itself.
+ * Calls of engines that move KV caches: NIXL's libfabric backend, without and
+ * with its progress thread, and Mooncake's EFA transport.
+ *
+ * Several rails (domains with one endpoint each) use FI_MSG and FI_RMA without
+ * tags and orders. Rank 1 writes blocks of rank 0 and of itself, with remote CQ
+ * data, or reads them. Messages with data announce them. Completions are in one
+ * FI_CQ_FORMAT_DATA queue, and only the flags distinguish them.
  */
 
 #include <pthread.h>
@@ -57,10 +57,7 @@ static void ft_notify(struct ft_rail *rail, uint32_t data)
 	ft_end_all(&sent, 1, FI_SEND);
 }
 
-/*
- * Starts to write or read a block of a rank; returns -FI_EAGAIN if that is not
- * possible now.
- */
+/* Writes or reads a block of a rank. Returns -FI_EAGAIN if busy. */
 static ssize_t ft_move(struct ft_rail *rail, int rank, int block, bool write,
 		       uint64_t flags)
 {
@@ -91,7 +88,6 @@ static ssize_t ft_move(struct ft_rail *rail, int rank, int block, bool write,
 	return ret;
 }
 
-/* Moves all blocks, on one rail after the other. */
 static void ft_move_all(int rank, bool write, uint64_t flags)
 {
 	ssize_t ret;
@@ -99,10 +95,7 @@ static void ft_move_all(int rank, bool write, uint64_t flags)
 
 	for (b = 0; b < FT_BLOCKS; b++) {
 		ft_op_reset(&op[b]);
-		/*
-		 * the last operation of a rail has no FI_MORE, and starts those
-		 * before it
-		 */
+		/* without FI_MORE: a rail's last operation starts the others */
 		if (b >= FT_BLOCKS - FT_RAILS)
 			flags &= ~FI_MORE;
 		while ((ret = ft_move(&rails[b % FT_RAILS], rank, b, write,
@@ -113,7 +106,6 @@ static void ft_move_all(int rank, bool write, uint64_t flags)
 	ft_end_all(op, FT_BLOCKS, write ? FI_WRITE : FI_READ);
 }
 
-/* Rank 1 sends messages on each rail, and rank 0 waits for them. */
 static void ft_notify_all(int count)
 {
 	int i, r;
@@ -129,7 +121,7 @@ static void ft_notify_all(int count)
 	ft_meet();
 }
 
-/* As NIXL: more messages than the target has receives. */
+/* As NIXL does: more messages than the target has receives. */
 static void ft_case_notes_arrive(void)
 {
 	ft_notify_all(2 * FT_RECVS);
@@ -163,7 +155,7 @@ static void ft_case_reads_return_blocks(void)
 	ft_meet();
 }
 
-/* A rank is its own target: it writes blocks without data, then reads them. */
+/* A rank writes blocks to itself, then reads them. */
 static void ft_case_blocks_move_within_process(void)
 {
 	if (ft.opts.rank) {
@@ -176,7 +168,7 @@ static void ft_case_blocks_move_within_process(void)
 	ft_meet();
 }
 
-/* As Mooncake: threads post, with a lock, while another thread polls. */
+/* As in Mooncake: threads post under a lock, another thread polls. */
 static void *ft_poster(void *arg)
 {
 	struct ft_rail *rail;
@@ -208,13 +200,12 @@ static void ft_case_writes_of_threads_arrive(void)
 		for (t = 0; t < FT_POSTERS; t++)
 			FT_OK(-pthread_join(thread[t], NULL));
 	}
-	/* sent after the writes, so it arrives after them, over tcp too */
+	/* sent after the writes, so received after them, over tcp too */
 	ft_notify_all(1);
 	if (!ft.opts.rank)
 		ft_verify(memory + FT_HALF, FT_HALF, 4, "written blocks");
 }
 
-/* Runs the cases over new rails. */
 static void ft_run_over(const struct ft_cfg *cfg, const struct ft_case *cases,
 			size_t count)
 {
@@ -223,7 +214,7 @@ static void ft_run_over(const struct ft_cfg *cfg, const struct ft_case *cases,
 	ft_rails_close();
 }
 
-/* As ft_run_over(), while a thread reads the CQs of this rank. */
+/* As ft_run_over(), while a thread reads this rank's CQs. */
 static void ft_run_beside_thread(const struct ft_cfg *cfg,
 				 const struct ft_case *cases, size_t count)
 {

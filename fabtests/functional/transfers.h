@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The rails of transfers.c, which has the cases. */
+/* The rails of transfers.c. */
 #ifndef TRANSFERS_H
 #define TRANSFERS_H
 
@@ -34,7 +34,6 @@ extern uint8_t *memory;
 /* a progress thread reads the CQs, not the main thread */
 extern bool ft_threaded;
 
-/* Change the hints to those of the engines. */
 void ft_hints_nixl(struct fi_info *hints);
 void ft_hints_mooncake(struct fi_info *hints);
 void ft_rails_open(const struct ft_cfg *cfg);
@@ -42,9 +41,8 @@ void ft_rails_open(const struct ft_cfg *cfg);
 void ft_rails_close(void);
 void ft_thread_start(void);
 void ft_thread_stop(void);
-/* Makes progress while this thread waits for an event. */
+/* Makes progress, or yields if a thread makes it. */
 void ft_pause(void);
-/* Waits for the other rank. */
 void ft_meet(void);
 
 #endif /* TRANSFERS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The rails of transfers.c: how they are opened, read and checked. */
+/* The rails of transfers.c: opens, reads and checks them. */
 
 #include <sched.h>
 
@@ -29,7 +29,7 @@ static void ft_post_recv(struct ft_rail *rail, struct ft_op *recv)
 	pthread_mutex_unlock(&rail->lock);
 }
 
-/* Handles a completion; tests the flags in the same order as NIXL. */
+/* Handles a completion. Tests the flags in the same order as NIXL. */
 static void ft_end(struct ft_rail *rail, const struct fi_cq_data_entry *entry)
 {
 	struct ft_op *ended = entry->op_context;
@@ -44,9 +44,7 @@ static void ft_end(struct ft_rail *rail, const struct fi_cq_data_entry *entry)
 		ended->flags = entry->flags;
 		atomic_fetch_add(&ended->done, 1);
 	} else {
-		/*
-		 * efa alone, over its own shm, reports FI_REMOTE_CQ_DATA only
-		 */
+		/* efa alone, over its shm, sets FI_REMOTE_CQ_DATA only */
 		FT_CHECK(entry->flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA),
 			 "flags 0x%lx", (long)entry->flags);
 		atomic_fetch_add(&rail->written, 1);
@@ -81,7 +79,7 @@ static void ft_poll_all(void)
 		ft_poll(&rails[r]);
 }
 
-/* Polls all rails, as NIXL's progress thread does. */
+/* As NIXL's progress thread: polls all rails. */
 static void *ft_progress_thread(void *arg)
 {
 	while (!atomic_load(&stop)) {
@@ -120,11 +118,10 @@ void ft_meet(void)
 }
 
 /*
- * Registers the memory as one of the engines does.
- *
+ * Registers the memory as the engines do.
  * - Mooncake: fi_mr_reg() with key 0, since the provider selects the key.
  * - NIXL: fi_mr_regattr(). If the provider selects the key, only with remote
- *   access. Otherwise with the address as the key, and with local access, too.
+ *   access. Otherwise the address is the key, and local access is added.
  */
 static int ft_register_memory(const struct ft_rail *rail, bool nixl,
 			      struct fid_mr **mr)
@@ -166,8 +163,8 @@ static void ft_register(struct ft_rail *rail, bool nixl)
 }
 
 /*
- * Hints of NIXL. Without FI_CONTEXT2, so that efa does not return efa-direct.
- * With tcp, NIXL does not set further MR modes.
+ * Hints of NIXL: without FI_CONTEXT2, so that efa does not return efa-direct.
+ * For tcp, NIXL sets no further MR modes.
  */
 void ft_hints_nixl(struct fi_info *hints)
 {
@@ -221,10 +218,7 @@ static enum fi_duo_path ft_rma_path(const struct ft_ep *e, int rank)
 	return peer && !strcmp(peer, "shm") ? FI_DUO_CORE : ft_path(e, rank);
 }
 
-/*
- * Checks that all operations of a rail used the path to rank 0, or to the rank
- * itself.
- */
+/* Checks the paths of all RMA of a rail, to rank 0 and to this rank. */
 static void ft_check_rma(struct ft_rail *rail)
 {
 	struct fi_duo_stats stats;

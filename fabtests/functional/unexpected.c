@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 1 sends thousands of messages before rank 0 posts a receive. Rank 0 then
+ * Rank 1 sends thousands of messages before rank 0 posts a receive. Rank 0
  * receives them in order, or by tag in reverse order.
  */
 
@@ -38,9 +38,8 @@ static struct ft_xfer ft_at(const struct ft_flood *f, int i)
 }
 
 /*
- * Sends all messages. The provider may return -FI_EAGAIN until the receiver
- * consumes messages. So the receiver starts after 300 ms, even if not all
- * messages are sent by then.
+ * Sends all messages. The provider may return -FI_EAGAIN until messages are
+ * consumed, so the receiver starts after 300 ms at the latest.
  */
 static void ft_send_flood(const struct ft_flood *f)
 {
@@ -82,7 +81,7 @@ static void ft_run_flood(struct ft_flood f)
 {
 	bool small = f.len <= e.info->tx_attr->inject_size;
 
-	/* over the core there may not be space for more messages */
+	/* over the core there may be no space for more messages */
 	if (f.reverse && ft_path(&e, !ft.opts.rank) == FI_DUO_CORE &&
 	    f.count > FT_SAVED)
 		f.count = FT_SAVED;

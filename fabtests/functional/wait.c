@@ -3,9 +3,9 @@
 
 /*
  * A message goes from rank to rank. Each rank sleeps until it arrives: on the
- * descriptor of its CQ, in a blocking read, or, without a CQ, on its counters.
- * Afterwards no rank sends: no rank may wake if both paths can signal. The test
- * prints times.
+ * CQ's descriptor, in a blocking read, or without a CQ on its counters.
+ * Afterwards, without messages, no rank may wake if both paths can signal.
+ * Prints times.
  */
 
 #include <errno.h>
@@ -17,10 +17,7 @@
 
 #define FT_TAG 77
 #define FT_SILENCE_NS 300000000ull
-/*
- * Largest permitted number of wakeups of a rank without messages. A timer would
- * cause 600.
- */
+/* Permitted wakeups of a rank without messages. A timer would cause 600. */
 #define FT_WAKES 30
 #define FT_LAPS_MAX 400
 
@@ -43,10 +40,7 @@ static int ft_trywait(struct fid *fid)
 	return ret;
 }
 
-/*
- * Sleeps. Returns 1: woken, with or without a reason; 0: timeout; -1: a sleep
- * is not permitted now.
- */
+/* Sleeps. 1: woken, maybe without reason; 0: timeout; -1: must not sleep. */
 static int ft_sleep(struct fid *fid, int ms)
 {
 	struct pollfd fd = { .events = POLLIN };
@@ -72,10 +66,7 @@ static void ft_wait_count(struct fid_cntr *cntr, uint64_t count)
 		ft_sleep(&cntr->fid, -1);
 }
 
-/*
- * Reads the available completions; sleeps if there are none. Ends when the
- * operation is complete.
- */
+/* Reads completions, or sleeps, until the operation is complete. */
 static void ft_wait_for(struct ft_op *op)
 {
 	struct fi_cq_tagged_entry entry;
@@ -161,10 +152,7 @@ static void ft_laps(void)
 	       took[laps * 95 / 100] / 1000);
 }
 
-/*
- * True if no timer is needed: the local transport is near, and the core has
- * wait descriptors.
- */
+/* True if no timer is needed: near, and a core with wait descriptors. */
 static bool ft_all_signal(void)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");
@@ -262,7 +250,7 @@ static void ft_run(void)
 	};
 	size_t count = FT_COUNT(cases);
 
-	/* bare cores do not all support the remaining cases */
+	/* the remaining cases need ofi_duo: not all cores support them */
 	if (!ft_wraps())
 		count = 2;
 	ft_run_cases(cases, count);

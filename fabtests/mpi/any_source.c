@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 always has 64 MPI_ANY_SOURCE receives posted, and all other ranks
- * send. In the order in which the receives were posted, the messages of each
- * sender must be in the order of sending.
+ * Rank 0 always has 64 MPI_ANY_SOURCE receives posted, and all others send. In
+ * the order of posting, each sender's messages must be in sending order.
  */
 
 #include "mt.h"

@@ -3,15 +3,13 @@
 
 /*
  * attach [down]: a linked list over all ranks grows while ranks follow it. Each
- * rank attaches pieces of memory to a dynamic window. It appends each piece to
- * the list: it finds the last node by fetch-and-op, and links the piece behind
- * it by compare-and-swap.
+ * rank attaches pieces of memory to a dynamic window and appends them. It finds
+ * the last node by fetch-and-op, and links by compare-and-swap.
  *
- * The pieces have ascending addresses. With "down" the addresses descend, so
- * that each attach moves the descriptions of earlier pieces. Open MPI's
- * osc/rdma permits the other ranks of the host to read these descriptions at
- * the same time. So "down" fails in some runs, over any core
- * (docs/upstream.md).
+ * The pieces have ascending addresses. With "down" they descend, so that each
+ * attach moves the descriptions of earlier pieces. Open MPI's osc/rdma lets
+ * other ranks of the host read these at the same time, so "down" fails in some
+ * runs, over any core (docs/upstream.md).
  */
 #include <stddef.h>
 #include <sys/mman.h>
@@ -21,10 +19,7 @@
 #define MT_PIECES 16 /* number of pieces that each rank appends */
 #define MT_PIECE_PAGES 2 /* pages of a piece; the second is not attached */
 
-/*
- * A node is identified by its rank + 1 in the upper bits and its address in the
- * lower ones. 0: no node.
- */
+/* Name of a node: rank + 1 in the upper bits, address below. 0: no node. */
 #define MT_ADDR_BITS 48
 #define MT_ADDR (((uint64_t)1 << MT_ADDR_BITS) - 1)
 
@@ -50,7 +45,6 @@ static int mt_target(uint64_t name)
 	return (int)(name >> MT_ADDR_BITS) - 1;
 }
 
-/* Returns the displacement of the node's first member, "next". */
 static MPI_Aint mt_disp(uint64_t name)
 {
 	return (MPI_Aint)(name & MT_ADDR);
@@ -66,10 +60,7 @@ static uint64_t mt_next(uint64_t name)
 	return next;
 }
 
-/*
- * Appends node @mine behind the last node. @last: a node at which the search
- * starts.
- */
+/* Appends node @mine behind the last node. Starts the search at @last. */
 static void mt_append(uint64_t last, uint64_t mine)
 {
 	uint64_t none = 0, next;
@@ -86,10 +77,7 @@ static void mt_append(uint64_t last, uint64_t mine)
 	}
 }
 
-/*
- * Checks that the list has each node of each rank once, in the order in which
- * its rank appended them.
- */
+/* Checks that the list has each rank's nodes once, in order of appending. */
 static void mt_walk(uint64_t name)
 {
 	uint64_t *seen = calloc((size_t)mt_size, sizeof(*seen));
@@ -110,7 +98,7 @@ static void mt_walk(uint64_t name)
 			 (uintmax_t)node.index, rank, (uintmax_t)seen[rank]);
 		seen[rank]++;
 	}
-	/* The list begins with an additional node of rank 0. */
+	/* the list begins with an additional node of rank 0 */
 	for (i = 0; i < mt_size; i++)
 		MT_CHECK(seen[i] == MT_PIECES + !i, "%ju nodes of rank %d",
 			 (uintmax_t)seen[i], i);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions of all MPI test programs: time limit, checks, and data that shows
+ * Functions of all MPI test programs: time limit, checks, and data that show
  * shifts. A failed check ends the job with status 1.
  */
 #ifndef MT_H

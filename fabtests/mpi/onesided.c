@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA of MPI with verification: put and get between fences, in post/start
- * epochs and under locks; accumulate, fetch-and-op and compare-and-swap.
+ * RMA of MPI, verified: put and get between fences, in post/start epochs and
+ * under locks; accumulate, fetch-and-op and compare-and-swap.
  */
 
 #include "mt.h"
@@ -20,9 +20,7 @@ static size_t mt_slot(void)
 	return MT_BYTES / mt_size;
 }
 
-/*
- * Puts into this rank's part of the right neighbor's window, and gets it back.
- */
+/* Puts into this rank's part of the right neighbor's window, and gets it. */
 static void mt_fence(size_t len)
 {
 	int right = (mt_rank + 1) % mt_size;
@@ -41,10 +39,7 @@ static void mt_fence(size_t len)
 	mt_verify(local, len, mt_rank + (int)len);
 }
 
-/*
- * Each rank exposes its window to all others, and writes to the others'
- * windows.
- */
+/* Each rank exposes its window to all others, and writes to theirs. */
 static void mt_post_start(size_t len)
 {
 	MPI_Group world, others;
@@ -96,7 +91,6 @@ static void mt_lock(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Each rank adds 1 to each element at rank 0. */
 static void mt_accumulate(int count)
 {
 	uint64_t *sum = (uint64_t *)memory, *one = (uint64_t *)local;
@@ -117,7 +111,7 @@ static void mt_accumulate(int count)
 }
 
 /*
- * Increments a counter at rank 0 by fetch-and-op: each value is returned once,
+ * Increments a counter at rank 0 by fetch-and-op. Each value is returned once,
  * and each rank gets ascending values.
  */
 static void mt_fetch(void)
@@ -145,7 +139,7 @@ static void mt_fetch(void)
 	MT_CHECK(total == count * (count - 1) / 2, "a ticket was drawn twice");
 }
 
-/* Passes a number at rank 0 from rank to rank, by compare-and-swap. */
+/* Passes a number at rank 0 from rank to rank by compare-and-swap. */
 static void mt_compare(void)
 {
 	uint64_t next, mine, before;

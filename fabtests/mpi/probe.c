@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * MPI_Probe, MPI_Iprobe and MPI_Mprobe, from any source and from one source:
- * rank, tag and size must be those of the message that is received next.
+ * MPI_Probe, MPI_Iprobe and MPI_Mprobe, from any source and from one source.
+ * Rank, tag and size must be those of the message received next.
  */
 
 #include "mt.h"
@@ -60,10 +60,7 @@ static void mt_mprobe(char *buf, int from, int *next)
 	mt_take(buf, count, seen.MPI_SOURCE, seen.MPI_TAG, next);
 }
 
-/*
- * Receives half of the messages from one source after another, the other half
- * from any source.
- */
+/* Receives half of the messages from each source in turn, half from any. */
 static void mt_receive(void)
 {
 	int total = MT_EACH * (mt_size - 1), got;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each pair of ranks exchanges messages of all sizes, blocking and nonblocking,
- * and verifies them.
+ * Each pair of ranks exchanges and verifies messages of all sizes, blocking and
+ * nonblocking.
  */
 
 #include "mt.h"

@@ -2,12 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks that local messages do not starve messages that arrive over the core.
- * A server keeps a window of MPI_ANY_SOURCE receives, and posts each again when
- * it completes. Local clients send requests without pause and wait for the
- * replies. The last rank sends a request every 20 ms over the core, which must
- * be answered as well. This rank has a registry directory of its own, so that
- * the others do not find it in shared memory.
+ * Local messages must not starve messages that arrive over the core. A server
+ * keeps a window of MPI_ANY_SOURCE receives. Local clients send requests
+ * without pause, and wait for replies. The last rank sends one every 20 ms over
+ * the core: its own registry directory keeps it out of shared memory.
  *
  * starve [WINDOW [SECONDS]]  at least 3 ranks: server, clients, the last rank
  */
@@ -21,10 +19,9 @@
 #define MT_INTERVAL 0.02 /* seconds between two requests of the last rank */
 #define MT_WINDOW_MAX 1024
 /*
- * Limit of local round trips during one round trip of the last rank. The usual
- * number is about 1000. If a request had to wait for a pause of the local
- * clients, the number would be above 100,000. Load slows both down, so that
- * this limit, unlike a time, also holds on a busy host.
+ * Limit of local round trips during one round trip of the last rank: about 1000
+ * are usual, and above 100,000 would mean that a request waits for a pause of
+ * the local clients. Unlike a time, the limit holds on a busy host.
  */
 #define MT_LOCAL_PER_TRIP 25000
 
@@ -43,9 +40,8 @@ static const char *mt_env(const char *ompi, const char *pmi)
 }
 
 /*
- * Makes a registry directory for the last rank and puts it in that rank's
- * environment. Call before MPI_Init(), which reads the environment. Returns the
- * directory.
+ * Makes a registry directory for the last rank and sets it in that rank's
+ * environment. Call before MPI_Init(). Returns the directory.
  */
 static char *mt_hide_last(void)
 {
@@ -74,8 +70,8 @@ static void mt_post(int *request, MPI_Request *posted)
 }
 
 /*
- * Answers requests until the time is over and a quarter of the last rank's
- * requests is answered. Each answer contains whether the test is over.
+ * Answers requests until the time is over and the last rank has had a quarter
+ * of its answers. Each answer contains whether the test is over.
  */
 static void mt_serve(void)
 {
@@ -104,10 +100,7 @@ static void mt_serve(void)
 	}
 }
 
-/*
- * Sends a request and waits for the answer. Returns nonzero if the test is
- * over.
- */
+/* Sends a request and waits for the answer. Nonzero: the test is over. */
 static int mt_ask(struct mt_trips *trips)
 {
 	double took, start = MPI_Wtime();
@@ -130,10 +123,7 @@ static void mt_client(struct mt_trips *trips)
 		;
 }
 
-/*
- * Sends the requests of the last rank. It sleeps between them, because the
- * other ranks need the CPUs.
- */
+/* Sends the last rank's requests. Sleeps between them: others need the CPUs. */
 static void mt_far_client(struct mt_trips *trips)
 {
 	const struct timespec interval = { .tv_nsec = MT_INTERVAL * 1e9 };

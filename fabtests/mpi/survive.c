@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A job that survives a rank (ULFM: mpirun --with-ft ulfm). A random rank gets
- * SIGKILL at a random moment while all ranks exchange messages. The others
- * revoke the communicator, shrink it, agree, and go on. Argument: a seed.
+ * A job survives a rank (ULFM: mpirun --with-ft ulfm). A random rank gets
+ * SIGKILL at a random moment while all exchange messages. The others revoke the
+ * communicator, shrink it, agree, and go on. Argument: a seed.
  *
  * contrib/torture runs it. "survive: ok" shows success, not the exit status.
  */
@@ -32,7 +32,7 @@ static void mt_die(int sig)
 	kill(getpid(), SIGKILL);
 }
 
-/* If the seed chooses this rank, kills it at the moment that the seed gives. */
+/* Sets a timer that kills this rank, if the seed chooses it. */
 static void mt_doom(unsigned int seed)
 {
 	struct itimerval at = { 0 };
@@ -45,10 +45,7 @@ static void mt_doom(unsigned int seed)
 	setitimer(ITIMER_REAL, &at, NULL);
 }
 
-/*
- * Sends a message around the ring of ranks, and computes a sum over all ranks.
- * Returns MPI's error.
- */
+/* Sends around the ring of ranks and sums over them. Returns MPI's error. */
 static int mt_round(MPI_Comm comm, int round)
 {
 	int rank, size, left, right, ret, sum, one = 1;
@@ -69,7 +66,6 @@ static int mt_round(MPI_Comm comm, int round)
 	return ret;
 }
 
-/* Exchanges messages until a rank has failed. Returns MPI's error class. */
 static int mt_until_death(MPI_Comm comm)
 {
 	int round, class, ret = 0;
