@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory over near: ofi_duo must copy it through the device library,
- * since a load or store would raise a signal. The core must get the core's
- * descriptors.
+ * Device memory over near. A load or store there raises a signal, so that
+ * ofi_duo must call the device library. The core gets its own descriptors.
  */
 
 #include "device/device.h"
@@ -79,10 +78,7 @@ static bool is_device(void *desc)
 	return duo_device_any(fixture_ep()->domain, &desc, 1);
 }
 
-/*
- * The core may change a region's descriptor when the region is enabled: ofi_duo
- * uses the new one.
- */
+/* The core may change a region's descriptor in fi_mr_enable(). */
 UNIT_TEST(changed_descriptor_is_used)
 {
 	void *before = fi_mr_desc(mr), *second;
@@ -100,7 +96,7 @@ UNIT_TEST(changed_descriptor_is_used)
 }
 
 /*
- * If the device library or the region table rejects a region, the core's region
+ * The device library or the region table rejects the region. The core's region
  * is closed.
  */
 UNIT_TEST(failed_registration_leaves_no_region)
@@ -116,7 +112,7 @@ UNIT_TEST(failed_registration_leaves_no_region)
 	fake.device.fails = false;
 }
 
-/* Variants of a send: one buffer, several, struct fi_msg, and flags. */
+/* Variants of a send */
 enum how { ONE, SEVERAL, MESSAGE, DELIVERED, INJECTED, HOWS };
 
 static ssize_t send_how(enum how how, fi_addr_t to)
@@ -147,7 +143,7 @@ UNIT_LOOP(device_buffer_is_sent, 0, HOWS)
 {
 	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
 	ck_assert_int_eq(send_how(_i, peer), 0);
-	/* an error for DELIVERED if its copy is still pending */
+	/* makes DELIVERED fail if its copy is still pending */
 	memset(fake.device.shadow, 0, 8);
 	ck_assert_uint_eq(both_entry(&context).flags & FI_SEND, FI_SEND);
 	near_poll(rig.port, &rig_sink);
@@ -183,7 +179,7 @@ UNIT_TEST(large_device_buffer_is_sent)
 	expect_local(1, 0);
 }
 
-/* A message that is too large for the stack, but fits in the ring. */
+/* The message is too large for the stack, but fits in the ring. */
 UNIT_TEST(device_buffer_is_sent_through_ring)
 {
 	enum { LEN = 9000 };
@@ -204,10 +200,7 @@ static void post_device(size_t at, size_t len, fi_addr_t src)
 				  fi_mr_desc(mr), src, TAG, 0, &context), 0);
 }
 
-/*
- * _i: the receive is posted before or after the message; from any source or
- * directed.
- */
+/* Bits of _i: posted after the message; directed. */
 UNIT_LOOP(device_buffer_receives, 0, 4)
 {
 	bool late = _i & 1;
@@ -227,7 +220,7 @@ UNIT_LOOP(device_buffer_receives, 0, 4)
 	expect_local(0, 1);
 }
 
-/* As before, with a large message, and with and without immediate copy. */
+/* Bits of _i: posted after the message; immediate copy. */
 UNIT_LOOP(device_buffer_receives_large, 0, 4)
 {
 	bool late = _i & 1;
@@ -249,7 +242,6 @@ UNIT_LOOP(device_buffer_receives_large, 0, 4)
 	expect_local(0, 1);
 }
 
-/* A receive with one buffer in device memory and one in host memory. */
 UNIT_TEST(device_and_host_buffers_receive)
 {
 	char host[8] = "";
@@ -267,10 +259,7 @@ UNIT_TEST(device_and_host_buffers_receive)
 	expect_local(0, 1);
 }
 
-/*
- * A message that is too large for its receive: the part that fits is copied,
- * and the receive ends with FI_ETRUNC.
- */
+/* The part that fits is copied, and the receive ends with FI_ETRUNC. */
 UNIT_LOOP(truncated_message_fills_device_buffer, 0, 4)
 {
 	bool late = _i & 1;
@@ -319,7 +308,6 @@ UNIT_TEST(device_multi_receive_works)
 	expect_local(0, 2);
 }
 
-/* If a copy fails, the send or the receive fails, and later ones work. */
 UNIT_TEST(failed_copy_fails_operation)
 {
 	struct slot slot;
@@ -351,10 +339,6 @@ UNIT_TEST(core_receive_gets_core_descriptor)
 	ck_assert_str_eq(fake.device.shadow + NEXT, "by core");
 }
 
-/*
- * The core has the receive. A message of near matches it, so ofi_duo recalls
- * the receive.
- */
 UNIT_TEST(recalled_receive_gets_near_message)
 {
 	post_device(0, 16, FI_ADDR_UNSPEC);
@@ -366,10 +350,6 @@ UNIT_TEST(recalled_receive_gets_near_message)
 	ck_assert_uint_eq(stats_now().recall_ok, 1);
 }
 
-/*
- * A receive in device memory, and then one in host memory with the same receive
- * entry.
- */
 UNIT_TEST(entry_is_reused_for_host_memory)
 {
 	struct slot slot;
@@ -407,9 +387,8 @@ static void plain_setup(void)
 UNIT_CASE("permission", plain_setup, fixture_close);
 
 /*
- * NCCL and NVSHMEM forbid calls of CUDA, because these might wait for kernels
- * of theirs. near must call CUDA. So if CUDA is forbidden and the core does not
- * need it, the core carries all messages.
+ * NCCL and NVSHMEM forbid calls of CUDA, which may wait for their kernels. near
+ * must call CUDA. If the core needs no CUDA (_i is 1), it carries all messages.
  */
 UNIT_LOOP(forbidden_cuda_uses_core, 0, 2)
 {
@@ -426,7 +405,6 @@ UNIT_LOOP(forbidden_cuda_uses_core, 0, 2)
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], option);
 }
 
-/* A device library without copy functions. */
 static const struct duo_device_iface unsupported[] = {
 	{ .id = FI_HMEM_ZE, .name = "other", .library = "libc.so.6" },
 	{ .name = NULL },
@@ -435,9 +413,8 @@ static const struct duo_device_iface unsupported[] = {
 UNIT_CASE("without", NULL, NULL);
 
 /*
- * Cases in which near cannot be used for device memory: near is disabled, the
- * local transport is libfabric's shm, the device's library cannot copy, and
- * mr_mode without FI_MR_HMEM.
+ * near is disabled; the local transport is shm; the device's library cannot
+ * copy; mr_mode lacks FI_MR_HMEM.
  */
 UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 {
@@ -461,9 +438,7 @@ UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 	fixture_close();
 }
 
-/*
- * near executes RMA of device memory, in endpoints with and without messages.
- */
+/* In endpoints with and without messages. */
 UNIT_LOOP(device_rma_uses_near, 0, 2)
 {
 	const struct fixture_attr attr = {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages in device memory of this process: the sender announces them,
- * and the peer fetches them or requests fragments.
+ * Large messages in device memory of this process. The sender announces a
+ * message; the peer fetches it or requests fragments.
  */
 
 #include "device/device.h"
@@ -18,7 +18,6 @@ static struct near_rndv rndv;
 static struct near_rx_op *receiving;
 static struct near_peer *sender;
 
-/* Called when the peer's read has ended. */
 static void fetched(void *cookie, int err)
 {
 	fetch_err = err;
@@ -90,7 +89,6 @@ static void send_device(void)
 				  fi_mr_desc(mr), peer, TAG, &context), 0);
 }
 
-/* The peer receives the announcement. */
 static void until_announced(void)
 {
 	while (!rig.arrived)
@@ -112,8 +110,8 @@ UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
 /*
- * The send copies nothing, not even one byte. The peer reads the message or, if
- * _i is odd, gets fragments.
+ * The send copies nothing. The peer then reads the message or (odd _i) requests
+ * fragments.
  */
 UNIT_LOOP(message_is_announced, 0, 4)
 {
@@ -130,7 +128,7 @@ UNIT_LOOP(message_is_announced, 0, 4)
 	ck_assert_int_eq(fetch_err, 0);
 }
 
-/* The announced region may be read for the message, but not by RMA. */
+/* RMA cannot read the announced region. */
 UNIT_TEST(region_is_for_messages_only)
 {
 	const struct iovec iov = { got, 8 };
@@ -155,8 +153,8 @@ UNIT_TEST(region_is_for_messages_only)
 }
 
 /*
- * Messages that the sender copies in the call: from a region without FI_SEND,
- * with several buffers, or outside of the region.
+ * The sender copies in the call: the region lacks FI_SEND, the message has
+ * several buffers, or it lies outside of the region.
  */
 UNIT_LOOP(message_is_copied, 0, 3)
 {
@@ -187,9 +185,6 @@ UNIT_LOOP(message_is_copied, 0, 3)
 	ck_assert_uint_eq(stats_now().device_tx_msgs, 1);
 }
 
-/*
- * The region is closed while the message is announced: both ends get an error.
- */
 UNIT_LOOP(closed_region_fails_message, 0, 2)
 {
 	frags = _i;
@@ -207,8 +202,8 @@ UNIT_LOOP(closed_region_fails_message, 0, 2)
 }
 
 /*
- * The core has one region for two registrations. One of them is closed while
- * the message is announced: the peer gets the message.
+ * The core returned one region for two registrations. One of them is closed
+ * while the message is announced.
  */
 UNIT_LOOP(other_registration_keeps_region, 0, 2)
 {
@@ -225,8 +220,8 @@ UNIT_LOOP(other_registration_keeps_region, 0, 2)
 }
 
 /*
- * A call of the device fails once: the peer's read fails, and the message comes
- * in fragments. If a copy for fragments fails, both ends get an error.
+ * One call of the device fails. If the peer's read fails, the message comes in
+ * fragments. If a copy for fragments fails, both ends get an error.
  */
 UNIT_LOOP(failed_device_call, 0, 2 * 8)
 {
@@ -277,7 +272,6 @@ UNIT_LOOP(peer_fails, 0, 4)
 	ck_assert_uint_eq(fixture_ep()->tx.pending, 0);
 }
 
-/* A hostile peer requests a cooperative copy of device memory. */
 UNIT_TEST(cooperative_copy_disconnects)
 {
 	struct near_slot *slot;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages in device memory of the peer, or to device memory: the receiver
- * fetches them by near's RMA. Otherwise they arrive in fragments.
+ * Large messages in device memory of the peer, or to device memory. The
+ * receiver fetches them by near's RMA, or gets fragments.
  */
 
 #include "port_fixture.h"
@@ -52,13 +52,12 @@ static void setup_onesided(void)
 	setup_as(true);
 }
 
-/* The peer can be mapped ("fake") or not. */
 static void add_region(bool mapped)
 {
 	port_add_messages(mapped ? "fake" : "other", NEAR_MAY_MESSAGE);
 }
 
-/* The peer announces a message of its device memory. */
+/* The peer announces a message in its device memory. */
 static void announce(unsigned int flags, size_t len)
 {
 	const struct near_msg msg = {
@@ -83,7 +82,6 @@ static const char *theirs_now(void)
 	return port_device((void *) (uintptr_t) DEVICE_AT);
 }
 
-/* Asserts that the peer's message has arrived at the start of our memory. */
 static void expect_bytes(const char *at, size_t len)
 {
 	ck_assert_mem_eq(at, theirs_now(), len);
@@ -107,7 +105,7 @@ static void paths(uint64_t fetches, uint64_t mapped, int copies)
 	ck_assert_int_eq(unloaded, copies);
 }
 
-/* Asserts that the peer's send has ended with err, and nothing is pending. */
+/* Asserts that the peer's send ended with err and that nothing is pending. */
 static void expect_ended(int err)
 {
 	poll_both();
@@ -121,7 +119,7 @@ static void expect_ended(int err)
 UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
-/* Bits of _i: mapped; unexpected; from any source. */
+/* Bits of _i: mapped; unexpected; directed. */
 UNIT_LOOP(message_is_fetched, 0, 8)
 {
 	bool late = _i & 2;
@@ -145,7 +143,7 @@ UNIT_LOOP(message_is_fetched, 0, 8)
 	expect_ended(0);
 }
 
-/* A receive in host memory, by a domain that has device memory. */
+/* A receive in host memory, in a domain with device memory. */
 UNIT_TEST(host_buffer_fetches)
 {
 	add_region(true);
@@ -189,7 +187,6 @@ UNIT_LOOP(several_buffers_fetch, 0, 4)
 	expect_ended(0);
 }
 
-/* A message that is too large for its receive. */
 UNIT_LOOP(truncated_message_is_fetched, 0, 4)
 {
 	bool late = _i & 2;
@@ -234,7 +231,7 @@ UNIT_LOOP(multi_receive_fetches, 0, 2)
 	paths(2, 2 * _i, 0);
 }
 
-/* A canceled receive: the message waits for the next receive. */
+/* The message waits for the next receive. */
 UNIT_TEST(canceled_receive_fetches_nothing)
 {
 	add_region(true);
@@ -251,7 +248,7 @@ UNIT_TEST(canceled_receive_fetches_nothing)
 	expect_ended(0);
 }
 
-/* FI_PEEK, and then FI_DISCARD, or FI_CLAIM and a receive. */
+/* FI_PEEK, then FI_DISCARD, or FI_CLAIM and a receive. */
 UNIT_LOOP(peeked_message_is_fetched_or_discarded, 0, 2)
 {
 	static struct fi_context2 claim;
@@ -279,8 +276,8 @@ UNIT_LOOP(peeked_message_is_fetched_or_discarded, 0, 2)
 }
 
 /*
- * The message cannot be fetched: unknown key, no right, a range outside of the
- * region, no memory left for a stage. The peer copies it to host memory.
+ * Unknown key, no right, a range outside of the region, or no memory for a
+ * stage. The peer copies to host memory.
  */
 UNIT_LOOP(message_falls_back, 0, 2 * 5)
 {
@@ -318,7 +315,6 @@ UNIT_LOOP(message_falls_back, 0, 2 * 5)
 	memset(table->stages, 0, sizeof(table->stages));
 }
 
-/* The region is closed during the fetch. */
 UNIT_LOOP(closed_region_falls_back, 0, 8)
 {
 	int i;
@@ -336,7 +332,7 @@ UNIT_LOOP(closed_region_falls_back, 0, 8)
 	expect_ended(0);
 }
 
-/* Neither a fetch nor a copy by the peer: both ends get an error. */
+/* Neither a fetch nor a copy by the peer works: both ends get an error. */
 UNIT_TEST(unreadable_message_fails)
 {
 	unload_err = EIO;
@@ -354,7 +350,7 @@ UNIT_TEST(unreadable_message_fails)
 
 /*
  * A call of the device fails, at this end or at the peer. The message arrives
- * nevertheless, unless the last copy has failed.
+ * unless the last copy has failed.
  */
 UNIT_LOOP(failed_device_call, 0, 2 * 2 * 12)
 {
@@ -381,7 +377,7 @@ UNIT_LOOP(failed_device_call, 0, 2 * 2 * 12)
 	both_entry(&context);
 }
 
-/* Announces a message, and polls: the fetch has begun, and copies take long. */
+/* Begins a fetch with slow copies. */
 static void begin_fetch(bool mapped, int polls)
 {
 	add_region(mapped);
@@ -394,7 +390,6 @@ static void begin_fetch(bool mapped, int polls)
 	}
 }
 
-/* The region of the receive cannot be closed before the fetch has ended. */
 UNIT_LOOP(region_of_fetch_stays_open, 0, 2)
 {
 	begin_fetch(_i, 1);
@@ -406,7 +401,7 @@ UNIT_LOOP(region_of_fetch_stays_open, 0, 2)
 	mr = NULL;
 }
 
-/* The peer fails during the fetch: nothing is written afterwards. */
+/* After the failure nothing is written. */
 UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
 {
 	begin_fetch(_i % 2, _i / 2);
@@ -422,7 +417,6 @@ UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-/* The endpoint closes during the fetch. */
 UNIT_LOOP(endpoint_closes_during_fetch, 0, 2 * 6)
 {
 	begin_fetch(_i % 2, _i / 2);
@@ -432,8 +426,8 @@ UNIT_LOOP(endpoint_closes_during_fetch, 0, 2 * 6)
 }
 
 /*
- * A hostile peer announces invalid lengths, addresses and keys: nothing is
- * accessed outside of the receive's buffer, with a mapping (odd _i) or without.
+ * Invalid lengths, addresses and keys of a peer, with a mapping (odd _i) or
+ * without. Nothing outside of the receive's buffer is accessed.
  */
 UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 {
@@ -454,7 +448,7 @@ UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 	add_region(_i % 2);
 	post_device(NEAR_END);
 	announce(NEAR_TAGGED, LEN);
-	/* the ring is in shared memory: the peer may change it */
+	/* the ring is in shared memory, where the peer may change it */
 	slot = &rig.us->tx.slots[(rig.us->tx.tail - 1) & rig.us->tx.mask];
 	slot->rts.len = evil[_i / 2].len;
 	slot->rts.addr = evil[_i / 2].addr;
@@ -468,8 +462,8 @@ UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 }
 
 /*
- * A message in host memory of the peer goes to device memory: no call waits for
- * the copies. Bits of _i: unexpected; a copy fails, at this end.
+ * Host memory of the peer goes to device memory. No call waits for the copies.
+ * Bits of _i: unexpected; a copy fails at this end.
  */
 UNIT_LOOP(host_message_is_fetched, 0, 4)
 {

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA of device memory over near, at the initiator and at the target: the
- * memory must be copied through the device library, since a load or store would
- * raise a signal.
+ * RMA of device memory over near, at the initiator and at the target. A load or
+ * store there raises a signal, so that ofi_duo must call the device library.
  */
 
 #include <unistd.h>
@@ -47,7 +46,7 @@ UNIT_TEST(writes_and_reads)
 				 peer, START, KEY, &context), 0);
 	ended(FI_RMA | FI_READ);
 	ck_assert_mem_eq(fake.device.shadow + NEXT, theirs, 16);
-	/* RMA of host memory is not counted as RMA of device memory */
+	/* RMA of host memory does not count */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 16, NULL, peer, START, KEY,
 				  &context), 0);
 	ended(FI_RMA | FI_WRITE);
@@ -57,10 +56,7 @@ UNIT_TEST(writes_and_reads)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
 }
 
-/*
- * After an injected write the application may reuse the buffer. If the copy
- * fails, the core gets the operation.
- */
+/* If the copy fails, the core gets the operation. */
 UNIT_TEST(injected_write_copies_buffer)
 {
 	const struct iovec iov = { fake.device.base, 8 };
@@ -82,7 +78,6 @@ UNIT_TEST(injected_write_copies_buffer)
 	carried(1, 0, 1);
 }
 
-/* The peer's RMA accesses device memory of this process. */
 UNIT_LOOP(peer_accesses_device_memory, 0, 2)
 {
 	const struct iovec iov = { ours, sizeof(ours) };
@@ -104,10 +99,7 @@ UNIT_LOOP(peer_accesses_device_memory, 0, 2)
 	ck_assert_int_eq(fake.device.copies, 1);
 }
 
-/*
- * Atomics on device memory are left to the core, because a CPU cannot execute
- * them.
- */
+/* A CPU cannot execute atomics on device memory. */
 UNIT_TEST(device_atomics_use_core)
 {
 	void *desc = fi_mr_desc(mr);
@@ -128,9 +120,8 @@ UNIT_TEST(device_atomics_use_core)
 }
 
 /*
- * Asserts that near reports how the last RMA of device memory was copied, by a
- * text that begins with "begin", and that near has counted it under this text.
- * NULL: there was no such RMA.
+ * Asserts the text that near reports for the last RMA of device memory, by its
+ * beginning, and its count. NULL: there was no such RMA.
  */
 static void device_path(const char *begin)
 {
@@ -156,7 +147,6 @@ static void device_path(const char *begin)
 	ck_assert_ptr_null(ops->device_path(fx.ep, 1 << 20));
 }
 
-/* Writes 64 bytes from device memory to the peer's device memory. */
 static void write_mapped(void)
 {
 	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
@@ -164,7 +154,7 @@ static void write_mapped(void)
 	ended(FI_RMA | FI_WRITE);
 }
 
-/* FI_INJECT, which might be a default flag, has no effect on reads. */
+/* FI_INJECT, which may be a default flag, has no effect on reads. */
 UNIT_TEST(read_with_inject_is_mapped)
 {
 	const struct iovec iov = { fake.device.base, 64 };
@@ -182,9 +172,8 @@ UNIT_TEST(read_with_inject_is_mapped)
 }
 
 /*
- * Device memory at both ends: ofi_duo maps the peer's allocation. It releases
- * the mapping, without the lock, when a region is opened or closed after the
- * peer has removed its own.
+ * Device memory at both ends is mapped. After the peer has removed its region,
+ * this process releases the mapping when it opens or closes a region.
  */
 UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 {
@@ -223,9 +212,8 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 }
 
 /*
- * fi_close() of a region fails until a write from it has ended: a mapped one
- * (_i is 0), or a staged one. fi_close() of another registration of the region
- * succeeds.
+ * fi_close() of a region fails until a mapped (_i is 0) or staged write from it
+ * has ended. Another registration of the region can be closed.
  */
 UNIT_LOOP(region_in_use_stays_open, 0, 2)
 {
@@ -243,7 +231,7 @@ UNIT_LOOP(region_in_use_stays_open, 0, 2)
 	mr = NULL;
 }
 
-/* The region of this process is exported, if the device and gpu_ipc permit. */
+/* The region is exported if the device and gpu_ipc permit. */
 UNIT_LOOP(region_is_exported, 0, 2)
 {
 	const struct iovec iov = { fake.device.base, LARGE };
@@ -260,7 +248,7 @@ UNIT_LOOP(region_is_exported, 0, 2)
 	ck_assert_ptr_nonnull(entry);
 	ck_assert_uint_eq(entry->export_id, _i != 1);
 	ck_assert_uint_eq(entry->device, (uintptr_t) other);
-	/* FI_ENABLE lists the region anew */
+	/* FI_ENABLE lists the region again */
 	ck_assert_int_eq(fi_mr_enable(other), 0);
 	entry = near_table_find(fixture_ep()->domain->table, fi_mr_key(other));
 	ck_assert_uint_eq(entry->export_id, _i != 1);
@@ -269,8 +257,8 @@ UNIT_LOOP(region_is_exported, 0, 2)
 }
 
 /*
- * Regions of device memory that targets of this process's operations may copy.
- * A region without remote access has a key of this module.
+ * Targets of this process's operations may copy these regions. A region without
+ * remote access has a key of this module.
  */
 UNIT_LOOP(region_is_lent, 0, 4)
 {
@@ -300,7 +288,6 @@ UNIT_LOOP(region_is_lent, 0, 4)
 	ck_assert(!duo_device_near.lend(other, fake.device.base + 8, LARGE - 7,
 					&key, &addr));
 	ck_assert_int_eq(fi_close(&other->fid), 0);
-	/* memory that is not exported */
 	duo_params.gpu_ipc = 0;
 	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &other), 0);
 	ck_assert(!duo_device_near.lend(other, fake.device.base, 16, &key,
@@ -310,8 +297,8 @@ UNIT_LOOP(region_is_lent, 0, 4)
 }
 
 /*
- * RMA of the peer's device memory and of host memory of this process, which is
- * pinned: the device of this process copies. Bits of _i: a write; not pinned.
+ * RMA of the peer's device memory and of pinned host memory of this process.
+ * The device of this process copies. Bits of _i: a write; not pinned.
  */
 UNIT_LOOP(device_copies_for_peer, 0, 4)
 {
@@ -348,12 +335,12 @@ UNIT_LOOP(device_copies_for_peer, 0, 4)
 	ck_assert_int_eq(fake.device.copies, !(_i & 2));
 	ck_assert_uint_eq(near_rma_device_ops(rig.port, NEAR_DEVICE_LENT),
 			  !(_i & 2));
-	/* operations of the peer are not counted at this endpoint */
+	/* operations of the peer are not counted here */
 	device_path(NULL);
 	ck_assert_int_eq(fi_close(&region->fid), 0);
 }
 
-/* With the parameter gpu_ipc off, or if mapping fails, no memory is mapped. */
+/* gpu_ipc is off (_i is 0), or mapping fails. */
 UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 {
 	port_add_device("other");
@@ -369,9 +356,9 @@ UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 }
 
 /*
- * Host memory that is registered after device memory is pinned, so the device
- * copies between it and the peer's device memory. Bits of _i: too short to be
- * pinned; gpu_ipc off.
+ * Host memory registered after device memory is pinned. The device copies
+ * between it and the peer's device memory. Bits of _i: too short for that;
+ * gpu_ipc off.
  */
 UNIT_LOOP(registered_host_memory_is_copied_by_device, 0, 4)
 {
@@ -398,7 +385,7 @@ UNIT_LOOP(registered_host_memory_is_copied_by_device, 0, 4)
 	duo_params.gpu_ipc = 1;
 }
 
-/* FI_OFI_DUO_STATS: the endpoint's close prints how operations were copied. */
+/* With FI_OFI_DUO_STATS, fi_close() prints how operations were copied. */
 UNIT_TEST(statistics_have_each_way)
 {
 	int saved = dup(STDERR_FILENO), end[2];

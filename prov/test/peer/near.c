@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Local messages over near, in both directions, expected and unexpected. */
+/* Local messages over near, in both directions, expected and unexpected */
 
 #include <rdma/fi_rma.h>
 
@@ -30,7 +30,7 @@ UNIT_TEST(small_messages_are_received)
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, 12);
 }
 
-/* A message too large is truncated: expected, unexpected and by rendezvous. */
+/* A message that is expected, unexpected, and by rendezvous. */
 UNIT_TEST(long_message_is_truncated)
 {
 	static char text[200];
@@ -78,7 +78,7 @@ UNIT_LOOP(large_message_is_received, 0, 2)
 	}
 }
 
-/* Immediate copy in the poll or in the receive call; nothing stays pending. */
+/* In the poll or (_i is 1) in the receive call. Nothing stays pending. */
 UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
 {
 	enum { LEN = 20000 };
@@ -112,8 +112,8 @@ UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
 }
 
 /*
- * Unexpected messages, of 96 MiB or more than 262,144 of them: all are accepted
- * without a long -FI_EAGAIN. A receive or a peek finds one behind them.
+ * Unexpected messages of 96 MiB, or more than 262,144 of them, are accepted
+ * without a long -FI_EAGAIN. A receive or a peek finds the last one.
  */
 UNIT_LOOP(directed_message_behind_many_is_found, 0, 4)
 {
@@ -152,9 +152,8 @@ static const struct fi_cq_tagged_entry *send_and_read(void)
 }
 
 /*
- * While each read returns the completion of a send, a message is received all
- * the same: within 128 reads, or (_i is 1) within two if 100 ms pass before
- * each read.
+ * Each read returns the completion of a send. A message is received within 128
+ * reads, or (_i is 1) within two if 100 ms pass before each read.
  */
 UNIT_LOOP(reads_beside_sends_make_progress, 0, 2)
 {
@@ -189,7 +188,7 @@ UNIT_TEST(peeked_message_is_discarded)
 				    FI_CLAIM | FI_DISCARD), 0);
 	ck_assert_uint_eq(both_entry(&slot).len, 9);
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_msgs, 0);
-	/* a large message; its sender must get a completion */
+	/* the sender of a large message must get a completion */
 	rig_send_large(NEAR_TAGGED);
 	poll_cq(2);
 	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer,
@@ -203,8 +202,8 @@ UNIT_TEST(peeked_message_is_discarded)
 }
 
 /*
- * A small message completes before an earlier large one. Completions are
- * reported in the order of the messages.
+ * A small message arrives completely before an earlier large one. Completions
+ * keep the order of the messages.
  */
 UNIT_TEST(buffers_are_filled_in_order)
 {
@@ -249,7 +248,6 @@ UNIT_TEST(sends)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
-/* Messages of all sizes arrive in order, and the statistics count them. */
 UNIT_TEST(sends_of_all_sizes)
 {
 	const uint64_t wide = 1ULL << 40 | 7;
@@ -284,9 +282,6 @@ UNIT_TEST(sends_of_all_sizes)
 	ck_assert_int_eq(fi_cq_read(fx.cq, got, 1), -FI_EAGAIN);
 }
 
-/*
- * While the ring is full, a send returns -FI_EAGAIN and reports no completion.
- */
 UNIT_TEST(send_to_full_ring_returns_eagain)
 {
 	ssize_t ret;
@@ -306,7 +301,7 @@ UNIT_TEST(send_to_full_ring_returns_eagain)
 	ck_assert_int_eq(fi_cq_read(fx.cq, large, 1), -FI_EAGAIN);
 }
 
-/* Counters include sends that have completed or failed. */
+/* The counter includes completed and failed sends. */
 UNIT_TEST(sends_are_counted)
 {
 	int i;
@@ -326,10 +321,6 @@ UNIT_TEST(sends_are_counted)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 2);
 }
 
-/*
- * With FI_DELIVERY_COMPLETE a send completes when the peer has received the
- * message, not when it is in the ring.
- */
 UNIT_TEST(delivery_complete_waits_for_peer)
 {
 	const struct iovec iov = { "small", 5 };
@@ -348,7 +339,7 @@ UNIT_TEST(delivery_complete_waits_for_peer)
 UNIT_CASE("found", near_setup_alone, near_teardown);
 
 /*
- * A record exists, but its port does not: the first send returns -FI_EAGAIN,
+ * A record exists, but its port does not. The first send returns -FI_EAGAIN;
  * later ones use the core.
  */
 UNIT_TEST(unreachable_peer_uses_core)
@@ -382,10 +373,7 @@ UNIT_TEST(peer_with_shm_uses_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/*
- * A message arrives before its source is inserted; after the insert its
- * completion has the source.
- */
+/* The completion of a message has the source that was inserted later. */
 UNIT_TEST(late_insert_resolves_source)
 {
 	struct near_addr addr;
@@ -401,7 +389,7 @@ UNIT_TEST(late_insert_resolves_source)
 
 UNIT_CASE("memory", NULL, NULL);
 
-/* Value of FI_OFI_DUO_RING_MEMORY; _i: the default, and one that is too low. */
+/* Values of FI_OFI_DUO_RING_MEMORY: the default, and (_i is 1) too low */
 UNIT_LOOP(ring_memory_sets_budget, 0, 2)
 {
 	static const struct fixture_attr attr = { .near = true };
@@ -416,9 +404,9 @@ UNIT_LOOP(ring_memory_sets_budget, 0, 2)
 UNIT_CASE("no order", near_setup_ordered, near_teardown);
 
 /*
- * The peer has no region table, so RMA to it uses the core. To keep the order,
- * messages to it use the core from the first one on. Messages from it may
- * arrive over near.
+ * The peer has no region table, so that RMA to it uses the core. To keep the
+ * order, messages to it use the core as well. Messages from it may arrive over
+ * near.
  */
 UNIT_TEST(peer_without_table_uses_core_for_messages)
 {
@@ -439,10 +427,7 @@ UNIT_TEST(peer_without_table_uses_core_for_messages)
 
 UNIT_CASE("no ring", near_setup_onesided, near_teardown);
 
-/*
- * No ring is free: an RMA write returns -FI_EAGAIN once, as a send does; then
- * the core executes it.
- */
+/* An RMA write returns -FI_EAGAIN once; then the core executes it. */
 UNIT_TEST(write_without_ring_uses_core)
 {
 	struct near_segment *region = rig.port->segment;

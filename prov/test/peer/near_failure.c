@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A near peer fails: pending operations with it, in any state, end with an
- * error.
+ * A near peer fails: its pending operations, in any state, end with an error.
  */
 
 #include <fcntl.h>
@@ -15,8 +14,8 @@
 static struct slot slot;
 
 /*
- * Inserts another address first: the peer's fi_addr must not be 0, the value in
- * an error entry without a source.
+ * Inserts another address first, so that the peer's fi_addr is not 0, the value
+ * in an error entry without a source.
  */
 static void setup(void)
 {
@@ -33,7 +32,6 @@ static void until_error(void)
 		;
 }
 
-/* Asserts that the next error is FI_ECONNRESET, with the peer as source. */
 static void expect_reset(void *context)
 {
 	struct fi_cq_err_entry entry = expect_error(context, FI_ECONNRESET);
@@ -47,10 +45,7 @@ static void expect_reset(void *context)
 
 UNIT_CASE("peer", setup, near_teardown);
 
-/*
- * All pending operations with a failed peer end with an error. Later operations
- * with its address use the core.
- */
+/* Later operations with the peer's address use the core. */
 UNIT_TEST(failed_peer_ends_operations)
 {
 	enum fi_duo_reason reason;
@@ -73,9 +68,9 @@ UNIT_TEST(failed_peer_ends_operations)
 }
 
 /*
- * This endpoint has mapped the peer's segment, but the peer has not sent, so
- * the core has the receives. When the peer fails, receives that name it end in
- * the order of posting; other receives stay.
+ * The peer's segment is mapped, but the peer has not sent, so that the core has
+ * the receives. Receives that name the peer end in the order of posting. Other
+ * receives stay.
  */
 UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 {
@@ -101,14 +96,14 @@ UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 }
 
 /*
- * The core has matched one of the receives with a message that the peer sent
- * over the core: this receive completes, the others end.
+ * One receive has matched a message that the peer sent over the core. This
+ * receive completes, the others end.
  */
 UNIT_TEST(receive_matched_by_core_completes)
 {
 	struct fi_cq_tagged_entry entry;
 
-	/* without a remote peer the core gets the receive after 1 s */
+	/* without a remote peer, the core would get the receive after 1 s */
 	peer_insert(2);
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
 	post_recv(&slot, peer, TAG);
@@ -122,7 +117,7 @@ UNIT_TEST(receive_matched_by_core_completes)
 	expect_recv(&slot, "far", peer);
 }
 
-/* A multi-receive buffer that only the failed peer could fill is released. */
+/* Only the failed peer could fill the buffer. */
 UNIT_TEST(failed_peer_releases_multi_receive)
 {
 	static char buf[2 * LARGE];
@@ -142,8 +137,8 @@ UNIT_TEST(failed_peer_releases_multi_receive)
 }
 
 /*
- * A peek with FI_DISCARD has completed. The peer fails before it has the ACK of
- * the discarded message: there is no second completion.
+ * FI_DISCARD has completed, but the peer has no ACK of it yet. There is no
+ * second completion.
  */
 UNIT_TEST(discarded_message_of_failed_peer_has_no_error)
 {
@@ -158,7 +153,6 @@ UNIT_TEST(discarded_message_of_failed_peer_has_no_error)
 	expect_nothing();
 }
 
-/* Unresolved messages of a failed peer are delivered with their source. */
 UNIT_TEST(held_messages_keep_their_source)
 {
 	const struct near_attr attr = { .sink = &rig_sink,
@@ -183,7 +177,9 @@ UNIT_TEST(held_messages_keep_their_source)
 	near_close(sender);
 }
 
-/* The descriptor of the peer's segment has a number that no other file gets. */
+/*
+ * The descriptor of the peer's segment gets a number of its own, 300 or more.
+ */
 static void setup_exit(void)
 {
 	near_setup_alone();
@@ -194,7 +190,7 @@ static void setup_exit(void)
 	near_publish();
 }
 
-/* The kernel has closed the descriptors of the peer, whose pid exists. */
+/* The kernel has closed the peer's descriptors, but its pid exists. */
 static void rig_exits(void)
 {
 	close(rig.port->fd);
@@ -212,10 +208,7 @@ static ssize_t inject(void)
 
 UNIT_CASE("exiting peer", setup_exit, near_teardown);
 
-/*
- * The address of a failed peer stays failed, whether the peer's record remains
- * or (_i is 1) was removed by a sweep.
- */
+/* The peer's record remains or (_i is 1) was removed by a sweep. */
 UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 {
 	enum fi_duo_reason reason;
@@ -230,10 +223,7 @@ UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
-/*
- * A receive that names a failed peer ends, also if it is posted after the
- * failure.
- */
+/* The receive is posted after the failure. */
 UNIT_TEST(receive_after_failure_ends)
 {
 	post_recv(&slot, peer, TAG);
@@ -247,7 +237,6 @@ UNIT_TEST(receive_after_failure_ends)
 	ck_assert_uint_eq(fake_core_posted(), 0);
 }
 
-/* A new process with the address of the failed peer is reached. */
 UNIT_TEST(new_process_at_address_is_reached)
 {
 	rig_exits();
@@ -261,7 +250,7 @@ UNIT_TEST(new_process_at_address_is_reached)
 	ck_assert_str_eq(rig.payload, "x");
 }
 
-/* Publishes a record of another core address. Its owner has exited. */
+/* Publishes a record of another core address, whose owner has exited. */
 static void publish_exited(uint64_t core_addr)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -276,9 +265,9 @@ static void publish_exited(uint64_t core_addr)
 }
 
 /*
- * The address of a failed peer is removed, and its fi_addr is assigned to the
- * address of another process, which has exited, too. That process has not sent
- * over near, so the core may have messages from it.
+ * The failed peer's fi_addr is assigned to another process, which has exited,
+ * too. Because that process has not sent over near, the core may have messages
+ * from it.
  */
 UNIT_TEST(new_address_with_same_fi_addr_may_be_received)
 {
@@ -298,8 +287,8 @@ UNIT_TEST(new_address_with_same_fi_addr_may_be_received)
 }
 
 /*
- * A new process has the address of a failed peer, and sends before the failure
- * is detected. A later receive that names the address gets the message.
+ * A new process has the failed peer's address, and sends before the failure is
+ * detected.
  */
 UNIT_TEST(message_before_failure_gets_source)
 {
@@ -331,7 +320,6 @@ static void setup_local(void)
 
 UNIT_CASE("only local", setup_local, near_teardown);
 
-/* The scan after a failure does not use a core that was not used before. */
 UNIT_TEST(failed_peer_leaves_core_unused)
 {
 	post_recv(&slot, peer, TAG);

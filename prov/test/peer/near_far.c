@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer of near with the address of another pid namespace. Its
- * memory can be mapped only after an fd exchange, through the socket beside the
- * records. fabtests tests real pid namespaces.
+ * A peer of near with the address of another pid namespace. Only an fd
+ * exchange, through the socket beside the records, lets it map memory. fabtests
+ * tests real pid namespaces.
  */
 
 #include <dirent.h>
@@ -21,9 +21,7 @@
 
 static struct slot slot;
 
-/*
- * Connects to a peer with a listening socket beside its record, or without one.
- */
+/* Connects to a peer, whose record may have a listening socket beside it. */
 static void connect_far(bool listens)
 {
 	struct near_addr addr;
@@ -37,7 +35,7 @@ static void connect_far(bool listens)
 	peer = peer_insert(PEER);
 }
 
-/* Sends until the message is accepted; "polls": the peer polls between. */
+/* Sends until the message is accepted. "polls": meanwhile the peer polls. */
 static void send_when(bool polls)
 {
 	uint64_t end = duo_now_ms() + 60000;
@@ -87,10 +85,7 @@ UNIT_TEST(polling_peer_gets_messages)
 	ck_assert_int_eq(sockets(), 1);
 }
 
-/*
- * The peer does not poll, so it does not reply: sends wait until the timeout
- * and then use the core.
- */
+/* The peer does not poll and so does not reply. */
 UNIT_TEST(silent_peer_uses_core_after_timeout)
 {
 	uint64_t begin = duo_now_ms();
@@ -103,7 +98,7 @@ UNIT_TEST(silent_peer_uses_core_after_timeout)
 			 -FI_EAGAIN);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	send_when(false);
-	/* 20 ms less: near's clock has that error */
+	/* 20 ms less, because near's clock has that error */
 	ck_assert_uint_ge(duo_now_ms() - begin, TIMEOUT_MS - 20);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
@@ -121,9 +116,7 @@ UNIT_TEST(peer_without_socket_uses_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/*
- * A killed process has left its socket: a sweep removes it and no other socket.
- */
+/* A killed process has left its socket. The sweep removes no other socket. */
 UNIT_TEST(sweep_removes_socket_of_killed_process)
 {
 	int dir = dup(fixture_ep()->publication.dir);

@@ -3,7 +3,7 @@
 
 /*
  * RMA and atomics over near, in both directions. The local peer is a port of
- * this process. Other tests have operations that near leaves to the core.
+ * this process.
  */
 
 #include <rdma/fi_atomic.h>
@@ -23,10 +23,7 @@ static void setup(void)
 	port_setup(&attr);
 }
 
-/*
- * A core whose NIC executes atomics. These are not atomic with respect to those
- * of a CPU.
- */
+/* A core whose NIC executes atomics, not atomic with respect to a CPU's. */
 FIXTURE_SETUP(setup_other_core, port_setup,
 	      .core = "verbs", .near = true, .onesided = true);
 FIXTURE_SETUP(setup_ordered, port_setup,
@@ -46,7 +43,7 @@ static void setup_one_path(void)
 	peer = peer_insert(PEER);
 }
 
-/* The attributes that Open MPI's btl/ofi requests. */
+/* The attributes that Open MPI's btl/ofi requests */
 FIXTURE_SETUP(setup_alone, port_setup,
 	      .core = "efa", .near = true, .onesided = true,
 	      .no_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV,
@@ -73,8 +70,8 @@ UNIT_TEST(writes_and_reads)
 	ck_assert_uint_eq(ours[0], 77);
 	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
 	/*
-	 * the peer does not poll, so the initiator revokes the operation and
-	 * executes it
+	 * the peer does not poll: the initiator revokes and executes the
+	 * operation
 	 */
 	for (i = 0; i < 100000 && theirs[0] != 77; i++)
 		poll_cq(1);
@@ -87,7 +84,7 @@ UNIT_TEST(writes_and_reads)
 UNIT_CASE("peer", setup, port_teardown);
 UNIT_CASE("without messages", setup_alone, port_teardown);
 
-/* Operations that near rejects or does not support are passed to the core. */
+/* The core gets operations that near rejects or does not support. */
 UNIT_TEST(unsupported_operations_use_core)
 {
 	const struct iovec iov = { ours, 16 };
@@ -161,7 +158,7 @@ UNIT_TEST(atomics_have_no_cq_data)
 	ck_assert_uint_eq(port_data, 0);
 }
 
-/* Several local buffers: RMA counts bytes, atomics count elements. */
+/* RMA counts bytes, atomics count elements. */
 UNIT_TEST(buffer_vectors_are_executed)
 {
 	const struct iovec iov[] = { { ours + 4, 8 }, { ours, 16 } };
@@ -203,10 +200,7 @@ UNIT_TEST(buffer_vectors_are_executed)
 	carried(2, 3, 0);
 }
 
-/*
- * Operations whose buffers have different total lengths, or that have too many
- * buffers, are rejected.
- */
+/* The buffers are too many, or their total lengths differ. */
 UNIT_TEST(invalid_calls_are_rejected)
 {
 	const struct iovec iov[5] = { { ours, 8 } };
@@ -239,7 +233,6 @@ UNIT_TEST(invalid_calls_are_rejected)
 
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
-/* With this core, atomics use the core and RMA uses near. */
 UNIT_TEST(core_atomics_keep_rma_on_near)
 {
 	ck_assert_int_eq(fi_inject_atomic(fx.ep, ours, 1, peer, START, KEY,
@@ -257,7 +250,7 @@ static int their_write(uint64_t key, uint32_t flags)
 		.local = { &iov, 1 }, .len = sizeof(theirs), .data = 4242,
 	};
 
-	/* for the next operation: do not delegate it */
+	/* do not delegate the next operation */
 	near_rma_peer(rig.us)->skip = 1;
 	return near_rma(rig.port, rig.us, &args);
 }
@@ -276,7 +269,7 @@ UNIT_TEST(peer_writes_to_registered_region)
 	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
 				   FI_REMOTE_WRITE, 0, 7, 0, &region, NULL), 0);
 	key = fi_mr_key(region);
-	/* fi_mr_refresh must not remove the region, not even for a while */
+	/* fi_mr_refresh must never remove the region, not even for a moment */
 	head = fixture_ep()->domain->table->shared;
 	generation = head->generation;
 	ck_assert_int_eq(fi_mr_refresh(region, NULL, 0, 0), -FI_ENOSYS);
@@ -300,8 +293,8 @@ UNIT_TEST(peer_writes_to_registered_region)
 	key = fi_mr_key(region);
 	ck_assert_int_eq(their_write(key, 0), NEAR_RMA_DONE);
 	/*
-	 * a region with a counter: only the core counts operations on it, so
-	 * the core must execute all of them
+	 * only the core increments a region's counter, so the core must execute
+	 * all operations on the region
 	 */
 	ck_assert_int_eq(fi_mr_bind(region, &fx.cntr->fid, FI_REMOTE_WRITE), 0);
 	ck_assert_int_eq(their_write(key, 0), -EKEYREJECTED);
@@ -310,10 +303,7 @@ UNIT_TEST(peer_writes_to_registered_region)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/*
- * The peer's write to a closed region, or to one without remote access, is
- * rejected.
- */
+/* The region is closed, or has no remote access. */
 UNIT_TEST(peer_write_to_closed_region_fails)
 {
 	struct fid_mr *region;
@@ -331,7 +321,6 @@ UNIT_TEST(peer_write_to_closed_region_fails)
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
-/* A write takes effect after the message that was sent before it. */
 UNIT_TEST(write_takes_effect_after_send)
 {
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
@@ -345,8 +334,8 @@ UNIT_TEST(write_takes_effect_after_send)
 }
 
 /*
- * An RMA operation over the core waits until the peer has consumed the message
- * that was sent before over near.
+ * The core gets an operation only after the peer has consumed the earlier
+ * message over near.
  */
 UNIT_TEST(core_operation_waits_for_message)
 {
@@ -374,8 +363,8 @@ UNIT_TEST(core_operation_waits_for_message)
 UNIT_CASE("peer", setup, port_teardown);
 
 /*
- * A write to several remote buffers is left to the core. The core executes it
- * after near's earlier operations, and executes all later ones too.
+ * The core executes the operation after near's earlier ones, and also executes
+ * all later ones.
  */
 UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 {
@@ -421,9 +410,7 @@ UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
-/*
- * A message with FI_FENCE waits for pending operations; other messages do not.
- */
+/* Other messages do not wait. */
 UNIT_TEST(fenced_message_waits)
 {
 	const struct iovec iov = { ours, 8 };
@@ -442,7 +429,7 @@ UNIT_TEST(fenced_message_waits)
 
 UNIT_CASE("one path", setup_one_path, port_teardown);
 
-/* If near cannot keep a requested order, messages use the core, too. */
+/* The order is one that near cannot keep. */
 UNIT_TEST(unsupported_order_uses_core_for_messages)
 {
 	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);

@@ -3,7 +3,7 @@
 
 /*
  * shm/prealloc.h: memory for a region of shm is checked before the region
- * exists, and its pages are allocated afterwards.
+ * exists, and allocated afterwards.
  */
 
 #include <errno.h>
@@ -36,8 +36,8 @@ UNIT_TEST(region_pages_are_allocated)
 }
 
 /*
- * The limit of file sizes is too low: an error is returned before shm extends
- * the file, because that would end the process with a signal.
+ * The error is returned before shm extends the file, which would end the
+ * process with a signal.
  */
 UNIT_TEST(file_size_limit_returns_error)
 {
