@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive is posted to the core and matches a message of shm. ofi_duo recalls
- * it with fi_cancel, whose result decides whether the core or shm completes the
- * receive.
+ * A message of shm matches a receive that the core has. ofi_duo recalls the
+ * receive by fi_cancel. The result decides which of the two completes it.
  */
 
 #include "fixture.h"
@@ -46,10 +45,7 @@ UNIT_TEST(canceled_receive_gets_local_message)
 	expect_arbitrations(1, 0);
 }
 
-/*
- * The completion of the receive is already in the core's CQ, so the recall
- * fails and the core's message is received.
- */
+/* The receive's completion is already in the core's CQ. */
 UNIT_TEST(failed_recall_keeps_core_message)
 {
 	post_on_core(1);
@@ -62,8 +58,8 @@ UNIT_TEST(failed_recall_keeps_core_message)
 }
 
 /*
- * The entry of the canceled receive is in the CQ behind earlier completions,
- * more than one batch of them, and behind errors of other receives.
+ * The canceled receive's entry is behind errors and more than one batch of
+ * completions.
  */
 UNIT_TEST(canceled_entry_behind_others_is_found)
 {
@@ -99,8 +95,8 @@ UNIT_TEST(cancel_of_deferred_receive_skips_core)
 }
 
 /*
- * efa without RDMA write reports a remote write with the context of a receive:
- * the receive remains posted, and a later message completes it.
+ * efa without RDMA write reports a remote write with the context of a receive.
+ * The receive must remain posted.
  */
 UNIT_TEST(remote_write_does_not_complete_receive)
 {

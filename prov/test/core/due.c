@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives that go to the core in the next poll, for cores that match only when
- * polled. They must go in posting order, before all later receives.
+ * Due receives, which the next poll posts to the core, for cores that match
+ * only when polled. They keep the posting order, before later receives.
  */
 
 #include "fixture.h"
@@ -15,7 +15,7 @@ static void expect_posts(int count)
 	ck_assert_int_eq(fake.core.posts, count);
 }
 
-/* Asserts that the core has slot[0] and slot[1] and matches slot[0] first. */
+/* Asserts that the core has slot[0] and then slot[1]. */
 static void expect_in_order(void)
 {
 	expect_posts(2);
@@ -58,10 +58,7 @@ UNIT_TEST(closed_endpoint_posts_nothing)
 	expect_posts(0);
 }
 
-/*
- * The core rejects the first receive for a while: no later receive reaches the
- * core before it.
- */
+/* The core rejects the first receive for a while. */
 UNIT_TEST(later_receives_wait_for_rejected_one)
 {
 	fake.core.eagain = 3;
@@ -77,10 +74,7 @@ UNIT_TEST(later_receives_wait_for_rejected_one)
 			 slot[0].buf);
 }
 
-/*
- * Cores other than tcp get the receive in the call. If they reject it, the call
- * returns -FI_EAGAIN.
- */
+/* The call returns -FI_EAGAIN if the core rejects the receive. */
 UNIT_TEST(other_cores_get_receive_in_call)
 {
 	static const struct fixture_attr attr = { .core = "fake" };

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The times at which deferred receives are posted to the core. docs/matching.md
- * has the rules.
- */
+/* When deferred receives are posted to the core: docs/matching.md. */
 
 #include "fixture.h"
 
-/* Timeout that is not over before the thread sleeps, on a busy host too, ms. */
+/* timeout, ms, after which the thread sleeps on a busy host, too */
 #define ASLEEP_MS 1000
 
 static struct slot slot[4];
 
-/* Delivers a first message over shm, which confirms the source "local". */
+/* Delivers a message over shm, which confirms the source "local". */
 static void confirm_local(void)
 {
 	post_recv(&slot[2], local, TAG);
@@ -39,9 +36,8 @@ UNIT_TEST(wildcard_waits_for_idle_polls)
 }
 
 /*
- * With messages of other hosts only: the poll after a delivery posts the next
- * receive to the core, and polls the core once. It does not read the clock more
- * often than other polls do.
+ * All messages are remote. The poll after a delivery posts the next receive and
+ * polls the core once. It reads the clock no more often than other polls.
  */
 UNIT_TEST(remote_delivery_costs_one_core_poll)
 {
@@ -63,10 +59,7 @@ UNIT_TEST(remote_delivery_costs_one_core_poll)
 	ck_assert_uint_le(unit_clock_reads() - reads, 2);
 }
 
-/*
- * The application polls every 10 ms only: a wildcard receive is posted after
- * the time limit, before LAZY_POLLS polls.
- */
+/* Polls are 10 ms apart. The time limit ends before LAZY_POLLS polls. */
 UNIT_TEST(rare_polls_post_wildcard_by_time)
 {
 	int i;
@@ -80,10 +73,7 @@ UNIT_TEST(rare_polls_post_wildcard_by_time)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/*
- * A single late reading of the clock does not make a receive late: the machine
- * may have been busy.
- */
+/* A single late reading of the clock may have its cause in a busy machine. */
 UNIT_TEST(one_late_clock_reading_posts_nothing)
 {
 	int i;
@@ -100,9 +90,8 @@ UNIT_TEST(one_late_clock_reading_posts_nothing)
 }
 
 /*
- * A directed receive of a local source that has not sent yet is posted to the
- * core, because the source may have chosen the core before this endpoint was
- * published.
+ * The source has not sent yet. It may have chosen the core before this endpoint
+ * was published.
  */
 UNIT_TEST(unconfirmed_local_receive_is_posted)
 {
@@ -124,10 +113,6 @@ UNIT_TEST(confirmed_local_receive_is_not_posted)
 	expect_recv(&slot[0], "near", local);
 }
 
-/*
- * A deferred receive whose source is confirmed later is not posted to the
- * core.
- */
 UNIT_TEST(receive_of_source_confirmed_later_stays_local)
 {
 	post_recv(&slot[0], local, TAG);
@@ -162,10 +147,7 @@ UNIT_TEST(earlier_receive_of_other_tag_stays_deferred)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
 }
 
-/*
- * Tagged and untagged receives have separate queues: a later tagged receive
- * does not post an earlier untagged one.
- */
+/* A later tagged receive does not post an earlier untagged one. */
 UNIT_TEST(earlier_untagged_receive_stays_deferred)
 {
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
@@ -178,9 +160,8 @@ UNIT_TEST(earlier_untagged_receive_stays_deferred)
 }
 
 /*
- * Two processes send over the core, and read only the CQ of sends. Each send
- * needs a receive of the other process. So reads of the CQ of sends must post
- * receives to the core, too.
+ * Two processes send over the core, and read only their CQs of sends. Each send
+ * needs a receive of the other process. So these reads must post receives.
  */
 static void open_two_cqs(void)
 {
@@ -214,10 +195,7 @@ UNIT_TEST(sleep_on_send_cq_posts_receive)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/*
- * A message of shm matches the receive while it is deferred: the core never
- * gets the receive.
- */
+/* The core never gets the receive. */
 UNIT_TEST(deferred_receive_gets_local_message)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -244,8 +222,7 @@ UNIT_TEST(without_directed_caps_receives_are_wildcards)
 }
 
 /*
- * A receive inserted before one that is due becomes due, and all counters of
- * deferred receives include it.
+ * A receive inserted before a due one becomes due, and all counters include it.
  */
 UNIT_TEST(receive_inserted_before_due_one_is_due)
 {

@@ -20,7 +20,7 @@ static void setup(void)
 	duo_params.defer_us = 0;
 }
 
-/* Posts a wildcard receive. Tag 0: it is untagged, or matches any tag. */
+/* Posts a wildcard receive; tag 0: untagged, or any tag. */
 static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
 {
 	memset(at, 0, sizeof(*at));
@@ -33,8 +33,8 @@ static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
 }
 
 /*
- * Delivers a local message, polls, and posts the matched receive anew. Returns
- * the source of the received message.
+ * Delivers a local message, polls, and reposts the matched receive. Returns the
+ * source of the received message.
  */
 static fi_addr_t poll_busy(enum duo_rx_kind kind)
 {
@@ -51,8 +51,8 @@ static fi_addr_t poll_busy(enum duo_rx_kind kind)
 }
 
 /*
- * Asserts that the message at the core is received within 6 polls: every fifth
- * poll reads the clock.
+ * Asserts that the core's message is received within 6 polls. Every fifth poll
+ * reads the clock.
  */
 static void expect_served(enum duo_rx_kind kind)
 {
@@ -73,10 +73,7 @@ static void put_off_all(void)
 	fixture_ep()->lazy.all_us = INT64_MAX;
 }
 
-/*
- * Aging posts only the oldest receive to the core, since each posted receive
- * might have to be recalled.
- */
+/* Each posted receive might have to be recalled. */
 UNIT_TEST(aging_posts_only_oldest_receive)
 {
 	int i, start, turns;
@@ -95,10 +92,7 @@ UNIT_TEST(aging_posts_only_oldest_receive)
 	expect_served(DUO_TAGGED);
 }
 
-/*
- * The oldest receive does not match the message at the core. The other receives
- * are posted in the end, and one of them matches.
- */
+/* The oldest receive does not match the core's message. */
 UNIT_TEST(aging_posts_all_receives_in_the_end)
 {
 	struct slot other[2];
@@ -113,10 +107,7 @@ UNIT_TEST(aging_posts_all_receives_in_the_end)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &other[1]), 0);
 }
 
-/*
- * After the core has delivered one message, the next ones are received without
- * further aging.
- */
+/* After one delivery by the core, the next messages need no aging. */
 UNIT_TEST(delivery_receives_next_without_aging)
 {
 	int i, start, served = 0;
@@ -134,10 +125,7 @@ UNIT_TEST(delivery_receives_next_without_aging)
 	ck_assert_int_eq(served, WINDOW - 1);
 }
 
-/*
- * Aging does not grant a core poll budget, unlike the post of a receive, which
- * grants 1024 polls.
- */
+/* The post of a receive grants 1,024 core polls; aging grants none. */
 UNIT_TEST(aging_grants_no_core_poll_budget)
 {
 	int i;
@@ -153,7 +141,7 @@ UNIT_TEST(aging_grants_no_core_poll_budget)
 	ck_assert_int_le(fake.core.polls, 2 * fake.core.posts);
 }
 
-/* Grants core poll budget without a lock, as a send over the core does. */
+/* Grants a core poll budget without a lock, as a send over the core does. */
 static void grant_poll_budget(void)
 {
 	duo_cq_core_active(fixture_ep()->tx_cq);
@@ -169,10 +157,7 @@ UNIT_TEST(send_during_aging_keeps_poll_budget)
 	ck_assert_uint_gt(fixture_ep()->rx_cq->core_poll_budget, 0);
 }
 
-/*
- * Even if the budget is used up at once after each grant, the core is polled
- * once per interval.
- */
+/* Even without a budget, the core is polled once per interval. */
 UNIT_TEST(core_is_polled_without_poll_budget)
 {
 	int i, start = fake.core.polls;

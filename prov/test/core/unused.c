@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * An unused core: no poll polls it, and it gets no receive. docs/matching.md
- * has the rules.
- */
+/* An unused core gets no polls and no receives: docs/matching.md. */
 
 #include "fixture.h"
 
@@ -59,7 +56,7 @@ UNIT_TEST(receive_waits_a_second)
 	ck_assert_str_eq(slot[0].buf, "far");
 }
 
-/* Only the time in which receives wait counts. */
+/* Only time in which receives wait counts. */
 UNIT_TEST(second_begins_with_first_receive)
 {
 	fi_addr_t other;
@@ -104,8 +101,8 @@ static void use_by_remote_address(void)
 }
 
 /*
- * A program that cancels its receives and posts them again might never let a
- * receive wait for a second. So a cancel makes ofi_duo use the core.
+ * A program that cancels and reposts receives might never let one wait for a
+ * second. So a cancel ends the unused state.
  */
 static void use_by_cancel(void)
 {

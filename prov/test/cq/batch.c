@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core reports many entries at once. ofi_duo writes some of them to the
- * caller's array, drops others, and replaces others by another entry or an
- * error. For any array size and any format, the application must read the same
- * entries in the same order.
+ * The core reports many entries at once. ofi_duo returns some, drops others,
+ * and replaces others by another entry or an error. Entries and their order
+ * must not depend on the array size and the format.
  */
 
 #include "fixture.h"
@@ -20,10 +19,7 @@ static const enum fi_cq_format formats[] = {
 
 #define SIZES 8
 
-/*
- * Posts a receive to the core. Without FI_COMPLETION in flags, no completion is
- * reported.
- */
+/* Posts a receive to the core. Without FI_COMPLETION it has no completion. */
 static void post(int i, uint64_t flags)
 {
 	ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf,
@@ -55,7 +51,7 @@ static void sent(int i)
 		.flags = FI_SEND | FI_TAGGED,
 	};
 
-	/* an arbitrary source: cores may report one for sends */
+	/* any source: cores may report one for sends */
 	fake_core_event(NULL, &entry, 3);
 }
 
@@ -81,7 +77,7 @@ static void expect_source(int i, fi_addr_t src)
 	ck_assert_uint_eq(src, i == SEND ? FI_ADDR_NOTAVAIL : remote);
 }
 
-/* Reads all entries. Stores the index of each entry's context in order[]. */
+/* Reads all entries; stores the index of each entry's context in order[]. */
 static int read_all(size_t size, enum fi_cq_format format, int *order)
 {
 	size_t step = format == FI_CQ_FORMAT_TAGGED ?
@@ -142,8 +138,8 @@ UNIT_ROUNDS(order_is_same_for_any_array_size, 0, SIZES * ARRAY_SIZE(formats))
 }
 
 /*
- * The application passes no array for sources and a longer array of entries
- * than a batch. ofi_duo's own array for sources has space for one batch only.
+ * The application's array is longer than a batch. ofi_duo's own array for
+ * sources has space for one batch.
  */
 UNIT_TEST(array_above_batch_without_sources_works)
 {
@@ -154,7 +150,7 @@ UNIT_TEST(array_above_batch_without_sources_works)
 	int i;
 
 	fixture_start(&attr);
-	peer_insert(2); /* without a remote peer the core is not polled */
+	peer_insert(2); /* without a remote peer, reads do not poll the core */
 	for (i = 0; i < 2 * DUO_CORE_BATCH; i++)
 		sent(SEND);
 	while ((ret = fi_cq_read(fx.cq, array, ARRAY_SIZE(array))) > 0) {

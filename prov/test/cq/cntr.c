@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Counters: they count operations of both paths, with and without completions,
- * and for endpoints that have counters but no CQ.
- */
+/* Counters of operations on both paths, with and without completions or a CQ */
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -38,7 +35,6 @@ static const struct {
 
 UNIT_CASE("cntr", NULL, NULL);
 
-/* A bound counter cannot be closed before its endpoint. */
 UNIT_LOOP(bound_counter_cannot_be_closed, 0, ARRAY_SIZE(binds))
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
@@ -56,9 +52,8 @@ UNIT_LOOP(bound_counter_cannot_be_closed, 0, ARRAY_SIZE(binds))
 }
 
 /*
- * A counter is bound to an enabled endpoint, as libraries of OpenSHMEM do. It
- * counts later operations of both paths. A counter that is bound twice counts
- * each operation twice.
+ * OpenSHMEM libraries bind counters to enabled endpoints. A counter bound twice
+ * counts each operation twice.
  */
 UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 {
@@ -84,9 +79,8 @@ UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 }
 
 /*
- * The core or shm rejects a bind to an enabled endpoint: nothing is bound and
- * the counter's value stays. If shm rejects the bind, the core keeps a
- * reference of the counter until the endpoint is closed.
+ * The core or shm rejects a bind after fi_enable; the counter's value stays. If
+ * shm rejects it, the core keeps a reference until the endpoint closes.
  */
 UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 {
@@ -113,7 +107,7 @@ UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 	fixture_close();
 }
 
-/* Sends are counted on both paths, injected ones without a completion too. */
+/* On both paths, and also injected sends without a completion. */
 UNIT_LOOP(sends_are_counted, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
@@ -133,8 +127,8 @@ UNIT_LOOP(sends_are_counted, 0, 2)
 }
 
 /*
- * Endpoints with a CQ that gets all receives, with a CQ that gets those with
- * FI_COMPLETION only, and without a CQ.
+ * Endpoints with a CQ for all receives, with a CQ for receives with
+ * FI_COMPLETION, and without a CQ
  */
 static const struct fixture_attr receivers[] = {
 	{ .cntr_flags = BOTH },
@@ -164,7 +158,6 @@ UNIT_LOOP(receives_are_counted, 0, ARRAY_SIZE(receivers))
 	fixture_close();
 }
 
-/* Without a CQ, reads of the counter make progress. */
 UNIT_TEST(reads_without_cq_make_progress)
 {
 	int i;
@@ -176,8 +169,8 @@ UNIT_TEST(reads_without_cq_make_progress)
 	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, NULL), 0);
 	expect_count(2, 0);
 	/*
-	 * fi_cntr_wait() posts the receive to the core before the thread
-	 * sleeps, but the timeout may end the call before that
+	 * fi_cntr_wait() posts the receive before the thread sleeps, unless the
+	 * timeout ends the call earlier
 	 */
 	for (i = 0; i < 1000 && !fake_core_posted(); i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, 5), -FI_ETIMEDOUT);
@@ -190,8 +183,8 @@ UNIT_TEST(reads_without_cq_make_progress)
 }
 
 /*
- * One direction has a counter, the other a CQ: the endpoint can be enabled.
- * Without the counter fi_enable fails.
+ * One direction has a counter, the other a CQ. fi_enable fails if the counter
+ * is missing.
  */
 UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 {
@@ -218,7 +211,7 @@ UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 	fixture_close();
 }
 
-/* An error in the CQ increments the counter's error value, and ends a wait. */
+/* The error also ends a wait. */
 UNIT_TEST(cq_error_is_counted)
 {
 	pair_open(&receivers[2]);
@@ -234,7 +227,6 @@ UNIT_TEST(cq_error_is_counted)
 	post_recv(&slot[1], remote, TAG);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[1]), 0);
 	expect_count(0, 3);
-	/* a peek that finds no message is not a failed receive */
 	ck_assert_int_eq(recv_flags(&slot[2], NULL, 0, remote, FI_PEEK), 0);
 	expect_count(0, 3);
 	ck_assert_int_eq(fi_cntr_adderr(fx.cntr, 4), 0);
@@ -245,8 +237,7 @@ UNIT_TEST(cq_error_is_counted)
 }
 
 /*
- * The counter continues from a value that fi_cntr_set or fi_cntr_add has set,
- * and keeps the counts of a closed endpoint.
+ * fi_cntr_set or fi_cntr_add sets the value. A closed endpoint's counts remain.
  */
 UNIT_TEST(counting_continues_from_set_value)
 {
@@ -267,10 +258,7 @@ UNIT_TEST(counting_continues_from_set_value)
 	fixture_close();
 }
 
-/*
- * Each message in a multi-receive buffer is counted; the buffer's release is
- * not.
- */
+/* Each message in a multi-receive buffer is counted. */
 UNIT_TEST(multi_receive_release_is_not_counted)
 {
 	const struct iovec iov = { slot, 10 };
@@ -289,7 +277,6 @@ UNIT_TEST(multi_receive_release_is_not_counted)
 	fixture_close();
 }
 
-/* While shm is busy, reads of the counter poll the core once per interval. */
 UNIT_TEST(busy_shm_polls_core_once_per_interval)
 {
 	int before, i;
@@ -302,7 +289,7 @@ UNIT_TEST(busy_shm_polls_core_once_per_interval)
 	for (i = 0; i < 100; i++)
 		fi_cntr_read(fx.cntr);
 	ck_assert_int_eq(fake.core.cntr_reads, before + 10);
-	/* If the core has a pending operation, each read polls the core. */
+	/* with a pending operation at the core, each read polls it */
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	expect_count(1, 0);
 	fixture_close();
@@ -321,7 +308,7 @@ static const struct fi_cntr_attr unsupported[] = {
 	{ .events = FI_CNTR_EVENTS_BYTES },
 };
 
-/* The failed open closes no descriptor of the application, such as 0. */
+/* The failed open must not close a descriptor of the application, such as 0. */
 UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(unsupported))
 {
 	static const struct fixture_attr attr;
@@ -336,7 +323,6 @@ UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(unsupported))
 	fixture_close();
 }
 
-/* The core or shm fails to open its counter: ofi_duo returns the error. */
 UNIT_LOOP(failed_open_returns_error, 0, FI_DUO_PATH_COUNT)
 {
 	static const struct fixture_attr attr;

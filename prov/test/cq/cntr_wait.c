@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A thread sleeps for a counter, over near: the events that must wake the
- * thread, and those that must not.
+ * A thread sleeps for a counter, over near: events that must wake it, and
+ * events that must not.
  */
 
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 static atomic_int short_sleeps, short_at_sleep, sleeps, yields;
 
-/* Replaces nanosleep() of the C library; counts the calls. */
+/* Replaces nanosleep() of the C library. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
 	short_sleeps++;
@@ -40,7 +40,7 @@ int poll(struct pollfd *fds, nfds_t count, int ms)
 	return (int) syscall(SYS_ppoll, fds, count, &time, NULL, 0);
 }
 
-/* Endpoints without a CQ, and with a CQ that has no wait object. */
+/* Endpoints without a CQ, and with a CQ that has no wait object */
 static const struct fixture_attr modes[] = {
 	{ .near = true, .cntr_flags = FI_SEND | FI_RECV,
 	  .cntr_wait = FI_WAIT_FD, .no_cqs = true },
@@ -72,8 +72,8 @@ static void expect_count(uint64_t good, uint64_t bad)
 }
 
 /*
- * Injected sends to the local peer complete at once, and only the counter
- * reports them. The first send connects.
+ * An injected send to the local peer completes at once, without a CQ entry. The
+ * first send connects.
  */
 static void injected_locally(void)
 {
@@ -83,10 +83,7 @@ static void injected_locally(void)
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, local, TAG), 0);
 }
 
-/*
- * The message arrives first. It is received in the call in which another thread
- * posts the receive.
- */
+/* The message arrives before another thread posts its receive. */
 static void received_at_once(void)
 {
 	say("early");
@@ -101,8 +98,8 @@ static void added(void)
 }
 
 /*
- * Events after which the sleeping thread must wake. timer: the event is a call
- * of another thread, which the sleeping thread notices by its timer.
+ * Events that must wake the thread. "timer": the event is a call of another
+ * thread, which the sleeping thread finds by its timer.
  */
 static const struct {
 	void (*now)(void);
@@ -119,8 +116,8 @@ static const struct {
 UNIT_CASE("modes", NULL, NULL);
 
 /*
- * The test itself makes the calls of other threads, so that they can also be
- * tested without a lock (odd _i).
+ * The test itself makes the calls of the other threads, so that it can run
+ * without a lock (odd _i).
  */
 UNIT_LOOP(event_wakes_descriptor, 0, 2 * ARRAY_SIZE(wakers))
 {
@@ -151,7 +148,6 @@ UNIT_TEST(error_wakes_descriptor)
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
 }
 
-/* The counter changes before the sleep: fi_trywait returns -FI_EAGAIN. */
 UNIT_TEST(change_before_sleep_prevents_it)
 {
 	fall_asleep();
@@ -174,12 +170,12 @@ UNIT_TEST(counter_without_descriptor_rejects_getwait)
 	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EINVAL);
 }
 
-/* Waits, several times if needed, until the wait has slept at least once. */
+/* Repeats the wait until it has slept or yielded. */
 static void wait_in_silence(void)
 {
 	int i;
 
-	/* do not count calls of nanosleep() that libraries made */
+	/* libraries may have called nanosleep() */
 	short_sleeps = short_at_sleep = sleeps = yields = 0;
 	for (i = 0; i < 1000 && !sleeps && !yields; i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
@@ -223,8 +219,8 @@ UNIT_LOOP(event_ends_blocking_wait, 0, ARRAY_SIZE(timeouts))
 }
 
 /*
- * The first poll of the wait finds a failed operation: of ofi_duo, whose message
- * is longer than the buffer (0), or of the core (1).
+ * The first poll finds a failed operation: of ofi_duo, as the message is longer
+ * than the buffer (0), or of the core (1).
  */
 UNIT_LOOP(error_ends_blocking_wait, 0, 2)
 {
@@ -244,7 +240,6 @@ static void *wait_for(void *count)
 	return (void *) (intptr_t) fi_cntr_wait(fx.cntr, (uintptr_t) count, -1);
 }
 
-/* Several threads wait for different counts: each wakes. */
 UNIT_TEST(waits_for_different_counts_end)
 {
 	const struct timespec while_they_sleep = { .tv_nsec = 3000000 };
@@ -268,10 +263,7 @@ UNIT_TEST(waits_for_different_counts_end)
 
 UNIT_CASE("modes", NULL, NULL);
 
-/*
- * With a core or a CQ without wait objects, and with libfabric's shm, the
- * blocked thread polls with a timer.
- */
+/* The core or the CQ has no wait objects, or the local transport is shm. */
 UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
 {
 	struct fixture_attr attr = modes[1];
@@ -289,10 +281,7 @@ UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
 	fixture_close();
 }
 
-/*
- * FI_THREAD_COMPLETION: no other thread may call the core, so the timer polls
- * in the blocked thread.
- */
+/* No other thread may call the core: the blocked thread polls by a timer. */
 UNIT_TEST(thread_completion_polls_in_waiter)
 {
 	struct fixture_attr attr = modes[0];

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Reads of a CQ and waits for it: fi_cq_sread, FI_WAIT_FD, errors, many
- * entries.
- */
+/* Reads of a CQ and waits for it: fi_cq_sread, FI_WAIT_FD, errors. */
 
 #include <poll.h>
 
@@ -52,7 +49,6 @@ UNIT_TEST(readerr_without_error_returns_eagain)
 	fixture_close();
 }
 
-/* Many more completions than the CQ's requested size: all are returned. */
 UNIT_TEST(completions_beyond_size_are_kept)
 {
 	static const struct fixture_attr attr;
@@ -71,10 +67,7 @@ UNIT_TEST(completions_beyond_size_are_kept)
 	fixture_close();
 }
 
-/*
- * A read of 0 entries makes progress, and its result tells whether entries are
- * available.
- */
+/* The result is 0 if entries are available. */
 UNIT_TEST(read_of_no_entries_makes_progress)
 {
 	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
@@ -95,10 +88,7 @@ UNIT_TEST(read_of_no_entries_makes_progress)
 	fixture_close();
 }
 
-/*
- * fi_cq_open returns the core's CQ size in the attributes: Mooncake limits the
- * number of its operations by this value.
- */
+/* Mooncake limits the number of its operations by this value. */
 UNIT_LOOP(open_returns_size_of_core_cq, 0, 2)
 {
 	struct fi_cq_attr attr = {
@@ -129,7 +119,7 @@ static void close_cq(struct fid_cq *cq)
 	fixture_close();
 }
 
-/* Asserts that no byte of out was written from byte `at` on. */
+/* Asserts that no byte of out was written from byte "at" on. */
 static void expect_unwritten(const void *out, size_t at, size_t size)
 {
 	const uint8_t *byte = out;
@@ -150,8 +140,8 @@ static const struct {
 };
 
 /*
- * A read writes no byte behind the entry of the CQ's format. Without a format
- * applications expect a struct fi_cq_entry, as from libfabric's own providers.
+ * The entry of the CQ's format is written, but no byte behind it. Applications
+ * expect a struct fi_cq_entry for FI_CQ_FORMAT_UNSPEC.
  */
 UNIT_LOOP(read_writes_one_entry, 0, ARRAY_SIZE(format_cases))
 {
@@ -181,8 +171,8 @@ static const struct {
 };
 
 /*
- * An application that was built for an older API version has shorter error
- * entries: no byte behind them is written.
+ * Applications built for an older API version have shorter error entries. No
+ * byte behind them is written.
  */
 UNIT_LOOP(readerr_writes_entry_of_api_version, 0, ARRAY_SIZE(error_cases))
 {
@@ -201,7 +191,7 @@ UNIT_LOOP(readerr_writes_entry_of_api_version, 0, ARRAY_SIZE(error_cases))
 	if (size <= offsetof(struct fi_cq_err_entry, err_data_size))
 		memset(&out.entry.err_data_size, 0x5a,
 		       sizeof(out.entry.err_data_size));
-	/* fi_cq_readerr() of newer headers writes src_addr itself */
+	/* fi_cq_readerr() of newer headers would write src_addr itself */
 	ck_assert_int_eq(cq->ops->readerr(cq, &out.entry, 0), 1);
 	ck_assert_ptr_eq(out.entry.op_context, slot);
 	ck_assert_int_eq(out.entry.err, FI_EIO);

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The locks of a domain. A CQ and its endpoints use the CQ's own lock while
- * none of the endpoints has another CQ or a counter. Otherwise they use the
- * domain's lock.
+ * The locks of a domain. A CQ and its endpoints use the CQ's own lock. If one
+ * of the endpoints has another CQ or a counter, they use the domain's lock.
  */
 
 #include <pthread.h>
@@ -66,7 +65,6 @@ static void exchange(void)
 
 UNIT_CASE("own group", setup_pair, wait_close);
 
-/* Calls on the endpoints and their CQs do not wait for the domain's lock. */
 UNIT_TEST(cq_and_endpoint_have_own_lock)
 {
 	expect_own();
@@ -88,7 +86,7 @@ static void *reader_run(void *arg)
 	return NULL;
 }
 
-/* Starts a thread that waits for the lock, which the caller holds. */
+/* Starts a thread, and returns when it waits for the caller's lock. */
 static pthread_t thread_waits(void *(*run)(void *))
 {
 	pthread_t thread;
@@ -101,8 +99,8 @@ static pthread_t thread_waits(void *(*run)(void *))
 }
 
 /*
- * A thread waits for the CQ's own lock while the CQ moves to the group of the
- * domain. The thread then takes the lock of the domain.
+ * While the thread waits, the CQ moves to the domain's group. The thread then
+ * takes the domain's lock.
  */
 UNIT_TEST(waiting_thread_follows_cq)
 {
@@ -130,9 +128,8 @@ static void *setter_run(void *arg)
 }
 
 /*
- * A thread waits for the lock of the domain while the endpoint gets its first
- * CQ, and so moves to that CQ's group. The thread then takes the lock of the
- * CQ.
+ * While the thread waits, the endpoint gets its first CQ and moves to that CQ's
+ * group. The thread then takes the CQ's lock.
  */
 UNIT_TEST(waiting_thread_follows_endpoint)
 {
@@ -155,7 +152,7 @@ static void *asker_run(void *arg)
 	return NULL;
 }
 
-/* A query of a path waits while another thread may decide the path. */
+/* Another thread may decide the path. */
 UNIT_TEST(query_of_path_waits_for_send)
 {
 	pthread_t asker;
@@ -176,10 +173,7 @@ static void *binder_run(void *arg)
 	return NULL;
 }
 
-/*
- * An endpoint gets its AV while another thread may read the CQ of the endpoint:
- * the read tests whether the AV is empty.
- */
+/* A read of the CQ tests whether the AV is empty. */
 UNIT_TEST(binding_of_av_waits_for_read)
 {
 	static const struct fixture_attr attr = { .near = true };
@@ -215,10 +209,7 @@ static void *inserter_run(void *arg)
 	return NULL;
 }
 
-/*
- * fi_av_insert() waits until the thread that holds the CQ's single lock
- * releases it.
- */
+/* fi_av_insert() waits until a thread releases the CQ's single lock. */
 UNIT_TEST(insert_waits_for_user)
 {
 	fi_addr_t addr = FI_ADDR_NOTAVAIL;
@@ -241,8 +232,8 @@ UNIT_TEST(insert_waits_for_user)
 }
 
 /*
- * The registration of a region that peers cannot access does not wait for the
- * thread that holds the CQ's single lock.
+ * Peers cannot access the region, so that fi_mr_reg() does not wait for a
+ * thread with the CQ's single lock.
  */
 UNIT_TEST(registration_waits_for_no_user)
 {
@@ -256,10 +247,7 @@ UNIT_TEST(registration_waits_for_no_user)
 	duo_unlock(&cq_now()->own.lock);
 }
 
-/*
- * A thread that reads a CQ waits while another thread holds all locks of the
- * domain, as an insert does.
- */
+/* An insert holds all locks of the domain. */
 UNIT_TEST(user_waits_for_insert)
 {
 	pthread_t reader;
@@ -272,10 +260,7 @@ UNIT_TEST(user_waits_for_insert)
 	expect_own();
 }
 
-/*
- * fi_av_insert() also works if a seccomp filter that was installed after the
- * open of the domain forbids membarrier(2).
- */
+/* A seccomp filter rejects membarrier(2) after the open of the domain. */
 UNIT_TEST(insert_without_membarrier)
 {
 	fi_addr_t high = fixture_ep()->av->high;
@@ -287,10 +272,7 @@ UNIT_TEST(insert_without_membarrier)
 	exchange();
 }
 
-/*
- * When the CQ has moved to the domain's group, its calls use a lock that any
- * thread may take.
- */
+/* In the domain's group the CQ uses a lock that any thread may take. */
 UNIT_TEST(counter_ends_single_lock)
 {
 	bind_counter();
@@ -324,10 +306,7 @@ UNIT_TEST(device_memory_has_lock_of_domain)
 
 UNIT_CASE("no local transport", setup_no_peer, fixture_close);
 
-/*
- * A receive is posted to the core before the CQ moves to the domain's group,
- * and completes afterwards.
- */
+/* The core gets a receive before the CQ moves to the domain's group. */
 UNIT_TEST(receive_survives_join)
 {
 	expect_own();
@@ -351,7 +330,7 @@ UNIT_TEST(core_has_level_of_application)
 UNIT_CASE("core with shared lists", setup_efa, fixture_close);
 
 /*
- * Polls of any CQ change lists that all CQs of efa share. efa locks these lists
+ * Polls of any CQ of efa change lists that all CQs share. efa locks these lists
  * only with FI_THREAD_SAFE.
  */
 UNIT_TEST(efa_has_locks)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Poll sets: fi_poll() returns the contexts of CQs with entries and of counters
- * that have changed, of both paths.
+ * Poll sets: fi_poll() returns contexts of CQs with entries and of counters
+ * that have changed.
  */
 
 #include "fixture.h"
@@ -12,7 +12,7 @@
 static struct slot slot[3];
 static struct fid_poll *set;
 
-/* Calls of fi_domain(3) and fi_poll(3), whose functions are deprecated. */
+/* The functions of fi_poll(3) are deprecated; these call the operations. */
 static int poll_add(struct fid *fid)
 {
 	return set->ops->poll_add(set, fid, 0);
@@ -30,7 +30,7 @@ static int poll_open(struct fid_poll **new_set)
 	return fx.domain->ops->poll_open(fx.domain, &attr, new_set);
 }
 
-/* Asserts that fi_poll() returns these contexts; NULL: no further one. */
+/* Asserts that fi_poll() returns these contexts, in any order; NULL: none. */
 static void expect_ready(void *one, void *two)
 {
 	void *context[4] = { 0 };
@@ -41,7 +41,6 @@ static void expect_ready(void *one, void *two)
 		  (context[0] == two && context[1] == one));
 }
 
-/* An endpoint with CQs for sends and receives and a counter, all in a set. */
 static void setup(void)
 {
 	static const struct fixture_attr attr = {
@@ -72,7 +71,7 @@ static void teardown(void)
 
 UNIT_CASE("poll", setup, teardown);
 
-/* A CQ is returned until it is empty, a counter once after each change. */
+/* A CQ is returned until it is empty, a counter once per change. */
 UNIT_LOOP(received_message_is_returned, 0, FI_DUO_PATH_COUNT)
 {
 	struct fi_cq_tagged_entry entry;
@@ -102,7 +101,7 @@ UNIT_LOOP(sent_message_is_returned, 0, FI_DUO_PATH_COUNT)
 	expect_ready(NULL, NULL);
 }
 
-/* A failed receive: the CQ has an error, the counter's error value changes. */
+/* The CQ has an error, and the counter's error value changes. */
 UNIT_LOOP(error_is_returned, 0, FI_DUO_PATH_COUNT)
 {
 	struct fi_cq_err_entry err = { 0 };
@@ -118,7 +117,6 @@ UNIT_LOOP(error_is_returned, 0, FI_DUO_PATH_COUNT)
 	expect_ready(NULL, NULL);
 }
 
-/* Changes before fi_poll_add() are events, too. */
 UNIT_TEST(earlier_change_is_returned)
 {
 	ck_assert_int_eq(poll_del(&fx.cntr->fid), 0);
@@ -129,7 +127,7 @@ UNIT_TEST(earlier_change_is_returned)
 	expect_ready(NULL, NULL);
 }
 
-/* A call with space for one context returns one, and loses no event. */
+/* The call has space for one context. */
 UNIT_TEST(event_without_space_is_kept)
 {
 	void *context[2] = { 0 };
@@ -152,7 +150,6 @@ UNIT_TEST(event_without_space_is_kept)
 	expect_ready(NULL, NULL);
 }
 
-/* An object is a member once, however often it is added. */
 UNIT_TEST(member_added_twice_is_returned_once)
 {
 	ck_assert_int_eq(poll_add(&fx.tx_cq->fid), 0);
@@ -175,8 +172,8 @@ UNIT_TEST(member_may_be_closed)
 }
 
 /*
- * As in efa, tcp and ofi_rxm, members may belong to any domain, with the hook
- * also to a domain of the core.
+ * As in efa, tcp and ofi_rxm, members may belong to any domain. With the hook
+ * this can be a domain of the core.
  */
 UNIT_TEST(members_of_other_domains_are_polled)
 {
@@ -204,7 +201,7 @@ UNIT_TEST(members_of_other_domains_are_polled)
 	ck_assert_int_eq(fi_close(&domain->fid), 0);
 }
 
-/* Only CQs and counters can be members. There are no flags. */
+/* Only CQs and counters can be members, and there are no flags. */
 UNIT_TEST(other_objects_are_rejected)
 {
 	struct fi_poll_attr attr = { .flags = 1 };

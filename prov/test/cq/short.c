@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of reads: the messages that it receives with and without a
- * lock, those that it leaves to the slow path, and work that fast path reads
- * must not delay forever.
+ * The fast path of reads: messages that it receives with and without a lock,
+ * messages that it leaves to the slow path, and work that it must not delay
+ * forever.
  */
 
 #include <poll.h>
@@ -32,7 +32,6 @@ static uint32_t fast_path_reads(void)
 	return cq_now()->granted - cq_now()->left;
 }
 
-/* Reads until the next reads will take the fast path. */
 static void until_fast_path(void)
 {
 	struct fi_cq_tagged_entry none;
@@ -81,8 +80,8 @@ UNIT_CASE("open", warm_up, near_teardown);
 UNIT_CASE("locked", warm_up_locked, near_teardown);
 
 /*
- * Fast path reads receive messages with and without tag, in a slot or in the
- * data ring, with and without remote CQ data.
+ * Messages with and without tag, in a slot or in the data ring, with and
+ * without remote CQ data.
  */
 UNIT_LOOP(fast_path_receives_small_message, 0, 8)
 {
@@ -115,10 +114,7 @@ UNIT_LOOP(fast_path_receives_small_message, 0, 8)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-/*
- * _i = 0: a large message that the fast path receives; 1: a larger one that it
- * leaves to the slow path.
- */
+/* _i: 0: large message for the fast path; 1: larger one for the slow path. */
 UNIT_LOOP(fast_path_reads_large_message, 0, 2)
 {
 	enum { LEN = 20000 };
@@ -159,16 +155,12 @@ UNIT_LOOP(fast_path_reads_large_message, 0, 2)
 	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 1);
 }
 
-/* Messages that fast path reads must leave, unchanged, to the slow path. */
 UNIT_TEST(fast_path_leaves_other_messages)
 {
 	static char text[200];
 	struct fi_cq_tagged_entry entry;
 
-	/*
-	 * a message too long for its buffer; then a message whose entry must be
-	 * behind that error
-	 */
+	/* a message too long for its buffer, and one behind that error */
 	post_recv(&slot, peer, TAG);
 	post_recv(&slots[0], peer, TAG);
 	rig_send_of(65, NEAR_TAGGED);
@@ -177,7 +169,7 @@ UNIT_TEST(fast_path_leaves_other_messages)
 	both_error(&slot, FI_ETRUNC);
 	both_entry(&slots[0]);
 	/*
-	 * a message that matches the later of two receives; then one that
+	 * a message that matches the later of two receives, and one that
 	 * matches none
 	 */
 	until_fast_path();
@@ -201,10 +193,7 @@ UNIT_TEST(fast_path_leaves_other_messages)
 	ck_assert_str_eq(text + 10, "lit");
 }
 
-/*
- * Many messages of one sender do not exclude another sender's messages from a
- * read.
- */
+/* A read returns messages of one sender and polls other senders, too. */
 UNIT_TEST(busy_sender_does_not_exclude_others)
 {
 	struct fi_cq_tagged_entry entry[2 * MANY];
@@ -228,8 +217,8 @@ UNIT_TEST(busy_sender_does_not_exclude_others)
 }
 
 /*
- * Fast path reads are included in the counts of polls after which ofi_duo reads
- * the clock, polls the core and yields.
+ * ofi_duo reads the clock, polls the core and yields after counts of polls.
+ * These include fast path reads.
  */
 UNIT_TEST(fast_path_reads_count_as_polls)
 {
@@ -239,7 +228,7 @@ UNIT_TEST(fast_path_reads_count_as_polls)
 	struct fi_cq_tagged_entry none;
 	uint32_t i, most = 0;
 
-	peer_insert(2); /* without a remote peer the core is not polled */
+	peer_insert(2); /* without a remote peer, reads do not poll the core */
 	for (i = 0; i < 128; i++) {
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 		most = fast_path_reads() > most ? fast_path_reads() : most;
@@ -271,8 +260,8 @@ static struct fid_ep *another(struct fid_cq *cq)
 }
 
 /*
- * Two endpoints share a CQ: reads poll both ports. After the second endpoint is
- * closed, reads poll only one.
+ * Reads poll the ports of both endpoints, and only one after the close of the
+ * other.
  */
 UNIT_TEST(read_polls_ports_of_all_endpoints)
 {
@@ -300,7 +289,6 @@ static void set_flags(uint64_t flags)
 	ck_assert_int_eq(fi_control(&fx.ep->fid, FI_SETOPSFLAG, &flags), 0);
 }
 
-/* fi_control(FI_SETOPSFLAG) for receives changes the attention word. */
 UNIT_TEST(setopsflag_changes_attention_word)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -321,10 +309,6 @@ static void tsend(void)
 			 0);
 }
 
-/*
- * A fast path read returns a send's completion from the CQ's own queue, which
- * is empty afterwards.
- */
 UNIT_TEST(fast_path_returns_send_completion)
 {
 	struct fi_cq_tagged_entry entry;
@@ -337,7 +321,7 @@ UNIT_TEST(fast_path_returns_send_completion)
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
 
-/* While a receive waits that may go to the core, reads take the slow path. */
+/* The receive may go to the core. */
 UNIT_TEST(deferred_receive_forces_slow_path)
 {
 	struct fi_cq_tagged_entry none;
@@ -356,10 +340,7 @@ UNIT_TEST(deferred_receive_forces_slow_path)
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
 
-/*
- * The core rejects the close of the endpoint. Messages that arrived during the
- * attempt are delivered afterwards.
- */
+/* Messages that arrive during the failed fi_close are delivered later. */
 UNIT_TEST(failed_close_delivers_messages)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -375,10 +356,7 @@ UNIT_TEST(failed_close_delivers_messages)
 
 UNIT_CASE("two queues", near_setup_two_cqs, near_teardown);
 
-/*
- * A read of the CQ of sends may find a message, but returns no completion of a
- * receive.
- */
+/* A read of the send CQ may find a message, but returns no completion of it. */
 UNIT_TEST(send_queue_has_no_receives)
 {
 	const struct duo_cq *cq = duo_cq_of(fx.tx_cq);
@@ -395,9 +373,8 @@ UNIT_TEST(send_queue_has_no_receives)
 }
 
 /*
- * Alternating reads of the CQ of sends and the CQ of receives still make near's
- * periodic checks for peer failures and resizes. The limit is CPU time, because
- * other processes can keep this thread from running.
+ * Alternating reads of two CQs must not prevent near's checks for peer failures
+ * and resizes. The limit is CPU time, which other processes do not increase.
  */
 UNIT_LOOP(alternating_reads_keep_periodic_checks, 0, 6)
 {

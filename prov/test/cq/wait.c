@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A thread sleeps on a completion queue, over near: the events that must wake
- * it, and those that must not. The peer is a second endpoint of the same
- * domain.
+ * A thread sleeps on a CQ, over near: events that must wake it, and events that
+ * must not.
  */
 
 #include <pthread.h>
@@ -30,7 +29,7 @@ static void setup_unspec(void)
 	open_with(FI_WAIT_UNSPEC);
 }
 
-/* Returns a completion; asserts that a few reads suffice. */
+/* Returns a completion after at most 10,000 reads. */
 static struct fi_cq_tagged_entry read_one(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -48,10 +47,7 @@ static struct fi_cq_tagged_entry read_one(void)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/*
- * After a completion was read, the descriptor is not readable: the next sleep
- * lasts.
- */
+/* After the read of a completion the descriptor is not readable. */
 UNIT_TEST(no_event_does_not_wake)
 {
 	int i;
@@ -66,16 +62,12 @@ UNIT_TEST(no_event_does_not_wake)
 }
 
 /*
- * Two threads sleep on one descriptor and two messages arrive. One thread reads
- * the first message and continues. The descriptor must stay readable, so that
- * the other thread wakes for the second message.
+ * Two threads sleep on one descriptor and two messages arrive. When one thread
+ * has read a message, the descriptor stays readable for the other.
  */
 UNIT_TEST(second_sleeper_on_descriptor_wakes)
 {
-	/*
-	 * Confirm the source, so that its further receives do not go to the
-	 * core.
-	 */
+	/* the first message confirms the source: its receives stay local */
 	post_recv(&slot[0], local, TAG);
 	say("first");
 	ck_assert_ptr_eq(read_one().op_context, &slot[0]);
@@ -101,7 +93,7 @@ static void any_message(void)
 	far("far");
 }
 
-/* A send to the local peer completes at once: the sleeping thread must wake. */
+/* A send to the local peer completes at once. */
 static void sent_locally(void)
 {
 	fall_asleep();
@@ -142,7 +134,6 @@ UNIT_TEST(error_wakes_descriptor)
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
 }
 
-/* A signal before the sleep prevents it, and one during the sleep ends it. */
 UNIT_TEST(signal_wakes_or_prevents_sleep)
 {
 	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
@@ -156,8 +147,8 @@ UNIT_TEST(signal_wakes_or_prevents_sleep)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * Threads sleep on the two CQs of one endpoint, and so on one port. The read of
- * one CQ consumes the port's wakeup. The thread at the other CQ must wake, too.
+ * The CQs of one endpoint share its port. A read of one CQ consumes the port's
+ * wakeup; the thread at the other CQ must wake, too.
  */
 UNIT_TEST(sleeper_on_other_cq_wakes)
 {
@@ -177,11 +168,7 @@ UNIT_TEST(sleeper_on_other_cq_wakes)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/*
- * A thread may not sleep before the core has all receives, because a message at
- * the core could not wake it. The core rejects a receive: fi_trywait returns
- * -FI_EAGAIN.
- */
+/* Only after the core has all receives can its messages wake the thread. */
 UNIT_TEST(receive_rejected_by_core_prevents_sleep)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -228,7 +215,6 @@ UNIT_TEST(signal_ends_blocking_read)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
-/* With FI_WAIT_UNSPEC, FI_GETWAIT fails: there is no descriptor. */
 UNIT_TEST(wait_unspec_getwait_fails)
 {
 	int fd;
@@ -241,9 +227,8 @@ UNIT_TEST(wait_unspec_getwait_fails)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * With libfabric's shm, or a core without wait objects, without descriptors, or
- * with descriptors that epoll rejects, a sleeping thread polls with a timer. The
- * descriptor of the core's CQ, if there was one, is closed.
+ * The local transport is shm, or the core has no wait objects, no descriptors,
+ * or descriptors that epoll rejects. A descriptor of the core's CQ is closed.
  */
 UNIT_LOOP(without_wait_objects_timer_polls, 0, 4)
 {

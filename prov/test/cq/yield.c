@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A thread that reads an empty CQ for long yields its CPU to other processes.
- */
+/* A thread that reads an empty CQ for long yields its CPU. */
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -15,7 +13,7 @@
 
 static struct slot slot;
 static int yields;
-static int cpus; /* number of CPUs that all processes may run on */
+static int cpus; /* number of CPUs that sched_getaffinity() returns */
 /* pid that getpid() returns while a peer is published; 0: the real pid */
 static pid_t other;
 static void (*during)(void);	/* called in a yield; NULL: nothing */
@@ -61,7 +59,7 @@ static void setup_attr(const struct fixture_attr *attr)
 	during = NULL;
 }
 
-/* Publishes a local peer as if by another process; that process must exist. */
+/* Publishes a local peer of another process, which must exist. */
 static const char *neighbour(uint64_t core_addr)
 {
 	const char *name;
@@ -93,16 +91,13 @@ UNIT_TEST(empty_reads_yield)
 	ck_assert_int_eq(yields, 4);
 }
 
-/*
- * If each process has a CPU, reads do not yield: a yield would only help
- * unrelated processes.
- */
+/* If each process has a CPU, a yield would only help unrelated processes. */
 UNIT_TEST(enough_cpus_do_not_yield)
 {
 	cpus = 2;
 	poll_cq(3 * POLLS);
 	ck_assert_int_eq(yields, 0);
-	/* reads find the lower number of CPUs at the next check only */
+	/* reads find the lower number of CPUs only at the next check */
 	cpus = 1;
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 0);
@@ -120,9 +115,6 @@ UNIT_TEST(enough_cpus_do_not_yield)
 	ck_assert_int_eq(yields, 2);
 }
 
-/*
- * With FI_OFI_DUO_YIELD_POLLS set, reads yield even if each process has a CPU.
- */
 UNIT_TEST(yield_polls_set_yields_always)
 {
 	duo_params.yield_always = true;
@@ -131,7 +123,7 @@ UNIT_TEST(yield_polls_set_yields_always)
 	ck_assert_int_eq(yields, 3);
 }
 
-/* While messages arrive, expected or unexpected, reads do not yield. */
+/* The messages are expected and unexpected. */
 UNIT_TEST(busy_shm_does_not_yield)
 {
 	struct fi_cq_tagged_entry entry;
@@ -147,7 +139,6 @@ UNIT_TEST(busy_shm_does_not_yield)
 	ck_assert_int_eq(yields, 0);
 }
 
-/* Without shm, reads do not yield. */
 UNIT_TEST(no_shm_does_not_yield)
 {
 	static const struct fixture_attr attr = { .no_shm = true };
@@ -158,10 +149,7 @@ UNIT_TEST(no_shm_does_not_yield)
 	ck_assert_int_eq(yields, 0);
 }
 
-/*
- * If FI_OPT_SHARED_MEMORY_PERMITTED is false, as NCCL's plugin sets it, reads
- * do not yield.
- */
+/* NCCL's plugin sets FI_OPT_SHARED_MEMORY_PERMITTED to false. */
 UNIT_TEST(endpoint_without_shm_does_not_yield)
 {
 	static const struct fixture_attr attr;
@@ -207,8 +195,8 @@ static void move_queue(void)
 }
 
 /*
- * Another thread moves the CQ to the group of the domain during the yield. The
- * read then releases the lock of this group. _i: 0: fast path; 1: slow path.
+ * During the yield, another thread moves the CQ to the domain's group. The read
+ * then releases that group's lock. _i: 0: fast path; 1: slow path.
  */
 UNIT_LOOP(queue_moves_during_yield, 0, 2)
 {
