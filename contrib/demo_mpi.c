@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Ping-pong between rank 0 and each other rank, with verification; then all
- * ranks send to rank 0, which receives from any source. -l prints "size us"
- * lines (half of the median round trip to rank 1). Exit status 0: all data is
- * correct.
+ * Ping-pong between rank 0 and each other rank, verified; then all ranks send
+ * to rank 0, which receives from any source. -l prints "size us" lines: half
+ * the median round trip to rank 1. Exit status 0: all data is correct.
  */
 #include <mpi.h>
 #include <stdio.h>

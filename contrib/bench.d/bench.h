@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * duobench: measures one provider. It forks its ranks, pins each to a CPU, runs
- * the tests that -t names, and prints "METRIC VALUE" lines. contrib/bench runs
- * it for one provider after the other and compares the results. A rank that
- * fails prints the reason and ends the others.
+ * duobench: measures one provider. Forks its ranks, pins each to a CPU, runs
+ * the tests of -t, and prints "METRIC VALUE" lines. contrib/bench runs it for
+ * each provider, and compares. A rank that fails prints the reason and ends the
+ * others.
  *
- * Exit status: 0 measured, 1 failed, 77 not possible with this provider (the
- * reason is printed).
+ * Exit status: 0 measured, 1 failed, 77 not possible with this provider.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -46,7 +45,7 @@ struct bn_opts {
 	const char *path;	/* -P: all traffic must take this path */
 	char *tests;		/* -t: tests, separated by commas */
 	int nranks;		/* -n: number of ranks */
-	/* -m: the ranks are threads of this many processes; 0: processes */
+	/* -m: processes, with threads as ranks; 0: ranks are processes */
 	int processes;
 	int budget_ms;		/* -b: time per size, ms */
 	size_t max_size;	/* -S: largest message */
@@ -142,10 +141,7 @@ int bn_try_recv(fi_addr_t src, size_t len, uint64_t tag, void *context);
 void bn_wait(uint64_t tx, uint64_t rx);
 fi_addr_t bn_from(int rank);	/* source of a receive; see bn.any */
 
-/*
- * rma.c: operations of rank 0 on the region of rank 1. Call
- * bn_region_exchange() first.
- */
+/* rma.c: rank 0 accesses rank 1's region, after bn_region_exchange() */
 typedef void (*bn_op)(size_t size, void *context);
 void bn_region_exchange(void);
 void bn_put(size_t size, void *context);
@@ -188,10 +184,7 @@ void bn_curve_unexpected(void);
 void bn_curve_av(void);
 void bn_curve_cq(void);
 
-/*
- * mem.c: changes an address into that of a peer that does not exist. Returns
- * false if the function does not know the address format.
- */
+/* mem.c: changes name to that of a missing peer; false: unknown format */
 bool bn_fake_addr(uint8_t *name, size_t len, unsigned int index);
 
 #endif /* BENCH_H */

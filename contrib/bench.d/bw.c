@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Bandwidth and message rate: the sender of a pair sends windows of messages,
- * and waits for an ACK after each window. Before the receiver sends an ACK, it
- * posts the receives of the next window. Rank i sends to rank i + pairs, for
- * i < pairs.
+ * Bandwidth and message rate. Rank i < pairs sends windows of messages to rank
+ * i + pairs, and waits for an ACK after each. Before the ACK, the receiver
+ * posts the receives of the next window.
  */
 
 #include "bench.h"
@@ -58,8 +57,8 @@ static void bn_windows_recv(int from, size_t size, long count)
 }
 
 /*
- * Sends count windows in each pair. Stores the time of each window in ns[],
- * unless that is NULL, and returns the total time, ns. Called by all ranks.
+ * Sends count windows in each pair. Stores the time of each in ns[], if not
+ * NULL, and returns the total time, ns. Called by all ranks.
  */
 static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 {
@@ -79,8 +78,8 @@ static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of windows that fit in the time budget. Sends some windows
- * first, to warm up and to measure the time of a window. Called by all ranks.
+ * Returns the number of windows that fit in the time budget, after some to warm
+ * up and measure. Called by all ranks.
  */
 static long bn_windows_count(int pairs, size_t size)
 {
@@ -133,10 +132,7 @@ void bn_rate_any(void)
 	bn.any = false;
 }
 
-/*
- * The message rate of all pairs at the same time. Prints the time divided by
- * the number of messages of all pairs, in ns.
- */
+/* Prints the time per message while all pairs send, ns. */
 void bn_rate_pairs(void)
 {
 	int pairs = bn.opts.nranks / 2;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Assigns a CPU to each rank: first one hardware thread of each physical core,
- * then the second threads.
- */
+/* Assigns a CPU to each rank: first one of each physical core, then others. */
 
 #include <errno.h>
 #include <sched.h>

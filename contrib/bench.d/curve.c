@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Growth with the length of queues and tables: latency of 8 bytes while there
- * are many posted receives, or many unexpected messages, which the receive of
- * each iteration must search; and the time of an AV insert while the AV has
- * many addresses. The queues stay full, so these tests run last in a process.
+ * Growth with the length of queues and tables: latency of 8 bytes with many
+ * posted receives or unexpected messages to search, and the time of an AV
+ * insert with many addresses. The queues stay full: these tests run last in a
+ * process.
  */
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "bench.h"
 
 #define BN_LONGEST 100000
-/* Polls after -FI_EAGAIN, until the provider's limit counts as reached. */
+/* polls with -FI_EAGAIN after which the provider's limit is reached */
 #define BN_PATIENCE 100000
 #define BN_MAX_ITERS 20000
 
@@ -36,10 +36,7 @@ static void bn_length_latency(const char *name, long length)
 	bn_sync();
 }
 
-/*
- * Posts receives for tags in a range that no rank sends. Returns false if the
- * provider's limit was reached.
- */
+/* Posts receives for tags that no rank sends. False: limit reached. */
 static bool bn_post_many(struct fi_context2 *ctx, long from, long to)
 {
 	long i, polls;
@@ -75,7 +72,7 @@ void bn_curve_posted(void)
 		from = bn_lengths[i];
 		bn_length_latency("posted", from);
 	}
-	/* ctx is not freed, because its receives are still posted */
+	/* ctx is not freed: its receives are still posted */
 }
 
 void bn_curve_unexpected(void)

@@ -12,10 +12,7 @@
 
 #include "bench.h"
 
-/*
- * An empty registry directory for ofi_duo, so that it finds no local peers; "":
- * not created.
- */
+/* empty registry directory, so that ofi_duo finds no local peers; "": none */
 static char bn_dir[64];
 
 static void bn_hide(void)
@@ -28,10 +25,7 @@ static void bn_hide(void)
 	setenv("FI_OFI_DUO_REGISTRY_DIR", bn_dir, 1);
 }
 
-/*
- * Returns the source address for a provider that needs one; NULL: the provider
- * chooses.
- */
+/* Returns the source address, if the provider needs one, or NULL. */
 static const char *bn_source(void)
 {
 	static const char *const names[] = { "tcp", "sockets", "udp", "net" };
@@ -46,10 +40,7 @@ static const char *bn_source(void)
 	return NULL;
 }
 
-/*
- * Returns hints like those of Open MPI's MTL, as far as the provider supports
- * them.
- */
+/* Returns hints like those of Open MPI's MTL, if the provider supports them. */
 static struct fi_info *bn_hints(void)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -89,7 +80,7 @@ static void bn_getinfo(void)
 			fi_strerror(-ret));
 }
 
-/* Opens and enables an endpoint of bn.domain with a CQ and an AV of its own. */
+/* Opens and enables an endpoint of bn.domain, with its own CQ and AV. */
 int bn_open_ep(struct fid_ep **ep, struct fid_cq **cq, struct fid_av **av)
 {
 	struct fi_cq_attr cq_attr = {
@@ -194,10 +185,7 @@ void bn_open(void)
 		bn.ops = NULL;
 }
 
-/*
- * True if this process has a TCP connection, and so has used the network: cores
- * for networks connect at the first message.
- */
+/* True if this process has a TCP connection, and so has used the network. */
 static bool bn_has_connection(void)
 {
 	struct sockaddr_storage peer;
@@ -214,9 +202,8 @@ static bool bn_has_connection(void)
 }
 
 /*
- * Checks that all messages used the path that -P requires, by ofi_duo's
- * statistics. lnx has no statistics: if there is no TCP connection, lnx has
- * sent all messages through shm.
+ * Checks that all messages used the path of -P, by ofi_duo's statistics. lnx
+ * has none: without a TCP connection, it has sent all through shm.
  */
 void bn_check_path(void)
 {

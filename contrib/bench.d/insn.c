@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Instructions per message, a number that other load does not affect. Rank 0
- * sends 8 bytes, or 16 KiB, to rank 1, in lockstep, so that each read except in
- * phase "idle" finds its completion. The CPU's counter counts the instructions
- * or, if there is none, callgrind with --collect-atstart=no and one dump per
- * phase.
+ * Instructions per message, which other load does not affect. Rank 0 sends 8
+ * bytes or 16 KiB to rank 1, in lockstep, so that each read except in phase
+ * "idle" finds its completion. A counter of the CPU counts. Without one,
+ * callgrind counts, with --collect-atstart=no and a dump for each phase.
  *
  *	post	fi_trecv			rank 1
  *	send	fi_tsend			rank 0
@@ -54,7 +53,6 @@ static const struct {
 	{ "null", 1 },
 };
 
-/* The operation that is measured: a message, or an RMA or atomic operation. */
 struct bn_insn {
 	const char *test;
 	size_t len;		/* bytes */
@@ -130,10 +128,7 @@ static void bn_lockstep_message(int phase, size_t len)
 		BN_COUNTED(phase == BN_TXCQ, bn_wait(tx + 1, rx));
 }
 
-/*
- * Executes one operation, with both ranks in lockstep. phase: the phase in
- * which instructions are counted; BN_PHASES: none.
- */
+/* Executes one operation in lockstep. Counts in this phase; BN_PHASES: none. */
 static void bn_lockstep(int phase, const struct bn_insn *what)
 {
 	if (what->op)
@@ -144,7 +139,7 @@ static void bn_lockstep(int phase, const struct bn_insn *what)
 		BN_COUNTED(phase == BN_IDLE, bn_poll());
 		BN_COUNTED(phase == BN_NULL, (void) 0);
 	}
-	/* bn_sync() makes progress here, because that belongs to no phase */
+	/* RMA needs progress here, which belongs to no phase */
 	if (what->op)
 		bn_sync();
 	else
@@ -160,10 +155,7 @@ static double bn_phase(int phase, const struct bn_insn *what)
 
 	if (bn_counter >= 0)
 		ioctl(bn_counter, PERF_EVENT_IOC_RESET, 0);
-	/*
-	 * The messages with i < 0 are not counted: after a pause, for example
-	 * for a dump, near reads the clock more often.
-	 */
+	/* not counted if i < 0: after a pause near reads the clock often */
 	for (i = -BN_INSN_MSGS; i < BN_INSN_MSGS; i++)
 		bn_lockstep(mine && i >= 0 ? phase : BN_PHASES, what);
 	if (!mine)
@@ -178,10 +170,7 @@ static double bn_phase(int phase, const struct bn_insn *what)
 	return (double) count / BN_INSN_MSGS;
 }
 
-/*
- * True if this operation has this phase: messages and RMA have different
- * phases.
- */
+/* True if this operation has this phase. Messages and RMA differ. */
 static bool bn_phase_of(int phase, const struct bn_insn *what)
 {
 	return phase == BN_IDLE || (phase >= BN_OP) == !!what->op;
@@ -228,10 +217,7 @@ void bn_insn_any(void)
 	bn.any = false;
 }
 
-/*
- * A message that the receiver copies from the sender's memory, if that is
- * permitted.
- */
+/* A message that the receiver copies from the sender's memory, if permitted. */
 void bn_insn_large(void)
 {
 	bn_insn_phases((struct bn_insn) { "insn-large", 16384, NULL });

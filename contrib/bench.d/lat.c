@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Latency: ping-pong between ranks 0 and 1. Each iteration is timed: it posts a
- * receive, sends, and ends when both are complete. Printed values are half
- * round trips, in ns.
+ * Latency: ping-pong between ranks 0 and 1. An iteration posts a receive,
+ * sends, and ends when both are complete. Values are half round trips, ns.
  */
 
 #include "bench.h"
@@ -47,7 +46,7 @@ static void bn_pingpong_1(size_t size, long count)
 }
 
 /*
- * Measures count round trips. Rank 0 stores their times in ns[]. Returns the
+ * Measures count round trips. Rank 0 stores each time in ns[]. Returns the
  * total time, ns. Called by all ranks.
  */
 uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
@@ -68,9 +67,8 @@ uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of iterations that fit in the time budget. Executes some
- * iterations first, to warm up and to measure the time of an iteration. Called
- * by all ranks.
+ * Returns the number of iterations that fit in the time budget, after some to
+ * warm up and measure. Called by all ranks.
  */
 long bn_pingpong_count(size_t size)
 {
@@ -145,10 +143,7 @@ static void bn_drain_wild(void)
 	bn_wait(tx + BN_WINDOW, rx + BN_WINDOW);
 }
 
-/*
- * Latency while a window of wildcard receives is posted, for tags that no rank
- * sends.
- */
+/* Latency while wildcard receives are posted for tags that no rank sends. */
 void bn_wild(void)
 {
 	static struct fi_context2 ctx[BN_WINDOW];
@@ -162,7 +157,7 @@ void bn_wild(void)
 	}
 	bn_lat_size("wild", 8);
 	bn_sync_still(); /* otherwise the next messages would be counted here */
-	/* The other ranks send a message for each wildcard receive. */
+	/* the other ranks end each wildcard receive by a message */
 	if (bn.rank < 2)
 		bn_drain_wild();
 	bn_sync();

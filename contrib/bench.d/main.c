@@ -67,7 +67,7 @@ void bn_fail(int status, const char *fmt, ...)
 	int none = 0;
 	va_list args;
 
-	/* Only the first failure of all ranks is printed. */
+	/* only the first failure of all ranks is printed */
 	if (!bn.sh || atomic_compare_exchange_strong(&bn.sh->failed, &none,
 						     status)) {
 		printf("!%s ", status == BN_SKIP ? "skip" : "fail");
@@ -96,16 +96,13 @@ static void bn_barrier(bool progress, bool sleeps)
 			_exit(BN_FAIL);
 		if (progress && bn.cq) {
 			bn_poll();
-			/*
-			 * spins without a system call, which would disturb
-			 * the measurement
-			 */
+			/* no system call: it would disturb the measurement */
 			if (!bn.yield)
 				continue;
 		}
 		if (++spins % 64)
 			continue;
-		/* A rank that does not poll the endpoint yields its CPU. */
+		/* a rank that does not poll the endpoint yields its CPU */
 		if (sleeps || (bn.yield && !progress))
 			usleep(50);
 		else
@@ -139,11 +136,10 @@ long bn_agree(long value)
 }
 
 /*
- * Measures and prints the round trip of a cache line between ranks 0 and 1. On
- * a virtual machine this time depends on the hardware that the two CPUs share
- * at the moment, and measurements can be compared only if their round trips
- * are similar. If ranks share CPUs, the function prints nothing, because it
- * would measure the scheduler.
+ * Prints the round trip of a cache line between ranks 0 and 1. On a virtual
+ * machine it depends on the hardware that both CPUs share at the moment. Only
+ * measurements with similar round trips can be compared. Prints nothing if
+ * ranks share CPUs: it would measure the scheduler.
  */
 static void bn_hop(const char *name)
 {
@@ -185,9 +181,9 @@ static void bn_run_tests(void)
 }
 
 /*
- * The first endpoint of a process with threads makes near register the process
- * for membarrier, in the background, because the kernel may take 50 ms. Until
- * then the process executes a fence for each message that it sends.
+ * Waits for near: the first endpoint of a process with threads registers the
+ * process for membarrier, which takes up to 50 ms. Until then each send has a
+ * fence.
  */
 static void bn_threads_settle(void)
 {
@@ -213,7 +209,6 @@ static void bn_rank_main(int rank)
 	bn_close();
 }
 
-/* Argument of a thread that is a rank. */
 struct bn_thread {
 	pthread_t id;
 	int rank;
@@ -247,7 +242,6 @@ static void bn_threads_run(int first, int count)
 		pthread_join(thread[i].id, NULL);
 }
 
-/* Runs the process with this number. */
 static int bn_process_main(int number)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -264,10 +258,7 @@ static int bn_process_main(int number)
 	return BN_PASS;
 }
 
-/*
- * Stores in the options the capabilities that the tests need. Called before the
- * endpoint is opened.
- */
+/* Stores the tests' capabilities in the options. Call before bn_open(). */
 static void bn_caps(const char *tests)
 {
 	size_t i, len;
@@ -320,10 +311,7 @@ static void bn_options(int argc, char **argv)
 	bn_caps(opts->tests);
 }
 
-/*
- * Removes files of a rank that was killed: libfabric's shm regions, and the
- * rank's registry directory.
- */
+/* Removes a killed rank's files: shm regions and its registry directory. */
 static void bn_sweep(pid_t pid)
 {
 	char pattern[64];
@@ -353,9 +341,8 @@ static void bn_killed(int signal_number)
 }
 
 /*
- * Waits for all processes. Returns BN_PASS, or the status of the rank that
- * failed first; BN_FAIL if a process was killed before it could store a
- * status.
+ * Waits for all processes. Returns BN_PASS, the status of the rank that failed
+ * first, or BN_FAIL if a process was killed.
  */
 static int bn_reap(void)
 {

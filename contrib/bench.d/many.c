@@ -2,23 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many ranks: all send to one rank, which receives from any source; and all
- * send to all. Values are times per message, ns.
+ * Many ranks: all send to one, which receives from any source; and all send to
+ * all. Values are times per message, ns.
  */
 
 #include "bench.h"
 
-/* number of messages that a sender sends before it waits for an ACK */
+/* messages of a sender before it waits for an ACK */
 #define BN_BURST 16
 #define BN_WARM 8
 #define BN_MAX_ITERS 4096
 
 static uint64_t bn_samples[BN_MAX_ITERS];
 
-/*
- * Receives until "total" messages have arrived, with a window of wildcard
- * receives posted.
- */
+/* Receives "total" messages, with a window of wildcard receives posted. */
 static void bn_gather(uint64_t total)
 {
 	uint64_t posted = 0, rx = bn.rx;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Measures the memory of an endpoint and of an AV entry. The AV gets addresses
- * of peers that do not exist.
- */
+/* Measures the memory of an endpoint, and of AV entries of missing peers. */
 
 #include <arpa/inet.h>
 #include <malloc.h>

@@ -3,7 +3,7 @@
 
 /*
  * Messages as in applications: a rank computes between two messages, so that
- * the caches no longer contain the library's code and data.
+ * the library's code and data leave the caches.
  */
 
 #include <stdatomic.h>
@@ -37,8 +37,8 @@ static void mb_compute(size_t len)
 }
 
 /*
- * Waits until both ranks have called this function. Accesses only two cache
- * lines and does not call MPI, so that the caches stay cold.
+ * Waits until both ranks are here. Accesses only two cache lines and does not
+ * call MPI, so that the caches stay cold.
  */
 static void mb_meet(atomic_uint *count, unsigned int round)
 {
@@ -47,9 +47,7 @@ static void mb_meet(atomic_uint *count, unsigned int round)
 		;
 }
 
-/*
- * Measures half a round trip; the caches of both ranks are cold at its start.
- */
+/* Measures half a round trip that starts with cold caches. */
 static void mb_cold_size(atomic_uint *count, unsigned int *round, size_t size)
 {
 	static uint64_t samples[MB_ITERS];
@@ -93,10 +91,7 @@ void mb_cold(void)
 	munmap(met, 4096);
 }
 
-/*
- * Executes one step of the application. Returns the time that this rank spends
- * in MPI.
- */
+/* Executes a step of the application. Returns this rank's time in MPI. */
 static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 			     unsigned int *seed)
 {
@@ -104,10 +99,7 @@ static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 	uint64_t start;
 	int i;
 
-	/*
-	 * Each rank computes for a random time, so that the ranks arrive at
-	 * different times.
-	 */
+	/* a random time, so that ranks arrive at different times */
 	mb_compute(MB_OTHER / 4 + rand_r(seed) % (MB_OTHER / 4));
 	start = bn_now();
 	for (i = 0; i < 2 * MB_DIMS; i++)
@@ -122,10 +114,9 @@ static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 }
 
 /*
- * Halo exchange on a periodic three-dimensional grid of ranks. In each step a
- * rank computes, exchanges faces with six neighbors, and all ranks add up a
- * number. Prints the mean time in MPI, including the wait for ranks that still
- * compute.
+ * Halo exchange on a periodic three-dimensional grid. In a step each rank
+ * computes and exchanges faces with six neighbors, and all ranks add up a
+ * number. Prints the mean time in MPI, with the wait for ranks that compute.
  */
 void mb_halo(void)
 {

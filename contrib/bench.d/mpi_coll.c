@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Collectives, measured as the OSU benchmarks do: each rank adds up its own
- * time in the operation, and after each operation there is a barrier, which is
- * not timed. The value is the mean over iterations and ranks. "sendrecv" and
- * "exchange" are patterns of the Intel MPI Benchmarks, measured in the same
- * way: each rank sends to its right neighbor, or to both neighbors, and
- * receives the same amount.
+ * Collectives, measured as by the OSU benchmarks: each rank adds up its time in
+ * the operation. A barrier follows each operation, and is not timed. The value
+ * is the mean over iterations and ranks.
+ *
+ * "sendrecv" and "exchange" are from the Intel MPI Benchmarks: each rank sends
+ * to its right neighbor, or to both, and receives the same amount.
  */
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ struct mb_coll {
 	enum mb_blocks blocks;
 };
 
-/* Arguments of alltoallw, one for each rank. */
+/* arguments of alltoallw, one for each rank */
 static int *mb_counts, *mb_displs;
 static MPI_Datatype *mb_types;
 
@@ -104,8 +104,8 @@ static void mb_op_barrier(int size)
 }
 
 /*
- * Executes the operation count times. Sets *own to the time of this rank in the
- * operation; returns the total time.
+ * Executes the operation count times. *own: this rank's time in it. Returns the
+ * total time.
  */
 static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 			     uint64_t *own)
@@ -126,7 +126,7 @@ static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 	return bn_now() - first;
 }
 
-/* Measures one size. Returns the mean, which is valid in rank 0. */
+/* Measures one size. Returns the mean, in rank 0 only. */
 static double mb_coll_size(const struct mb_coll *coll, int size)
 {
 	double mine, sum = 0;
@@ -142,7 +142,6 @@ static double mb_coll_size(const struct mb_coll *coll, int size)
 	return sum / mb.ranks;
 }
 
-/* Sets the arguments of alltoallw for blocks of this size. */
 static void mb_coll_fill(int size)
 {
 	int i;
@@ -154,7 +153,6 @@ static void mb_coll_fill(int size)
 	}
 }
 
-/* Measures all sizes of the collective. */
 static void mb_coll_sizes(const struct mb_coll *coll)
 {
 	int i, count, blocks = coll->blocks == MB_PER_RANK ? mb.ranks :

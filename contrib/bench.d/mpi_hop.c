@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The round trip of a cache line between ranks 0 and 1, through memory of this
- * program. contrib/bench compares only rounds with similar round trips (see
- * bn_hop() of duobench).
+ * Round trip of a cache line between ranks 0 and 1; see bn_hop(). contrib/bench
+ * compares only rounds with similar round trips.
  */
 
 #include <fcntl.h>
@@ -17,10 +16,7 @@
 
 #define MB_HOPS 5000
 
-/*
- * Maps a page that ranks 0 and 1 share. Its file is removed when both have
- * mapped it.
- */
+/* Maps a page for ranks 0 and 1, and removes its file. */
 void *mb_share(void)
 {
 	void *page = MAP_FAILED;
@@ -54,7 +50,7 @@ static uint64_t mb_hop_run(atomic_uint *line, unsigned int me)
 	return bn_now() - start;
 }
 
-/* If ranks share CPUs, prints nothing: it would measure the scheduler. */
+/* Prints nothing if ranks share CPUs: it would measure the scheduler. */
 void mb_hop(const char *name)
 {
 	atomic_uint *line;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* mpibench's options, start, memory, sizes, and buffers. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,8 +66,8 @@ int mb_sizes(size_t largest, const size_t **sizes)
 }
 
 /*
- * Allocates at least len bytes for each buffer, and writes to all pages: a real
- * program's buffers have been in use before, too.
+ * Allocates len bytes for each buffer, and writes to all pages: a real program
+ * has used its buffers before.
  */
 void mb_alloc(size_t len)
 {
@@ -100,8 +99,8 @@ long mb_count(uint64_t ns, long count, long least, long most)
 }
 
 /*
- * Reads the list of sizes, which must be ascending: a test ends at the first
- * size that is too large for it.
+ * Reads the list of sizes. They must ascend: a test ends at the first size that
+ * is too large for it.
  */
 static void mb_size_list(char *list)
 {
@@ -142,8 +141,8 @@ static void mb_options(int argc, char **argv)
 }
 
 /*
- * Pins this rank. Called before MPI_Init, so that memory is allocated near this
- * CPU. The test "threads" pins its threads itself.
+ * Pins this rank. Called before MPI_Init, so that memory is near this CPU. The
+ * test "threads" pins its threads itself.
  */
 static void mb_pin(void)
 {
@@ -157,7 +156,6 @@ static void mb_pin(void)
 	mb.cpus = bn_pin(rank ? atoi(rank) : 0);
 }
 
-/* Prints the mean of the ranks' values. */
 static void mb_mean(const char *name, double value)
 {
 	double sum = 0;
@@ -167,10 +165,7 @@ static void mb_mean(const char *name, double value)
 		bn_print(sum / mb.ranks, "mpi-%s.%s", name, mb.label);
 }
 
-/*
- * Measures MPI_Init as osu_init does, and the first message, which each rank
- * sends to its right neighbor.
- */
+/* Measures MPI_Init as osu_init does, and the first message around the ring. */
 static void mb_init(int *argc, char ***argv)
 {
 	uint64_t start = bn_now();
@@ -192,10 +187,7 @@ static void mb_init(int *argc, char ***argv)
 	mb_mean("first", first);
 }
 
-/*
- * Prints the memory of a rank in bytes. Of memory that n processes share, each
- * counts one n-th.
- */
+/* Prints a rank's proportional set size (Pss), bytes. */
 static void mb_memory(void)
 {
 	FILE *file = fopen("/proc/self/smaps_rollup", "r");

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA of rank 0 on the window of rank 1, under MPI_Win_lock_all. Measures the
- * time of one operation until MPI_Win_flush has returned, as osu_put_latency
- * and similar programs do; and the time per put with 64 puts before each flush.
- * The target waits in a barrier. A window that MPI allocates (-w) is in memory
- * that the ranks of a host share: they access it directly, whichever transport
- * is selected. A window in the program's own memory is not shared.
+ * RMA of rank 0 on rank 1's window under MPI_Win_lock_all, while rank 1 waits
+ * in a barrier. Measures one operation until MPI_Win_flush has returned, as
+ * osu_put_latency does, and the time per put with 64 puts before a flush.
+ *
+ * With -w MPI allocates the window, in memory that the host's ranks share: they
+ * access it directly, over any transport. Otherwise it is not shared.
  */
 
 #include "mpibench.h"

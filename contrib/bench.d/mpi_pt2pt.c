@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Latency between two ranks; message rate of many pairs of ranks, in one
- * direction and in both.
- */
+/* Latency between two ranks; message rate of pairs, one way and both ways. */
 
 #include "mpibench.h"
 
@@ -67,7 +64,7 @@ void mb_lat(void)
 	mb_lat_size("mpi-any", 8, MPI_ANY_SOURCE);
 }
 
-/* Sends the messages of a window, and receives the acknowledgment. */
+/* Sends a window of messages, and receives the ACK. */
 static void mb_window_send(int size, int to)
 {
 	MPI_Request req[MB_WINDOW];
@@ -109,9 +106,8 @@ static void mb_window_both(int size, int peer)
 }
 
 /*
- * Exchanges count windows: the first half of the ranks sends to the second half
- * and, if "both" is set, the second half to the first as well. Returns the time
- * of this rank, ns.
+ * Exchanges count windows: the first half of the ranks sends to the second.
+ * With "both", the second half also sends. Returns this rank's time, ns.
  */
 static uint64_t mb_windows(int size, bool both, long count)
 {
@@ -133,9 +129,9 @@ static uint64_t mb_windows(int size, bool both, long count)
 }
 
 /*
- * Measures the rate as osu_mbw_mr does: the number of messages of all pairs,
- * divided by the mean time of the senders. Prints the inverse, ns per message.
- * If "both" is set, the messages of both directions count.
+ * Measures the rate as osu_mbw_mr does: messages of all pairs, divided by the
+ * senders' mean time. With "both", messages of both directions count. Prints
+ * the inverse, ns per message.
  */
 static void mb_rate_size(const char *name, size_t size, bool both)
 {
@@ -175,7 +171,6 @@ void mb_rate(void)
 	mb_rates("mpi-rate", 1, MB_LARGEST_RATE, false);
 }
 
-/* Bandwidth in both directions, for large sizes. */
 void mb_bibw(void)
 {
 	mb_rates("mpi-bibw", MB_LARGEST_RATE, MB_LARGEST, true);

@@ -3,8 +3,7 @@
 
 /*
  * MPI_THREAD_MULTIPLE: n threads of one rank play ping-pong with n threads of
- * another rank, all at the same time, as osu_latency_mt does with n threads in
- * both ranks. The tag identifies the pair of threads.
+ * another at the same time, as in osu_latency_mt. The tag names the pair.
  */
 
 #include <pthread.h>

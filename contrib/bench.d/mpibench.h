@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * mpibench: measures the operations of an MPI as the OSU benchmarks do. mpirun
- * starts it. It pins each rank to a CPU, runs the tests that -t names, and
- * prints "METRIC VALUE" lines. contrib/bench runs it for one configuration
- * after the other and compares the results. Metrics are TEST-RANKS.SIZE, except
- * for the latency between two ranks.
+ * mpibench: measures an MPI as the OSU benchmarks do. mpirun starts it. Pins
+ * each rank to a CPU, runs the tests of -t, and prints "METRIC VALUE" lines.
+ * contrib/bench runs it for each configuration, and compares. Metrics are
+ * TEST-RANKS.SIZE, except for the latency between two ranks.
  */
 #ifndef MPIBENCH_H
 #define MPIBENCH_H
@@ -40,9 +39,8 @@ void mb_alloc(size_t len);
 long mb_agree(long value);	/* returns the value of rank 0 in all ranks */
 
 /*
- * Returns the number of iterations that fit in the time budget; at least
- * "least", at most "most". ns: time that "count" iterations took. Called by all
- * ranks.
+ * Returns the number of iterations that fit in the time budget, from "least" to
+ * "most". ns: time of "count" iterations. Called by all ranks.
  */
 long mb_count(uint64_t ns, long count, long least, long most);
 
@@ -53,10 +51,7 @@ void mb_halo(void);
 void mb_threads(void);
 void mb_rate(void);
 void mb_bibw(void);
-/*
- * Measures the collective with this name. Returns false if there is no such
- * collective.
- */
+/* Measures this collective. Returns false if the name is unknown. */
 bool mb_collective(const char *name);
 void mb_osc_put(void);
 void mb_osc_get(void);
@@ -66,8 +61,8 @@ void mb_osc_fop(void);
 void mb_hop(const char *name);
 
 /*
- * Returns a page of zeros that ranks 0 and 1 share; NULL in all other ranks,
- * and after a failure. Called by all ranks. The caller unmaps the page.
+ * Returns a page of zeros for ranks 0 and 1, which the caller unmaps; NULL in
+ * other ranks, and after a failure. Called by all ranks.
  */
 void *mb_share(void);
 

@@ -3,9 +3,8 @@
 
 /*
  * Many messages into multi-receive buffers: rank 0 sends windows of untagged
- * messages of 8 bytes, and waits for an acknowledgment after each window. Rank
- * 1 has two buffers, and posts each buffer anew when the provider releases it.
- * Both are still posted when the endpoint closes. Values are ns per message.
+ * messages, and waits for an ACK after each. Rank 1 posts each of its two
+ * buffers again when it is released. Values are ns per message.
  */
 
 #include "bench.h"

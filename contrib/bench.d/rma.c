@@ -2,12 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics of rank 0 on the memory of rank 1. All values are in ns:
- * - put: half a round trip, in which the ranks write to each other and poll
- *   their memory;
- * - get and fadd: time until the completion, while the target polls or, in
- *   -still metrics, sleeps;
- * - all others: time per operation, in windows of 64 operations.
+ * RMA and atomics of rank 0 on rank 1's memory. Values, in ns:
+ * - put: half a round trip, in which ranks write to each other and poll memory;
+ * - get, fadd: until the completion; the target polls or, in -still, sleeps;
+ * - others: time per operation, in windows of 64.
  */
 
 #include <string.h>
@@ -24,10 +22,7 @@ static fi_addr_t bn_there;
 static uint64_t bn_raddr, bn_rkey;
 static uint64_t bn_done; /* number of completed operations of this rank */
 
-/*
- * Exchanges the keys of the ranks' regions, their buffers rbuf. Writes take
- * their data from sbuf.
- */
+/* Exchanges the keys of the regions, which are rbuf. Writes are from sbuf. */
 void bn_region_exchange(void)
 {
 	struct bn_shared *sh = bn.sh;
@@ -90,8 +85,8 @@ void bn_rma_wait(void)
 }
 
 /*
- * Executes count windows of operations. Stores the time of each window in ns[],
- * and returns the total time, ns.
+ * Executes count windows of operations, and stores each time in ns[]. Returns
+ * the total time, ns.
  */
 static uint64_t bn_ops(bn_op op, size_t size, uint64_t *ns, long count,
 		       int window)
@@ -117,9 +112,7 @@ static long bn_fits(uint64_t ns, long least, long most)
 	return count < least ? least : count > most ? most : count;
 }
 
-/*
- * Measures operations of rank 0. still: the target sleeps; otherwise it polls.
- */
+/* Measures operations of rank 0. still: the target sleeps; else it polls. */
 static void bn_from_0(const char *name, bn_op op, size_t size, int window,
 		      bool still)
 {
@@ -147,7 +140,7 @@ static volatile uint8_t *bn_last(size_t size)
 	return bn.rbuf + size - 1;
 }
 
-/* Waits for data as an application does: reads the memory, and polls the CQ. */
+/* Waits for data as an application does: reads memory, and polls the CQ. */
 static void bn_until(size_t size, uint8_t value)
 {
 	while (*bn_last(size) != value)
@@ -165,9 +158,7 @@ static uint64_t bn_puts(size_t size, uint64_t *ns, long count)
 	for (i = 1; i <= count; i++) {
 		if (bn.rank)
 			bn_until(size, 1 + i % 250);
-		/*
-		 * the previous write is complete, so the buffer may be changed
-		 */
+		/* the buffer may change after the previous write */
 		bn_rma_wait();
 		bn.sbuf[size - 1] = 1 + i % 250;
 		bn_put(size, &bn.ctx[i % BN_CTXS]);

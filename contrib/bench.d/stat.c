@@ -41,10 +41,7 @@ void bn_print(double value, const char *fmt, ...)
 	fflush(stdout);
 }
 
-/*
- * Sorts ns[]. Prints "NAME.p50 VALUE" and other percentiles; each VALUE is
- * divided by divisor.
- */
+/* Sorts ns[], and prints percentiles: "NAME.p50 VALUE", divided by divisor. */
 void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
 		 ...)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Functions that duobench and mpibench share. They need neither libfabric nor
- * MPI.
- */
+/* Functions of duobench and mpibench, without libfabric and MPI. */
 #ifndef UTIL_H
 #define UTIL_H
 
@@ -16,7 +13,7 @@
 
 enum { BN_PASS = 0, BN_FAIL = 1, BN_SKIP = 77 };
 
-/* Prints "!fail REASON" and ends all ranks. Each program defines this function. */
+/* Prints "!fail REASON" and ends all ranks. Each program defines it. */
 void bn_fail(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sleeping: rank 1 sleeps on the descriptor of the CQ, if fi_trywait permits
- * it, and rank 0 sends at intervals. wake: time from the call of send until
- * rank 1 has read the message, ns. wake.idle: wakeups of rank 1 per second
- * while there are no messages.
+ * Rank 1 sleeps on the CQ's descriptor if fi_trywait permits; rank 0 sends at
+ * intervals. wake: ns from the send until rank 1 has read the message.
+ * wake.idle: wakeups of rank 1 per second without messages.
  */
 
 #include <poll.h>

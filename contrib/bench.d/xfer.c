@@ -37,10 +37,7 @@ void bn_poll(void)
 			if (!(entry[i].flags & FI_RECV))
 				continue;
 		}
-		/*
-		 * lnx 2.1 does not set FI_RECV, so all completions without
-		 * FI_SEND are receives.
-		 */
+		/* lnx 2.1 does not set FI_RECV: what is no send is a receive */
 		if (entry[i].flags & (FI_RMA | FI_ATOMIC))
 			bn.rma++;
 		else if (entry[i].flags & FI_SEND)
@@ -104,7 +101,6 @@ void bn_recv(fi_addr_t src, size_t len, uint64_t tag)
 		BN_DIE("receive of %zu bytes: %s", len, fi_strerror(-ret));
 }
 
-/* Polls until the total numbers of completions are tx and rx. */
 void bn_wait(uint64_t tx, uint64_t rx)
 {
 	while (bn.tx < tx || bn.rx < rx)

@@ -66,10 +66,9 @@ void gpu_cuda_open(void)
 }
 
 /*
- * Allocates len bytes by the driver's virtual memory management (cuMemCreate);
- * *at: their address. shared: other processes can map the memory by a
- * descriptor. The structures are CUmemLocation, CUmemAllocationProp and
- * CUmemAccessDesc.
+ * Allocates len bytes by cuMemCreate, and stores their address in *at. shared:
+ * other processes can map the memory by a descriptor. The structures are
+ * CUmemLocation, CUmemAllocationProp and CUmemAccessDesc.
  */
 static int gpu_cuda_vmm(uint64_t *at, size_t len, bool shared)
 {
@@ -120,7 +119,7 @@ bool gpu_cuda_other(struct gpu_other *other, size_t len)
 	GPU_OK(cuda.current(other->context));
 	GPU_OK(cuda.alloc(&other->at, len));
 	GPU_OK(cuda.current(gpu_context));
-	/* if this fails, the driver copies between the GPUs by host memory */
+	/* on failure the driver copies between the GPUs by host memory */
 	cuda.peer(other->context, 0);
 	other->mine = gpu_context;
 	return true;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * duogpu, for contrib/gpu: two processes of a host that transfer GPU memory
- * over libfabric. main.c has the processes and the endpoint, cuda.c the GPU,
- * run.c transfers and verifies, table.c measures.
+ * duogpu, for contrib/gpu: two processes of a host transfer GPU memory over
+ * libfabric. main.c has processes and endpoint, cuda.c the GPU, run.c transfers
+ * and verifies, table.c measures.
  */
 #ifndef DUOGPU_H
 #define DUOGPU_H
@@ -28,13 +28,13 @@
 
 enum gpu_place { GPU_HOST, GPU_DEVICE, GPU_PLACES };
 enum gpu_kind { GPU_WRITE, GPU_READ, GPU_TAGGED, GPU_KINDS };
-/* Values of gpu_shared.step, the next step of rank 1. */
+/* values of gpu_shared.step */
 enum gpu_step {
 	GPU_IDLE, GPU_ECHO, GPU_SINK, GPU_CHECK, GPU_SETTLE, GPU_END
 };
 
 struct gpu_shared {
-	/* number of processes that have entered each barrier */
+	/* processes that have entered each barrier */
 	uint32_t arrived[2];
 	uint32_t step;			/* the next step of rank 1 */
 	uint8_t name[2][512];
@@ -48,17 +48,12 @@ struct gpu_shared {
 	} check;
 	uint32_t checked; /* number of transfers that rank 1 has verified */
 	int lost; /* number of messages that did not reach rank 1 */
-	/*
-	 * number of operations of each rank that copied between mapped memory
-	 */
+	/* operations of each rank that copied between mapped memory */
 	uint64_t mapped[2];
-	/* number of operations of each rank that the other rank's GPU copied */
+	/* operations of each rank that the other rank's GPU copied */
 	uint64_t lent[2];
 	bool wrong;
-	/*
-	 * writes have FI_DELIVERY_COMPLETE, and each rank waits for its GPU
-	 * after each operation
-	 */
+	/* FI_DELIVERY_COMPLETE, and a wait for the GPU after each operation */
 	bool settle;
 };
 
@@ -91,18 +86,12 @@ extern struct gpu {
 } while (0)
 
 /* main.c */
-/*
- * Waits until the other rank has entered the barrier; makes progress on the
- * endpoint.
- */
+/* Waits until the other rank has entered. Makes progress. */
 void gpu_barrier(void);
 /* Sets gpu_shared.mapped and lent of this rank. */
 void gpu_mapped(void);
 
-/*
- * cuda.c: functions of the driver API, by their names. NULL: the driver lacks
- * it.
- */
+/* cuda.c: the driver API's functions by name; NULL: not in this driver */
 extern struct gpu_cuda {
 	int (*init)(unsigned int flags);
 	int (*count)(int *devices);
@@ -129,13 +118,13 @@ extern struct gpu_cuda {
 	int (*host)(void **at, size_t len);
 } cuda;
 extern int gpu_device;	/* number of this rank's GPU */
-/* Opens this rank's GPU; if there is none, ends the program with GPU_SKIP. */
+/* Opens this rank's GPU. Without one, exits with GPU_SKIP. */
 void gpu_cuda_open(void);
 char *gpu_cuda_alloc(const char *kind, size_t len);
-/* Memory of another GPU in this process; false: there is one GPU. */
+/* memory of another GPU in this process; false: there is only one GPU */
 struct gpu_other {
 	uint64_t at;
-	/* CUDA contexts: of the other GPU, and of this rank's GPU */
+	/* CUDA contexts of the other GPU and of this rank's GPU */
 	void *context, *mine;
 };
 bool gpu_cuda_other(struct gpu_other *other, size_t len);
@@ -143,7 +132,7 @@ bool gpu_cuda_other(struct gpu_other *other, size_t len);
 /* run.c */
 extern const char *const gpu_kinds[], *const gpu_places[];
 double gpu_now(void);	/* s */
-/* Waits for this number of completions; counts those with an error. */
+/* Waits for this number of completions, and counts errors. */
 void gpu_complete(int count);
 void gpu_start(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
 	       size_t offset, size_t len);
@@ -152,11 +141,11 @@ void gpu_next(enum gpu_step step);
 /* Waits until gpu_shared.checked has another value. */
 void gpu_await(uint32_t checked);
 /*
- * Waits until all copies that either rank has started have ended. A receiver
- * of a message waits by itself, before it replies.
+ * Waits for all copies that either rank has started. A receiver of a message
+ * waits by itself, before it replies.
  */
 void gpu_settle(enum gpu_kind kind);
-/* True if an operation has transferred the right data, or has failed. */
+/* True if an operation has transferred the right data or has failed. */
 bool gpu_right(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
 	       size_t offset, size_t len, unsigned int seed);
 void gpu_verify(unsigned int count);

@@ -7,17 +7,15 @@
  *	table	latency and bandwidth, by size, path and place of the memory
  *	times	lines "OPERATION|BYTES|US|RIGHT" for contrib/gpu --beside; RIGHT is
  *		0 if an operation completed before its bytes were there
- *	verify	COUNT random transfers, each compared with the bytes that were sent;
- *		ALLOCATION is plain, pool, managed, vmm (memory of cuMemCreate that
- *		has a descriptor for other processes), private (without one), or
- *		pinned (plain, and the host memory is the driver's)
+ *	verify	COUNT random transfers, verified. ALLOCATION: plain,
+ *		pool, managed, vmm (cuMemCreate, shareable), private (this,
+ *		not shareable), pinned (plain, host memory of the driver)
  *	kill	a peer is killed while it is written to
  *
- * DUOGPU_DISJOINT=1: each process sees only one GPU, another one than its peer.
+ * DUOGPU_DISJOINT=1: each process sees only one GPU, not its peer's.
  * DUOGPU_PIDNS=1: the two processes are in different pid namespaces.
- * DUOGPU_MAPPED=1: fail unless at least one RMA operation and one message were
- * copied between mapped memory; verify continues until then. 0: fail if any
- * was.
+ * DUOGPU_MAPPED=1: fail unless an RMA operation and a message were copied
+ * between mapped memory; verify continues until then. 0: fail if any was.
  */
 
 #include <errno.h>
@@ -78,7 +76,7 @@ static void gpu_region(enum gpu_place place)
 		.device.cuda = gpu_device,
 	};
 
-	/* without this flag libfabric's shm does not use CUDA's IPC */
+	/* without it libfabric's shm does not use CUDA's IPC */
 	GPU_OK(fi_mr_regattr(gpu.domain, &attr, place == GPU_DEVICE &&
 			     strcmp(gpu.alloc, "managed") ?
 			     FI_HMEM_DEVICE_ONLY : 0, &gpu.mr[place]));
@@ -213,8 +211,8 @@ static void gpu_command(const char *command, unsigned int count, pid_t child)
 static int gpu_child_status = -1;	/* -1: the child has not ended */
 
 /*
- * SIGCHLD: if the child (rank 1) has failed, ends rank 0 with the child's
- * status. Otherwise rank 0 would wait for the child forever.
+ * SIGCHLD: ends rank 0 with the child's status if the child has failed.
+ * Otherwise rank 0 would wait forever.
  */
 static void gpu_child_ended(int sig)
 {
@@ -223,10 +221,7 @@ static void gpu_child_ended(int sig)
 		_exit(WEXITSTATUS(gpu_child_status));
 }
 
-/*
- * Mounts a /proc of this pid namespace, in which the driver looks this process
- * up.
- */
+/* Mounts this pid namespace's /proc, in which the driver finds this process. */
 static void gpu_own_proc(void)
 {
 	if (unshare(CLONE_NEWNS) ||
@@ -269,7 +264,7 @@ int main(int argc, char **argv)
 		GPU_OK(setns(ns, CLONE_NEWPID));
 	if (getenv("DUOGPU_DISJOINT"))
 		setenv("CUDA_VISIBLE_DEVICES", gpu.rank ? "1" : "0", 1);
-	/* ends this rank after 600 s if the other rank has failed */
+	/* ends this rank if the other one has failed */
 	alarm(600);
 	gpu_command(argv[2], argc > 3 ? (unsigned int) atoi(argv[3]) : 1000,
 		    child);

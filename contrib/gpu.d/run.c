@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 starts transfers, measures and verifies; rank 1 makes progress and
+ * Rank 0 starts transfers, measures and verifies. Rank 1 makes progress and
  * executes the steps that rank 0 requests.
  */
 
@@ -107,8 +107,8 @@ static char byte_of(size_t i, unsigned int seed)
 }
 
 /*
- * If "fill" is set, fills the memory with bytes that depend on the seed, and
- * returns true. Otherwise returns true if the memory has these bytes.
+ * Fills the memory with bytes that depend on the seed, and returns true.
+ * Without "fill", returns whether the memory has these bytes.
  */
 static bool gpu_bytes(enum gpu_place place, size_t offset, size_t len,
 		      unsigned int seed, bool fill)
@@ -143,7 +143,7 @@ void gpu_await(uint32_t checked)
 		fi_cq_read(gpu.cq, NULL, 0);
 }
 
-/* Makes rank 1 fill its memory, or compare its contents. */
+/* Makes rank 1 fill its memory, or compare it. */
 static void gpu_ask(enum gpu_place place, size_t offset, size_t len,
 		    unsigned int seed, bool fill)
 {
@@ -170,10 +170,7 @@ static void gpu_answer(void)
 	__atomic_add_fetch(&gpu.sh->checked, 1, __ATOMIC_SEQ_CST);
 }
 
-/*
- * Rank 1: receives messages of len bytes until rank 0 requests another step; if
- * "echo" is set, sends each back.
- */
+/* Rank 1: receives (with "echo": and returns) messages until the next step. */
 static void gpu_messages(bool echo)
 {
 	const enum gpu_place place = gpu.sh->check.place;
@@ -196,7 +193,6 @@ static void gpu_messages(bool echo)
 	__atomic_add_fetch(&gpu.sh->checked, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Rank 1: waits for its GPU. */
 static void gpu_settled(void)
 {
 	gpu_next(GPU_IDLE);
@@ -289,7 +285,7 @@ static void gpu_verify_one(unsigned int seed)
 			 gpu_places[mine], gpu_places[theirs], len);
 }
 
-/* True if DUOGPU_MAPPED requires a mapping, and the rank has made none yet. */
+/* True if DUOGPU_MAPPED requires a mapping, and the rank has none yet. */
 static bool gpu_must_map(int rank)
 {
 	const char *mapped = getenv("DUOGPU_MAPPED");
@@ -298,7 +294,7 @@ static bool gpu_must_map(int rank)
 	return mapped && atoi(mapped) && !gpu.sh->mapped[rank];
 }
 
-/* True if a GPU must copy for the other rank, and none has done so yet. */
+/* True if a GPU must copy for the other rank, and has not yet. */
 static bool gpu_must_lend(void)
 {
 	const char *mapped = getenv("DUOGPU_MAPPED");
@@ -322,9 +318,8 @@ void gpu_verify(unsigned int count)
 }
 
 /*
- * Starts writes to the killed peer until a write fails. Writes succeed until
- * near detects that the peer has failed. Returns false if no write fails within
- * a second of the kill.
+ * Writes to the killed peer until a write fails: near must detect the failure.
+ * Returns false if none fails within a second of the kill.
  */
 static bool gpu_until_error(double killed)
 {

@@ -3,12 +3,15 @@
 
 /*
  * A stand-in for libcuda.so.1, for tests without a GPU. The CPU cannot access
- * its device memory (PROT_NONE). Copies are asynchronous: the bytes are copied
- * when the program waits for the stream, or queries an event behind the copy
- * for the third time. With STANDIN_FAIL=N the N-th call of the process fails;
- * copies, events, queries, and calls of IPC and of standin_vmm.c count. A
- * process can open the IPC handle of another process if both are in one pid
- * namespace and have the same CUDA_VISIBLE_DEVICES.
+ * its device memory (PROT_NONE). Copies are asynchronous: they are executed
+ * when the program waits for the stream, or queries a later event for the third
+ * time.
+ *
+ * With STANDIN_FAIL=N the process's N-th call fails. Calls that count are
+ * copies, events, queries, IPC, and those of standin_vmm.c.
+ *
+ * A process can open another's IPC handle if both have the same pid namespace
+ * and CUDA_VISIBLE_DEVICES.
  */
 
 #include <fcntl.h>
@@ -22,7 +25,7 @@
 
 #include "standin.h"
 
-/* size of the device memory, bytes; most pages are never used */
+/* bytes of device memory; most pages are never used */
 #define SIZE ((size_t) 1 << 30)
 #define COPIES 4096		/* largest number of pending copies */
 #define NOT_READY 600
@@ -74,10 +77,7 @@ static char *reach(uint64_t at)
 	return offset < SIZE ? shadow + offset : (char *) (uintptr_t) at;
 }
 
-/*
- * Executes all pending copies with numbers up to "until". The caller holds
- * "lock".
- */
+/* Executes the pending copies up to number "until". Call with "lock" held. */
 static void flush(uint64_t until)
 {
 	for (; ended < until; ended++)
@@ -117,7 +117,7 @@ CALL(cuDeviceGetName, char *name, int len, int device)
 	return 0;
 }
 
-/* Stores the type of registered host memory. */
+/* Stores the type of registered host memory. INVALID: it is not registered. */
 static int memory_type(unsigned int *type, uint64_t at)
 {
 	int i, ret = INVALID;
@@ -318,8 +318,8 @@ CALL(cuMemHostUnregister, void *memory)
 }
 
 /*
- * Finds the allocation or mapping that contains addr: stores its start and
- * length. Returns 0 or an error. The caller holds "lock".
+ * Finds the allocation or mapping that contains addr, with start and length.
+ * Returns 0 or an error. Call with "lock" held.
  */
 static int range(uint64_t *at, size_t *len, uint64_t addr)
 {

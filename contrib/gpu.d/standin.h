@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Shared by the files of the stand-in for CUDA's driver: see standin.c. */
+/* Shared by the files of the stand-in for CUDA's driver; see standin.c. */
 #ifndef STANDIN_H
 #define STANDIN_H
 
@@ -15,10 +15,7 @@
 
 #define CALL(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
 
-/*
- * Device memory that this process has mapped: an allocation of another process,
- * or physical memory (cuMemCreate).
- */
+/* Mapped device memory: another process's allocation, or physical memory. */
 struct mapping {
 	char *at, *shadow;	/* without and with access for the CPU */
 	size_t len;		/* 0: not in use */
@@ -30,14 +27,14 @@ struct mapping {
 extern pthread_mutex_t lock;	/* protects all of the stand-in */
 extern struct mapping mappings[MAPPINGS];
 
-/* The caller of each of the next functions holds "lock". */
-/* True if STANDIN_FAIL demands that this call fails. */
+/* Call the next functions with "lock" held. */
+/* True if STANDIN_FAIL makes this call fail. */
 int fails(void);
-/* Maps a part of a file at this address; NULL: at any address. */
+/* Maps a part of a file at this address; NULL: anywhere. */
 struct mapping *add_mapping(void *at, size_t len, int fd, size_t offset);
 /*
- * Ends all copies, and drops the mapping that begins at this address; the
- * address range stays reserved. Returns the mapping; NULL: there is none.
+ * Ends all copies, and drops the mapping that begins at this address, but keeps
+ * the addresses reserved. Returns the mapping, or NULL.
  */
 struct mapping *drop_mapping(uint64_t at);
 

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Physical memory (cuMemCreate) of the stand-in: a file for each handle. If
- * the handle was created for sharing, other processes get the memory by a
- * descriptor of the file.
+ * Physical memory (cuMemCreate) of the stand-in: a file for each handle. Other
+ * processes get shared memory by the file's descriptor.
  */
 
 #include <fcntl.h>
@@ -31,7 +30,7 @@ static struct {
 	size_t len;
 } handles[HANDLES + 1];		/* the first one is not used */
 
-/* Returns a new handle. The caller holds "lock". */
+/* Returns a new handle. Call with "lock" held. */
 static uint64_t add_handle(int fd, size_t len, int handle_types)
 {
 	uint64_t i = 1;
@@ -63,8 +62,8 @@ static struct mapping *find(uint64_t at)
 }
 
 /*
- * Takes "lock" and returns 0. If STANDIN_FAIL demands that this call fails,
- * returns an error and does not hold "lock".
+ * Takes "lock" and returns 0. If STANDIN_FAIL makes this call fail, returns an
+ * error without "lock".
  */
 static int begin(void)
 {

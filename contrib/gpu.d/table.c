@@ -17,9 +17,7 @@ static int gpu_rounds(size_t len)
 	return len <= 65536 ? 300 : len <= 1 << 20 ? 60 : 8;
 }
 
-/*
- * Returns the time of an operation, s; for messages, half a round trip.
- */
+/* Returns the time of an operation, s; of messages, half a round trip. */
 static double gpu_latency(enum gpu_kind kind, enum gpu_place mine,
 			  enum gpu_place theirs, size_t len)
 {
@@ -97,7 +95,7 @@ static void gpu_row(enum gpu_kind kind, enum gpu_place mine,
 	fflush(stdout);
 }
 
-/* A kind of copy by the driver. other: to another GPU; NULL: within one GPU */
+/* A copy by the driver. other: to another GPU; NULL: within one GPU. */
 struct gpu_way {
 	const char *name;
 	uint64_t to, from;
@@ -136,7 +134,6 @@ static void gpu_copy_row(const struct gpu_way *way)
 	fflush(stdout);
 }
 
-/* Measures the driver's own copies, in rank 0. */
 static void gpu_copies(void)
 {
 	const uint64_t device = (uintptr_t) gpu.place[GPU_DEVICE];
@@ -184,10 +181,7 @@ void gpu_table(void)
 		GPU_FAIL("%d operations failed", gpu.errors);
 }
 
-/*
- * Prints the time of an operation, and if the bytes were right when it had
- * completed.
- */
+/* Prints the operation's time, and if the bytes were right at completion. */
 static void gpu_time(enum gpu_kind kind, enum gpu_place mine,
 		     enum gpu_place theirs, size_t len)
 {

@@ -2,13 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A library to preload for tests under qemu-user. It replaces calls for which
- * qemu-user behaves differently:
- * - process_vm_readv() and process_vm_writev() are missing. The library
- *   accesses /proc/PID/mem instead, which requires the same permissions.
- * - qemu replaces /proc/self/stat, if it is opened by an absolute path, by a
- *   file with another start time than other processes read. The library opens
- *   the file relative to its directory, which gives the real one.
+ * Preloaded in tests under qemu-user, which lacks or changes these calls:
+ * - process_vm_readv() and process_vm_writev() are missing. Replaced by
+ *   accesses to /proc/PID/mem, which need the same permissions.
+ * - /proc/self/stat has a wrong start time if it is opened by an absolute path.
+ *   Opened relative to its directory instead.
  */
 
 #include <errno.h>
@@ -26,9 +24,7 @@ static size_t min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/*
- * Advances to the next vector with bytes left; returns false if there is none.
- */
+/* Advances to the next vector with bytes left; false: none. */
 static bool vec_left(const struct iovec *vec, unsigned long count,
 		     unsigned long *at, size_t *done)
 {

@@ -3,8 +3,8 @@
 
 /*
  * forbid CALL=ERRNO... COMMAND...: runs COMMAND, in which these system calls
- * fail with this errno (a number), as under a container's seccomp profile.
- * Exit status: COMMAND's; 77: seccomp is not possible here.
+ * fail with this errno (a number), as in a container with seccomp. Exit status:
+ * COMMAND's; 77: seccomp is not possible here.
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static int call_number(const char *name, size_t len)
 	return -1;
 }
 
-/* Adds a filter for the rule CALL=ERRNO. Returns 0, or -1 after an error. */
+/* Adds a filter for the rule CALL=ERRNO. Returns 0 or -1. */
 static int forbid(const char *rule)
 {
 	const char *equals = strchr(rule, '=');

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A library to preload for tests: gives a process pages of 64 KiB, as some
- * kernels for aarch64 have, on a kernel with smaller pages. It maps, protects
- * and unmaps only whole pages of 64 KiB, and rejects addresses and offsets
- * within such a page. Two differences to such a kernel remain: an access
- * beyond the end of a file, but within the last page of 64 KiB, raises SIGBUS;
- * and files occupy smaller pages.
+ * Preloaded in tests: gives a process pages of 64 KiB on a kernel with smaller
+ * ones, as some kernels for aarch64 have. Maps, protects and unmaps only whole
+ * pages, and rejects addresses and offsets within a page.
+ *
+ * Differences to such a kernel: an access behind the end of a file, but within
+ * its last page, raises SIGBUS; and files occupy smaller pages.
  */
 
 #include <dlfcn.h>

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A library to preload: emulates Yama's ptrace_scope 1 between processes of one
- * user, on kernels without Yama. A process may access the memory of another
- * process only if the other process has called prctl(PR_SET_PTRACER,
- * PR_SET_PTRACER_ANY). This library records the call as a file in $YAMA_DIR,
- * named by the process id.
+ * Preloaded in tests: emulates Yama's ptrace_scope 1 between processes of one
+ * user. A process may access another one's memory only if that one has called
+ * prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY). The call is recorded as a file in
+ * $YAMA_DIR, named by the process id.
  */
 
 #include <dlfcn.h>
