@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peers that have no index when their first message arrives, because they
- * published themselves late or were inserted late. ofi_duo holds the message
- * until it has looked up the source, so that directed receives match the
- * message.
+ * Peers that are published or inserted late and have no index when their first
+ * message arrives. ofi_duo holds the message until it has looked up the source,
+ * so that directed receives match.
  */
 
 #include <sys/resource.h>
@@ -16,10 +15,7 @@
 static fi_addr_t peer;
 static struct slot slot[4];
 
-/*
- * Inserts the peer's address first and publishes the peer afterwards. No
- * message was sent to the peer.
- */
+/* Inserts the peer's address and then publishes the peer. */
 static void publish_late(void)
 {
 	peer = peer_insert(1);
@@ -29,10 +25,7 @@ static void publish_late(void)
 
 UNIT_CASE("late", fixture_setup, fixture_close);
 
-/*
- * A first send has chosen the core. Later sends to this peer stay on the core,
- * although the peer is local, because they must not overtake the first one.
- */
+/* Although the peer is local, later sends must not overtake the first. */
 UNIT_TEST(sends_after_a_core_send_use_core)
 {
 	int context;
@@ -53,9 +46,8 @@ UNIT_TEST(sends_after_a_core_send_use_core)
 }
 
 /*
- * The local peer has chosen the core for its messages, because it looked this
- * endpoint up before this endpoint was published. Sends to the peer use shm, and
- * receives get its messages from the core.
+ * The peer looked this endpoint up before its publication, and so sends over
+ * the core. This endpoint uses shm.
  */
 UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 {
@@ -78,10 +70,7 @@ UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 2);
 }
 
-/*
- * Nothing was sent to the peer while it was not published. So the first send
- * looks the peer up once more, and uses shm.
- */
+/* The first send looks the peer up again. */
 UNIT_TEST(first_send_to_late_peer_uses_shm)
 {
 	int context;
@@ -100,10 +89,7 @@ UNIT_TEST(message_of_unknown_source_is_received)
 	expect_recv(&slot[0], "hello", FI_ADDR_NOTAVAIL);
 }
 
-/*
- * Sets the soft limit of open files: to 0 (may false), or back to the old
- * value.
- */
+/* Sets the soft limit of open files to the maximum, or to 0. */
 static void let_open(bool may)
 {
 	struct rlimit limit;
@@ -113,10 +99,7 @@ static void let_open(bool may)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/*
- * No file can be opened when the message arrives, so the record cannot be read.
- * Later it can: the message is delivered.
- */
+/* No file can be opened when the message arrives. */
 UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 {
 	publish_late();
@@ -133,8 +116,8 @@ UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 }
 
 /*
- * No file can be opened when the peer is inserted. Later its record can be
- * read, although the registry has not changed.
+ * No file can be opened when the peer is inserted. The record is read later,
+ * although the registry has not changed.
  */
 UNIT_TEST(record_unreadable_at_insert_is_read_later)
 {
@@ -152,10 +135,7 @@ UNIT_TEST(record_unreadable_at_insert_is_read_later)
 	expect_recv(&slot[0], "late", peer);
 }
 
-/*
- * The peer is removed and inserted while its message is unresolved: the peer
- * keeps its index in shm, and the message is delivered.
- */
+/* The peer keeps its index in shm. */
 UNIT_TEST(reinserted_peer_keeps_unresolved_message)
 {
 	fi_addr_t again;

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer that has sent over shm ends. The next process with the same core
- * address sends over the core. Receives that name this address must go to the
- * core, in their order.
+ * A peer that has sent over shm ends. The next process with its core address
+ * sends over the core. Receives that name this address go to the core in their
+ * order.
  */
 
 #include "fixture.h"
 
 static struct slot slot[2];
 
-/* Inserts the peers. A first local message confirms the source "local". */
+/* A first local message confirms the source "local". */
 static void setup_peers(void)
 {
 	pair_insert();
@@ -34,10 +34,7 @@ static void restart(void)
 
 UNIT_CASE("restart", setup, fixture_close);
 
-/*
- * With efa, directed untagged receives do not go to the core: efa's util_srx
- * cannot cancel them.
- */
+/* efa's util_srx cannot cancel directed untagged receives. */
 UNIT_TEST(untagged_receives_on_efa_stay_local)
 {
 	static const struct fixture_attr attr = { .core = "efa" };
@@ -59,9 +56,8 @@ UNIT_TEST(untagged_receives_on_efa_stay_local)
 }
 
 /*
- * The core keeps a removed address in use, and assigns the address's fi_addr to
- * another peer later. The new peer's path is its own, not that of the removed
- * address.
+ * The core keeps a removed address in use, and later assigns its fi_addr to
+ * another peer. That peer gets its own path.
  */
 UNIT_TEST(reused_fi_addr_gets_path_of_new_peer)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * av/route.h: the word that an address has, and the route that each state of
- * this word yields.
- */
+/* av/route.h: the word of an address, and the route that it yields */
 
 #include "av/route.h"
 #include "unit.h"
@@ -34,7 +31,6 @@ UNIT_LOOP(word_keeps_state_and_address, 0, ARRAY_SIZE(word_cases))
 		      "%s", word_cases[_i].name);
 }
 
-/* A word with a state and no index of a peer is valid. */
 UNIT_TEST(state_without_index_is_valid)
 {
 	ck_assert(!duo_route_mapped(DUO_ROUTE_NONE));

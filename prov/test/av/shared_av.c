@@ -34,7 +34,7 @@ static void teardown(void)
 	fixture_close();
 }
 
-/* Opens endpoint i without shm, so that all its messages go over the core. */
+/* Opens endpoint i without shm, so that all its messages use the core. */
 static int try_open(int i)
 {
 	struct fi_info *info = fixture_info(&plain);
@@ -103,8 +103,8 @@ static void expect_works(int i, fi_addr_t addr, uint64_t peer)
 UNIT_CASE("addresses", setup, teardown);
 
 /*
- * Peers inserted before the second endpoint is opened, afterwards, and twice:
- * both endpoints reach them by the same fi_addr.
+ * Peers are inserted before the second endpoint is opened, after that, and
+ * twice.
  */
 UNIT_TEST(peers_have_same_fi_addr_in_endpoints)
 {
@@ -119,7 +119,7 @@ UNIT_TEST(peers_have_same_fi_addr_in_endpoints)
 	expect_works(1, late, 6);
 }
 
-/* The core assigns a fi_addr to a sender that was not inserted, as efa does. */
+/* The core assigns a fi_addr to an unknown sender, as efa does. */
 UNIT_TEST(unknown_sender_has_no_fi_addr)
 {
 	fi_addr_t at;
@@ -154,7 +154,6 @@ UNIT_TEST(removed_fi_addr_is_invalid_everywhere)
 	expect_works(1, gone, 8);
 }
 
-/* The core inserts the addresses before the one that it rejects. */
 UNIT_TEST(rejected_address_is_in_no_endpoint)
 {
 	const uint64_t peers[] = { 5, 6 };
@@ -170,7 +169,6 @@ UNIT_TEST(rejected_address_is_in_no_endpoint)
 			 -FI_EINVAL);
 }
 
-/* fi_av_insert without an array for the results succeeds. */
 UNIT_TEST(insert_without_results_succeeds)
 {
 	const uint64_t peer = 5;
@@ -196,7 +194,7 @@ UNIT_TEST(closed_endpoints_leave_addresses)
 	expect_works(2, peer_insert(7), 7);
 }
 
-/* The core permits no further endpoint, as efa of libfabric 2.1. */
+/* The core rejects a further endpoint, as efa of libfabric 2.1 does. */
 UNIT_TEST(rejected_bind_fails)
 {
 	peer_insert(5);
@@ -208,10 +206,7 @@ UNIT_TEST(rejected_bind_fails)
 	expect_works(0, 0, 5);
 }
 
-/*
- * Each call into the core fails once while the second endpoint is opened: the
- * open fails, and the first endpoint works on.
- */
+/* Each call into the core fails once while the second endpoint is opened. */
 UNIT_TEST(failed_call_leaves_first_endpoint_usable)
 {
 	int n, first, last, failed = 0;

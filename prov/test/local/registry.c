@@ -3,7 +3,7 @@
 
 /*
  * local/registry.h: publishing and finding records. Malformed files are in
- * registry_bad.c, records of dead processes in registry_exited.c.
+ * registry_bad.c, exited owners in registry_exited.c.
  */
 
 #include <sys/stat.h>
@@ -51,10 +51,7 @@ UNIT_TEST(published_record_is_found)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/*
- * A reserved record, whose endpoint does not work with shm yet, is not found by
- * other processes.
- */
+/* The record's endpoint does not work with shm yet. */
 UNIT_TEST(reserved_record_is_not_found)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
@@ -64,10 +61,7 @@ UNIT_TEST(reserved_record_is_not_found)
 	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
 }
 
-/*
- * A signal may end fallocate() on a tmpfs (EINTR). It must not prevent a
- * record.
- */
+/* A signal may end fallocate() on a tmpfs (EINTR). */
 UNIT_TEST(signals_do_not_prevent_record)
 {
 	unit_reject(SYS_fallocate, SECCOMP_RET_ERRNO | EINTR);
@@ -94,9 +88,7 @@ UNIT_TEST(reserved_record_can_be_withdrawn)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/*
- * Publishing the same address twice fails, and the first record stays as it is.
- */
+/* The first record stays as it is. */
 UNIT_TEST(second_publication_of_address_fails)
 {
 	struct duo_publication second = { .fd = -1 };
@@ -137,10 +129,7 @@ UNIT_TEST(addresses_have_different_names)
 	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
 }
 
-/*
- * The same IP address and port in another network namespace is another address:
- * both can be published.
- */
+/* An IP address and port in another network namespace are another address. */
 UNIT_TEST(address_is_unique_per_network_namespace)
 {
 	struct duo_publication everywhere = { .fd = -1 };
@@ -232,8 +221,8 @@ UNIT_TEST(only_the_user_may_read)
 }
 
 /*
- * The registry's state changes with each change of its directory. It is 0 while
- * the directory might change without a new modification time.
+ * The state changes with the directory. It is 0 while the directory may change
+ * without a new modification time.
  */
 UNIT_TEST(state_changes)
 {
@@ -284,10 +273,7 @@ UNIT_TEST(directory_name_too_long)
 	ck_assert_int_eq(duo_registry_open(path, NULL), -FI_ETOOSMALL);
 }
 
-/*
- * The directory is removed between the reservation of a record and its
- * completion, which fails.
- */
+/* The directory is removed before duo_registry_ready(). */
 UNIT_TEST(completion_without_directory_fails)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Malformed files in the registry: a lookup finds no peer in them and reads no
- * byte beyond a buffer. A sweep neither counts nor removes files that are no
- * records.
+ * Malformed files in the registry. A lookup finds no peer in them and reads no
+ * byte beyond a buffer. A sweep neither counts nor removes them.
  */
 
 #include <fcntl.h>
@@ -21,7 +20,7 @@ static struct duo_publication pub;
 static uint8_t record[2 * RECORD_SIZE];
 static char name[DUO_TRANSPORT_NAME_MAX];
 
-/* Publishes a record of this process; tests overwrite its file. */
+/* Publishes a record of this process, whose file the tests overwrite. */
 static void setup(void)
 {
 	int fd;
@@ -46,9 +45,7 @@ static enum fi_duo_reason lookup(void)
 	return unit_lookup(dir, "peer", 4, name);
 }
 
-/*
- * Overwrites the record's file in place, so that the owner's lock on it stays.
- */
+/* Overwrites the file in place, which keeps the owner's lock. */
 static void rewrite(size_t size)
 {
 	int fd = open(pub.path, O_WRONLY | O_TRUNC);
@@ -158,10 +155,7 @@ UNIT_TEST(unterminated_name_is_rejected)
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
 }
 
-/*
- * A record of another version may have any size and contents: it is not found,
- * and not removed.
- */
+/* A record of another version may have any size and contents. */
 UNIT_TEST(other_version_is_kept)
 {
 	put(RECORD_VERSION, 7, 4);
@@ -169,12 +163,11 @@ UNIT_TEST(other_version_is_kept)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 	rewrite(RECORD_OWN_SIZE);
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
-	/* the record is locked, so its owner is alive */
+	/* the record's lock shows that its owner runs */
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* A record in which one byte is damaged is rejected, for every byte. */
 UNIT_TEST(damaged_byte_is_rejected)
 {
 	enum fi_duo_reason reason;
@@ -239,10 +232,7 @@ UNIT_ROUNDS(non_file_is_rejected, 0, ARRAY_SIZE(kind_cases))
 	ck_assert_msg(!lstat(pub.path, &st), "%s: removed", what);
 }
 
-/*
- * A record of another user is rejected. Only root can make that file, so the
- * test runs as root only.
- */
+/* The file of another user. Only root can make it. */
 UNIT_TEST(foreign_file_is_rejected)
 {
 	struct stat st;
@@ -255,10 +245,7 @@ UNIT_TEST(foreign_file_is_rejected)
 	ck_assert_int_eq(stat(pub.path, &st), 0);
 }
 
-/*
- * A malformed file has the name of the endpoint's address: the file stays, and
- * no record is published.
- */
+/* A malformed file has the name of the endpoint's record, and stays. */
 UNIT_TEST(malformed_file_blocks_publication)
 {
 	struct duo_publication second;
@@ -271,7 +258,6 @@ UNIT_TEST(malformed_file_blocks_publication)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* A sweep removes no files with other names. */
 UNIT_TEST(sweep_keeps_other_names)
 {
 	static const char *const other[] = {
@@ -291,8 +277,7 @@ UNIT_TEST(sweep_keeps_other_names)
 }
 
 /*
- * A local transport that works across pid namespaces does not compare the pid:
- * the record's lock alone shows whether the owner is alive.
+ * Across pid namespaces, only the record's lock shows whether the owner runs.
  */
 UNIT_TEST(any_pid_ns_transport_tests_lock)
 {
@@ -309,10 +294,7 @@ UNIT_TEST(any_pid_ns_transport_tests_lock)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 }
 
-/*
- * A record from another pid namespace is kept by a sweep while its owner holds
- * the lock: its pid has no meaning in this namespace.
- */
+/* The pid has no meaning in this namespace. The owner holds the lock. */
 UNIT_TEST(sweep_keeps_other_pid_namespaces)
 {
 	put(RECORD_PID_NS, 1, 8);

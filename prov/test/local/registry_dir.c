@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The registry's directory: permissions, lock, sweep and removal. Finding the
- * directory is in registry_owner.c.
- */
+/* The registry's directory: permissions, lock, sweep and removal */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -51,7 +48,7 @@ static int lock(enum duo_registry_lock_mode mode)
 	return fd;
 }
 
-/* True if another process could take the directory's lock in this mode. */
+/* True if another process could lock the directory in this mode. */
 static bool can_lock(int operation)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY);
@@ -76,7 +73,7 @@ UNIT_TEST(directory_has_mode_of_owner_only)
 	duo_registry_unlock(fd);
 }
 
-/* A lock on the parent directory, which all users share, delays nothing. */
+/* All users share the parent directory. */
 UNIT_TEST(lock_of_parent_has_no_effect)
 {
 	int base = open(dir, O_RDONLY | O_DIRECTORY);
@@ -105,8 +102,8 @@ UNIT_TEST(lock_is_shared_or_exclusive)
 }
 
 /*
- * A child waits for the exclusive lock of this process, and then finds the
- * record that was published under it.
+ * A child waits for this process, and then finds the record published under the
+ * lock.
  */
 UNIT_TEST(exclusive_lock_is_waited_for)
 {
@@ -125,7 +122,6 @@ UNIT_TEST(exclusive_lock_is_waited_for)
 	unit_join(child);
 }
 
-/* The wait for the lock gets longer while further endpoints start. */
 UNIT_TEST(wait_for_lock_grows_with_starts)
 {
 	int i, fd = lock(DUO_REGISTRY_EXCLUSIVE);
@@ -145,7 +141,6 @@ UNIT_TEST(wait_for_lock_grows_with_starts)
 	unit_join(child);
 }
 
-/* A child that is forked while the lock is held does not keep the lock. */
 UNIT_TEST(forked_child_does_not_keep_lock)
 {
 	int fd = lock(DUO_REGISTRY_EXCLUSIVE), ready[2];
@@ -180,10 +175,7 @@ UNIT_TEST(last_withdrawal_removes_directory)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/*
- * A directory that another process has locked is not removed: that process will
- * publish in it.
- */
+/* The process with the lock will publish in the directory. */
 UNIT_TEST(locked_directory_is_not_removed)
 {
 	int fd;
@@ -197,10 +189,7 @@ UNIT_TEST(locked_directory_is_not_removed)
 
 #define ROUNDS 100
 
-/*
- * Two processes publish and withdraw in a loop: each always finds the
- * directory.
- */
+/* Two processes publish and withdraw in a loop. */
 UNIT_TEST(concurrent_starts_find_directory)
 {
 	int i;
@@ -225,7 +214,7 @@ UNIT_TEST(concurrent_starts_find_directory)
 	ck_assert_ptr_null(unit_registry());
 }
 
-/* Leaves a record without a lock, as a dead process does. */
+/* Leaves a record without a lock, as an exited process does. */
 static void leave_dead(void)
 {
 	int registry = duo_registry_open(dir, NULL);
@@ -260,10 +249,7 @@ UNIT_TEST(sweep_is_limited_in_rate)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/*
- * Another process has created a record's file and not locked it yet: a sweep
- * does not remove the file.
- */
+/* Another process has created a record's file, but not locked it yet. */
 UNIT_TEST(sweep_keeps_unlocked_new_file)
 {
 	int fd = lock(DUO_REGISTRY_SHARED);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Owners of records that SIGKILL has ended: lookups do not trust their records,
- * and a sweep removes the records and the regions.
+ * Owners of records that SIGKILL has ended. Lookups reject their records; a
+ * sweep removes the records and regions.
  */
 
 #include <fcntl.h>
@@ -92,12 +92,12 @@ UNIT_TEST(record_of_dead_owner_is_swept)
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_EXITED);
-	/* the sweep of another process may have removed the region already */
+	/* another process's sweep may already have removed the region */
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert(!region_exists(region));
 	ck_assert_int_eq(unit_dir_count(), 0);
 	ck_assert_int_eq(lookup(), FI_DUO_NOT_REGISTERED);
-	/* the address of the dead owner can be published */
+	/* the owner's address can be published again */
 	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
 	duo_registry_withdraw(&pub);
 }
@@ -115,7 +115,7 @@ UNIT_TEST(reserved_record_of_dead_owner_is_swept)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* The owner ended between creating and writing the record's file. */
+/* The owner exited between creation and write of the record's file. */
 UNIT_TEST(empty_record_of_dead_owner_is_swept)
 {
 	int registry = duo_registry_open(dir, NULL);
@@ -128,10 +128,7 @@ UNIT_TEST(empty_record_of_dead_owner_is_swept)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/*
- * A grandchild has inherited the file descriptor of the record, and so still
- * holds the lock of the dead owner.
- */
+/* A grandchild has inherited the record's descriptor and thereby its lock. */
 UNIT_TEST(inherited_lock_does_not_keep_record)
 {
 	char region[DUO_TRANSPORT_NAME_MAX];
@@ -168,7 +165,6 @@ UNIT_TEST(inherited_lock_does_not_keep_record)
 static int spare[FILES];
 static int spares;
 
-/* Opens files until only "left" more can be opened. */
 static void use_files(int left)
 {
 	const struct rlimit limit = { FILES, FILES };
@@ -187,8 +183,8 @@ static void free_files(void)
 }
 
 /*
- * A sweep has too few file descriptors to read /proc or the records. It must
- * not remove the record of a live process.
+ * A sweep without descriptors for /proc or records must not remove a live
+ * process's record.
  */
 UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 {
@@ -213,8 +209,8 @@ UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 }
 
 /*
- * A lookup has too few file descriptors: it must not report the peer as dead,
- * and a later lookup finds it.
+ * A lookup without descriptors must not report the peer as exited. A later one
+ * finds it.
  */
 UNIT_LOOP(lookup_without_descriptors_is_repeated, 0, 4)
 {
@@ -237,8 +233,8 @@ UNIT_LOOP(lookup_without_descriptors_is_repeated, 0, 4)
 }
 
 /*
- * A dead owner's record may contain any region name, even a path out of the
- * directory: a sweep removes the region only if its name has ofi_duo's prefix.
+ * A record may contain any region name, even a path. A sweep removes the region
+ * only if its name has ofi_duo's prefix.
  */
 static const struct {
 	const char *name;

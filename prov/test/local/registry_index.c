@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The index of the registry's directory: a lookup with it finds each record
- * that exists, whatever changes the directory had before.
+ * The index of the registry's directory. A lookup finds each record that
+ * exists, whatever changed before.
  */
 
 #include <fcntl.h>
@@ -107,7 +107,7 @@ UNIT_TEST(index_grows)
 	ck_assert(!has(PEERS));
 }
 
-/* For a few lookups the index is not read: each lookup opens its record. */
+/* For few lookups the index is not read: each opens its record. */
 UNIT_TEST(few_lookups_open_records)
 {
 	ck_assert(!update(MANY - 1));
@@ -132,7 +132,7 @@ UNIT_TEST(missing_directory_has_no_index)
 	ck_assert(has(1));
 }
 
-/* Inserts 2 * MANY addresses, from "first" on, in one call. */
+/* Inserts 2 * MANY addresses in one call. */
 static void insert_many(uint64_t first)
 {
 	uint64_t peer[2 * MANY];
@@ -165,7 +165,6 @@ UNIT_TEST(record_between_inserts_is_found)
 	ck_assert_int_eq(fake.shm.inserted, 3);
 }
 
-/* A peer is inserted and then published: the first send finds its record. */
 UNIT_TEST(record_after_insert_is_found_by_send)
 {
 	fi_addr_t addr;
@@ -180,10 +179,6 @@ UNIT_TEST(record_after_insert_is_found_by_send)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
-/*
- * A peer is inserted and ends. When it is inserted a second time, it is not
- * local.
- */
 UNIT_TEST(ended_peer_is_not_local)
 {
 	insert_many(1);

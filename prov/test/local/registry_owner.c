@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The user's registry directory: its owner finds it, and makes it only once.
- * Other objects in /dev/shm may have similar names, and many processes may
- * start at once.
+ * The user's registry directory: found by its owner, and made only once. Other
+ * objects may have similar names. Many processes may start at once.
  */
 
 #include <dirent.h>
@@ -33,7 +32,7 @@ static void setup(void)
 	dir = unit_dir_make();
 }
 
-/* Makes a name that this user's registry may have on the host with this id. */
+/* Makes a name of this user's registry on the host with this id. */
 static void make_name(char *path, size_t size, uint64_t host)
 {
 	snprintf(path, size, "%s/ofi_duo.%016" PRIx64 "." LEAST, dir, host);
@@ -111,10 +110,7 @@ static void squat(enum squatter squatter, const char *path)
 
 UNIT_CASE("owner", setup, unit_dir_remove);
 
-/*
- * An object of another user, or of another type, that has a registry's name is
- * ignored.
- */
+/* An object of another user or type has a registry's name. */
 UNIT_LOOP(foreign_object_is_ignored, 0, ARRAY_SIZE(squatter_cases))
 {
 	const char *what = squatter_cases[_i].name;
@@ -130,10 +126,7 @@ UNIT_LOOP(foreign_object_is_ignored, 0, ARRAY_SIZE(squatter_cases))
 	ck_assert_msg(!lstat(path, &st), "%s: removed", what);
 }
 
-/*
- * The registry of another host stays: its pids and locks have no meaning on
- * this host.
- */
+/* Pids and locks of another host have no meaning here. */
 UNIT_TEST(directory_of_other_host_stays)
 {
 	char path[DUO_PATH_MAX], file[2 * DUO_PATH_MAX];
@@ -191,8 +184,8 @@ static void wait_until_open(pid_t pid, const char *path)
 }
 
 /*
- * A child finds a directory that another process is still making, waits for its
- * lock, and uses it when it is ready.
+ * A child finds a directory that another process still makes, waits for its
+ * lock, and uses it.
  */
 UNIT_TEST(unfinished_directory_is_waited_for)
 {
@@ -210,7 +203,7 @@ UNIT_TEST(unfinished_directory_is_waited_for)
 		fd = duo_registry_open(dir, ours);
 		_exit(fd < 0 || strcmp(ours, path));
 	}
-	/* the child has opened it; next it waits for the lock */
+	/* the child has opened the directory; next it waits for the lock */
 	wait_until_open(child, path);
 	ck_assert_int_eq(fchmod(fd, 0700), 0);
 	ck_assert_int_eq(flock(fd, LOCK_UN), 0);
@@ -218,9 +211,8 @@ UNIT_TEST(unfinished_directory_is_waited_for)
 }
 
 /*
- * A process that makes the directory was stopped. fi_enable must not continue
- * without the directory's lock, because duo_registry_open() would then wait
- * under the locks of the domain.
+ * A maker of the directory was stopped. fi_enable fails, because otherwise
+ * duo_registry_open() would wait under the domain's locks.
  */
 UNIT_TEST(unfinished_directory_of_stopped_maker_is_busy)
 {
@@ -248,10 +240,7 @@ static int count_dirs(void)
 	return count;
 }
 
-/*
- * Starts a process that creates and removes a file with the name of a registry,
- * in a loop.
- */
+/* Starts a process that creates and removes a file with a registry's name. */
 static pid_t start_churn(void)
 {
 	char path[DUO_PATH_MAX];
@@ -267,8 +256,8 @@ static pid_t start_churn(void)
 }
 
 /*
- * Child: opens the registry when all children may start, writes the directory's
- * inode number, and ends when all have written.
+ * Child: waits for "go", opens the registry, writes its inode number, and ends
+ * when all have written.
  */
 static void starter(const int *go, int report, int leave)
 {

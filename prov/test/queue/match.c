@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * queue/match.h: the predicates are tested by tables, the queues by comparison
- * with a simple model.
- */
+/* queue/match.h: predicates by tables, queues by comparison with a model */
 
 #include <inttypes.h>
 
@@ -76,10 +73,7 @@ UNIT_ROUNDS(overlap_matches_table, 0, ARRAY_SIZE(overlap_cases))
 		      "%s, exchanged", name);
 }
 
-/*
- * For all receives of 3 bits: two overlap if and only if a message matches
- * both.
- */
+/* Receives of 3 bits overlap if and only if a message matches both. */
 UNIT_TEST(overlap_is_exact)
 {
 	unsigned code, tag;
@@ -140,8 +134,7 @@ UNIT_CASE("queues", setup, teardown);
 
 /*
  * A sub-receive replaces another receive, posted or matched. It is found at
- * that receive's place in the queue, with few receives and with enough for an
- * index.
+ * that place in the queue, with and without (even _i) an index.
  */
 UNIT_ROUNDS(replacement_is_found_in_place, 0, 4)
 {
@@ -186,10 +179,7 @@ UNIT_TEST(receive_is_found_by_context)
 
 #define MODEL_MAX 5000	/* number of steps of a run */
 
-/*
- * A low number of tags keeps the queues short. With a high number they are long
- * enough for an index.
- */
+/* With few tags the queues are short; with many they need an index. */
 static unsigned model_tags;
 
 static uint64_t random_ignore(uint64_t *seed)
@@ -218,10 +208,7 @@ static void model_drop(struct model *model, size_t i)
 		(model->count - i) * sizeof(model->rx[0]));
 }
 
-/*
- * True if a message matches. Written independently of the predicates, so that
- * both do not have the same error.
- */
+/* True if a message matches; written independently of the predicates. */
 static bool model_fits(fi_addr_t want_addr, uint64_t want_tag, uint64_t ignore,
 		       fi_addr_t addr, uint64_t tag)
 {
@@ -325,7 +312,7 @@ UNIT_ROUNDS(random_against_model, 0, 20)
 	ck_assert(!(_i % 2) || (match.by_want.on && match.by_tag.on));
 }
 
-/* Untagged receives ignore the tag; the index finds them by source. */
+/* Untagged receives ignore the tag, so the index is by source. */
 UNIT_TEST(index_finds_untagged_by_source)
 {
 	struct duo_rx *rx[100];
@@ -360,19 +347,13 @@ UNIT_TEST(pool_recognizes_own_entries)
 	ck_assert_ptr_eq(&rx->core_ctx, rx);
 }
 
-/*
- * A pool grows by a further range: entries of all ranges are recognized and
- * reused.
- */
+/* The pool grows by ranges. Entries of all ranges are recognized and reused. */
 UNIT_TEST(grown_pool_reuses_entries)
 {
 	struct duo_rx *rx, *first = duo_rx_alloc(&pool);
 	uint32_t i;
 
-	/*
-	 * one assertion after the loop, because each one writes to the test's
-	 * parent
-	 */
+	/* assert once, because each assertion writes to the test's parent */
 	for (i = 1; i < 7 * DUO_RX_FIRST; i++) {
 		rx = duo_rx_alloc(&pool);
 		if (!rx || !duo_ranges_have(&ranges, rx))
@@ -389,10 +370,6 @@ UNIT_TEST(grown_pool_reuses_entries)
 	ck_assert_uint_eq(pool.ranges, 3);
 }
 
-/*
- * A receive with several buffers has a second entry, which is released with the
- * first.
- */
 UNIT_TEST(extension_is_released_with_entry)
 {
 	struct duo_rx *rx = rx_make(0, 0, 0);
@@ -412,10 +389,6 @@ UNIT_TEST(extension_is_released_with_entry)
 	ck_assert_uint_eq(pool.live, 0);
 }
 
-/*
- * Without free memory no new entry is allocated; released entries can be
- * reused.
- */
 UNIT_TEST(pool_without_memory_reuses_entries)
 {
 	struct duo_rx *first = duo_rx_alloc(&pool);
@@ -434,10 +407,7 @@ UNIT_TEST(pool_without_memory_reuses_entries)
 	pool.ranges = 1;
 }
 
-/*
- * A reservation that makes the pool grow keeps the unused entries of its last
- * range.
- */
+/* The pool grows while its last range has unused entries. */
 UNIT_TEST(reservation_keeps_unused_entries)
 {
 	uint32_t i;
@@ -452,7 +422,6 @@ UNIT_TEST(reservation_keeps_unused_entries)
 	pool.ranges = 2;
 }
 
-/* Addresses at both ends of each range, and one byte outside of them. */
 UNIT_TEST(ranges_are_exact)
 {
 	static const uintptr_t bases[] = { 900, 100, 500, 300, 700 };

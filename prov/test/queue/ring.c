@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* queue/ring.h: entry formats, wrap-around, growth, and the list of errors. */
+/* queue/ring.h: entry formats, wrap-around, growth, and the list of errors */
 
 #include <rdma/fi_errno.h>
 
@@ -68,9 +68,7 @@ static const struct {
 
 UNIT_CASE("ring", setup, teardown);
 
-/*
- * Entries are packed in the caller's array, and nothing is written behind it.
- */
+/* Nothing is written behind the entries. */
 UNIT_LOOP(entries_are_packed_in_format, 0, ARRAY_SIZE(format_cases))
 {
 	size_t size = format_cases[_i].size;
@@ -203,9 +201,8 @@ UNIT_TEST(errors_in_order_with_their_path)
 }
 
 /*
- * Error data, as fi_cq_readerr(3) defines it: if err_data_size is 0, the
- * provider returns a pointer to its own buffer. Otherwise it copies as much as
- * fits to the caller's buffer.
+ * Error data of fi_cq_readerr(3). If err_data_size is 0, the caller gets a
+ * pointer to the provider's buffer, else a copy of the bytes that fit.
  */
 static const struct {
 	const char *name;
@@ -238,7 +235,7 @@ UNIT_LOOP(error_data_fits_caller, 0, ARRAY_SIZE(data_cases))
 	memset(own, 0xa5, sizeof(own));
 	push_err(FI_EIO, data_cases[_i].given ? given : NULL,
 		 data_cases[_i].given, FI_DUO_CORE);
-	/* the source's buffer is not needed any more */
+	/* the entry must not depend on the source's buffer */
 	memset(given, 0, sizeof(given));
 
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, lent), FI_DUO_CORE);
@@ -252,7 +249,7 @@ UNIT_LOOP(error_data_fits_caller, 0, ARRAY_SIZE(data_cases))
 		ck_assert_msg(own[i] == 0xa5, "%s: written beyond", name);
 }
 
-/* An overrun is reported once, after all other errors. */
+/* The overrun comes after all other errors. */
 UNIT_TEST(overrun_is_reported_once)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -313,8 +310,5 @@ UNIT_TEST(errors_are_freed)
 
 	for (i = 0; i < 100; i++)
 		push_err(FI_EIO, NULL, 0, FI_DUO_LOCAL);
-	/*
-	 * Errors that are left in the ring are freed by the teardown;
-	 * LeakSanitizer reports it if they are not.
-	 */
+	/* LeakSanitizer reports errors that the teardown does not free */
 }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * queue/state.h: the permitted changes of a receive's state, those in the
- * diagram of docs/matching.md.
+ * queue/state.h: permitted changes of a receive's state, as in the diagram of
+ * docs/matching.md
  */
 
 #include <signal.h>
@@ -106,7 +106,6 @@ static const struct {
 	{DUO_RX_CLAIMED, DUO_RX_UNEXP},
 };
 
-/* A change that is not permitted ends in an assertion. */
 UNIT_SIGNAL(illegal_change_aborts, SIGABRT, 0, ARRAY_SIZE(illegal))
 {
 	struct duo_rx rx = { .state = illegal[_i].from };

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The times at which a multi-receive buffer is posted to the core, and at which
- * ofi_duo recalls it.
- */
+/* When a multi-receive buffer is posted to the core and recalled */
 
 #include "multi_fixture.h"
 
@@ -15,7 +12,6 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("multi", multi_setup, fixture_close);
 
-/* A buffer shorter than the minimum receives one message. */
 UNIT_LOOP(buffer_below_minimum_gets_one_message, 0, 2)
 {
 	multi_post_for(_i, &multi[0], MIN_LEFT / 2);
@@ -27,10 +23,7 @@ UNIT_LOOP(buffer_below_minimum_gets_one_message, 0, 2)
 	multi_expect_idle();
 }
 
-/*
- * Messages arrive on both paths in turn: ofi_duo recalls the buffer from the
- * core for each message of shm.
- */
+/* Messages arrive on both paths in turn. */
 UNIT_TEST(buffer_is_recalled_for_local_messages)
 {
 	multi_post(&multi[0], 32);
@@ -54,9 +47,9 @@ UNIT_TEST(buffer_is_recalled_for_local_messages)
 }
 
 /*
- * Receive entries are reused: the single receive gets the entry of an earlier
- * buffer's sub-receive, and the second buffer the entry of the first. The
- * second buffer must not take the single receive for one of its sub-receives.
+ * The single receive reuses the entry of a sub-receive of the first buffer. The
+ * second buffer reuses that buffer's own entry. The single receive must not
+ * count as the second buffer's sub-receive.
  */
 UNIT_TEST(reused_entry_is_no_sub_receive)
 {
@@ -81,10 +74,6 @@ UNIT_TEST(reused_entry_is_no_sub_receive)
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
 
-/*
- * Without end messages of shm arrive: the buffer is posted to the core all the
- * same.
- */
 UNIT_TEST(busy_shm_does_not_delay_core_post)
 {
 	int i;
@@ -98,10 +87,6 @@ UNIT_TEST(busy_shm_does_not_delay_core_post)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/*
- * Messages are waiting for the buffer. A receive that is posted later does not
- * get one of them.
- */
 UNIT_TEST(later_receive_gets_no_waiting_message)
 {
 	multi_post_receiving(&multi[0], 32);
@@ -143,8 +128,8 @@ UNIT_TEST(core_alone_fills_buffers)
 UNIT_CASE("efa", setup_efa, fixture_close);
 
 /*
- * Directed buffers over efa, which cannot cancel them: the core keeps a buffer
- * for a remote source, and never gets a buffer for a local one.
+ * efa cannot cancel directed buffers. The core keeps buffers for a remote
+ * source, and gets none for a local source.
  */
 UNIT_TEST(directed_buffer_on_efa_stays_on_path)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives that must not be posted to the core before a multi-receive buffer is
- * used up (blocked receives), and others.
+ * Blocked receives, which are not posted to the core before a multi-receive
+ * buffer is used up, and others
  */
 
 #include "multi_fixture.h"
@@ -14,7 +14,6 @@ FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
 UNIT_CASE("behind", multi_setup, fixture_close);
 
-/* Only receives that overlap with the buffer are blocked. */
 UNIT_TEST(receive_without_overlap_is_not_blocked)
 {
 	fi_addr_t other = peer_insert(3);
@@ -29,7 +28,6 @@ UNIT_TEST(receive_without_overlap_is_not_blocked)
 	multi_expect(&multi[0], "far", remote, false);
 }
 
-/* A receive that must not overtake a blocked receive is blocked, too. */
 UNIT_TEST(receive_behind_blocked_one_is_blocked)
 {
 	fi_addr_t other = peer_insert(3);
@@ -49,8 +47,8 @@ UNIT_TEST(receive_behind_blocked_one_is_blocked)
 }
 
 /*
- * Asserts that a receive behind the buffer is posted to the core. The buffer
- * can be filled by shm only, so no message of the core could match it.
+ * Asserts that the core gets a receive behind the buffer. Only shm can fill the
+ * buffer, so that no message of the core could match it.
  */
 static void expect_not_blocked(void)
 {

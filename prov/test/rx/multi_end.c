@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Multi-receive buffers whose use fails, and invalid calls. */
+/* Multi-receive buffers whose use fails, and invalid calls */
 
 #include "multi_fixture.h"
 
@@ -14,10 +14,7 @@ UNIT_CASE("end", multi_setup, fixture_close);
 
 #define TOO_LARGE ((size_t) 1 << 62)	/* bytes, more than any memory */
 
-/*
- * shm's start of a message fails: the buffer is released, and the message stays
- * for a longer buffer.
- */
+/* shm fails to start a message, which a longer buffer can then receive. */
 UNIT_LOOP(failed_start_releases_buffer, 0, 2)
 {
 	struct fake_msg *msg;
@@ -45,7 +42,6 @@ UNIT_LOOP(failed_start_releases_buffer, 0, 2)
 	multi_expect_idle();
 }
 
-/* shm reports an error for one message: the buffer gets the next messages. */
 UNIT_TEST(shm_error_keeps_buffer)
 {
 	multi_post(&multi[0], 20);
@@ -62,10 +58,7 @@ UNIT_TEST(shm_error_keeps_buffer)
 	multi_expect_idle();
 }
 
-/*
- * The core reports an error: the buffer is released, because the number of
- * bytes in it is undefined.
- */
+/* The number of bytes in the buffer is undefined. */
 UNIT_TEST(core_error_releases_buffer)
 {
 	struct fi_cq_err_entry err = {
@@ -99,9 +92,7 @@ UNIT_TEST(post_rejected_by_core_fails)
 	multi_expect_idle();
 }
 
-/*
- * The core rejects the remainder of the buffer: the buffer is released early.
- */
+/* The core rejects the remainder of the buffer. */
 UNIT_TEST(rejected_remainder_releases_buffer)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0), 0);
@@ -111,10 +102,7 @@ UNIT_TEST(rejected_remainder_releases_buffer)
 	multi_expect_idle();
 }
 
-/*
- * The buffer is canceled after the core's message has completed and before
- * shm's message has started.
- */
+/* The core's message has completed; shm's message has not started. */
 UNIT_TEST(cancel_before_start_cancels_buffer)
 {
 	multi_post(&multi[0], 20);
@@ -135,10 +123,7 @@ UNIT_TEST(cancel_before_start_cancels_buffer)
 	multi_expect_idle();
 }
 
-/*
- * The endpoint is closed while a buffer is in each possible state; the teardown
- * asserts that no object and no entry is left.
- */
+/* The teardown asserts that no object and no entry is left. */
 UNIT_LOOP(close_in_any_state_leaves_nothing, 0, 8)
 {
 	if (_i == 1)
@@ -206,10 +191,6 @@ UNIT_TEST(minimum_releases_buffer)
 
 UNIT_CASE("default", NULL, fixture_close);
 
-/*
- * The default of FI_OPT_MIN_MULTI_RECV is the core's, if the core has this
- * option.
- */
 UNIT_LOOP(default_minimum_is_that_of_core, 0, 3)
 {
 	size_t min = 0, len = sizeof(min);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Peeks and claims that are passed to the core, and invalid ones. */
+/* Peeks and claims that the core gets, and invalid ones */
 
 #include "fixture.h"
 
@@ -23,7 +23,6 @@ static void expect_idle(void)
 
 UNIT_CASE("peek", pair_setup, fixture_close);
 
-/* A peek for a source that is confirmed as local is not passed to the core. */
 UNIT_TEST(peek_for_confirmed_source_skips_core)
 {
 	arrive(FI_DUO_LOCAL, DUO_TAGGED, "1");
@@ -53,9 +52,6 @@ UNIT_TEST(busy_core_returns_eagain_for_peek)
 	expect_idle();
 }
 
-/*
- * The core returns -FI_EAGAIN for a claim: a later claim receives the message.
- */
 UNIT_TEST(busy_core_keeps_claimed_message)
 {
 	arrive(FI_DUO_CORE, DUO_TAGGED, "first");

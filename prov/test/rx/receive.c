@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Receives that fail or are rejected, and the statistics of receives. */
+/* Receives that fail or are rejected, and the statistics of receives */
 
 #include "fixture.h"
 
@@ -17,8 +17,8 @@ static void expect_idle(void)
 UNIT_CASE("receive", pair_setup, fixture_close);
 
 /*
- * efa reports a truncated receive of several packets twice; another core might,
- * too. The application gets one error.
+ * efa reports a truncated receive of several packets twice. The application
+ * gets one error.
  */
 UNIT_TEST(second_truncation_report_is_dropped)
 {
@@ -31,7 +31,7 @@ UNIT_TEST(second_truncation_report_is_dropped)
 	again.op_context = TAILQ_FIRST(&fixture_ep()->lazy.retired);
 	ck_assert_ptr_nonnull(again.op_context);
 
-	/* the second report is not taken for one of the next receives */
+	/* the second report must not fail one of the next receives */
 	for (i = 1; i < 3; i++)
 		ck_assert_int_eq(recv_flags(&slot[i], slot[i].buf, 4, remote,
 					    0), 0);
@@ -45,9 +45,8 @@ UNIT_TEST(second_truncation_report_is_dropped)
 #define TOO_LARGE ((size_t) 1 << 62)	/* bytes, more than any memory */
 
 /*
- * A message does not fit in its receive, and there is no memory for a buffer of
- * the message's size: the receive fails. The next receive is long enough and
- * gets the message. _i: 1: the message was unresolved before.
+ * The message does not fit in its receive, and no memory is left for a buffer
+ * of its size. A longer receive gets it. _i: 1: it was unresolved before.
  */
 UNIT_LOOP(failed_truncation_keeps_message, 0, 2)
 {
@@ -98,8 +97,8 @@ UNIT_TEST(too_many_buffers_are_rejected)
 }
 
 /*
- * An error of shm has neither flags nor tag nor source: they are those of the
- * message. _i is 1: the receive names no source.
+ * shm's error has no flags, tag or source: ofi_duo copies those of the message.
+ * _i: 1: wildcard receive.
  */
 UNIT_LOOP(shm_error_fails_receive, 0, 2)
 {
@@ -119,7 +118,7 @@ UNIT_LOOP(shm_error_fails_receive, 0, 2)
 	expect_idle();
 }
 
-/* The error's prov_errno is the core's, so the core gives the text for it. */
+/* prov_errno is the core's. */
 UNIT_TEST(core_error_has_core_text)
 {
 	struct fi_cq_err_entry err;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics without near: each variant of the calls reaches the core, for
- * any peer, with all its arguments. Only the address changes to the core's.
+ * RMA and atomics without near. Each call reaches the core with all its
+ * arguments; only the address becomes the core's.
  */
 
 #include <rdma/fi_atomic.h>
@@ -82,7 +82,7 @@ static ssize_t call_rma(int variant, fi_addr_t to)
 	}
 }
 
-/* Descriptors for several results or several operands of a compare. */
+/* descriptors of several results or compare operands */
 static void **more_descs = descs;
 
 static ssize_t call_atomic(int variant, fi_addr_t to)
@@ -141,7 +141,7 @@ static ssize_t call(int variant, fi_addr_t to)
 #define DONE .context = &context
 #define MSG DONE, .data = DATA, .flags = FLAGS
 
-/* Arguments that the core must get, without the address. */
+/* arguments that the core must get, except the address */
 static const struct fake_onesided wanted[] = {
 	{ "readmsg", ONE, .desc = DESC, DONE },
 	{ "readmsg", iov, VEC, DONE },
@@ -189,7 +189,7 @@ static void check_call(int variant, fi_addr_t to)
 
 UNIT_CASE("onesided", setup, fixture_close);
 
-/* _i: the variant; in the lowest bit whether the peer is local */
+/* _i: variant; lowest bit: local peer */
 UNIT_ROUNDS(call_reaches_core_with_arguments, 0, 2 * COUNT)
 {
 	int variant = _i / 2;
@@ -210,10 +210,7 @@ UNIT_ROUNDS(call_reaches_core_with_arguments, 0, 2 * COUNT)
 	expect_nothing();
 }
 
-/*
- * The application passes no descriptors. The efa provider reads the array, so
- * the core must get one.
- */
+/* The application passes no descriptors, but efa reads the array. */
 UNIT_ROUNDS(missing_descs_become_array, 0, 4)
 {
 	static const int variants[] = { 14, 15, 17, 18 };
@@ -251,10 +248,7 @@ UNIT_ROUNDS(core_error_is_returned, 0, COUNT)
 	expect_nothing();
 }
 
-/*
- * An RMA write does not choose the path of messages: the first send still finds
- * that the peer is local.
- */
+/* After an RMA write, the first send still finds the local peer. */
 UNIT_ROUNDS(write_chooses_no_path, 0, COUNT)
 {
 	fi_addr_t late = peer_insert(9);
@@ -265,7 +259,6 @@ UNIT_ROUNDS(write_chooses_no_path, 0, COUNT)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
-/* After an RMA call each read polls the core. */
 UNIT_TEST(write_makes_reads_poll_core)
 {
 	int polls = fake.core.polls;
@@ -301,7 +294,6 @@ UNIT_TEST(valid_call_returns_core_result)
 					 0), -FI_EOPNOTSUPP);
 }
 
-/* Opens an endpoint for RMA only, with a CQ. */
 static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 {
 	static const struct fixture_attr defaults;
@@ -320,10 +312,7 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 	return ep;
 }
 
-/*
- * An endpoint without messages uses no shared memory; its counters count all
- * operations.
- */
+/* An endpoint without messages uses no shared memory. */
 UNIT_ROUNDS(rma_only_endpoint_counts_operations, 0, 2)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_MSG_PREFIX: each call skips the prefix in its buffers. Messages over both
- * paths contain no prefix, so that endpoints without FI_MSG_PREFIX can be
- * peers.
+ * FI_MSG_PREFIX: calls skip the prefix in their buffers. Messages contain no
+ * prefix, so that endpoints without FI_MSG_PREFIX can be peers.
  */
 
 #include "fixture.h"
@@ -24,15 +23,12 @@ static void setup(void)
 	memset(buf, '#', sizeof(buf));
 }
 
-/*
- * The calls that send or receive a message. Each gets as many buffers as it
- * accepts.
- */
+/* Calls for a message. Each gets the number of buffers that it accepts. */
 enum call {
 	ONE, VECTOR, MSG, INJECT, DATA, INJECTDATA, CALLS,
 };
 
-/* The place of the prefix in a message of two buffers. */
+/* Place of the prefix in a message of two buffers */
 enum split {
 	IN_THE_FIRST,	/* followed by one byte of the message */
 	APART,		/* alone in the first buffer */
@@ -174,9 +170,7 @@ UNIT_ROUNDS(receive_skips_prefix, 0, 4 * SPLITS * (MSG + 1))
 	ck_assert_int_eq(buf[PREFIX - 1], '#');
 }
 
-/*
- * The prefix does not count for limits: a message of 16 bytes can be injected.
- */
+/* A message of 16 bytes and its prefix can be injected. */
 UNIT_ROUNDS(limits_exclude_prefix, 0, 4)
 {
 	const fi_addr_t to = source(_i / 2);
@@ -197,7 +191,7 @@ UNIT_ROUNDS(buffer_below_prefix_is_rejected, 0, 2 * CALLS)
 	expect_nothing();
 }
 
-/* A peek has no buffers, so no prefix is skipped. */
+/* A peek has no buffers. */
 UNIT_TEST(peek_needs_no_prefix)
 {
 	near(TEXT);

@@ -32,10 +32,7 @@ static void *sender_run(void *arg)
 
 UNIT_CASE("rejected", fixture_setup, fixture_close);
 
-/*
- * A sender waits for the lock. Then the path changes to the core: the
- * message goes to the core.
- */
+/* The path changes to the core while the sender waits for the lock. */
 UNIT_TEST(waiting_sender_uses_changed_path)
 {
 	struct duo_lock *lock = &fixture_ep()->group->lock;

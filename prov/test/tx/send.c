@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends: each variant of the call uses the path of its destination, and the
- * path's endpoint gets the arguments unchanged.
+ * Each variant of a send uses its destination's path, with unchanged arguments.
  */
 
 #include <inttypes.h>
@@ -140,7 +139,7 @@ static void check_sent(enum variant variant, int path, const char *text)
 
 UNIT_CASE("send", setup, fixture_close);
 
-/* _i: the variant; in the lowest bit the path */
+/* _i: variant; lowest bit: path */
 UNIT_ROUNDS(variant_uses_path_of_peer, 0, 2 * ARRAY_SIZE(variants))
 {
 	enum variant variant = _i / 2;
@@ -167,10 +166,6 @@ UNIT_ROUNDS(invalid_address_is_rejected, 0, ARRAY_SIZE(variants))
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 }
 
-/*
- * The limit of injected messages is the same on both paths: the smaller of the
- * two.
- */
 UNIT_LOOP(inject_limit_is_smaller_of_paths, 0, 2)
 {
 	static const char text[] = "0123456789abcdefg";	/* 17 bytes */
@@ -211,7 +206,6 @@ UNIT_ROUNDS(full_shm_returns_eagain, 0, ARRAY_SIZE(variants))
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
-/* A send does not modify the application's struct fi_msg, on either path. */
 UNIT_TEST(application_message_is_not_modified)
 {
 	void *desc = DESC;
@@ -226,10 +220,7 @@ UNIT_TEST(application_message_is_not_modified)
 	ck_assert_ptr_eq(desc, DESC);
 }
 
-/*
- * A peer was published after its address was inserted. The first send, by any
- * variant, chooses the path.
- */
+/* The peer was published after the insert of its address. */
 UNIT_ROUNDS(first_send_chooses_path, 0, ARRAY_SIZE(variants))
 {
 	fi_addr_t late = peer_insert(9);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small RMA and atomics, with and without a lock. near's counters show which of
- * them take the fast path. All others have the same effects.
+ * Small RMA and atomics, with and without a lock. near counts those that take
+ * the fast path. All others have the same effects.
  */
 
 #include <rdma/fi_atomic.h>
@@ -18,7 +18,7 @@ static const struct near_rma *rma(void)
 	return fixture_ep()->near->port->rma;
 }
 
-/* Makes near delegate the next operation, whatever time the last one took. */
+/* Makes near delegate the next operation, however long the last one took. */
 static void delegate_next(void)
 {
 	struct near_rma_peer *at = fixture_ep()->near->peer[0]->rma;
@@ -35,8 +35,7 @@ static void put(size_t len)
 }
 
 /*
- * Issues one operation, which looks up the key, and one atomic, so that the
- * peer has a ring to this port.
+ * One operation looks up the key. One atomic makes the peer attach to a ring.
  */
 static void first(void)
 {
@@ -118,10 +117,7 @@ UNIT_TEST(small_operations_take_fast_path)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 4);
 }
 
-/*
- * After an injected write the buffer can be reused at once, and no completion
- * is reported.
- */
+/* The buffer can be reused at once. */
 UNIT_TEST(injected_write_reports_nothing)
 {
 	uint64_t small = rma()->small, value = 77;
@@ -144,7 +140,7 @@ UNIT_TEST(injected_write_reports_nothing)
 
 UNIT_CASE("unlocked", setup, port_teardown);
 
-/* Longer operations, remote CQ data and FI_FENCE take the slow path. */
+/* Longer operations, remote CQ data and FI_FENCE */
 UNIT_TEST(other_operations_take_slow_path)
 {
 	uint64_t small = rma()->small;
@@ -173,7 +169,6 @@ UNIT_TEST(other_operations_take_slow_path)
 
 UNIT_CASE("locked", setup_locked, port_teardown);
 
-/* Operations on remote peers do not wait for the domain's lock. */
 UNIT_TEST(remote_operations_need_no_lock)
 {
 	struct duo_lock *lock = &fixture_ep()->group->lock;
@@ -209,10 +204,7 @@ UNIT_TEST(ordered_messages_exclude_fast_path)
 
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
-/*
- * If the application uses the core's atomics, the fast path is off: those are
- * not atomic with respect to operations of a CPU.
- */
+/* The core's atomics are not atomic with respect to a CPU. */
 UNIT_TEST(core_atomics_exclude_fast_path)
 {
 	uint64_t was;
