@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * device/cuda.h over a fake of CUDA's driver: each copy must use the right
+ * device/cuda.h over a fake of CUDA's driver. Each copy must use the right
  * context and stream, and release both.
  */
 
@@ -148,7 +148,7 @@ int cuStreamSynchronize(void *stream)
 	return 0;
 }
 
-/* Creates an event, which holds the number of queries until it is complete. */
+/* Creates an event: the number of queries before it is complete. */
 int cuEventCreate(void **event, unsigned int flags)
 {
 	ck_assert_uint_eq(flags, 2);	/* without timing */
@@ -305,9 +305,7 @@ UNIT_TEST(copies_use_context_and_stream)
 	duo_cuda_close(state);
 }
 
-/*
- * A copy that fails at its start, and one that fails later, return the error.
- */
+/* A copy fails at its start, or later. */
 UNIT_TEST(failed_copy_returns_error)
 {
 	void *state = open_region();
@@ -325,10 +323,7 @@ UNIT_TEST(failed_copy_returns_error)
 	duo_cuda_close(state);
 }
 
-/*
- * A region is closed while its stream copies: the region is released at once,
- * the stream when the copy has ended.
- */
+/* The region is released at once, its stream when the copy has ended. */
 UNIT_TEST(region_closed_during_copy_is_released)
 {
 	void *state = open_region();
@@ -348,9 +343,8 @@ UNIT_TEST(region_closed_during_copy_is_released)
 }
 
 /*
- * duo_cuda_pin() without a region uses the context of any open region, and
- * fails if there is none. duo_cuda_pinned() is true for each part of the pinned
- * memory.
+ * duo_cuda_pin() without a region uses the context of any open region.
+ * duo_cuda_pinned() is true for each part of the pinned memory.
  */
 UNIT_TEST(host_memory_is_pinned)
 {
@@ -397,7 +391,7 @@ UNIT_TEST(regions_of_context_share_stream)
 	duo_cuda_close(again);
 }
 
-/* Memory of a pool has no context: copies use the device's primary context. */
+/* Memory of a pool has no context of its own. */
 UNIT_TEST(pool_memory_uses_primary_context)
 {
 	void *first, *again;
@@ -428,10 +422,7 @@ UNIT_TEST(missing_driver_fails_open)
 	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), -FI_ENOSYS);
 }
 
-/*
- * A region's allocation is exported and mapped. The mapping keeps the region's
- * stream open when the region is closed.
- */
+/* The mapping keeps the stream of a closed region open. */
 UNIT_TEST(allocation_is_exported_and_mapped)
 {
 	void *state = open_region();
@@ -452,8 +443,8 @@ UNIT_TEST(allocation_is_exported_and_mapped)
 }
 
 /*
- * No export: the range is longer than the allocation, a call of the driver
- * fails, the allocation has no id, or the driver has no IPC.
+ * The range is longer than the allocation, a call of the driver fails, the
+ * allocation has no id, or the driver has no IPC.
  */
 UNIT_LOOP(export_fails_without_change, 0, 6)
 {
@@ -471,10 +462,7 @@ UNIT_LOOP(export_fails_without_change, 0, 6)
 	duo_cuda_close(state);
 }
 
-/*
- * If a call of the driver fails, or cannot return the length of the mapping,
- * nothing stays mapped.
- */
+/* A call of the driver fails, or cannot return the mapping's length. */
 UNIT_LOOP(failed_mapping_is_closed, 0, 3)
 {
 	void *state = open_region();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The fake of CUDA's driver, shared by the files that test device/cuda.h. */
+/* The fake of CUDA's driver, for the tests of device/cuda.h. */
 #ifndef CUDA_FAKE_H
 #define CUDA_FAKE_H
 
@@ -12,15 +12,14 @@
 
 extern void *current;		/* the current context */
 extern int mappings, streams;
-/* memory of this process, and the address to which the fake maps it */
+/* memory of this process, and its address when the fake maps it */
 extern char allocation[256], mapped[256];
 extern uint64_t buffer_id;
-extern bool physical;		/* the allocation is of cuMemCreate */
+extern bool physical; /* the allocation is physical memory (cuMemCreate) */
 
 void cuda_setup(void);
 /* Asserts that nothing is left open. */
 void cuda_teardown(void);
-/* Opens a region; returns its state. */
 void *open_region(void);
 
 #endif /* CUDA_FAKE_H */

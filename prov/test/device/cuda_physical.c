@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* device/cuda.h for physical memory (cuMemCreate), shared by a descriptor. */
+/* device/cuda.h for physical memory (cuMemCreate), shared by descriptors */
 
 #include <rdma/fi_errno.h>
 
@@ -170,7 +170,6 @@ static void teardown(void)
 
 UNIT_CASE("physical", setup, teardown);
 
-/* Physical memory is exported without a handle, and mapped by a descriptor. */
 UNIT_TEST(physical_memory_is_shared_by_descriptor)
 {
 	void *state = open_region();
@@ -194,8 +193,8 @@ UNIT_TEST(physical_memory_is_shared_by_descriptor)
 }
 
 /*
- * No export: a call of the driver fails, the allocation cannot be shared by a
- * descriptor, or the driver does not have the functions for that.
+ * A call of the driver fails, no descriptor can share the allocation, or the
+ * driver has no functions for that.
  */
 UNIT_LOOP(physical_export_fails_without_change, 1, 5)
 {
@@ -222,10 +221,7 @@ UNIT_TEST(driver_without_descriptors_shares_nothing)
 	duo_cuda_close(state);
 }
 
-/*
- * One call of the driver fails, in duo_cuda_share() (_i < 3) or duo_cuda_map():
- * the error is returned, and nothing stays open.
- */
+/* One call fails, in duo_cuda_share() (_i < 3) or in duo_cuda_map(). */
 UNIT_LOOP(failed_descriptor_leaves_nothing, 1, 2 + 5 + 1)
 {
 	void *state = open_region();

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A stand-in for ROCr's library. Pinned host memory has another address for
- * GPUs than for the CPU, and every copy must use the GPUs' address.
+ * A stand-in for ROCr's library. Pinned host memory has a second address for
+ * GPUs, which every copy must use.
  */
 
 #include <rdma/fi_errno.h>
@@ -50,7 +50,7 @@ int hsa_amd_memory_lock(void *memory, size_t len, struct duo_rocr_agent *agents,
 			int count, void **agent_addr);
 int hsa_amd_memory_unlock(void *memory);
 
-/* Counts a call of the library; returns 0, or FAILS if the call must fail. */
+/* Counts a call of the library; returns 0 or FAILS. */
 static int result(void)
 {
 	return standin_fails() ? FAILS : 0;
@@ -154,9 +154,7 @@ int64_t hsa_signal_load_scacquire(struct duo_rocr_signal signal)
 	}
 }
 
-/*
- * Value 1 prepares a copy. Value 0 reports the end of a copy that the CPU made.
- */
+/* Value 1 prepares a copy. Value 0 ends a copy of the CPU. */
 void hsa_signal_store_screlease(struct duo_rocr_signal signal, int64_t value)
 {
 	ck_assert_int_ne(copy_of(signal)->state, STANDIN_MOVES);
@@ -178,7 +176,7 @@ int64_t hsa_signal_wait_scacquire(struct duo_rocr_signal signal, int condition,
 	return standin_poll(copy_of(signal), true) == STANDIN_LOST ? -1 : 0;
 }
 
-/* Returns the CPU's address of the source or destination of a copy. */
+/* Returns the CPU's address of a copy's source or destination. */
 static void *reach(const void *addr, struct duo_rocr_agent agent, size_t len)
 {
 	char *at = (char *) ((uintptr_t) addr - AWAY);
@@ -251,10 +249,7 @@ static void teardown(void)
 
 UNIT_CASE("rocr", setup, teardown);
 
-/*
- * The CPU copies if a region is host memory that the application has allocated
- * (_i is 0) or pinned (1) with ROCr.
- */
+/* The region is host memory, allocated (_i is 0) or pinned with ROCr. */
 UNIT_LOOP(host_region_is_copied_by_cpu, 0, 2)
 {
 	const struct fi_mr_attr attr = { .iface = FI_HMEM_ROCR };

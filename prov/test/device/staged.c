@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The interfaces of ROCr and Level Zero (device/rocr.c, device/ze.c), over
- * stand-ins for their libraries. Each test runs for ROCr (even _i) and for
- * Level Zero.
+ * The interfaces of ROCr and Level Zero, over stand-ins for their libraries.
+ * Each test runs for ROCr (even _i) and for Level Zero.
  */
 
 #include <rdma/fi_errno.h>
@@ -130,8 +129,8 @@ static void unpin(struct duo_device_handle *pin)
 }
 
 /*
- * The start of a copy moves no bytes, copies end in any order, and later copies
- * use the objects of ended ones.
+ * The start of a copy moves no bytes. Copies end in any order, and later copies
+ * reuse their objects.
  */
 UNIT_LOOP(copies_are_asynchronous, 0, 2)
 {
@@ -165,7 +164,7 @@ UNIT_LOOP(copies_are_asynchronous, 0, 2)
 	unpin(pin);
 }
 
-/* Host memory that was not pinned is copied, too, to and from device memory. */
+/* To device memory, and from it. */
 UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 {
 	struct duo_device_handle *copy;
@@ -185,7 +184,7 @@ UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 	iface->close(state);
 }
 
-/* A copy that fails after its start returns an error; the next one works. */
+/* A copy fails after its start; the next one works. */
 UNIT_LOOP(failed_copy_returns_error, 0, 2)
 {
 	struct duo_device_handle *copy;
@@ -207,8 +206,7 @@ UNIT_LOOP(failed_copy_returns_error, 0, 2)
 }
 
 /*
- * A region is closed while a copy from or to it is pending: the close waits for
- * the end of the copy, and the copy can still be polled.
+ * The close waits for the end of the region's copy, which can still be polled.
  */
 UNIT_LOOP(region_closed_during_copy_is_released, 0, 2)
 {
@@ -244,9 +242,8 @@ UNIT_LOOP(regions_of_device_share_stream, 0, 2)
 }
 
 /*
- * The library recognizes no memory. ROCr rejects such memory. Level Zero uses
- * the device that the application names, and rejects a number that names no
- * device.
+ * The library recognizes no memory. ROCr rejects it. Level Zero uses the device
+ * that the application names, and rejects an invalid one.
  */
 UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 {
@@ -267,7 +264,7 @@ UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 	ck_assert_ptr_null(state);
 }
 
-/* Copies 8 bytes. Returns 0, or the error of the start or the end. */
+/* Copies 8 bytes; returns 0 or the error. */
 static int copy_one(void *state, void *to, const void *from)
 {
 	struct duo_device_handle *copy = NULL;
@@ -281,9 +278,9 @@ static int copy_one(void *state, void *to, const void *from)
 }
 
 /*
- * One call of the library fails, with pinned host memory (_i & 2) or without. A
- * region or copy that needs the call returns an error or succeeds by other
- * calls, and nothing stays open.
+ * One call of the library fails, with pinned host memory (_i & 2) or without.
+ * If a region or copy needs that call, it returns an error or makes other
+ * calls. Nothing stays open.
  */
 UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 {
@@ -325,9 +322,8 @@ UNIT_LOOP(missing_library_fails_open, 0, 4)
 }
 
 /*
- * A process that has loaded the libraries of ROCr and Level Zero uses near for
- * device memory. The rows of other interfaces in duo_device_ifaces have no
- * functions.
+ * near supports device memory if the process has loaded ROCr's and Level Zero's
+ * libraries. Other interfaces have no functions.
  */
 UNIT_TEST(libraries_are_supported)
 {
@@ -347,7 +343,7 @@ UNIT_TEST(libraries_are_supported)
 
 static struct fid_mr *mr;
 
-/* Sets up an endpoint over near, with the real table of device interfaces. */
+/* Opens an endpoint over near, with the real table of device interfaces. */
 static void near_setup_staged(void)
 {
 	const struct duo_device_iface *table = duo_device_ifaces;
@@ -368,8 +364,7 @@ static void near_teardown_staged(void)
 UNIT_CASE("messages", near_setup_staged, near_teardown_staged);
 
 /*
- * An endpoint sends from device memory, and receives into it. The endpoint's
- * calls take the slow path (attention is not 0) only while the domain has a
+ * Calls take the slow path (attention is not 0) only while the domain has a
  * region of device memory.
  */
 UNIT_LOOP(messages_are_copied, 0, 2)

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Shared by the stand-ins for the libraries of ROCr and Level Zero: the memory
- * of two devices, and asynchronous copies. The call of standin_poll() that ends
- * a copy moves its bytes.
+ * Common code of the stand-ins for ROCr and Level Zero: memory of two devices,
+ * and asynchronous copies. The standin_poll() that ends a copy moves its bytes.
  */
 #ifndef STAGED_H
 #define STAGED_H
@@ -22,17 +21,14 @@ extern struct standin {
 	bool unknown; /* the library recognizes no memory as a device's */
 	bool no_device;		/* the library finds no device */
 	bool lost;		/* each copy that ends has failed */
-	/*
-	 * number of calls so far, and of the call that fails, from 1; 0: none
-	 */
+	/* calls until now; number of the call that fails, from 1; 0: none */
 	int calls, fail_at;
-	int live; /* number of objects of the library that are not destroyed */
-	int moving; /* number of copies that have started and not ended */
-	int waits;		/* number of calls that awaited a copy */
-	int pins;		/* number of pinned blocks of host memory */
+	int live; /* objects of the library that are not destroyed */
+	int moving; /* copies that have started and not ended */
+	int waits;		/* calls that awaited a copy */
+	int pins;		/* pinned blocks of host memory */
 } standin;
 
-/* Of a copy: not started, started, ended, failed. */
 enum standin_state { STANDIN_IDLE, STANDIN_MOVES, STANDIN_ENDED, STANDIN_LOST };
 
 struct standin_copy {
@@ -40,25 +36,22 @@ struct standin_copy {
 	char *to;
 	const char *from;
 	size_t len;
-	int polls; /* number of further polls that do not end the copy */
+	int polls; /* further polls that do not end the copy */
 };
 
-/* Counts a call of the library. True if this call must fail. */
+/* Counts a call of the library; true if it must fail. */
 bool standin_fails(void);
-/* Creates a copy that has not started. */
 struct standin_copy *standin_open(void);
 /* Destroys a copy; asserts that it is not pending. */
 void standin_close(struct standin_copy *copy);
-/* Starts a copy. */
 void standin_begin(struct standin_copy *copy, void *to, const void *from,
 		   size_t len);
 /*
- * Returns the state of a copy that has started. The third call ends the copy,
- * or the first one with at_once: it moves the bytes, or fails if standin.lost
- * is set.
+ * Returns the state of a started copy. The third call, or the first with
+ * at_once, ends the copy. It fails if standin.lost is set.
  */
 enum standin_state standin_poll(struct standin_copy *copy, bool at_once);
-/* Returns the index of the device with this memory; -1: no device has it. */
+/* Returns the index of the device with this memory; -1: none. */
 int standin_device(const void *addr);
 
 #endif /* STAGED_H */

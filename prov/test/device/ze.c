@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A stand-in for the library of Level Zero. It has two drivers with two devices
- * each. Only the devices of the first driver have memory.
+ * A stand-in for Level Zero's library: two drivers with two devices each. Only
+ * the devices of the first driver have memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -16,10 +16,7 @@
 #define NOT_READY 1
 #define FAILS 0x70000001	/* device lost */
 
-/*
- * handles, of which only the addresses are used; devices[i] belongs to
- * drivers[i]
- */
+/* handles, used only as addresses; devices[i] belong to drivers[i] */
 static char drivers[2], contexts[2], devices[2][2], list;
 static int lists;		/* number of open command lists */
 static void *list_device;	/* device of the command list opened last */
@@ -51,7 +48,7 @@ int zeEventHostReset(void *event);
 int zeEventQueryStatus(void *event);
 int zeEventHostSynchronize(void *event, uint64_t timeout);
 
-/* Counts a call of the library; returns 0, or FAILS if the call must fail. */
+/* Counts a call of the library; returns 0 or FAILS. */
 static int result(void)
 {
 	return standin_fails() ? FAILS : 0;
@@ -232,8 +229,8 @@ static void teardown(void)
 UNIT_CASE("ze", setup, teardown);
 
 /*
- * A queue group that only copies is preferred to one that also computes.
- * Without a group that copies, the open fails.
+ * A group for copies is preferred to one that also computes. If no group can
+ * copy, the open fails.
  */
 UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 {
@@ -253,8 +250,8 @@ UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 }
 
 /*
- * The memory's own device is used. If the driver does not recognize the memory,
- * the device in the attributes is used.
+ * The device in the attributes is used if the driver does not recognize the
+ * memory.
  */
 UNIT_LOOP(device_of_memory_is_used, 0, 2)
 {

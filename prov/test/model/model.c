@@ -103,10 +103,7 @@ struct model_msg *model_msg_at(uint64_t index)
 	return &model.msg[index];
 }
 
-/*
- * Writes the content of a message: "m", its index in six digits, then one
- * letter repeated.
- */
+/* Writes "m", the message's index in six digits, then one letter repeated. */
 void model_text(const struct model_msg *msg, char *text)
 {
 	unsigned int index = model_msg_index(msg);

@@ -3,9 +3,8 @@
 
 /*
  * Reference model of one or two endpoints. It records receives in the order of
- * posting and messages in the order of sending, which of them may match and
- * which have matched. It permits every result of the race between the two
- * paths.
+ * posting, messages in the order of sending, and which of them match. It
+ * permits every result of the race between the two paths.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -22,7 +21,7 @@
 #define MODEL_GUARD_BYTE 0x77
 #define MODEL_MIN_MULTI 16	/* FI_OPT_MIN_MULTI_RECV, bytes */
 #define MODEL_ID 7 /* first bytes of a message, which identify it */
-/* in place of the number of a step that has not come yet */
+/* number of a step that has not come yet */
 #define MODEL_NEVER INT32_MAX
 #define MODEL_EPS 2
 #define MODEL_ADDR 10		/* core address of the first source */
@@ -31,15 +30,15 @@ enum model_source {
 	MODEL_ANY = -1,
 	MODEL_REMOTE,
 	MODEL_REMOTE_2,
-	MODEL_LOCAL_FAR,	/* is on this host, sends over the core */
+	MODEL_LOCAL_FAR,	/* on this host, but sends over the core */
 	MODEL_LOCAL,
 	MODEL_LOCAL_2,
-	MODEL_LATE,		/* publishes its record after it was inserted */
-	MODEL_UNKNOWN,		/* is inserted into the AV after it has sent */
+	MODEL_LATE,		/* publishes its record after its insert */
+	MODEL_UNKNOWN,		/* is inserted after it has sent */
 	MODEL_SOURCES
 };
 
-/* The two endpoints may share their AV, their CQ, both or neither. */
+/* Two endpoints may share their AV, their CQ, both or neither. */
 struct model_ep {
 	struct fid_ep *ep;
 	struct fid_av *av;
@@ -48,12 +47,12 @@ struct model_ep {
 };
 
 struct model_peer {
-	/* name of its published record; NULL: not published */
+	/* name of its published record; NULL: none */
 	const char *peer_name;
-	fi_addr_t addr[MODEL_EPS]; /* its fi_addr in the AV of each endpoint */
+	fi_addr_t addr[MODEL_EPS]; /* fi_addr in the AV of each endpoint */
 	bool inserted[MODEL_EPS];
 	bool far;		/* sends over the core */
-	int life;		/* number of its processes that have ended */
+	int life;		/* number of ended processes */
 };
 
 enum model_op {
@@ -72,26 +71,26 @@ enum model_state {
 	MODEL_FAILED,
 };
 
-/* A receive. Its address is the operation's context. */
+/* A receive; its address is the context of the operation */
 struct model_recv {
 	char before[MODEL_GUARD];
 	char buf[MODEL_BUF];
 	char behind[MODEL_GUARD];
-	int ep;				/* index of its endpoint */
+	int ep;				/* index of the endpoint */
 	enum duo_rx_kind kind;
 	enum model_op op;
 	enum model_state state;
 	int source;			/* enum model_source */
 	uint64_t tag, ignore;
-	size_t len;			/* bytes of buf that are posted */
-	size_t buffers; /* number of iovecs; 0: by a call without iovecs */
+	size_t len;			/* posted bytes of buf */
+	size_t buffers; /* number of iovecs; 0: the call has none */
 	bool wanted;			/* a completion is reported */
-	int posted;			/* step in which it was posted */
+	int posted;			/* step of the post */
 	bool claiming;			/* MODEL_CLAIM: FI_CLAIM was posted */
 	bool discard;			/* MODEL_CLAIM: with FI_DISCARD */
 	bool canceling;			/* fi_cancel() was called */
-	int canceled;			/* step in which fi_cancel succeeded */
-	struct model_msg *msg;		/* newest message that matched it */
+	int canceled;			/* step of the successful fi_cancel */
+	struct model_msg *msg;		/* newest message that matched */
 };
 
 struct model_msg {
@@ -102,15 +101,15 @@ struct model_msg {
 	size_t len;
 	bool known; /* its source was in the AV when it was sent */
 	bool on_shm;
-	bool orphan; /* directed receives may not match it: docs/matching.md */
+	bool orphan; /* directed receives may miss it: docs/matching.md */
 	int life;			/* model_peer.life when it was sent */
-	int sent;			/* step in which it was sent */
-	int seen;			/* step in which it was received */
-	struct model_recv *recv;	/* receive it matched; NULL: none */
+	int sent;			/* step of the send */
+	int seen;			/* step of the receive */
+	struct model_recv *recv;	/* receive that matched; NULL: none */
 	bool truncated;
 };
 
-/* A send. Its address is the operation's context. */
+/* A send; its address is the context of the operation */
 struct model_send {
 	int ep;
 	bool on_core;
@@ -127,13 +126,15 @@ extern struct model {
 	bool selective;
 	bool lazy_reader;	/* reads the CQ seldom */
 	bool eager_reader;	/* reads the CQ after every step */
-	/* first phase: few steps, so that the core may stay unused. The first
-	 * addresses are local, and most receives name a source */
+	/*
+	 * first phase: few steps, so that the core may stay unused; the first
+	 * addresses are local, and most receives name a source
+	 */
 	bool local_first;
-	size_t window; /* largest number of open receives of each kind */
+	size_t window; /* most open receives of each kind */
 	/* one in this number of untagged receives is a MODEL_SINGLE */
 	size_t single_in;
-	int post_errs;		/* number of injected errors not yet returned */
+	int post_errs;		/* injected errors not yet returned */
 	int eps;
 	struct model_ep ep[MODEL_EPS];
 	struct fid_cq *reading;	/* CQ that is being read */
@@ -144,7 +145,7 @@ extern struct model {
 	int recv_count, msg_count, send_count;
 } model;
 
-/* No ck_assert_msg(): it writes to a pipe each time, too slow for the model. */
+/* ck_assert_msg() writes to a pipe each time, too slow for the model. */
 #define model_assert(expr, format, ...) do {				\
 	if (!(expr))							\
 		ck_abort_msg("seed %d, step %d: " format, model.seed,	\
@@ -158,31 +159,29 @@ void model_trace(const char *format, ...);
 size_t model_random(size_t below);
 bool model_one_in(size_t count);
 
-/* Returns the index of a random endpoint. */
 int model_random_ep(void);
 bool model_same_av(int ep, int other);
-/* Returns the number of sources. */
 int model_sources(void);
 fi_addr_t model_src(const struct model_recv *recv);
 bool model_takes(const struct model_recv *recv, const struct model_msg *msg);
 /* True if the receive cannot be recalled from the core. */
 bool model_final(const struct model_recv *recv);
-/* Record that the message matched the receive. */
+/* Records that the message matched the receive. */
 void model_take(struct model_recv *recv, struct model_msg *msg);
 int model_recv_index(const struct model_recv *recv);
 int model_msg_index(const struct model_msg *msg);
 struct model_msg *model_msg_at(uint64_t index);
-/* Write the content of the message to text, which must have MODEL_BUF bytes. */
+/* Writes the message's content to text, of MODEL_BUF bytes. */
 void model_text(const struct model_msg *msg, char *text);
-/* Return the message that starts at buf; NULL: none. */
+/* Returns the message that starts at buf; NULL: none. */
 struct model_msg *model_msg_in(const char *buf, size_t len);
 
 /* model_post.c: random receives */
 void model_post(void);
-/* Post a receive that matches any message of the kind and can hold it. */
+/* Posts a receive that matches any message of the kind and can hold it. */
 void model_post_wildcard(int ep, enum duo_rx_kind kind);
 void model_peek(void);
-/* Post FI_CLAIM for some of the claimed messages, or for all. */
+/* Posts FI_CLAIM for some of the claimed messages, or for all. */
 void model_claim(void);
 void model_claim_all(void);
 
@@ -190,47 +189,41 @@ void model_claim_all(void);
 void model_open_peers(void);
 void model_act_insert(void);
 void model_act_publish(void);
-/* End the process of a source and start another one with the same address. */
+/* Ends a source's process and starts another with the same address. */
 void model_act_restart(void);
-/* Remove an address from an AV after all its messages were received. */
+/* Removes an address from an AV when no message of it is waiting. */
 void model_remove(void);
 
 /* model_open.c */
 void model_open(int seed);
-/* Teardown of UNIT_CASE(). */
 void model_close(void);
 
 /* model_act.c */
-/* Execute one random action. */
 void model_act(void);
 void model_act_send(void);
 void model_act_post(void);
 void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind);
 void model_arrive_some(int ep, enum model_source source);
-/* Post wildcard receives until all waiting messages are received. */
+/* Posts wildcard receives until all waiting messages are received. */
 void model_drain(void);
-/* End all injected faults. */
 void model_end_faults(void);
 void model_cancel_all(void);
 
 /* model_press.c */
-/*
- * Check that endpoint ep gets a message of the core while local messages keep
- * endpoint "busy" busy.
- */
+/* Checks that ep gets a message of the core while "busy" gets local ones. */
 void model_press(int ep, int busy, enum duo_rx_kind kind);
 
 /* model_read.c */
-/* Read a random CQ once; false: -FI_EAGAIN. */
+/* Reads a random CQ once; false: -FI_EAGAIN. */
 bool model_read(void);
 bool model_read_cq(struct fid_cq *cq);
-/* Read until many reads in a row return -FI_EAGAIN. */
+/* Reads until many reads in a row return -FI_EAGAIN. */
 void model_read_all(void);
 
 /* model_done.c */
-/* A completion and its source. */
+/* A completion and its source */
 struct model_entry {
-	/* only the members that the CQ's format has */
+	/* members that the CQ's format has */
 	struct fi_cq_tagged_entry cq;
 	fi_addr_t src;
 	bool has_src;
@@ -239,17 +232,16 @@ struct model_entry {
 void model_done(const struct model_entry *entry);
 void model_failed(const struct fi_cq_err_entry *err);
 /*
- * End receives without a completion whose message was received. Call when no
- * message is pending.
+ * Ends receives without a completion that got a message. Call when no message
+ * is pending.
  */
 void model_find_silent(void);
 
 /* model_check.c */
-/* Check that no message waits if an open receive should match it. */
+/* Checks that no message waits that an open receive should match. */
 void model_check_waiting(void);
-/* Check that all receives have ended. */
 void model_check_ended(void);
-/* Check the results of the whole run, and that all queues are empty. */
+/* Checks the results of the whole run, and that all queues are empty. */
 void model_check_all(void);
 
 #endif /* MODEL_H */

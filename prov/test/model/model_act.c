@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Random actions of the application, its peers and the providers. */
+/* Random actions of the application, its peers and the providers */
 
 #include "model.h"
 
@@ -68,10 +68,7 @@ void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind)
 		model_arrive_core(msg, text);
 }
 
-/*
- * True if the peer can send: a message over the core needs a source in the AV,
- * because the core reports no other source.
- */
+/* True if the peer can send. The core reports only sources in the AV. */
 static bool model_can_send(int ep, const struct model_peer *peer)
 {
 	return peer->far ? peer->inserted[ep] : peer->peer_name != NULL;
@@ -94,10 +91,7 @@ static void model_act_arrive(void)
 	model_arrive_some(ep, model_random(model_sources()));
 }
 
-/*
- * Send to dest. If the core carries the message, the send fails with
- * probability 1/4.
- */
+/* Sends to dest. A send over the core fails with probability 1/4. */
 static void model_send(struct model_send *send, enum model_source dest)
 {
 	fi_addr_t addr = model.peer[dest].addr[send->ep];
@@ -136,7 +130,7 @@ void model_act_send(void)
 		model_send_one();
 }
 
-/* Start or end the delay of the core's completions. */
+/* Starts or ends the delay of the core's completions. */
 static void model_act_hold(void)
 {
 	model_trace("hold or release");
@@ -199,10 +193,7 @@ static void model_act_cancel(void)
 		model_cancel(recv);
 }
 
-/*
- * Cancel a receive that has ended: -FI_ENOENT, even if another receive uses its
- * entry now.
- */
+/* Cancels a receive that has ended; another one may use its entry now. */
 static void model_cancel_ended(void)
 {
 	struct model_recv *recv = &model.recv[model_random(model.recv_count)];
@@ -216,7 +207,7 @@ static void model_cancel_ended(void)
 	model_assert(ret == -FI_ENOENT, "fi_cancel of an ended one: %zd", ret);
 }
 
-/* Cancel the receive that the newest message matches, before the CQ is read. */
+/* Cancels the receive that matches the newest message, before a read. */
 static void model_cancel_taker(void)
 {
 	const struct model_msg *msg = &model.msg[model.msg_count - 1];
@@ -231,7 +222,7 @@ static void model_cancel_taker(void)
 		model_cancel(&model.recv[i]);
 }
 
-/* Cancel a receive that has ended, or one whose message has just arrived. */
+/* Cancels a receive that has ended, or whose message has just arrived. */
 static void model_act_cancel_late(void)
 {
 	int before = model.msg_count;
@@ -256,8 +247,8 @@ void model_cancel_all(void)
 }
 
 /*
- * Advance the clock without calls, by 5 ms or by 2 s. After 2 s all periodic
- * work is due.
+ * Advances the clock without calls by 5 ms, or by 2 s, when all periodic work
+ * is due.
  */
 static void model_act_pass(void)
 {

@@ -2,16 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Conditions that must hold at the end of a run. A "gap" is a known deviation
- * of the provider (docs/matching.md); only functions whose comment names a gap
- * permit it.
+ * Conditions at the end of a run. A "gap" is a known deviation of the provider
+ * (docs/matching.md). Only functions whose comment names a gap permit it.
  */
 
 #include "model.h"
 
 /*
- * Gap: an open directed multi-receive buffer blocks receives that overlap with
- * it, so that these are not posted to the core.
+ * Gap: an open directed multi-receive buffer blocks overlapping receives, which
+ * are not posted to the core.
  */
 static bool model_behind_buffer(const struct model_recv *recv)
 {
@@ -62,7 +61,7 @@ void model_check_waiting(void)
 }
 
 /*
- * Check that all receives have ended. Gap: those of model_final() cannot be
+ * Checks that all receives have ended. Gap: those of model_final() cannot be
  * canceled and may be open.
  */
 void model_check_ended(void)
@@ -86,7 +85,7 @@ static void model_check_bytes(const char *bytes, size_t len, char value,
 		model_assert(bytes[i] == value, "bounds of buffer %d", index);
 }
 
-/* Return the sum of the lengths of all messages in the buffer. */
+/* Returns the sum of the lengths of all messages in the buffer. */
 static size_t model_filled(const struct model_recv *recv)
 {
 	const struct model_msg *msg;
@@ -141,8 +140,8 @@ static void model_check_received(void)
 }
 
 /*
- * True if the core might have been filling recv when msg matched a receive.
- * Gap: messages of shm skip a multi-receive buffer that the core is filling.
+ * True if the core may have been filling recv when msg matched a receive. Gap:
+ * shm messages skip a multi-receive buffer that the core is filling.
  */
 static bool model_core_filled(const struct model_recv *recv,
 			      const struct model_msg *msg)
@@ -163,8 +162,8 @@ static bool model_core_filled(const struct model_recv *recv,
 }
 
 /*
- * Check that the second message of a source did not overtake the first one: by
- * matching an earlier receive, which also matches the first message.
+ * Checks that the second message of a source did not overtake the first: by an
+ * earlier receive that also matches the first.
  */
 static void model_check_pair(const struct model_msg *first,
 			     const struct model_msg *second)
@@ -204,10 +203,7 @@ static bool model_was_free(const struct model_recv *recv,
 	       recv->msg->sent > msg->seen;
 }
 
-/*
- * Check that the message has matched the earliest receive that was free and
- * matches.
- */
+/* Checks that the message matched the first free receive that matches it. */
 static void model_check_first(const struct model_msg *msg)
 {
 	const struct model_recv *recv;
@@ -229,8 +225,8 @@ static void model_check_posted_first(void)
 }
 
 /*
- * Return the number of receives of ep that were not canceled and have at least
- * this number of iovecs.
+ * Returns the number of open receives of ep with at least this number of
+ * iovecs.
  */
 static uint32_t model_final_count(int ep, size_t buffers)
 {
@@ -272,10 +268,7 @@ static void model_check_empty(int index)
 	ck_assert(TAILQ_EMPTY(&ep->multi.ready));
 }
 
-/*
- * True if the statistics must include the message: it was received, not
- * truncated and not discarded.
- */
+/* True if the statistics must include the message. */
 static bool model_counts(const struct model_msg *msg)
 {
 	return !msg->truncated && !msg->recv->discard &&

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Compares the completions of the endpoints with the model. */
+/* Compares the endpoints' completions with the model. */
 
 #include "model.h"
 
-/* Return the send with this context; NULL: the context is a receive. */
+/* Returns the send with this context; NULL: it is a receive's. */
 static struct model_send *model_send_of(void *context)
 {
 	struct model_send *send = context;
@@ -29,7 +29,7 @@ static struct model_recv *model_recv_of(void *context)
 	return recv;
 }
 
-/* End a send. Sends over the core complete in order. */
+/* Ends a send. Sends over the core complete in order. */
 static void model_send_end(struct model_send *send)
 {
 	const struct model_send *earlier;
@@ -59,8 +59,8 @@ static void model_send_done(struct model_send *send,
 }
 
 /*
- * Check the source address. A completion may have none if the source was not in
- * the AV when it sent the message, or if the source's process has ended.
+ * Checks the source. It may be missing if it was not in the AV at the send, or
+ * if its process has ended.
  */
 static void model_check_src(const struct model_msg *msg, fi_addr_t src)
 {
@@ -115,10 +115,7 @@ static void model_check_content(const struct model_msg *msg, const char *buf,
 		     "content of message %d", model_msg_index(msg));
 }
 
-/*
- * Record that recv received the message in buf; check that it was not received
- * before.
- */
+/* Records the message that recv received in buf, for the first time. */
 static struct model_msg *model_take_in(struct model_recv *recv,
 				       const char *buf, size_t len)
 {
@@ -163,7 +160,7 @@ static void model_multi_done(struct model_recv *recv,
 	model_check_entry(model_take_in(recv, buf, entry->cq.len), &message);
 }
 
-/* Check a peek's completion, which util_srx reports without a source. */
+/* Checks a peek's completion, which util_srx reports without a source. */
 static void model_peek_done(struct model_recv *recv,
 			    const struct model_entry *entry)
 {
@@ -242,7 +239,7 @@ static void model_canceled(struct model_recv *recv,
 static void model_truncated(struct model_recv *recv,
 			    const struct fi_cq_err_entry *err)
 {
-	/* The message got all remaining bytes of the multi-receive buffer. */
+	/* the message got all remaining bytes of the multi-receive buffer */
 	const char *buf = recv->buf + recv->len - err->len;
 	struct model_msg *msg = recv->msg;
 
@@ -261,10 +258,7 @@ static void model_truncated(struct model_recv *recv,
 	model_assert(err->len == recv->len, "len %zu", err->len);
 }
 
-/*
- * Check that a multi-receive buffer was released because the core rejected its
- * remainder.
- */
+/* Checks that the core rejected the remainder of the released buffer. */
 static void model_rejected(struct model_recv *recv)
 {
 	model_assert(model.post_errs-- > 0, "nothing was rejected");
@@ -316,8 +310,8 @@ void model_failed(const struct fi_cq_err_entry *err)
 }
 
 /*
- * End a receive without a completion whose message is in its buffer. The step
- * in which it ended is unknown.
+ * Ends a receive without a completion, in an unknown step, if its buffer has a
+ * message.
  */
 static void model_find_single(struct model_recv *recv)
 {

@@ -6,7 +6,7 @@
 #include "model.h"
 
 #define MODEL_OWN 2000		/* core address of the second endpoint */
-#define MODEL_ANOTHER 3000 /* core address that is in no AV of the endpoints */
+#define MODEL_ANOTHER 3000 /* core address in no AV of the endpoints */
 
 static void model_choose_attr(struct fixture_attr *attr)
 {
@@ -49,7 +49,7 @@ static size_t model_random_window(void)
 	return window[model_random(ARRAY_SIZE(window))];
 }
 
-/* Hash the seed as splitmix64 does, so that runs of adjacent seeds differ. */
+/* Hashes the seed as splitmix64 does, so that runs of adjacent seeds differ. */
 static uint64_t model_mix(uint64_t seed)
 {
 	seed *= 0x9e3779b97f4a7c15ULL;
@@ -88,7 +88,7 @@ static void model_bind(const struct model_ep *ep)
 	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->cq->fid, flags), 0);
 }
 
-/* Open the second endpoint. The core knows a sender that was not inserted. */
+/* Opens the second endpoint. The core has a sender that was not inserted. */
 static void model_open_second(bool own_av, bool own_cq)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
@@ -139,7 +139,7 @@ static void model_open_eps(void)
 		    fx.tx_cq ? ", another CQ for sends" : "");
 }
 
-/* Close all objects, the endpoints in random order. */
+/* Closes all objects, the endpoints in random order. */
 void model_close(void)
 {
 	struct model_ep *ep = &model.ep[1];

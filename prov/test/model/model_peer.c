@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The sources of messages: entries in AVs and in the registry, ends and
- * restarts.
- */
+/* Sources of messages: entries in AVs and the registry, ends and restarts */
 
 #include "model.h"
 
@@ -24,7 +21,7 @@ static void model_inserted(int ep, enum model_source source, fi_addr_t addr)
 	peer->inserted[ep] = true;
 }
 
-/* Insert the source into the AV of ep, which both endpoints may share. */
+/* Inserts the source into the AV of ep, which endpoints may share. */
 static void model_insert(int ep, enum model_source source)
 {
 	uint64_t core_addr = MODEL_ADDR + source;
@@ -41,7 +38,6 @@ static void model_insert(int ep, enum model_source source)
 	}
 }
 
-/* True if no earlier endpoint has the same AV. */
 static bool model_is_first(int ep)
 {
 	return !ep || !model_same_av(ep, 0);
@@ -77,9 +73,8 @@ void model_open_peers(void)
 }
 
 /*
- * Insert a source into the AV after some of its messages have arrived and
- * before others do. The sends before and after the insert poll shm. Such a poll
- * may queue later messages of the source while its earlier ones are still
+ * Inserts a source between its messages. The sends around the insert poll shm,
+ * which may queue later messages of the source while earlier ones are
  * unresolved.
  */
 void model_act_insert(void)
@@ -108,9 +103,9 @@ void model_act_publish(void)
 }
 
 /*
- * Mark messages of a source that directed receives may miss. Gaps: a shm
- * message without a source stays without one, and a message that waits at the
- * core is not found there if the source's new process uses shm.
+ * Marks messages of a source that directed receives may miss. Gaps: a shm
+ * message without a source stays without one. A message that waits at the core
+ * is not found there if the source's new process uses shm.
  */
 static void model_orphan(int source)
 {
@@ -136,8 +131,8 @@ static bool model_holds(void)
 }
 
 /*
- * Read until no message is unresolved. Gap: a message that is unresolved when
- * its source ends would stay so.
+ * Reads until no message is unresolved. Gap: a message that is unresolved when
+ * its source ends stays unresolved.
  */
 static void model_look_up_all(void)
 {
@@ -150,10 +145,9 @@ static void model_look_up_all(void)
 }
 
 /*
- * End the process of a source and start another one with the same address. If
- * the new process sends over the core, it need not publish a record, and a
- * lookup may find none. So the address is inserted again before the process
- * sends (docs/matching.md).
+ * Restarts a source. The new process may send over the core without a record,
+ * so that a lookup finds none. Hence the address is inserted again before a
+ * send (docs/matching.md).
  */
 void model_act_restart(void)
 {
@@ -189,8 +183,7 @@ static bool model_names(const struct model_recv *recv, int source)
 }
 
 /*
- * True if no message of the source waits in this AV, and no receive names the
- * source.
+ * True if no message of the source waits in this AV, and no receive names it.
  */
 static bool model_quiet(int ep, int source)
 {

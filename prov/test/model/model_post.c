@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-/* Iovecs of random lengths that cover a receive's buffer. */
+/* Iovecs of random lengths that cover a receive's buffer */
 struct model_iov {
 	struct iovec iov[DUO_IOV_LIMIT];
 	size_t count;
@@ -85,7 +85,7 @@ static ssize_t model_trecv_msg(struct model_recv *recv, uint64_t flags)
 
 typedef ssize_t (*model_call)(struct model_recv *recv, uint64_t flags);
 
-/* Post by this call. Return false if the call failed with an injected error. */
+/* Posts by this call; false if it failed with an injected error. */
 static bool model_try(struct model_recv *recv, model_call call, uint64_t flags)
 {
 	int eagain = fake.core.eagain, post_err = fake.core.post_err;
@@ -133,9 +133,9 @@ static uint64_t model_random_ignore(void)
 }
 
 /*
- * Return a random source for a directed receive. On efa an untagged receive
- * never matches if it names a local source that sends over the core or
- * publishes its record later (docs/matching.md), so it is not posted.
+ * Returns a random source for a directed receive. On efa, an untagged receive
+ * from a local source that sends over the core, or publishes late, never
+ * matches (docs/matching.md).
  */
 static int model_random_source(int ep, enum duo_rx_kind kind)
 {
@@ -169,7 +169,7 @@ static struct model_recv *model_recv_new(int ep, enum duo_rx_kind kind)
 	return recv;
 }
 
-/* Post by a call without a flags argument, which uses the endpoint's flags. */
+/* Posts by a call without flags, which uses the endpoint's flags. */
 static void model_post_default(struct model_recv *recv)
 {
 	uint64_t flags = model.attr.rx_op_flags;
@@ -192,7 +192,7 @@ static void model_post_multi(struct model_recv *recv)
 
 	recv->op = MODEL_MULTI;
 	recv->len = 40 + model_random(MODEL_BUF - 40);
-	/* a directed buffer might never match: see model_random_source() */
+	/* a directed buffer may never match: see model_random_source() */
 	if (model.util_srx)
 		recv->source = MODEL_ANY;
 	if (model.attr.rx_op_flags & FI_MULTI_RECV && model_one_in(2)) {
@@ -215,18 +215,15 @@ static void model_post_single(struct model_recv *recv)
 		model_post_default(recv);
 }
 
-/*
- * True if the CQ's format has the address of a message in a multi-receive
- * buffer.
- */
+/* True if the CQ's format has addresses in multi-receive buffers. */
 static bool model_has_buf(void)
 {
 	return model.attr.format >= FI_CQ_FORMAT_DATA;
 }
 
 /*
- * Return the number of open receives. Those without a completion are left out:
- * their end is unknown.
+ * Returns the number of open receives with a completion. The end of others is
+ * unknown.
  */
 static size_t model_open_count(int ep, enum duo_rx_kind kind)
 {
@@ -286,8 +283,8 @@ void model_drain(void)
 }
 
 /*
- * Post a random peek, if the CQ's format has remote CQ data: these identify the
- * message.
+ * Posts a random peek, if the CQ's format has remote CQ data. These identify
+ * the message.
  */
 void model_peek(void)
 {
@@ -322,7 +319,7 @@ static void model_claim_one(struct model_recv *recv)
 	recv->discard = flags & FI_DISCARD;
 }
 
-/* Post FI_CLAIM for each claimed message with probability 1/chance. */
+/* Posts FI_CLAIM for each claimed message with probability 1/chance. */
 static void model_claim_in(size_t chance)
 {
 	struct model_recv *recv;

@@ -2,15 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages consume wildcard receives as fast as these are posted, so shm
- * is never idle. A message that waits at the core must match a receive
- * nevertheless, whether the local messages are for the same endpoint or for
- * another one on the same CQ.
+ * Local messages match wildcard receives as fast as these are posted, so that
+ * shm is never idle. A message that waits at the core must still match. The
+ * local messages are for its endpoint, or for another one on the same CQ.
  */
 
 #include "model.h"
 
-/* largest number of waiting messages at the start */
+/* most messages waiting at the start */
 #define MODEL_PRESS_WAITING 40
 #define MODEL_PRESS_FIRST 10	/* local messages before the core's message */
 #define MODEL_PRESS_OPEN 2	/* number of receives that are kept open */
@@ -44,8 +43,8 @@ static int model_open_wildcards(int ep, enum duo_rx_kind kind)
 }
 
 /*
- * True if a multi-receive buffer is open. Gap (docs/matching.md): wildcard
- * receives may have to wait for it.
+ * True if a multi-receive buffer is open. Gap: wildcard receives may have to
+ * wait for it (docs/matching.md).
  */
 static bool model_has_buffers(int ep)
 {
@@ -75,7 +74,7 @@ static void model_press_once(int busy, enum duo_rx_kind kind)
 	model.step++;
 }
 
-/* Post receives for all waiting messages, and some more. */
+/* Posts receives for all waiting messages, and some more. */
 static void model_serve(int ep, enum duo_rx_kind kind)
 {
 	int waiting = model_waiting(ep, kind);

@@ -109,9 +109,9 @@ static bool model_read_each(void)
 }
 
 /*
- * Read until many reads in a row return no entry. After that number of reads no
- * receive is deferred any more: the longest backoff is 64 times defer_polls,
- * and an unused core is used when receives have waited 1 s.
+ * Reads until many reads in a row return no entry. After these, no receive is
+ * deferred any more. The longest backoff is 64 times defer_polls; an unused
+ * core is used when receives have waited 1 s.
  */
 void model_read_all(void)
 {

@@ -4,19 +4,19 @@
 /*
  * Random test of the whole data path, with one or two endpoints that share AV,
  * CQ, both or neither. Receives of all kinds are posted and canceled. Messages
- * arrive over both paths, sources restart, addresses are removed and inserted
- * again, and calls fail. The objects are closed in any order. A model has the
- * receives that each message may match. The test checks the completions, their
- * order, and that nothing is left. The suites of rx/, core/ and av/ have only
- * tests outside the model: calls that the core gets, lack of memory, wrong
+ * arrive over both paths. Sources restart, addresses change, and calls fail.
+ *
+ * The model has the receives that each message may match. The test checks the
+ * completions, their order, and that nothing is left. The suites of rx/, core/
+ * and av/ test only the rest: calls of the core, lack of memory, wrong
  * arguments.
  *
  *   unit-model             the seeds of "make check"
  *   unit-model FIRST LAST  the seeds from FIRST to LAST
  *   unit-model SEED        one, with a trace on stderr; CK_FORK=no for gdb
  *
- * The last round on standard error is the seed that failed. A seed gives
- * another run after any change of the test that draws another random number.
+ * If a seed fails, it is the last round on standard error. A change that draws
+ * another random number gives each seed another run.
  */
 
 #include <stdio.h>
@@ -42,8 +42,8 @@ static void model_steps(void)
 }
 
 /*
- * Execute random actions, read until no completion arrives, and check the
- * messages that wait.
+ * Executes random actions, reads until no completion arrives, and checks the
+ * waiting messages.
  */
 static void model_phase(void)
 {
@@ -73,7 +73,7 @@ static int first, last = MODEL_SEEDS - 1;
 
 UNIT_CASE("model", NULL, model_close);
 
-/* _i: the seed */
+/* _i: seed */
 UNIT_ROUNDS(seed, first, last + 1)
 {
 	int phases;
@@ -82,7 +82,7 @@ UNIT_ROUNDS(seed, first, last + 1)
 	phases = 1 + model_random(5);
 	while (phases--)
 		model_phase();
-	/* else model_close() has pending operations to end */
+	/* otherwise model_close() ends pending operations */
 	if (model_one_in(4)) {
 		model_steps();
 		return;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints of the provider near before, during and after fi_enable. Calls that
- * come too early or too late, or lack an object, must fail with one log line
- * and change nothing.
+ * Endpoints of the provider near before and after fi_enable. Calls that are too
+ * early or too late, or lack an object, fail with one log line and change
+ * nothing.
  */
 
 #include <fcntl.h>
@@ -22,7 +22,6 @@ static struct fid_cq *one_cq;
 static struct fid_ep *one;
 static bool no_proc;
 
-/* Asserts that there is one new log line, and that it contains these words. */
 static void ep_logged(const char *words)
 {
 	ck_assert_int_eq(logged_lines, 1);
@@ -140,10 +139,7 @@ static void ep_early_onesided(fi_addr_t to)
 UNIT_CASE("without a lock", ep_setup, ep_teardown);
 UNIT_CASE("with a lock", ep_setup_locked, ep_teardown);
 
-/*
- * Data operations before fi_enable. _i: no object is bound; the AV is bound; AV
- * and CQ are bound.
- */
+/* _i: no object is bound; the AV is bound; AV and CQ are bound. */
 UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 {
 	struct fi_cq_tagged_entry entry;
@@ -160,7 +156,6 @@ UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 	ck_assert_int_eq(fi_cancel(&one->fid, NULL), -FI_ENOENT);
 	if (_i < 2)
 		return;
-	/* the failed calls have no effect on later ones */
 	ck_assert(!fi_enable(one));
 	ck_assert_int_eq(fi_cq_read(one_cq, &entry, 1), -FI_EAGAIN);
 	ck_assert(!fi_tsend(one, buf, 8, NULL, to, 1, buf));
@@ -210,13 +205,12 @@ UNIT_TEST(binds_after_enable_fail)
 	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_RECV),
 			 -FI_EOPBADSTATE);
 	ep_logged("completion queue");
-	/* a counter may be bound after fi_enable, as Sandia OpenSHMEM does */
+	/* Sandia OpenSHMEM binds a counter after fi_enable */
 	ck_assert(!fi_cntr_open(one_domain, &cntr_attr, &cntr, NULL));
 	ck_assert(!fi_ep_bind(one, &cntr->fid, FI_SEND | FI_RECV));
 	ck_assert_int_eq(fi_shutdown(one, 0), -FI_ENOSYS);
 	ck_assert(!fi_inject(one, "x", 1, to));
 	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
-	/* objects bound to an endpoint cannot be closed */
 	ck_assert_int_eq(fi_close(&cntr->fid), -FI_EBUSY);
 	ck_assert_int_eq(fi_close(&one_cq->fid), -FI_EBUSY);
 	ck_assert_int_eq(fi_close(&one_av->fid), -FI_EBUSY);
@@ -228,9 +222,8 @@ UNIT_TEST(binds_after_enable_fail)
 }
 
 /*
- * A message arrives before its receiver is enabled, or before all its objects
- * are bound. Reads of the objects that are bound already do not consume the
- * message, so that the enabled endpoint receives it.
+ * A message arrives before its receiver is enabled, or has all its objects.
+ * Reads of the objects that are bound do not consume it.
  */
 UNIT_LOOP(message_before_enable_is_kept, 0, 2)
 {
@@ -284,9 +277,8 @@ static void ep_completed(struct fid_cq *others)
 }
 
 /*
- * Calls without a flags argument use the endpoint's default flags. FI_INJECT
- * among them applies to sent data only: the result of a read or of a fetching
- * atomic is in the application's buffer.
+ * Calls without a flags argument use the default flags. FI_INJECT applies to
+ * sent data only, not to the results of reads and fetching atomics.
  */
 UNIT_TEST(default_inject_flag_affects_sends_only)
 {

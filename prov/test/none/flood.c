@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large numbers of unexpected messages, above all limits that near ever had.
- * MPI permits programs that send them all before the first receive; these
- * programs must not hang.
+ * More unexpected messages than any limit that near ever had. MPI permits
+ * programs to send them all before the first receive.
  */
 
 #include "side.h"
@@ -12,7 +11,7 @@
 #define FLOOD_BYTES (80 << 20)
 #define FLOOD_LEN 4000
 #define FLOOD_MANY 70000	/* number of receives, or of large messages */
-/* failed sends in a row after which the test fails */
+/* failed sends in a row that fail the test */
 #define FLOOD_RETRIES 1000
 
 static char out[FLOOD_LEN], in[FLOOD_LEN];
@@ -23,19 +22,19 @@ static void flood_setup(void)
 	recv_setup();
 }
 
-/* Reads the CQ of endpoint i; returns true if there was a completion. */
+/* Reads the CQ of endpoint i; true if there was a completion. */
 static bool flood_read(int i)
 {
 	struct fi_cq_tagged_entry entry;
 	ssize_t ret = fi_cq_read(cq[i], &entry, 1);
 
-	/* no ck_assert(): it writes to a pipe, too slow for these loops */
+	/* no ck_assert(): its writes to a pipe are too slow for these loops */
 	if (ret != 1 && ret != -FI_EAGAIN)
 		ck_abort_msg("fi_cq_read: %zd", ret);
 	return ret == 1;
 }
 
-/* Sends one message. While the call returns -FI_EAGAIN, reads both CQs. */
+/* Sends a message. Reads both CQs while the call returns -FI_EAGAIN. */
 static void flood_send(int from, fi_addr_t to, size_t len, uint64_t tag)
 {
 	int retries = 0;
@@ -66,8 +65,8 @@ static void flood_recv(int at, uint64_t tag)
 UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
 
 /*
- * A large message between the two endpoints, in either direction. Its last
- * fragment arrives behind many unexpected messages.
+ * In either direction. The last fragment arrives behind many unexpected
+ * messages.
  */
 UNIT_LOOP(large_message_behind_flood_arrives, 0, 2)
 {
@@ -107,7 +106,6 @@ UNIT_LOOP(floods_in_both_directions_arrive, 0, 2)
 	recv_close(1);
 }
 
-/* Many large messages arrive unexpected, and are all received later. */
 UNIT_TEST(many_unexpected_large_messages_arrive)
 {
 	static char from[16384], to[16384];
@@ -132,9 +130,8 @@ UNIT_TEST(many_unexpected_large_messages_arrive)
 }
 
 /*
- * More receives than the size in the endpoint's attributes. The last one is a
- * multi-receive buffer, which needs one more entry for a message that has
- * already arrived.
+ * More receives than the endpoint's size. The last one is a multi-receive
+ * buffer, which needs one more entry for a message that is already there.
  */
 UNIT_TEST(receives_beyond_size_complete)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_getinfo of the provider near: hints beyond its limits yield no info, and a
- * message in the log.
+ * fi_getinfo of the provider near. Hints beyond its limits return no info, and
+ * log a message.
  */
 
 #include <stdio.h>
@@ -51,10 +51,7 @@ enum info_part {
 	INFO_RX,
 };
 
-/*
- * Limits of 64-bit fields: a hint with the largest value is accepted, one with
- * the next value is not.
- */
+/* Limits of 64-bit fields: the largest accepted value of a hint */
 static const struct info_limit {
 	const char *name;
 	enum info_part part;
@@ -142,10 +139,7 @@ UNIT_TEST(info_node)
 	info_rejected("127.0.0.1", "127.0.0.1");
 }
 
-/*
- * Orders between messages and RMA are costly, so the info has only those that
- * the hints request.
- */
+/* Orders between messages and RMA are costly. */
 UNIT_TEST(info_has_requested_orders_only)
 {
 	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
@@ -161,7 +155,6 @@ UNIT_TEST(info_has_requested_orders_only)
 	ck_assert_uint_eq(info->tx_attr->msg_order & DUO_ORDER_MIXED, 0);
 }
 
-/* Hints for other providers yield no info and no log message. */
 UNIT_TEST(hints_for_others_log_nothing)
 {
 	strcpy(hints->fabric_attr->prov_name, "far");
@@ -184,7 +177,6 @@ static const struct info_mode {
 	  FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, true, true },
 };
 
-/* A domain has the mr_mode of the info with which it was opened. */
 UNIT_ROUNDS(domain_has_mr_mode_of_info, 0, ARRAY_SIZE(info_modes))
 {
 	const struct info_mode *mode = &info_modes[_i];
@@ -217,10 +209,7 @@ static const struct info_opened {
 	{ FI_THREAD_DOMAIN, FI_MR_PROV_KEY, false },
 };
 
-/*
- * With FI_HMEM the info requires descriptors (FI_MR_LOCAL), because descriptors
- * identify device memory.
- */
+/* Descriptors identify device memory, so FI_HMEM requires FI_MR_LOCAL. */
 UNIT_TEST(hmem_requires_descriptors)
 {
 	ck_assert(!info_get(NULL));
@@ -237,8 +226,8 @@ UNIT_TEST(hmem_requires_descriptors)
 }
 
 /*
- * Hints that contain the fids of an open fabric and an open domain without a
- * lock: the infos that this domain can serve are returned, others are not.
+ * The hints have the fids of an open fabric and an open domain without a lock.
+ * An info is returned if this domain can serve it.
  */
 UNIT_ROUNDS(open_fids_get_matching_info, 0, ARRAY_SIZE(info_opened))
 {
@@ -251,7 +240,7 @@ UNIT_ROUNDS(open_fids_get_matching_info, 0, ARRAY_SIZE(info_opened))
 	ck_assert(!fi_domain(fabric, info, &opened, NULL));
 	fi_freeinfo(info);
 	info = NULL;
-	/* without a name: the fids identify the provider */
+	/* the fids identify the provider */
 	free(hints->fabric_attr->prov_name);
 	hints->fabric_attr->prov_name = NULL;
 	hints->fabric_attr->fabric = _i & 1 ? fabric : NULL;
@@ -274,6 +263,5 @@ UNIT_ROUNDS(open_fids_get_matching_info, 0, ARRAY_SIZE(info_opened))
 	logged_lines = 0;
 	fi_freeinfo(info);
 	info = NULL;
-	/* the domain is closed now */
 	info_rejected(NULL, "is not an open one");
 }

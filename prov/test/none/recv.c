@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives of the provider near: receives that name a failed peer, and the
- * release of multi-receive buffers.
+ * Receives of the provider near: from failed peers, and in multi-receive
+ * buffers.
  */
 
 #include "base/proc.h"
@@ -12,7 +12,7 @@
 #define RECV_MULTI 1000
 #define RECV_COUNT (RECV_CQ + 8)
 
-/* The peer sends this number of messages, which are unexpected, and ends. */
+/* The peer sends this number of unexpected messages, and ends. */
 static void recv_lose_peer(int messages)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -31,9 +31,8 @@ static void recv_lose_peer(int messages)
 UNIT_CASE("recv", recv_setup, recv_teardown);
 
 /*
- * A receive with two buffers gets a message that fits into the first buffer; _i
- * is 0: a small message, 1: one with immediate copy. The entry for the second
- * buffer is released.
+ * The receive has two buffers, the message fits into the first. _i: 0: small
+ * message; 1: immediate copy.
  */
 UNIT_LOOP(message_for_first_buffer_frees_entry, 0, 2)
 {
@@ -56,10 +55,7 @@ UNIT_LOOP(message_for_first_buffer_frees_entry, 0, 2)
 	recv_close(1);
 }
 
-/*
- * A receive that names a failed peer fails at once, because no other process
- * can get that address.
- */
+/* No other process can get the failed peer's address. */
 UNIT_TEST(receive_from_failed_peer_fails)
 {
 	char bytes[64];
@@ -71,7 +67,7 @@ UNIT_TEST(receive_from_failed_peer_fails)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
-/* Messages that a failed peer has sent match directed and wildcard receives. */
+/* Directed and wildcard receives match. */
 UNIT_TEST(messages_of_failed_peer_match)
 {
 	char bytes[64], any[64];
@@ -101,9 +97,8 @@ UNIT_TEST(multi_receive_from_failed_peer_fails)
 }
 
 /*
- * A message does not fit in a multi-receive buffer. Its error entry is followed
- * by the buffer's release, without which the application would not post the
- * buffer anew.
+ * An error entry, and then the release of the buffer: otherwise the application
+ * would not repost it.
  */
 UNIT_TEST(truncation_releases_multi_receive)
 {
@@ -137,10 +132,7 @@ UNIT_TEST(truncation_releases_multi_receive)
 	recv_close(1);
 }
 
-/*
- * The sender fails. Messages that it has sent still fill the buffer, then the
- * receive fails.
- */
+/* Messages that it has sent fill the buffer, and then the receive fails. */
 UNIT_TEST(failed_sender_fills_multi_receive)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -167,8 +159,8 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 }
 
 /*
- * A send with FI_INJECT, of a message that is too long for a slot, is reported
- * by a completion, although it has no context.
+ * The message is too long for a slot. Its send has a completion, although it
+ * has no context.
  */
 UNIT_TEST(long_inject_is_reported)
 {
@@ -188,10 +180,7 @@ UNIT_TEST(long_inject_is_reported)
 	recv_close(1);
 }
 
-/*
- * FI_FENCE is among the default flags: a small send waits until the large send
- * before it is complete.
- */
+/* The small send waits until the large one before is complete. */
 UNIT_TEST(default_fence_delays_send)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -212,10 +201,7 @@ UNIT_TEST(default_fence_delays_send)
 	recv_close(1);
 }
 
-/*
- * The error entry of a canceled receive has this receive's tag, not that of an
- * earlier message.
- */
+/* The error entry must not have the tag of an earlier message. */
 UNIT_TEST(canceled_receive_reports_own_tag)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -238,9 +224,8 @@ UNIT_TEST(canceled_receive_reports_own_tag)
 }
 
 /*
- * An endpoint removes its peer's address and inserts it anew. Messages in both
- * directions arrive, also for directed receives, because the peer has not
- * failed.
+ * The peer's address is removed and inserted again. Messages arrive in both
+ * directions, also for directed receives.
  */
 UNIT_LOOP(reinserted_peer_has_not_failed, 0, 2)
 {
@@ -252,7 +237,7 @@ UNIT_LOOP(reinserted_peer_has_not_failed, 0, 2)
 
 	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 1));
 	if (_i) {
-		/* The first ring is freed with unread messages in it. */
+		/* frees the first ring, with unread messages in it */
 		ck_assert(!fi_av_remove(av, &to, 1, 0));
 		to = recv_insert(ep[0]);
 	}
@@ -281,7 +266,6 @@ UNIT_LOOP(reinserted_peer_has_not_failed, 0, 2)
 	ck_assert(!fi_tinject(ep[1], bytes, 8, to, 7));
 	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 7, 0, in));
 	ck_assert_int_eq(recv_end(in), 0);
-	/* a later failure of the peer is still reported */
 	ck_assert(!fi_trecv(ep[0], in, 64, NULL, peer, 8, 0, in));
 	recv_close(1);
 	ck_assert_int_eq(recv_end(in), FI_ECONNRESET);
@@ -304,10 +288,7 @@ static fi_addr_t insert_foreign(bool version)
 	return addr;
 }
 
-/*
- * A message to an address of another host or another version of near fails with
- * that cause, not with that of a peer failure.
- */
+/* The error must not be that of a peer failure. */
 UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 {
 	fi_addr_t to = insert_foreign(_i);
@@ -318,10 +299,7 @@ UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 	recv_close(1);
 }
 
-/*
- * A receive from an address of another version or host fails as one from a
- * failed peer, also after a send to this address was rejected (_i < 2).
- */
+/* The error is that of a failed peer, also after a rejected send (_i < 2). */
 UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 {
 	fi_addr_t to = insert_foreign(_i & 1);
@@ -337,8 +315,8 @@ UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 
 /*
  * The peer sends, removes the receiver's address, inserts it and sends more,
- * without polls. These are more messages than one poll consumes of a ring. They
- * arrive in the order of sending.
+ * without polls. One poll of a ring consumes fewer messages. All arrive in the
+ * order of sending.
  */
 UNIT_TEST(reinserted_receiver_gets_order)
 {

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The provider near, as its module gives it to libfabric: a fabric whose core
- * carries no messages, and two endpoints, a receiver and its peer, with real
- * ports of near.
+ * The provider near as its module provides it. The fabric's core carries no
+ * messages. The two endpoints, a receiver and its peer, have real ports.
  */
 #ifndef SIDE_H
 #define SIDE_H
@@ -29,12 +28,8 @@
 #define NEAR_TX_SIZE 65536	/* size in the info, for sends and receives */
 #define RECV_CQ 1024	/* size of the CQ, entries */
 
-/*
- * Initializes the tables of this process for the provider near, as
- * fi/entry_near.c does.
- */
+/* Initializes this process's tables as fi/entry_near.c does. */
 void side_module(void);
-/* Opens a fabric of the provider near. */
 struct fid_fabric *side_fabric(void);
 struct fid_fabric *side_opened(void);	/* returns the fabric of ep[] */
 /* Returns an info with all capabilities; the caller frees it. */
@@ -45,21 +40,21 @@ extern struct fid_av *av;
 extern struct fid_cq *cq[2];
 extern struct fid_ep *ep[2];	/* the receiver and its peer */
 extern fi_addr_t peer;
-/* wait object of the CQs; to be set before recv_setup() */
+/* wait object of the CQs; set it before recv_setup() */
 extern enum fi_wait_obj recv_wait;
 
 /*
- * Opens the receiver and its peer, and inserts the peer's address. The test
- * closes the peer, recv_teardown() all other objects.
+ * Opens both endpoints and inserts the peer's address. The test closes the
+ * peer, recv_teardown() the other objects.
  */
 void recv_setup(void);
 void recv_teardown(void);
 void recv_close(int i);
-/* Inserts the endpoint's address into the AV; returns its fi_addr. */
+/* Inserts the endpoint's address; returns its fi_addr. */
 fi_addr_t recv_insert(struct fid_ep *of);
 /*
- * Waits for the receiver's next completion, and asserts its context. Returns 0
- * or the error of the receive.
+ * Waits for the receiver's next completion, asserts its context, and returns 0
+ * or the error.
  */
 int recv_end(const void *context);
 

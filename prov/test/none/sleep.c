@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Threads that sleep on the descriptor of a completion queue. */
+/* Threads that sleep on a CQ's descriptor */
 
 #include <poll.h>
 
@@ -13,10 +13,7 @@ static void recv_setup_sleep(void)
 	recv_setup();
 }
 
-/*
- * Reads all completions, then calls fi_trywait, as an application does before
- * it sleeps in poll(2).
- */
+/* Reads all completions, then calls fi_trywait, as before poll(2). */
 static struct pollfd recv_fall_asleep(void)
 {
 	struct pollfd fd = { .events = POLLIN };
@@ -31,10 +28,7 @@ static struct pollfd recv_fall_asleep(void)
 
 UNIT_CASE("asleep", recv_setup_sleep, recv_teardown);
 
-/*
- * A thread sleeps. Another thread posts a receive and so consumes a large
- * message: the sleeping thread wakes for the completion.
- */
+/* Another thread posts a receive, which consumes a large message. */
 UNIT_TEST(receive_of_other_thread_wakes_sleeper)
 {
 	static char from[1 << 18], at[1 << 18];

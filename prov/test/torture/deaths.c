@@ -2,16 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Two processes communicate over near. One of them is killed, or stopped for a
- * while, at a store to shared memory: at each site (stops.h), in each of the
- * two roles (talk.h). After a kill, all operations of the other process, the
- * survivor, must end within a second of CPU time. Each message that was sent
- * completely must have arrived, and memory and descriptors must be those from
- * before. Then the survivor's port must serve a further sender.
+ * Two processes communicate over near. One of them, the victim, is killed or
+ * stopped for a while at a store to shared memory. This is done at each site
+ * (stops.h), in both roles (talk.h).
  *
- * TORTURE_SEED    number of the first run (default 1); a failure prints its run's
- * TORTURE_MS      time for each test, ms (default 500). When each site had a stop,
- *                 random sites are taken until this time is over
+ * After a kill, all operations of the survivor must end within a second of CPU
+ * time. Each completely sent message must have arrived. Memory and descriptors
+ * must be those from before. Then a further sender must reach the survivor's
+ * port.
+ *
+ * TORTURE_SEED    number of the first run (default 1), printed by a failure
+ * TORTURE_MS      time for each test, ms (default 500); after a stop at each
+ *                 site, random sites follow until this time is over
  * TORTURE_STOP_MS time for which a process stays stopped, ms (default 20)
  */
 
@@ -32,7 +34,7 @@
 #define DEATHS_HANG_MS 120000
 /* limit of the survivor's CPU time until all operations have ended */
 #define DEATHS_LIMIT_MS 1000
-#define DEATHS_TRIES 12		/* runs for a site that no later run reaches */
+#define DEATHS_TRIES 12		/* runs for a site that is not reached again */
 
 static const struct talk_plan plans[] = {
 	{ .name = "inline", TALK_MSG, 80, 0, 48 },
@@ -53,15 +55,15 @@ static const struct talk_plan plans[] = {
 	  .device = NEAR_DEVICE_MAPPED },
 	{ .name = "asleep", 15, 80, 0, 15000, .sleeps = true },
 	/*
-	 * Last, so that stopped_process_has_not_failed() can leave it out: a
-	 * stop inside a pid namespace is not visible outside.
+	 * Last, so that stopped_process_has_not_failed() can omit it: a stop in
+	 * a pid namespace is not visible outside.
 	 */
 	{ .name = "far", 15, 80, 0, 15000, .sleeps = true, .far = true },
 };
 #define PLANS ((int)(sizeof(plans) / sizeof(plans[0])))
 
 static struct talk_common *common;
-/* number of the run, from which its random numbers come */
+/* number of the run, the seed of its random numbers */
 static unsigned int run;
 static uint32_t worst_ms;
 static const char *now;		/* name of the run, for messages */
@@ -71,7 +73,7 @@ static uint64_t deaths_stop_ms(void)
 	return unit_number("TORTURE_STOP_MS", 20);
 }
 
-/* Child: the process that is killed or stopped (the victim). */
+/* Child: the victim */
 static void deaths_victim(const struct talk_plan *plan, int role, int signal,
 			  uint32_t site, uint32_t nth)
 {
@@ -94,7 +96,7 @@ static void deaths_victim(const struct talk_plan *plan, int role, int signal,
 
 /*
  * Ends this process as its child ended. The first process of a pid namespace
- * ignores signals that it sends to itself.
+ * ignores its own signals.
  */
 static void deaths_relay(pid_t pid)
 {
@@ -128,7 +130,7 @@ static pid_t deaths_fork(const struct talk_plan *plan, int role, int signal,
 	return 0;
 }
 
-/* Waits for the victim's end. Returns true if a signal killed it. */
+/* Waits for the victim's end; true if a signal killed it. */
 static bool deaths_killed(pid_t pid)
 {
 	int status;
@@ -154,8 +156,8 @@ static unsigned int deaths_events(pid_t pid)
 }
 
 /*
- * Keeps the victim stopped for a while, then continues it. No operation of the
- * survivor may fail in this time.
+ * Keeps the victim stopped for a while. No operation of the survivor may fail
+ * meanwhile.
  */
 static void deaths_resume(struct talk *talk, pid_t pid)
 {
@@ -166,9 +168,7 @@ static void deaths_resume(struct talk *talk, pid_t pid)
 	while (duo_now_ms() < until_ms) {
 		if (!talk_step(talk))
 			usleep(200 + (useconds_t)deaths_stop_ms());
-		/*
-		 * the victim may have been closing its port when it was stopped
-		 */
+		/* the victim may have been stopped while it closed its port */
 		ck_assert_msg((!talk->gone || talk_over(talk)) && !talk->failed,
 			      "%s: stopped is not dead", now);
 	}
@@ -178,8 +178,8 @@ static void deaths_resume(struct talk *talk, pid_t pid)
 static void deaths_pause(struct talk *talk)
 {
 	/*
-	 * Half of the runs detect the failure in a poll, the others in a thread
-	 * that sleeps.
+	 * half of the runs detect the failure in a poll, the others in a
+	 * sleeping thread
 	 */
 	if (talk->plan->sleeps && talk->role == TALK_PASSIVE)
 		talk_sleep(talk, 100);
@@ -190,8 +190,9 @@ static void deaths_pause(struct talk *talk)
 
 /*
  * True if the port's memory is at most that from before the run. One exception:
- * a sender of another pid namespace failed while it attached to a ring. Its
- * claim does not identify it, so the claim stays (docs/reliability.md).
+ * the claim of a sender that failed while it attached to a ring stays. Its pid
+ * namespace is another one, so the claim does not identify it
+ * (docs/reliability.md).
  */
 static bool deaths_clean(const struct talk *talk, size_t taken)
 {
@@ -219,7 +220,7 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 		if (event == CLD_STOPPED)
 			deaths_resume(talk, pid);
 		if (event == CLD_EXITED && !dead_ms) {
-			/* a request may still be in the socket */
+			/* the socket may still have a request */
 			if (talk->plan->far)
 				near_fdx_read(talk->rig->port);
 			dead_ms = duo_now_ms();
@@ -266,7 +267,7 @@ static void deaths_serve(struct talk *talk)
 	rig_close(other);
 }
 
-/* One run with one victim. Returns true if it was killed. */
+/* Runs with one victim; true if it was killed. */
 static bool deaths_run(const struct talk_plan *plan, int role, int signal,
 		       uint32_t site, uint32_t nth)
 {
@@ -299,10 +300,7 @@ static bool deaths_run(const struct talk_plan *plan, int role, int signal,
 	return killed;
 }
 
-/*
- * Chooses, among the sites with the fewest tries, one that may be tried again;
- * false: there is none.
- */
+/* Chooses one of the sites with the fewest tries; false: none may be tried. */
 static bool deaths_choose(uint32_t most, unsigned int *seed, uint32_t *site_out)
 {
 	uint32_t i, best = UINT32_MAX, ties = 0;
@@ -370,14 +368,14 @@ static void deaths_sweep(int number, int signal, const char *what)
 	stops_clear();
 	run = first;
 	deaths_run(plan, role, signal, 0, 0);
-	/* the first run only counts the sites, and later ones may miss theirs */
+	/* the first run only counts sites; later ones may miss theirs */
 	for (runs = 1; !deaths_stopped() || duo_now_ms() < until_ms; runs++) {
 		if (!deaths_choose(UINT32_MAX, &seed, &i))
 			break;
 		site = stops_site(i);
 		/*
-		 * A site's first stop uses the random numbers of the run that
-		 * reached the site.
+		 * the first stop at a site repeats the random numbers of the
+		 * run that reached the site
 		 */
 		run = site->stopped ? first + runs : site->run;
 		site->tried++;
@@ -411,7 +409,7 @@ UNIT_LOOP(stopped_process_has_not_failed, 0, (PLANS - 1) * TALK_ROLES)
 UNIT_LONG_CASE("long_stops", NULL, NULL, 3600);
 
 /*
- * Runs all plans at once, since most of their processes are stopped or asleep.
+ * All plans run at once, since most of their processes are stopped or asleep.
  */
 UNIT_TEST(process_stopped_for_long_has_not_failed)
 {

@@ -19,7 +19,7 @@ static uint64_t state;
 
 uint64_t fuzz_random(void)
 {
-	/* The generator is xorshift64*. */
+	/* xorshift64* */
 	state ^= state >> 12;
 	state ^= state << 25;
 	state ^= state >> 27;

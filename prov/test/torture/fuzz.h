@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Random inputs with a seed, in rounds: each round is a process of its own,
- * which must end with success within a minute. A failure prints the seed of its
- * round, which repeats that round.
+ * Random inputs from a seed, in rounds. Each round is a process, which must
+ * succeed within a minute. A failure prints its seed, which repeats the round.
  *
  * TORTURE_SEED    seed of the first round (default 1)
  * TORTURE_INPUTS  number of inputs of a test (default 20000)
@@ -22,8 +21,8 @@
 #define FUZZ_ROUND 500		/* number of inputs in a round */
 
 /*
- * Calls round(), which makes FUZZ_ROUND inputs, in one process after another
- * until one of the limits is reached. name: for the report.
+ * Runs round(), of FUZZ_ROUND inputs, in one process after another until a
+ * limit is reached. "name" is for the report.
  */
 void fuzz_rounds(const char *name, void (*round)(void));
 /* Returns the next random number of this round. */
@@ -38,10 +37,7 @@ static inline bool fuzz_once_in(uint32_t n)
 {
 	return !fuzz_below(n);
 }
-/*
- * Returns a value that is likely to cause an error: a limit, a small number, or
- * any number.
- */
+/* Returns a value that is likely to cause an error, or any value. */
 uint64_t fuzz_value(void);
 /* Changes 1 to 8 aligned bytes at a random place of the memory. */
 void fuzz_change(void *memory, size_t len);

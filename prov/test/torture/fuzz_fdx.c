@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One test sends datagrams of the fd exchange, with changed bytes and any
- * descriptors, to a port. The port must close the descriptors of datagrams that
- * it rejects. The other test connects the port to changed addresses, as an
- * application might insert them. Correct peers must still reach the port.
+ * One test sends a port datagrams of the fd exchange with changed bytes and any
+ * descriptors. The port must close the descriptors of rejected datagrams. The
+ * other test connects the port to changed addresses, which an application might
+ * insert. Correct peers must still reach the port.
  */
 
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void fdx_drop_events(struct rig *rig)
 	rig->count = 0;
 }
 
-/* Checks that a new, correct port can communicate with ours. */
+/* Checks that a new, correct port can send to ours. */
 static void fdx_serves(void)
 {
 	struct near_peer *peer = rig_peer(other, us);
@@ -110,7 +110,7 @@ static void fdx_datagram(int from)
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(fds * sizeof(int));
 	}
-	/* A datagram that the socket's short queue rejects is lost. */
+	/* a datagram that the socket's short queue rejects is lost */
 	sendmsg(from, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -130,7 +130,7 @@ static void fdx_datagrams(void)
 		rig_poll(us, 1);
 		fdx_drop_events(us);
 	}
-	/* a peer keeps four descriptors, and one for its wakeup pipe */
+	/* a peer keeps four descriptors, and one for its wake pipe */
 	ck_assert_uint_le(rig_files(), before + 5 * us->port->budget.peers + 5);
 	fdx_serves();
 	rig_close_all();

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Records of the registry with changed bytes and sizes, with valid and invalid
- * checksums. A lookup and a sweep accept the correct record at the end of each
- * round. No lookup returns a name that does not end with a 0 byte.
+ * Registry records with changed bytes, sizes and checksums. At the end of each
+ * round, a lookup and a sweep accept the correct record. Each name that a
+ * lookup returns ends with a 0 byte.
  */
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static void record_input(const uint8_t *good)
 		ck_assert_int_eq(name[0], 0);
 	if (fuzz_once_in(4))
 		unit_sweep(dir);
-	/* a sweep may have removed the record as that of a dead process */
+	/* a sweep may have removed the record as that of an exited process */
 	if (access(pub.path, F_OK)) {
 		duo_registry_withdraw(&pub);
 		ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);

@@ -2,19 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Random changes of shared memory while messages and RMA operations are under
- * way. There are three ports: ours, and a good and a bad peer, each of which
- * communicates with ours. In each step all three ports post and poll. Before
- * the step, the test changes memory to which the bad peer has access (its
- * rings, claim, segment and region table), or stores an invalid slot in its
- * ring. If our port disconnects the bad peer, a new bad peer takes its place.
+ * Random changes of shared memory during messages and RMA between our port and
+ * each of a good and a bad peer. Before each step, the test changes memory to
+ * which the bad peer has access, or stores an invalid slot in its ring. When
+ * our port disconnects the bad peer, a new one replaces it.
  *
  * The good peer's messages must arrive complete and in order. No byte outside
  * our memory region may change, and no access may be outside a mapping.
  *
- * A second test changes all of our segment, also the part of the good peer.
- * Here the only requirement is that no port crashes, hangs, or uses more than
- * its memory.
+ * A second test also changes the good peer's part of our segment. Then no port
+ * may crash, hang, or use more than its memory.
  */
 
 #include <errno.h>
@@ -27,13 +24,13 @@
 #include "near/rma/table.h"
 #include "unit.h"
 
-/* largest number of bytes of a message; a cooperative copy has several steps */
+/* largest message, bytes; a cooperative copy has several steps */
 #define SHARED_BUF 300000
 #define SHARED_KEY 7u
 #define SHARED_START 0x4000u
 #define SHARED_WINDOW 20000	/* size of our memory region, bytes */
 #define SHARED_EDGE 4096
-#define SHARED_AHEAD 8 /* largest number of pending operations of one side */
+#define SHARED_AHEAD 8 /* most pending operations of one side */
 
 struct shared_side {
 	struct rig *rig;
@@ -47,7 +44,7 @@ static uint8_t window[SHARED_EDGE + SHARED_WINDOW + SHARED_EDGE];
 static uint8_t taken[SHARED_AHEAD][SHARED_BUF];
 /* messages sent by the good peer, and received from it */
 static uint32_t sent, heard;
-static int under_way;		/* number of pending operations of all ports */
+static int under_way;		/* pending operations of all ports */
 static bool all;		/* change the good peer's memory, too */
 
 static void shared_done(void *ctx, struct near_peer *peer, void *cookie,
@@ -95,7 +92,6 @@ static void shared_drop(struct near_peer **peer, struct shared_side *side)
 	*peer = NULL;
 }
 
-/* Opens a new bad peer in place of a disconnected one. */
 static void shared_bad(void)
 {
 	if (bad.rig) {
@@ -108,7 +104,6 @@ static void shared_bad(void)
 	us_to_bad = rig_peer(us.rig, bad.rig);
 }
 
-/* Checks a message of the good peer. */
 static void shared_heard(const struct near_msg *msg, uint32_t sum)
 {
 	if (all)
@@ -216,7 +211,7 @@ static void shared_good(void)
 	sent += !ret;
 }
 
-/* Returns a length for an operation: a valid one, or any number. */
+/* Returns a valid length for an operation, or any number. */
 static uint64_t shared_size(void)
 {
 	return fuzz_once_in(3) ? fuzz_value() : fuzz_below(40) * 8;
@@ -273,7 +268,7 @@ static void shared_change(void)
 	case 1:
 		shared_publish(bad_to_us);
 		break;
-	case 2:		/* heads, flags and replies of a ring of either side */
+	case 2:		/* heads, flags and replies of a ring */
 		if (ring->segment)
 			fuzz_change(ring->tx.ctl, sizeof(struct near_ctl));
 		break;
@@ -318,7 +313,7 @@ static void shared_step(void)
 	shared_events(&bad);
 	shared_events(&good);
 	if (!near_peer_usable(us_to_bad) || !near_peer_usable(bad_to_us)) {
-		/* receive the rest that the good peer can still deliver */
+		/* receive what the good peer can still deliver */
 		rig_poll(us.rig, 20);
 		shared_events(&us);
 		shared_bad();

@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Detects accesses out of bounds. mmap() places an inaccessible page before and
- * behind each mapping. process_vm_readv() and process_vm_writev() fail with
- * EFAULT for memory of this process that is in no permitted range. (Several
- * ports are in one process here. Otherwise a bad port could make another port
- * overwrite memory of a third.) The linker replaces these calls.
+ * Detects accesses out of bounds. The linker replaces these calls: mmap()
+ * places an inaccessible page before and behind each mapping.
+ * process_vm_readv() and process_vm_writev() fail with EFAULT outside of
+ * permitted memory of this process.
+ *
+ * Because all ports are in one process here, a bad port could otherwise make
+ * another port overwrite a third one's memory.
  */
 #ifndef TORTURE_GUARD_H
 #define TORTURE_GUARD_H

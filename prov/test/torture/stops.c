@@ -29,7 +29,7 @@ static uint32_t ranges;
 
 void stops_init(void)
 {
-	/* without mmap(), which the linker replaces */
+	/* a system call, because the linker replaces mmap() */
 	long at = syscall(SYS_mmap, NULL, STOPS_SITES * sizeof(*sites),
 			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			  -1, 0);
@@ -116,8 +116,8 @@ static void stops_store(const volatile void *addr, const void *pc)
 #define STOPS_PC __builtin_return_address(0)
 
 /*
- * Functions that the compiler calls before a load or store. Loads are not
- * counted.
+ * The compiler calls these functions before a load or store. Loads do not
+ * count.
  */
 #define STOPS_PLAIN(n)							\
 	void __tsan_read##n(void *addr);				\
@@ -206,8 +206,8 @@ void __tsan_atomic_signal_fence(int order)
 	}
 
 /*
- * The compiler calls these functions instead of atomic operations. They execute
- * the operation, sequentially consistent.
+ * The compiler calls these functions instead of atomic operations, which they
+ * execute sequentially consistent.
  */
 #define STOPS_ATOMIC(n, type)						\
 	type __tsan_atomic##n##_load(const volatile type *at, int order); \
@@ -247,7 +247,7 @@ STOPS_ATOMIC(16, uint16_t)
 STOPS_ATOMIC(32, uint32_t)
 STOPS_ATOMIC(64, uint64_t)
 
-/* The linker's names for functions that it replaces (--wrap). */
+/* Names of functions that the linker replaces (--wrap) */
 void *__real_memcpy(void *to, const void *from, size_t len);
 void *__wrap_memcpy(void *to, const void *from, size_t len);
 void *__real_memset(void *to, int value, size_t len);
@@ -258,8 +258,7 @@ int __real_munmap(void *at, size_t len);
 int __wrap_munmap(void *at, size_t len);
 
 /*
- * Copies in two halves, with a stop between them: the second half is not yet
- * written.
+ * Copies two halves. At a stop between them the second half is not yet written.
  */
 void *__wrap_memcpy(void *to, const void *from, size_t len)
 {
@@ -302,7 +301,7 @@ int __wrap_munmap(void *at, size_t len)
 	return __real_munmap(at, len);
 }
 
-/* Calls that act on another process: the stop is after the call. */
+/* For calls that act on another process; the stop is after the call. */
 #define STOPS_CALL(name, declare, pass)					\
 	ssize_t __real_##name declare;					\
 	ssize_t __wrap_##name declare;					\
@@ -328,7 +327,7 @@ STOPS_CALL(process_vm_writev,
 	    unsigned long flags),
 	   (pid, here, heres, there, theres, flags))
 
-/* fallocate() returns int, so the macro does not fit. */
+/* fallocate() returns int, so that STOPS_CALL does not fit. */
 int __real_fallocate(int fd, int mode, off_t from, off_t len);
 int __wrap_fallocate(int fd, int mode, off_t from, off_t len);
 

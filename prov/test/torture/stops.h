@@ -4,16 +4,15 @@
 /*
  * Stops a process at a store to shared memory.
  *
- * near's sources are compiled a second time, with gcc's -fsanitize=thread. The
- * compiler then calls a function before each store, and instead of each atomic
- * operation. stops.c has these functions in place of ThreadSanitizer's, so
- * near's sources do not name them. The linker replaces memcpy(), memset() and
- * the system calls by which near acts on other processes.
+ * near's sources are compiled again with gcc's -fsanitize=thread. The compiler
+ * then calls a function before each store, and instead of each atomic
+ * operation. stops.c has these functions in place of ThreadSanitizer's. The
+ * linker replaces memcpy(), memset() and the system calls that act on other
+ * processes.
  *
  * A *site* is an instruction that calls one of these functions for memory
- * mapped with MAP_SHARED. The numbers of sites and the counts are in memory
- * that the process shares with its children. At most one process is armed at a
- * time: its count is running.
+ * mapped with MAP_SHARED. The process shares the table of sites and counts with
+ * its children. At most one process at a time is armed, that is, counts.
  */
 #ifndef TORTURE_STOPS_H
 #define TORTURE_STOPS_H
@@ -24,24 +23,23 @@
 #define STOPS_SITES 2048
 
 struct stops_site {
-	/* address of the instruction; 0: no site has this number */
+	/* instruction's address; 0: no site has this number */
 	uintptr_t pc;
-	uint32_t seen;		/* largest number of executions in one run */
+	uint32_t seen;		/* most executions in one run */
 	uint32_t run;		/* number of that run */
-	uint32_t stopped;	/* number of runs that were stopped here */
-	uint32_t tried; /* number of runs that should have been stopped here */
+	uint32_t stopped;	/* number of runs stopped here */
+	uint32_t tried; /* number of runs that should have stopped here */
 };
 
 /* Maps the table of sites. Call before the first fork. */
 void stops_init(void);
-/* Removes all sites from the table. */
 void stops_clear(void);
 /*
- * Counts the stores of this process from now on. Sends it the signal when it
- * executes the site for the nth time; nth 0: never. run: number of the run.
+ * Counts this process's stores from now on, in run number "run". Sends it the
+ * signal at the nth execution of the site; nth 0: never.
  */
 void stops_arm(uint32_t run, int signal, uint32_t site, uint32_t nth);
-/* Returns site number i; NULL: there are not that many sites. */
+/* Returns site number i; NULL: none. */
 struct stops_site *stops_site(uint32_t i);
 /* Returns the site's offset in this program, for addr2line. */
 uintptr_t stops_offset(const struct stops_site *site);

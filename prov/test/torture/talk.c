@@ -15,7 +15,7 @@ static uint8_t pattern[TALK_LARGE + 256];
 
 struct talk_common *talk_common(void)
 {
-	/* The memory is not near's: stores to it must not be counted. */
+	/* not near's memory: stores to it must not be counted */
 	long at = syscall(SYS_mmap, NULL, sizeof(struct talk_common),
 			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			  -1, 0);
@@ -41,7 +41,7 @@ static const struct near_rma_sink talk_sink = {
 	.device = &talk_near_device, .done = talk_done, .event = talk_event,
 };
 
-/* Makes the list of operations, which is the same in both processes. */
+/* Makes the list of operations, the same in both processes. */
 static void talk_plan_ops(struct talk *talk)
 {
 	const struct talk_plan *plan = talk->plan;
@@ -132,7 +132,6 @@ void talk_open(struct talk *talk, const struct talk_plan *plan, int role,
 	__atomic_store_n(&common->open[role], 1, __ATOMIC_RELEASE);
 }
 
-/* Allocates the buffer of an operation. */
 static void talk_buf(struct talk_op *op)
 {
 	op->buf = op->talk->plan->device ? op->talk->common->device + op->at :
@@ -220,7 +219,7 @@ static int talk_onesided(struct talk *talk, struct talk_op *op, uint32_t i)
 	return ret;
 }
 
-/* Posts the next operation. Returns false if it cannot be posted now. */
+/* Posts the next operation; false if it cannot be posted now. */
 static bool talk_post(struct talk *talk)
 {
 	uint32_t i = talk->next;
@@ -253,7 +252,6 @@ static void talk_post_some(struct talk *talk)
 		;
 }
 
-/* Checks that a message arrived in the order of sending. */
 static void talk_in_order(struct talk *talk, const struct rig_event *event,
 			  uint32_t i)
 {
@@ -397,8 +395,7 @@ void talk_check(const struct talk *talk, bool all)
 		ck_assert_msg(!common->heard[i] || common->begun[i],
 			      "message %u was never sent", i);
 		/*
-		 * the passive process might be killed before it has noted a
-		 * message
+		 * the passive process may be killed before it notes a message
 		 */
 		if (op->kind == TALK_MSG && (all || talk->role == TALK_PASSIVE))
 			ck_assert_msg(!common->ended[i] || common->heard[i],
@@ -427,7 +424,7 @@ void talk_close(struct talk *talk)
 	rig_close(talk->rig);
 	while (near_table_unmapped(talk->table))
 		;
-	/* a stage in use would be lost for later peers */
+	/* later peers could not use a stage that is left in use */
 	ck_assert_uint_eq(talk->table->stages[0], 0);
 	near_table_close(talk->table);
 	for (i = 0; i < talk->plan->ops; i++)

@@ -3,9 +3,8 @@
 
 /*
  * Two processes communicate over near. The active process sends messages, and
- * executes RMA and atomics on memory of the passive one, which receives. Each
- * process notes its progress in common memory; the test checks the survivor
- * with these notes.
+ * executes RMA and atomics on memory of the passive one, which receives. Both
+ * note their progress in common memory, by which the test checks the survivor.
  */
 #ifndef TORTURE_TALK_H
 #define TORTURE_TALK_H
@@ -13,15 +12,15 @@
 #include "near/rma/ops.h"
 #include "unit.h"
 
-#define TALK_OPS 160		/* largest number of operations of the two */
-#define TALK_LARGE 400000	/* largest number of bytes of an operation */
-#define TALK_AHEAD 6		/* largest number of pending operations */
+#define TALK_OPS 160		/* most operations of the two */
+#define TALK_LARGE 400000	/* longest operation, bytes */
+#define TALK_AHEAD 6		/* most pending operations */
 #define TALK_BASE 0x2000u	/* address of a region's first byte */
 #define TALK_LENT_KEY 0x6c656e74u	/* region of talk_common.device */
 
 enum { TALK_ACTIVE, TALK_PASSIVE, TALK_ROLES };
 
-/* Kinds of operations: bits of talk_plan.kinds. */
+/* Kinds of operations: bits of talk_plan.kinds */
 enum talk_kind {
 	TALK_MSG = 1,
 	TALK_WRITE = 2,
@@ -33,22 +32,22 @@ struct talk_plan {
 	const char *name;
 	uint32_t kinds;
 	uint32_t ops;
-	/* smallest and largest number of bytes of an operation */
+	/* shortest and longest operation, bytes */
 	uint32_t least, most;
-	/* no single copies: fragments, and RMA executed by the target */
+	/* no single copies: fragments, and RMA by the target */
 	bool no_cma;
 	bool direct;		/* do not delegate operations */
 	bool sleeps; /* the passive process sleeps while no message arrives */
 	bool far;		/* the peers use the fd exchange */
 	size_t memory;		/* ring budget, bytes; 0: the default */
 	/*
-	 * path of the active process's operations, whose buffers are device
-	 * memory; NEAR_DEVICE_NONE: host memory
+	 * path of the active process's operations on device memory;
+	 * NEAR_DEVICE_NONE: host memory
 	 */
 	enum near_device_path device;
 };
 
-/* Notes in memory that both processes have mapped. */
+/* Notes in memory that both processes map */
 struct talk_common {
 	struct near_addr addr[TALK_ROLES];
 	uint32_t open[TALK_ROLES];	/* addr is valid */
@@ -69,16 +68,16 @@ struct talk {
 	struct rig *rig;
 	struct near_table *table;
 	struct near_peer *to;	/* active: the passive process */
-	uint32_t next;		/* number of the operation to post next */
+	uint32_t next;		/* number of the next operation */
 	uint32_t under_way;
 	uint32_t last; /* number of the last message that arrived, plus 1 */
-	uint32_t failed;	/* number of operations that failed */
+	uint32_t failed;	/* number of failed operations */
 	uint32_t gone;		/* number of reported failures of the peer */
 	bool dead;		/* the peer has failed: post no more */
 	struct talk_op {
 		struct talk *talk;
 		enum talk_kind kind;
-		uint32_t len, at;	/* at: offset in common->memory */
+		uint32_t len, at;	/* "at": offset in common->memory */
 		uint64_t was;
 		uint8_t *buf;
 	} op[TALK_OPS];
@@ -89,15 +88,15 @@ struct talk_common *talk_common(void);
 /* Opens the port of a role. Both processes pass the same plan and seed. */
 void talk_open(struct talk *talk, const struct talk_plan *plan, int role,
 	       unsigned int seed, struct talk_common *common);
-/* Posts, polls and checks each event. Returns true if there was an event. */
+/* Posts, polls and checks each event; true if there was one. */
 bool talk_step(struct talk *talk);
-/* True if this process and the other one have no more operations. */
+/* True if neither process has further operations. */
 bool talk_over(const struct talk *talk);
 /* Sleeps for at most ms, until a message arrives or a peer fails. */
 void talk_sleep(struct talk *talk, int ms);
 /* True if the port has no resource of a peer and no pending operation. */
 bool talk_alone(const struct talk *talk);
-/* Compares the notes of both processes; all: no process was killed. */
+/* Compares the notes of both processes. "all": no process was killed. */
 void talk_check(const struct talk *talk, bool all);
 void talk_close(struct talk *talk);
 

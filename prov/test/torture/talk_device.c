@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fake device. Its memory is common memory, which both processes have mapped
- * at the same address.
+ * A fake device, whose memory both processes have mapped at the same address.
  */
 
 #include <errno.h>
