@@ -8,7 +8,7 @@
  *	times	lines "OPERATION|BYTES|US|RIGHT" for contrib/gpu --beside; RIGHT is
  *		0 if an operation completed before its bytes were there
  *	verify	COUNT random transfers, verified. ALLOCATION: plain,
- *		pool, managed, vmm (cuMemCreate, shareable), private (this,
+ *		pool, managed, vmm (cuMemCreate, shareable), private (same,
  *		not shareable), pinned (plain, host memory of the driver)
  *	kill	a peer is killed while it is written to
  *

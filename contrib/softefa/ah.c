@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Address handles. All handles to a GID have the same address handle number. */
+/* Address handles. All handles to a GID have the same number. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +30,8 @@ uint16_t se_ah_find(struct se_dev *dev, const union ibv_gid *gid)
 }
 
 /*
- * Returns the address handle number of the GID and adds a reference to it; -1
- * if the device has no more handles. The caller holds dev->lock.
+ * Returns the GID's address handle number, with a new reference; -1: no handle
+ * is left. The caller holds dev->lock.
  */
 static int se_ah_take(struct se_dev *dev, const union ibv_gid *gid)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Structures of efadv.h, with the fields that newer rdma-core headers add. So a
- * libsoftefa built with old headers (Debian 12 has version 44) works with newer
- * callers. The layouts are ABI: new versions only add fields at the end, and
- * the caller passes the size of its structure in inlen.
+ * Structures of efadv.h with the fields of newer rdma-core headers: a
+ * libsoftefa built with old headers (Debian 12 has 44) works with newer
+ * callers. The layouts are ABI: new versions add fields at the end, and the
+ * caller passes the size in inlen.
  */
 #ifndef SOFTEFA_COMPAT_H
 #define SOFTEFA_COMPAT_H
@@ -24,17 +24,14 @@
 
 #define SE_QP_UNSOLICITED (1u << 0)
 
-/* struct efadv_cq. The last function exists since rdma-core 54. */
+/* struct efadv_cq; wc_is_unsolicited since rdma-core 54 */
 struct se_dv_cq {
 	uint64_t comp_mask;
 	int (*wc_read_sgid)(struct efadv_cq *dv, union ibv_gid *sgid);
 	bool (*wc_is_unsolicited)(struct efadv_cq *dv);
 };
 
-/*
- * struct efadv_qp_init_attr. flags and sl exist since rdma-core 54, wr_flags
- * since 64.
- */
+/* struct efadv_qp_init_attr; flags, sl since rdma-core 54, wr_flags since 64 */
 struct se_dv_qp_attr {
 	uint64_t comp_mask;
 	uint32_t driver_qp_type;
@@ -45,10 +42,7 @@ struct se_dv_qp_attr {
 };
 #define SE_WR_PROCESSING_HINTS (1u << 0)
 
-/*
- * struct efadv_cq_init_attr. flags and the external memory exist since
- * rdma-core 58.
- */
+/* struct efadv_cq_init_attr; flags, ext_mem since rdma-core 58 */
 struct se_dv_cq_attr {
 	uint64_t comp_mask;
 	uint64_t wc_flags;
@@ -79,10 +73,7 @@ struct se_dv_qp {
 	void (*wr_set_processing_hints)(void *dv, uint32_t hints);
 };
 
-/*
- * Copies a structure to or from another version of it, which may have another
- * size. Missing fields are 0.
- */
+/* Copies a structure to or from another version of it. Missing fields are 0. */
 static inline void se_copy_out(void *to, size_t size, const void *from,
 			       size_t from_size)
 {
@@ -91,8 +82,8 @@ static inline void se_copy_out(void *to, size_t size, const void *from,
 }
 
 /*
- * True if the caller's structure has only zeros from byte "known" on. Any other
- * value there requests a feature that libsoftefa does not implement.
+ * True if the structure has only zeros from byte "known" on. Other values
+ * request features that libsoftefa lacks.
  */
 static inline bool se_rest_is_zero(const void *from, size_t size, size_t known)
 {

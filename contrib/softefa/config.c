@@ -46,10 +46,7 @@ static uint32_t se_env_num(const char *name, uint32_t value, uint32_t min,
 	return (uint32_t)number;
 }
 
-/*
- * Reads a probability: "0.05" or "5%". Returns "value" if the variable is unset
- * or invalid.
- */
+/* Reads a probability, "0.05" or "5%". Returns "value" if unset or invalid. */
 static double se_env_prob(const char *name, double value)
 {
 	const char *text = se_env(name);
@@ -87,9 +84,9 @@ static void se_env_str(const char *name, char *value, size_t size)
 }
 
 /*
- * Reads SOFTEFA_DIR. If the path is too long or relative, returns an errno, and
- * the process gets no device: a truncated path names another directory, and so
- * does a relative path in another working directory.
+ * Reads SOFTEFA_DIR. Rejects a path that is too long or relative with an errno,
+ * and the process gets no device: a truncated path names another directory, as
+ * does a relative one in another working directory.
  */
 static int se_env_dir(char *value, size_t size)
 {

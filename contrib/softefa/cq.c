@@ -3,7 +3,7 @@
 
 /*
  * Completion queues. As on the device, a ring has the requested number of
- * entries. If all entries are in use, the next completion is lost.
+ * entries, and a completion is lost if all are in use.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,9 +18,8 @@ bool se_cq_empty(struct se_cq *cq)
 }
 
 /*
- * Reports the first overrun on stderr, because neither the device nor the
- * kernel's driver reports any: the completion is lost, and its work request
- * counts as outstanding forever.
+ * Reports the first overrun on stderr: device and kernel report none. The
+ * completion is lost, and its work request counts as outstanding forever.
  */
 static void se_cq_overrun(struct se_cq *cq)
 {
@@ -48,7 +47,7 @@ void se_cq_push(struct se_cq *cq, const struct se_cqe *cqe)
 		se_notify_fire(cq->notify);
 }
 
-/* Every n-th empty poll does additional work. Both are powers of two. */
+/* every n-th empty poll does additional work; powers of two */
 #define SE_DRIVE_POLLS 8   /* drives the QPs of other CQs */
 #define SE_TIDY_POLLS 8192 /* frees flows and ring blocks of failed peers */
 
@@ -65,10 +64,9 @@ static void se_cq_tidy(struct se_cq *cq)
 }
 
 /*
- * Drives the QPs of this CQ at each call. This takes no se_qps_lock, for which
- * all threads of the process would compete. The QPs of other CQs are driven at
- * every SE_DRIVE_POLLS-th call only, because on the udp wire each QP costs a
- * system call.
+ * Drives this CQ's QPs, without se_qps_lock, for which threads would compete.
+ * All QPs are driven at every SE_DRIVE_POLLS-th call only: on the udp wire each
+ * costs a system call.
  */
 static void se_cq_progress(struct se_cq *cq)
 {
@@ -84,8 +82,8 @@ static void se_cq_progress(struct se_cq *cq)
 }
 
 /*
- * Moves the poll to the next completion. Returns 0, ENOENT if there is none, or
- * EINVAL if the QP of the completion was destroyed. The caller holds poll_lock.
+ * Moves the poll to the next completion. Returns 0, ENOENT: there is none, or
+ * EINVAL: its QP was destroyed. The caller holds poll_lock.
  */
 static int se_cq_next(struct se_cq *cq)
 {
@@ -187,10 +185,7 @@ int se_cq_attach(struct se_cq *cq, struct se_qp *qp)
 	return ret;
 }
 
-/*
- * Removes the QP from the CQ. The QP's completions stay in the ring; the poll
- * that reaches one of them returns EINVAL.
- */
+/* Removes the QP from the CQ. A poll of its completions returns EINVAL. */
 void se_cq_detach(struct se_cq *cq, struct se_qp *qp)
 {
 	uint64_t pos;
@@ -235,10 +230,7 @@ static struct ibv_cq_ex *se_cq_reject(int err)
 	return NULL;
 }
 
-/*
- * Checks the attributes as create_cq() of rdma-core does, then as the kernel
- * does.
- */
+/* Checks attributes as rdma-core's create_cq(), then as the kernel. */
 static int se_cq_check(const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |

@@ -7,9 +7,7 @@
 
 #include "softefa.h"
 
-/*
- * Returns the verbs status of a device status, as to_ibv_status() in rdma-core.
- */
+/* Returns the verbs status, as to_ibv_status() of rdma-core. */
 enum ibv_wc_status se_wc_status(uint8_t status)
 {
 	static const enum ibv_wc_status table[] = {
@@ -100,9 +98,8 @@ static struct se_cq *se_cq_of_dv(struct efadv_cq *dv)
 }
 
 /*
- * Stores the sender's GID in *sgid, and returns 0. As on the device, a
- * completion has the GID only if this process has no address handle of the
- * sender. Otherwise the function returns -ENOENT.
+ * Stores the sender's GID and returns 0. As on the device, returns -ENOENT if
+ * this process has an address handle of the sender.
  */
 static int se_read_sgid(struct efadv_cq *dv, union ibv_gid *sgid)
 {
@@ -135,8 +132,8 @@ static bool se_is_unsolicited(struct efadv_cq *dv)
 }
 
 /*
- * Sets the read functions of the requested fields. The other functions stay
- * NULL, as in rdma-core, so that a program that calls one of these crashes.
+ * Sets the read functions of the requested fields. The others stay NULL, as in
+ * rdma-core: a program that calls one crashes.
  */
 void se_cq_read_init(struct se_cq *cq, uint64_t flags, uint64_t dv_flags)
 {

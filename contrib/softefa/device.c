@@ -38,8 +38,8 @@ static int se_dev_init(struct se_dev *dev, int index)
 }
 
 /*
- * Initializes the devices, once. A failure is reported on stderr, and the
- * process then has no device; memory that was already allocated is not freed.
+ * Initializes the devices, once. A failure is reported on stderr, and leaves
+ * the process without device.
  */
 static void se_start(void)
 {

@@ -12,7 +12,7 @@
 #include "softefa.h"
 #include "wire_shm.h"
 
-/* Turns ".../q-GID-QPN" into ".../db-GID-QPN", as se_sweep_entry() expects. */
+/* Turns ".../q-GID-QPN" into ".../db-GID-QPN", as in se_sweep_entry(). */
 static void se_doorbell_path(char *path, size_t size, const char *ring_path)
 {
 	const char *name = strrchr(ring_path, '/') + 1;
@@ -28,16 +28,13 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (!wanted)
 		return 0;
 	se_doorbell_path(bell->path, sizeof(bell->path), ring_path);
-	/*
-	 * The ring is new, so a FIFO of this name is left from a process that
-	 * has exited.
-	 */
+	/* the ring is new, so this FIFO is left from an exited process */
 	unlink(bell->path);
 	if (mkfifo(bell->path, 0600))
 		return errno;
 	/*
-	 * Open for reading and writing: with this writer of its own, the FIFO
-	 * never reports an end of file when the last peer closes.
+	 * Open for writing, too: without a writer of its own the FIFO would
+	 * report an end of file when the last peer closes
 	 */
 	bell->fd = open(bell->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (bell->fd < 0) {
@@ -70,10 +67,7 @@ void se_doorbell_clear(struct se_doorbell *bell)
 
 void se_doorbell_self(struct se_doorbell *bell)
 {
-	/*
-	 * The write may fail: if the FIFO is full, its descriptor is readable
-	 * without a further byte.
-	 */
+	/* if the FIFO is full, its descriptor is readable without this */
 	if (bell->fd >= 0 && write(bell->fd, "", 1) < 0)
 		return;
 }

@@ -3,10 +3,7 @@
 
 #include "softefa.h"
 
-/*
- * The finalizer of splitmix64: each bit of the result depends on all input
- * bits.
- */
+/* The finalizer of splitmix64: each bit depends on all input bits. */
 static uint64_t se_fault_mix(uint64_t value)
 {
 	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Descriptors by which peers detect that this process is alive: those of locked
- * rings, and bound sockets. A forked child would keep these open after its
- * parent has exited, so the child closes them. The child must not use the
- * device, and must not remove its parent's files.
+ * Descriptors by which peers detect that this process is alive: locked rings
+ * and bound sockets. A forked child closes them, because it may live longer
+ * than its parent. It must not use the device or remove its parent's files.
  */
 #include <errno.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
 
 /*
  * Memory regions. A key is (generation << 16 | index), 24 bits as on the
- * device. When an entry of the table is used again, its new region gets another
- * generation, so that the key of the old region does not match. The data path
- * reads entries without a lock: the key is stored last and loaded first.
+ * device. Each use of a table entry has another generation, so that old keys do
+ * not match. The data path reads entries without a lock: the key is stored last
+ * and loaded first.
  */
 #include <errno.h>
 #include <sched.h>
@@ -47,10 +47,9 @@ bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write)
 }
 
 /*
- * Pins the region for a copy; see softefa.h. Store buffering with
- * ibv_dereg_mr(): this function increments users and then loads the key,
- * ibv_dereg_mr() clears the key and then loads users. All four accesses are
- * sequentially consistent.
+ * See softefa.h. Store buffering with ibv_dereg_mr(): this function increments
+ * users, then loads the key; ibv_dereg_mr() clears the key, then loads users.
+ * All four accesses are sequentially consistent.
  */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access)
@@ -74,9 +73,8 @@ void se_mr_unpin(struct se_mr_entry *entry)
 }
 
 /*
- * True if the first and the last byte of the memory are mapped. The kernel,
- * which pins all pages of a region, returns EFAULT if any page is not mapped;
- * this function does not check the pages in between.
+ * True if the memory's first and last byte are mapped. The kernel checks all
+ * pages, and returns EFAULT; this function does not check those in between.
  */
 static bool se_mr_mapped(const char *addr, size_t len)
 {
@@ -97,10 +95,7 @@ static bool se_mr_mapped(const char *addr, size_t len)
 
 #define SE_ACCESS_OPTIONAL 0x3ff00000u /* hints: the device may ignore them */
 
-/*
- * Checks the access flags as ib_check_mr_access() and efa_alloc_mr() of the
- * kernel do.
- */
+/* Checks access flags as the kernel's ib_check_mr_access(), efa_alloc_mr(). */
 static int se_mr_access_check(unsigned int access)
 {
 	unsigned int supported = IBV_ACCESS_LOCAL_WRITE | SE_ACCESS_OPTIONAL;

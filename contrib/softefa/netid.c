@@ -16,10 +16,7 @@
 
 #define SE_PCI_MAX 256
 
-/*
- * Returns the first IPv4 address of an interface that is up and not loopback;
- * if there is none, addr.
- */
+/* Returns the first IPv4 address that is up and not loopback, or addr. */
 static struct in_addr se_netid_outside(struct in_addr addr)
 {
 	struct ifaddrs *list, *ifa;
@@ -53,9 +50,8 @@ static struct in_addr se_netid_addr(void)
 }
 
 /*
- * Returns a number of this network namespace, not 0. The number depends on the
- * host, too: the inode alone does not suffice, because a namespace of another
- * host may have the same inode number.
+ * Returns a number of this network namespace, not 0. It depends on the host,
+ * too, because namespaces of two hosts may have the same inode number.
  */
 static uint64_t se_netid_host(void)
 {
@@ -111,10 +107,10 @@ struct in_addr se_netid_gid_addr(const union ibv_gid *gid)
 }
 
 /*
- * Returns the rank of a PCI device. By default the EFA devices get the PCI
- * addresses with the lowest ranks. Network and storage controllers come first,
- * because hwloc's topology contains them. Bridges, which hwloc's topology
- * lacks, come behind all other devices. Devices that cannot be read come last.
+ * Returns the rank of a PCI device. EFA devices get the addresses with the
+ * lowest ranks. hwloc's topology has network and storage controllers, so they
+ * come first. It has no bridges, so they come behind other devices. Unreadable
+ * devices come last.
  */
 static int se_netid_pci_rank(const char *pci)
 {
@@ -178,10 +174,7 @@ void se_netid_pci(int dev_index, char *pci, size_t size)
 	if (dir)
 		closedir(dir);
 	qsort(found, (size_t)count, sizeof(found[0]), se_netid_pci_compare);
-	/*
-	 * If the host has fewer PCI devices than SOFTEFA_NDEV, several EFA
-	 * devices get the same PCI address.
-	 */
+	/* with fewer PCI devices than SOFTEFA_NDEV, addresses repeat */
 	if (count)
 		snprintf(pci, size, "%s", found[dev_index % count].name);
 	else

@@ -10,19 +10,13 @@
 
 #include <infiniband/verbs.h>
 
-/*
- * Returns the device's GID. There is one for each network namespace (shm wire)
- * or IPv4 address (udp wire).
- */
+/* Returns the GID, one per network namespace (shm) or IPv4 address (udp). */
 void se_netid_gid(int dev_index, union ibv_gid *gid);
 
 /* Returns the IPv4 address in a GID of the udp wire. */
 struct in_addr se_netid_gid_addr(const union ibv_gid *gid);
 
-/*
- * Returns the PCI address of a device of this host, such as "0000:00:03.0".
- * Network devices come before others.
- */
+/* Stores the PCI address of a device of this host, such as "0000:00:03.0". */
 void se_netid_pci(int dev_index, char *pci, size_t size);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * Entry points of newer rdma-core versions that a newer libfabric calls. They
- * report that the device lacks the feature, so that the provider does without
- * the feature. Older headers lack the structures, so these functions write only
- * the bytes that the caller's inlen covers.
+ * Entry points of newer rdma-core versions, for a newer libfabric. They report
+ * that the device lacks these features. Older headers lack the structures, so
+ * these functions write only the bytes that the caller's inlen covers.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +26,7 @@ void *se_create_comp_cntr(struct ibv_context *ctx, void *attr)
 void *se_efadv_create_comp_cntr(struct ibv_context *ctx, void *attr,
 				void *efa_attr, uint32_t inlen)
 	__asm__("efadv_create_comp_cntr");
-/* The name has an underscore: an inline function of verbs.h calls this one. */
+/* with an underscore: an inline function of verbs.h calls this name */
 int se_query_comp_cntr_caps(struct ibv_context *ctx, void *caps, size_t size)
 	__asm__("_ibv_query_comp_cntr_caps");
 
@@ -38,8 +37,8 @@ SE_EXPORT int se_query_mr(struct ibv_mr *mr, void *attr, uint32_t inlen)
 }
 
 /*
- * Returns EOPNOTSUPP: the provider may not access the queues directly (its
- * "data path direct"), and polls through libsoftefa instead.
+ * EOPNOTSUPP: the provider must not access the queues directly (its "data path
+ * direct"), but poll through libsoftefa.
  */
 SE_EXPORT int se_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen)
 {
@@ -64,7 +63,7 @@ SE_EXPORT int se_get_max_sq_depth(struct ibv_context *ctx, void *attr,
 	    ask.max_rdma_sge > SE_MAX_RDMA_SGE ||
 	    ask.max_inline_data > SE_MAX_INLINE)
 		return -EINVAL;
-	/* With inline data in writes, each queue element has twice the size. */
+	/* inline data in writes doubles the size of each queue element */
 	return (int)(ask.flags & SE_SQ_DEPTH_INLINE_WRITE ?
 			     se_cfg.max_sq_wr / 2 : se_cfg.max_sq_wr);
 }
@@ -106,10 +105,7 @@ SE_EXPORT void *se_efadv_create_comp_cntr(struct ibv_context *ctx, void *attr,
 	return NULL;
 }
 
-/*
- * Functions of completion counters and shared receive queues. No program has
- * such an object: the functions that create one fail.
- */
+/* Functions of completion counters and SRQs, which cannot be created here. */
 #define SE_NOT_HERE(name) \
 	int se_no_##name(void *object) __asm__("ibv_" #name); \
 	SE_EXPORT int se_no_##name(void *object) \

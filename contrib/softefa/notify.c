@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion channels. The device makes progress only when it is polled. So the
- * descriptor of a channel becomes readable when a poll might produce a
- * completion. The descriptor is an epoll set with, for each CQ:
- *
+ * Completion channels. The device makes progress only when it is polled, so a
+ * channel's descriptor is readable when a poll might produce a completion. It
+ * is an epoll set with, for each CQ:
  * - an eventfd: a completion was written,
  * - a timer: an operation is outstanding and may need a retransmission,
  * - the descriptors of the wire.
@@ -81,10 +80,9 @@ void se_notify_close(struct se_cq *cq)
 }
 
 /*
- * Adds the descriptor of the QP's wire to the CQ's channel. If both CQs of a QP
- * have the same channel, the descriptor is added for the CQ that was attached
- * first. A poll of this first CQ also writes the completions of the QP's second
- * CQ, and so makes the second CQ's eventfd readable.
+ * Adds the QP's wire to the CQ's channel. If both CQs of a QP have one channel,
+ * only the first CQ gets the wire. Its poll also writes the second CQ's
+ * completions, and so makes the second CQ's eventfd readable.
  */
 int se_notify_attach(struct se_cq *cq, struct se_qp *qp)
 {
@@ -126,10 +124,11 @@ static void se_notify_timer(struct se_notify *notify, bool on)
 
 /*
  * Starts the timer if the CQ is armed and an operation is outstanding: its
- * packet may have been lost, rejected or delayed. Store buffering with
- * se_notify_arm(): the caller has stored qp->work, and this function loads
- * armed; se_notify_arm() stores armed and then loads qp->work. With a fence
- * between store and load in each, at least one of the two starts the timer.
+ * packet may be lost, rejected or delayed.
+ *
+ * Store buffering with se_notify_arm(): the caller stores qp->work, this
+ * function loads armed; se_notify_arm() stores armed, then loads qp->work. Each
+ * has a fence in between, so at least one of the two starts the timer.
  */
 static void se_notify_tick(struct se_notify *notify)
 {
@@ -176,7 +175,7 @@ int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only)
 	}
 	if (busy)
 		se_notify_tick(notify);
-	/* A completion may have arrived since the caller's last poll. */
+	/* a completion may have come since the caller's last poll */
 	if (!se_cq_empty(cq))
 		se_notify_fire(notify);
 	pthread_mutex_unlock(&cq->poll_lock);

@@ -9,9 +9,8 @@
 #include "softefa.h"
 
 /*
- * Reserves a QP number. Returns false if a QP with the same low bits exists:
- * the provider indexes its table of QPs by the number modulo the device's
- * limit, so the low bits of all QP numbers of a device must differ.
+ * Reserves a QP number. Returns false if its low bits are in use: the provider
+ * indexes its table of QPs by the number modulo the device's limit.
  */
 bool se_qpn_take(struct se_dev *dev, uint32_t qpn)
 {
@@ -33,10 +32,7 @@ static void se_qpn_drop(struct se_dev *dev, uint32_t qpn)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-/*
- * Checks the attributes as efa_check_qp_attr() of rdma-core does, in the same
- * order.
- */
+/* Checks the attributes in the order of rdma-core's efa_check_qp_attr(). */
 static int se_qp_check_attr(const struct ibv_qp_init_attr_ex *attr,
 			    const struct se_dv_qp_attr *dv)
 {
@@ -69,9 +65,8 @@ static int se_qp_check_attr(const struct ibv_qp_init_attr_ex *attr,
 }
 
 /*
- * Checks the limits of a QP. The device's max_rq_wr is a number of scatter
- * elements, so a receive with n elements counts n times. max_recv_sge must not
- * be 0: rdma-core crashes in this case.
+ * Checks a QP's limits. max_rq_wr counts scatter elements, so a receive with n
+ * elements counts n times. rdma-core crashes if max_recv_sge is 0.
  */
 static int se_qp_check_limits(const struct ibv_qp_cap *cap)
 {
@@ -90,7 +85,7 @@ static int se_qp_alloc(struct se_qp *qp, const struct ibv_qp_cap *cap)
 
 	qp->sq_cap = se_roundup_pow2(cap->max_send_wr ? cap->max_send_wr : 1);
 	qp->rq_sge = cap->max_recv_sge;
-	/* The receive ring has one entry for each scatter element. */
+	/* the receive ring has an entry for each scatter element */
 	qp->rq_cap = se_roundup_pow2(cap->max_recv_wr * qp->rq_sge) /
 		     qp->rq_sge;
 	if (!qp->rq_cap)
@@ -327,10 +322,7 @@ SE_EXPORT struct ibv_qp *efadv_create_driver_qp(struct ibv_pd *pd,
 	return se_create_qp_old(pd, attr, &dv);
 }
 
-/*
- * Returns the extended QP; NULL if the QP was created without send_ops_flags,
- * so that it has ibv_post_send() only.
- */
+/* Returns NULL for a QP without send_ops_flags: it has only ibv_post_send(). */
 SE_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	struct ibv_qp_ex *ex = (struct ibv_qp_ex *)qp;

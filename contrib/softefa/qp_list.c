@@ -2,14 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All QPs of the process. A real device makes progress without being polled, so
- * a poll of any CQ drives all QPs: a process that waits for completions of one
- * endpoint still acknowledges the messages of the others.
+ * All QPs of the process. A real device makes progress without polls, so a poll
+ * of any CQ drives all QPs: a process that waits for one endpoint still
+ * acknowledges messages of the others.
  *
- * Threads that drive the QPs take se_qps_lock for reading, and drive no QP if
- * the lock is not free. se_qps_add() and se_qps_remove() take the lock for
- * writing. The lock prefers writers, so that threads that poll without pause do
- * not block ibv_destroy_qp().
+ * Threads that drive QPs take se_qps_lock for reading, or drive none if it is
+ * not free. se_qps_add() and se_qps_remove() take it for writing. It prefers
+ * writers, so that polls without pause do not block ibv_destroy_qp().
  */
 #include "softefa.h"
 
@@ -65,7 +64,7 @@ void se_qps_drive(void)
 	pthread_rwlock_unlock(&se_qps_lock);
 }
 
-/* At exit of the process: drains all open QPs and removes their files. */
+/* At exit of the process: drains open QPs and removes their files. */
 void se_qps_exit(void)
 {
 	struct se_qp *qp;

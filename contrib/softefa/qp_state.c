@@ -15,10 +15,7 @@
 	(IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY | \
 	 IBV_QP_SQ_PSN | IBV_QP_CAP | IBV_QP_RNR_RETRY)
 
-/*
- * In addition, each state can change to RESET, and each state except RESET to
- * ERR.
- */
+/* In addition, all states can change to RESET, and all but RESET to ERR. */
 static const struct se_transition {
 	enum ibv_qp_state from, to;
 	int required, optional;

@@ -12,8 +12,8 @@ static uint64_t se_ring_claim_word(uint64_t pos, uint32_t id)
 }
 
 /*
- * Returns the position of a claim. seq has the low 31 bits of the position;
- * "near" is a position close to it, from which the upper bits are computed.
+ * Returns the position of a claim from its low 31 bits in seq. "near" is a
+ * close position, which has the upper bits.
  */
 static uint64_t se_ring_claim_pos(uint64_t seq, uint64_t near)
 {
@@ -70,9 +70,9 @@ static struct se_ring_block *se_ring_block(struct se_ring *ring,
 }
 
 /*
- * Claims a block and returns its index; SE_RING_NO_BLOCK if none of the next
- * SE_BLOCK_TRIES is free. The search starts behind the caller's last block,
- * because blocks are released in the order in which they were claimed.
+ * Claims and returns one of the next SE_BLOCK_TRIES blocks, or
+ * SE_RING_NO_BLOCK. Starts behind the caller's last block, because blocks are
+ * released in the order of their claims.
  */
 static uint32_t se_ring_take_block(struct se_ring *ring, uint32_t id,
 				   uint32_t *hint)
@@ -102,10 +102,9 @@ void se_ring_free_block(struct se_ring *ring, uint32_t index)
 }
 
 /*
- * Returns the next position at which a producer may find a free slot; 0: the
- * ring is full. The slot of pos is in use and contains seq. If seq belongs to a
- * later position than pos, all positions up to the later one are in use: the
- * next position to try is the one behind it.
+ * Returns the next position that may have a free slot; 0: the ring is full. seq
+ * is in the slot of pos, which is in use. If seq belongs to a later position,
+ * all up to it are in use, and the one behind it is next.
  */
 static uint64_t se_ring_next(const struct se_ring *ring, uint64_t seq,
 			     uint64_t pos)
@@ -167,7 +166,7 @@ struct se_ring_slot *se_ring_claim(struct se_ring *ring, uint32_t id,
 
 void se_ring_publish(struct se_ring_slot *slot, uint64_t pos)
 {
-	/* Pairs with the acquire in se_ring_state(). */
+	/* pairs with the acquire in se_ring_state() */
 	atomic_store_explicit(&slot->seq, pos + 1, memory_order_release);
 }
 
@@ -187,7 +186,7 @@ void se_ring_release(struct se_ring *ring, uint64_t tail, bool block)
 
 	if (block && slot->block < ring->blocks)
 		se_ring_free_block(ring, slot->block);
-	/* Pairs with the acquire in se_ring_claim_slot(). */
+	/* pairs with the acquire in se_ring_claim_slot() */
 	atomic_store_explicit(&slot->seq, tail + ring->slots,
 			      memory_order_release);
 }

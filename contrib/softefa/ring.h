@@ -2,18 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring of a queue pair in shared memory. Any process may produce, the owner
- * consumes. ring.c opens no files, so it can be tested alone.
+ * The ring of a queue pair in shared memory: any process produces, the owner
+ * consumes. ring.c opens no files, so that it can be tested alone.
  *
  * slot->seq has the state of the slot at position pos:
  * - pos: free;
  * - SE_CLAIMED, the low bits of pos and the producer's id: claimed;
  * - pos + 1: published;
  * - pos + slots: released, and free for the next lap.
- * Positions are claimed without gaps. A producer stores its claim and its id in
- * one store, so that the owner can identify a producer that was killed. A
- * payload that does not fit in a slot is in a block, which has the producer's
- * id, too.
+ * Positions are claimed without gaps. One store has a claim and the producer's
+ * id, so that the owner can identify a killed producer. A block has this id,
+ * too.
  */
 #ifndef SOFTEFA_RING_H
 #define SOFTEFA_RING_H
@@ -39,8 +38,8 @@ struct se_ring_slot {
 _Static_assert(sizeof(struct se_ring_slot) == 256, "whole cache lines");
 
 /*
- * A payload that does not fit in a slot. The producer's id precedes the data,
- * so it is in a cache line that the producer writes anyway.
+ * A payload that does not fit in a slot. The producer's id is in the block's
+ * first cache line, which the producer writes anyway.
  */
 struct se_ring_block {
 	_Atomic uint32_t owner; /* 0: free */
@@ -49,7 +48,7 @@ struct se_ring_block {
 };
 
 struct se_ring {
-	/* stored last: then all other members are valid */
+	/* stored last, when all other members are valid */
 	_Atomic uint32_t magic;
 	uint32_t slots, blocks, stride;
 	_Atomic uint32_t dead;
@@ -61,18 +60,12 @@ struct se_ring {
 	_Alignas(64) struct se_ring_slot slot[];
 };
 
-/*
- * Returns the size of a ring, bytes. slots: a power of two. payload: length of
- * the longest payload, bytes.
- */
+/* Returns a ring's size in bytes. slots: a power of two; payload: bytes. */
 size_t se_ring_size(uint32_t slots, uint32_t blocks, uint32_t payload);
 void se_ring_init(struct se_ring *ring, uint32_t slots, uint32_t blocks,
 		  uint32_t payload);
 
-/*
- * True if this memory, mapped from another process, contains a valid ring of at
- * most size bytes.
- */
+/* True if this mapped memory has a valid ring of at most size bytes. */
 bool se_ring_valid(const struct se_ring *ring, size_t size);
 
 /* Returns the longest payload, in bytes. */
@@ -82,10 +75,9 @@ static inline uint32_t se_ring_payload(const struct se_ring *ring)
 }
 
 /*
- * For producers: claims a slot and, if len bytes do not fit in the slot, a
- * block. Returns NULL if no slot or no block is free. id identifies the
- * producer and must not be 0. *hint: block at which the search starts; the
- * function updates *hint.
+ * For producers: claims a slot and, if len bytes do not fit in it, a block.
+ * Returns NULL if none is free. id identifies the producer, and is not 0.
+ * *hint: block at which the search starts, which is updated.
  */
 struct se_ring_slot *se_ring_claim(struct se_ring *ring, uint32_t id,
 				   uint32_t len, uint32_t *hint,
@@ -119,16 +111,13 @@ static inline enum se_ring_state se_ring_state(struct se_ring *ring,
 /* Releases the slot at position tail and, if "block" is set, its block. */
 void se_ring_release(struct se_ring *ring, uint64_t tail, bool block);
 
-/*
- * Returns the id of the producer that has claimed the slot at position tail; 0:
- * none.
- */
+/* Returns the id of the producer that has claimed this slot; 0: none. */
 uint32_t se_ring_claimant(struct se_ring *ring, uint64_t tail);
 
 /*
- * Returns the first block from index on that a producer owns, and stores the
- * producer's id in *owner; SE_RING_NO_BLOCK: none. The ring must be empty,
- * because the blocks of published packets have owners, too.
+ * Returns the first owned block from index on, and its producer in *owner; or
+ * SE_RING_NO_BLOCK. The ring must be empty: blocks of published packets have
+ * owners, too.
  */
 uint32_t se_ring_owned_block(struct se_ring *ring, uint32_t index,
 			     uint32_t *owner);

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The rings of peers. A ring is found by the name of its file, and mapped while
- * there is a flow to the peer. A peer is alive if the file of its ring is
- * locked. Unlike a process id, a lock has the same meaning in every pid
- * namespace, and a zombie holds no lock.
+ * The rings of peers, found by file name, and mapped while there is a flow. A
+ * peer is alive if its ring's file is locked. Unlike a process id, a lock means
+ * the same in every pid namespace, and a zombie holds none.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,10 +33,7 @@ uint32_t se_shm_id(const struct stat *st)
 	return id ? id : 1;
 }
 
-/*
- * Returns 0 if the owner of the ring is alive, ENOENT if not, or the errno of
- * open() or fstat().
- */
+/* Returns 0: the ring's owner is alive, ENOENT: not, or an errno. */
 static int se_shm_owned(int dir, const char *name, uint32_t id)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -76,9 +72,9 @@ bool se_shm_id_alive(uint32_t id)
 }
 
 /*
- * Returns SE_REMOTE_BAD_DEST_QPN if the peer's QP does not exist: the ring is
- * marked as dead, as by ibv_destroy_qp(), or no process holds the lock of the
- * ring's file, as after the peer was killed. Otherwise returns SE_OK.
+ * Returns SE_REMOTE_BAD_DEST_QPN if the peer's QP does not exist: its ring is
+ * marked as dead (ibv_destroy_qp()), or not locked (the peer was killed).
+ * Otherwise returns SE_OK.
  */
 enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow)
 {
@@ -105,10 +101,7 @@ void se_shm_flow_close(struct se_qp *qp, struct se_flow *flow)
 	free(peer);
 }
 
-/*
- * Maps the ring. Returns 0, EAGAIN (the owner is initializing it) or another
- * errno.
- */
+/* Maps the ring. Returns 0, EAGAIN (being initialized) or another errno. */
 static int se_shm_map(struct se_shm_peer *peer, int fd)
 {
 	struct stat st;
@@ -146,9 +139,9 @@ static int se_shm_peer_open(struct se_shm_peer *peer, const char *path)
 }
 
 /*
- * Reports on stderr that the ring of a peer cannot be opened, unless err is the
- * same as in the last report. If this process lacks descriptors or memory, the
- * flow does not fail: the send is repeated later.
+ * Reports on stderr that a peer's ring cannot be opened, unless err is that of
+ * the last report. Without descriptors or memory the flow does not fail: the
+ * send is repeated later.
  */
 static void se_shm_complain(const char *path, int err)
 {

@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A software EFA device: the objects behind the verbs that the EFA provider of
- * libfabric calls. Every exported symbol is one of libibverbs or libefa.
+ * A software EFA device: the objects behind the verbs that libfabric's EFA
+ * provider calls. Each exported symbol is one of libibverbs or libefa.
  *
  * Lock order, outermost first:
  *   cq->poll_lock   held from start_poll to end_poll; guards the CQ's QPs
- *   se_qps_lock     guards the list of all QPs; a thread that holds another
- *                   lock takes it by a try-lock only, which never waits
- *   qp->sq_lock     held from wr_start to wr_complete; guards the session (the
- *                   work requests that are prepared between these two calls)
+ *   se_qps_lock     guards the list of all QPs; a thread with another lock
+ *                   only tries it, and never waits
+ *   qp->sq_lock     held from wr_start to wr_complete; guards the session: the
+ *                   work requests prepared between these two calls
  *   qp->lock        guards the transport: flows, operations, wire
  *   dev->lock       guards address handles, counts, queue pair numbers
  *   cq->push_lock   serializes writers of the completion ring
@@ -34,7 +34,7 @@
 #include "softefa_config.h"
 #include "softefa_io.h"
 
-/* verbs.h defines macros of these names; this library defines the functions. */
+/* macros of verbs.h, which this library defines as functions */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -44,7 +44,7 @@
 #define SE_GRH_LEN 40
 #define SE_COMP_VECTORS 4
 #define SE_MAX_CQE (1 << 16)
-/* largest number of RDMA reads that a QP answers at a time */
+/* RDMA reads that a QP answers at a time */
 #define SE_RESPONSES 64
 
 struct se_mr_entry {
@@ -68,10 +68,7 @@ struct se_dev {
 	char pci[16];
 	pthread_mutex_t lock;
 	uint32_t qp_count, cq_count, pd_count, mr_count, ah_count, qp_serial;
-	/*
-	 * nonzero: a QP number with this index is in use. The index is the QP
-	 * number modulo the table's size, as in the provider's table of QPs.
-	 */
+	/* nonzero: a QP number with this index (number modulo size) exists */
 	uint8_t *qpn_taken;
 	uint32_t qpn_mask;
 	struct se_mr_entry *mr; /* max_mr entries; entry 0 is not used */
@@ -153,8 +150,8 @@ struct se_qp {
 	/* next receive to post; written by the application */
 	_Atomic uint32_t rq_tail;
 	/*
-	 * numbers of posted receives, of posted sends, and of unsolicited
-	 * writes whose completions the application has not polled yet
+	 * posted receives, posted sends, and unsolicited writes whose
+	 * completions the application has not polled
 	 */
 	_Atomic uint32_t rq_used, sq_used, unsolicited_used;
 
@@ -210,7 +207,7 @@ int se_lock_file(int fd);
 bool se_file_orphaned(int fd);
 bool se_ring_name(const char *name);
 
-/* fork.c: descriptors that must not survive in a forked child. */
+/* fork.c: descriptors that must not survive in a forked child */
 void se_fork_init(void);
 void se_fork_add(int fd);
 void se_fork_close(int fd);
@@ -220,8 +217,8 @@ bool se_forked(void);
 bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write);
 
 /*
- * Pins and returns the region of rkey if the region permits the access; returns
- * NULL if not. ibv_dereg_mr() of the region waits for se_mr_unpin().
+ * Pins and returns rkey's region if it permits the access, else NULL.
+ * ibv_dereg_mr() of the region waits for se_mr_unpin().
  */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access);
@@ -259,10 +256,7 @@ struct ibv_qp *se_qp_create_ex(struct ibv_context *ctx,
 			       struct ibv_qp_init_attr_ex *attr);
 
 /* wr.c */
-/*
- * Sets the ibv_wr_*() functions of the requested operations. The others stay
- * NULL.
- */
+/* Sets the ibv_wr_*() functions of these operations; others stay NULL. */
 void se_wr_init(struct se_qp *qp, uint64_t ops, uint64_t wr_flags);
 int se_post_send(struct ibv_qp *qp_fid, struct ibv_send_wr *wr,
 		 struct ibv_send_wr **bad);
@@ -275,7 +269,7 @@ void se_qps_remove(struct se_qp *qp); /* after it no thread drives the QP */
 uint32_t se_qps_total(void);
 void se_qps_drive(void);
 void se_qps_exit(void);
-/* Makes progress on the QP, unless another thread holds qp->lock. */
+/* Makes progress on the QP, unless another thread has qp->lock. */
 void se_qp_drive(struct se_qp *qp);
 
 /* stats.c */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The device's configuration: read from the environment once, then unchanged.
- */
+/* The configuration: read from the environment once, then unchanged. */
 #ifndef SOFTEFA_CONFIG_H
 #define SOFTEFA_CONFIG_H
 
@@ -39,15 +37,14 @@ struct se_config {
 extern struct se_config se_cfg;
 
 /*
- * Reads the environment. Invalid values are ignored, except for that of
- * SOFTEFA_DIR: for it, returns an errno. Otherwise returns 0.
+ * Reads the environment. Returns an errno if SOFTEFA_DIR is invalid, else 0.
+ * Other invalid values are ignored.
  */
 int se_config_read(void);
 
 /*
- * True if the fault of this kind must be injected into the event. (kind, a, b,
- * c) identifies the event. The result depends only on these arguments and the
- * seed, not on timing.
+ * True if this fault must be injected into event (kind, a, b, c). Depends only
+ * on these arguments and the seed, not on timing.
  */
 bool se_fault(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);
 uint64_t se_fault_hash(enum se_fault kind, uint32_t a, uint32_t b, uint32_t c);

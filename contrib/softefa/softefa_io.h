@@ -5,9 +5,9 @@
  * SRD: operations, flows, packets, and the interface of a wire.
  *
  * A wire moves packets and may lose, duplicate or reorder them. srd.c makes
- * reliable, unordered datagrams of them: a flow (this QP, peer GID, peer QPN)
- * numbers its packets, the receiver delivers each number once and acknowledges
- * it, and an operation is complete when all its packets are acknowledged.
+ * reliable, unordered datagrams of them. A flow (this QP, peer GID, peer QPN)
+ * numbers its packets. The receiver delivers and acknowledges each number once.
+ * An operation is complete when all its packets are acknowledged.
  */
 #ifndef SOFTEFA_IO_H
 #define SOFTEFA_IO_H
@@ -29,10 +29,7 @@
 
 struct se_qp;
 
-/*
- * Completion status of the device (vendor_err), with the numbers of
- * efa_io_defs.h.
- */
+/* completion status of the device (vendor_err), as in efa_io_defs.h */
 enum se_status {
 	SE_OK = 0,
 	SE_FLUSHED = 1,
@@ -70,7 +67,7 @@ enum se_pkt_type {
 
 /* flags */
 #define SE_PKT_IMM 1   /* has immediate data and requires a completion */
-/* in READ_DATA: the response ends here, because the region is deregistered */
+/* READ_DATA: the response ends here, as the region is deregistered */
 #define SE_PKT_ABORT 2
 #define SE_PKT_MAGIC 0x53454642u
 
@@ -82,8 +79,8 @@ struct se_pkt {
 	uint32_t src_qpn, dst_qpn;
 	uint32_t seq, qkey;
 	/*
-	 * number of the stream. Whenever the sender restarts its packet numbers
-	 * at 0, it begins a stream with a larger number.
+	 * number of the stream. A sender that restarts its packet numbers at 0
+	 * begins a stream with a larger number.
 	 */
 	uint32_t stream;
 	uint32_t epoch;		/* epoch of the sending QP */
@@ -120,13 +117,13 @@ enum se_slot_state { SE_SLOT_FREE, SE_SLOT_WAIT, SE_SLOT_SENT };
 
 struct se_slot {
 	struct se_op *op;	/* NULL: a VOID packet */
-	/* state WAIT: time at which to send; SENT: time of the last send; ns */
+	/* WAIT: time at which to send; SENT: time of the last send; ns */
 	uint64_t time;
 	uint64_t off, cookie;	/* cookie: the wire's id of the packet */
 	uint32_t len;
 	uint16_t tries;
 	uint8_t state, type, flags;
-	/* fault injection has already decided whether to delay this packet */
+	/* fault injection has decided whether to delay this packet */
 	bool held;
 };
 
@@ -136,7 +133,7 @@ struct se_flow {
 	struct se_flow *next, *ack_next, *active_next;
 	union ibv_gid gid;
 	uint32_t qpn, qkey;
-	/* index of the flow in its QP, by which faults are selected */
+	/* number of the flow in its QP, by which faults are selected */
 	uint32_t number;
 	uint32_t ack_serial;
 	bool ack_due, ack_listed, is_active, blocked, responsive;
@@ -155,10 +152,7 @@ struct se_flow {
 	/* bit n: a NAK is due for the packet with number n modulo SE_WINDOW */
 	uint64_t nak_map;
 	uint8_t nak_status[SE_WINDOW];
-	/*
-	 * time at which the silence of the peer began, ns; 0: the peer is not
-	 * silent. See srd_reap.c.
-	 */
+	/* time at which the peer became silent, ns; 0: not silent */
 	uint64_t quiet_since;
 	void *wire_flow;
 };
@@ -170,11 +164,11 @@ struct se_wire {
 	const char *name;
 	uint32_t rto_us;   /* time until the first retransmission */
 	uint32_t window;   /* initial limit of packets in flight */
-	/* alive() detects every failure, so no timeout is needed */
+	/* alive() detects every failure: no timeout is needed */
 	bool reports_death;
 	int (*open)(struct se_qp *qp);
 	void (*close)(struct se_qp *qp);
-	/* Removes the QP's files; called when the process exits. */
+	/* Removes the QP's files. Called at exit of the process. */
 	void (*leave)(struct se_qp *qp);
 	/*
 	 * Sends a packet. Returns 0, -EAGAIN (no space), or a positive
@@ -183,27 +177,22 @@ struct se_wire {
 	int (*tx)(struct se_qp *qp, struct se_flow *flow,
 		  const struct se_pkt *pkt, const struct iovec *iov,
 		  int iov_count, uint64_t *cookie);
-	/*
-	 * Passes at most "budget" packets to se_srd_rx(). Returns their number.
-	 */
+	/* Passes up to "budget" packets to se_srd_rx(). Returns the number. */
 	int (*rx)(struct se_qp *qp, int budget);
 	bool (*rx_pending)(struct se_qp *qp);
 	/*
-	 * Frees the remains of failed peers on the wire; called at intervals
-	 * while all CQs are empty. NULL: on this wire nothing remains.
+	 * Frees remains of failed peers, at intervals while all CQs are empty.
+	 * May be NULL.
 	 */
 	void (*tidy)(struct se_qp *qp);
 	/*
-	 * True if the peer has not read the packet yet, or this QP has not read
-	 * the peer's reply. In both cases a retransmission is useless.
+	 * True if a retransmission is useless: the peer has not read the
+	 * packet, or this QP has not read the peer's reply.
 	 */
 	bool (*unread)(struct se_qp *qp, struct se_flow *flow, uint64_t cookie);
 	enum se_status (*alive)(struct se_qp *qp, struct se_flow *flow);
 	void (*flow_close)(struct se_qp *qp, struct se_flow *flow);
-	/*
-	 * Returns a descriptor that becomes readable when a packet arrives
-	 * after arm().
-	 */
+	/* Descriptor that is readable when a packet arrives after arm(). */
 	int (*event_fd)(struct se_qp *qp);
 	void (*arm)(struct se_qp *qp);
 };
@@ -231,9 +220,8 @@ void se_ack_later(struct se_qp *qp, struct se_flow *flow);
 void se_srd_tidy(struct se_qp *qp);
 void se_flow_reap_some(struct se_qp *qp);
 /*
- * Checks all flows, and frees those of failed peers, to make space for a new
- * flow. To limit the CPU time of these checks, it does nothing and returns
- * false if the last check was shortly before. often: checks in any case.
+ * Checks all flows, and frees those of failed peers. Unless "often" is set,
+ * does nothing and returns false shortly after the last check.
  */
 bool se_flow_reap_all(struct se_qp *qp, bool often);
 void se_flow_free(struct se_qp *qp, struct se_flow *flow);
@@ -254,7 +242,7 @@ void se_flow_header(struct se_qp *qp, struct se_flow *flow,
 		    struct se_pkt *pkt);
 bool se_flow_idle(const struct se_flow *flow);
 void se_op_finish(struct se_qp *qp, struct se_op *op);
-/* ends the operation if it is complete */
+/* Ends the operation if it is complete. */
 void se_op_check(struct se_qp *qp, struct se_op *op);
 
 /* srd_read.c: reads, and the loss of their responses */

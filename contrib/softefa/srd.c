@@ -83,10 +83,7 @@ static void se_slot_header(struct se_qp *qp, struct se_flow *flow,
 		pkt->len = 0;
 }
 
-/*
- * True if fault injection loses or delays the packet, so that it must not be
- * sent now.
- */
+/* True if fault injection loses or delays the packet: do not send it now. */
 static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 			   struct se_slot *slot, uint32_t seq, uint64_t now)
 {
@@ -120,10 +117,10 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Pins the region with the data of a packet of a read response. Each
- * transmission pins it again, because the application may have deregistered and
- * unmapped the region since the last one. Returns NULL if the packet has no
- * data. If the region is deregistered, the packet then aborts the response.
+ * Pins the data of a packet of a read response. Each transmission pins again,
+ * because the application may have deregistered the region in between. Returns
+ * NULL if the packet has no data, or if the region is deregistered. In the
+ * second case the packet aborts the response.
  */
 static struct se_mr_entry *se_slot_pin(struct se_qp *qp, struct se_slot *slot)
 {
@@ -157,10 +154,7 @@ static int se_slot_tx(struct se_qp *qp, struct se_flow *flow,
 	return ret;
 }
 
-/*
- * Sends packet seq. Returns false if the flow has failed, or must wait for
- * space on the wire.
- */
+/* Sends packet seq. False: the flow has failed, or the wire has no space. */
 static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 			uint64_t now)
 {
@@ -212,8 +206,8 @@ static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 	}
 	if (op->has_imm && op->done + left == op->len) {
 		/*
-		 * This packet makes the target report the whole write, so it
-		 * waits until the write's other packets are acknowledged.
+		 * the target then reports the whole write, so wait for the ACKs
+		 * of the write's other packets
 		 */
 		if (op->unacked)
 			return false;
@@ -258,9 +252,9 @@ static void se_flow_pump(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 }
 
 /*
- * Sends or retransmits the packet of the slot if the time has come. Returns the
- * time of the slot's next scan, ns; 0: the flow cannot send now. *probed: true
- * if this scan of the window has already retransmitted a packet.
+ * Sends or retransmits the slot's packet if its time has come. Returns the time
+ * of the slot's next scan, ns; 0: the flow cannot send now. *probed: this scan
+ * has already retransmitted a packet.
  */
 static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 			     uint32_t seq, uint64_t now, bool *probed)
@@ -283,7 +277,7 @@ static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 		slot->time = now;
 		return now + rto;
 	}
-	/* To a silent peer, each scan retransmits only one packet. */
+	/* a scan retransmits only one packet to a silent peer */
 	if (*probed && flow->heard < slot->time)
 		return now + rto;
 	*probed = true;
@@ -391,7 +385,7 @@ bool se_srd_busy(struct se_qp *qp)
 	       qp->wire->rx_pending(qp);
 }
 
-/* Checks an operation as the device does before a send. Returns the status. */
+/* Checks an operation before a send, as the device does. */
 static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 {
 	int i;
@@ -414,10 +408,7 @@ static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 	return SE_OK;
 }
 
-/*
- * Sends a UD message. The message completes at once, even if it is dropped
- * because the wire is full.
- */
+/* Sends a UD message, which completes at once, even if it is dropped. */
 static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 		       struct se_op *op)
 {
@@ -440,8 +431,8 @@ static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Records the peer's qkey. If the qkey has changed, another QP of the peer has
- * reused the QP number, and all operations with the previous QP fail.
+ * Records the peer's qkey. If it has changed, another QP has reused the number,
+ * and all operations with the previous QP fail.
  */
 static void se_flow_meet(struct se_qp *qp, struct se_flow *flow, uint32_t qkey)
 {

@@ -7,9 +7,9 @@
 #include "softefa.h"
 
 #define SE_MS 1000000ull
-/* longest time that ibv_destroy_qp() drains */
+/* limit of the time that ibv_destroy_qp() drains */
 #define SE_DRAIN_NS (500 * SE_MS)
-/* if no duplicate arrives for this time, peers have all ACKs, ns */
+/* time without duplicates after which peers have all ACKs, ns */
 #define SE_LINGER_NS (40 * SE_MS)
 
 static void se_rq_flush(struct se_qp *qp)
@@ -56,10 +56,7 @@ void se_srd_close(struct se_qp *qp)
 	qp->active = NULL;
 }
 
-/*
- * True if this QP has a packet that is not on the wire yet, or that the wire
- * may have lost.
- */
+/* True if a packet is not on the wire yet, or may be lost there. */
 static bool se_srd_owes(struct se_qp *qp)
 {
 	struct se_flow *flow;
@@ -81,10 +78,10 @@ static bool se_srd_owes(struct se_qp *qp)
 }
 
 /*
- * Sends all queued packets, before the QP is destroyed. If the wire has lost
- * packets, continues to acknowledge until no peer retransmits any more. New
- * data is rejected, as if the QP did not exist. Takes at most SE_DRAIN_NS. The
- * caller must not hold qp->lock.
+ * Sends all queued packets before the QP is destroyed. If the wire has lost
+ * packets, continues to acknowledge until no peer retransmits. Rejects new
+ * data, as if the QP did not exist. Takes at most SE_DRAIN_NS. The caller does
+ * not hold qp->lock.
  */
 void se_srd_drain(struct se_qp *qp)
 {

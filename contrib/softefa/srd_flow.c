@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Flows and operations: the operations outstanding to a peer's QP, and their
- * completion. The caller of each function holds qp->lock.
+ * Flows: the operations outstanding to a peer's QP, and their completion. The
+ * caller of each function holds qp->lock.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -31,10 +31,7 @@ struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
 	return NULL;
 }
 
-/*
- * Returns the stream number of a new flow. It is larger than that of any
- * earlier flow of the same (GID, QPN) pair.
- */
+/* Returns a stream number above those of earlier flows to this peer. */
 static uint32_t se_flow_new_stream(const struct se_qp *qp)
 {
 	struct timespec ts;
@@ -111,18 +108,15 @@ void se_flow_header(struct se_qp *qp, struct se_flow *flow, struct se_pkt *pkt)
 	memcpy(pkt->sgid, qp->dev->gid.raw, sizeof(pkt->sgid));
 }
 
-/*
- * Returns the opcode of a completion. As in the device, reads have no opcode of
- * their own.
- */
+/* Returns a completion's opcode. As on the device, reads have none. */
 static enum ibv_wc_opcode se_op_opcode(const struct se_op *op)
 {
 	return op->kind == SE_OP_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
 }
 
 /*
- * Writes the completion and frees the operation. The caller guarantees that the
- * operation has no packet in the flow's queue or window.
+ * Writes the completion and frees the operation, which must have no packet in
+ * the flow's queue or window.
  */
 void se_op_finish(struct se_qp *qp, struct se_op *op)
 {
@@ -173,9 +167,9 @@ static void se_op_dequeue(struct se_flow *flow, struct se_op *op)
 }
 
 /*
- * Ends the operation of the slot's packet with "status". The slot becomes a
- * VOID packet: without data, but with the same sequence number, because the
- * peer must receive all numbers.
+ * Ends the operation of the slot's packet with "status". The packet becomes
+ * VOID, without data but with its number, because the peer must receive all
+ * numbers.
  */
 static void se_slot_void(struct se_qp *qp, struct se_flow *flow,
 			 struct se_slot *slot, enum se_status status)
@@ -215,10 +209,7 @@ static void se_flow_fail_reads(struct se_qp *qp, struct se_flow *flow,
 	}
 }
 
-/*
- * Fails all operations to the peer that are outstanding. Later operations start
- * a new stream.
- */
+/* Fails all operations to the peer. Later ones start a new stream. */
 void se_flow_fail(struct se_qp *qp, struct se_flow *flow,
 		  enum se_status status)
 {

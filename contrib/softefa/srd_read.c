@@ -2,15 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RDMA reads at the initiator, and the loss of their responses.
+ * RDMA reads at the initiator, and the loss of their responses. The caller of
+ * each function holds qp->lock.
  *
- * The target keeps a response until all its packets are acknowledged, or until
- * the target's flow fails. A flow fails, for example, if the initiator does
- * not poll for SOFTEFA_TIMEOUT_MS. The target then has no record of the read,
- * but still acknowledges other packets, so the read would wait forever.
- * Therefore the initiator sends READ_ASK for each waiting read. If the target
- * has no response to this read, it replies READ_GONE, and the read fails. The
- * caller of each function holds qp->lock.
+ * The target drops a response if its flow fails, for example because the
+ * initiator does not poll for SOFTEFA_TIMEOUT_MS. It still acknowledges other
+ * packets, so the read would wait forever. Therefore the initiator sends
+ * READ_ASK for each waiting read. A target without the response replies
+ * READ_GONE, and the read fails.
  */
 #include <string.h>
 
@@ -38,9 +37,7 @@ static void se_op_scatter(const struct se_op *op, uint64_t off,
 	}
 }
 
-/*
- * Returns the read to which the packet belongs; NULL if the read has completed.
- */
+/* Returns the read of this packet; NULL: the read has completed. */
 static struct se_op *se_read_find(struct se_qp *qp, const struct se_pkt *pkt)
 {
 	uint32_t index = pkt->op_id & 0xffff;
@@ -55,7 +52,6 @@ static struct se_op *se_read_find(struct se_qp *qp, const struct se_pkt *pkt)
 	return op;
 }
 
-/* Receives a packet of the response. */
 void se_read_data(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 {
 	struct se_op *op = se_read_find(qp, pkt);
@@ -69,10 +65,7 @@ void se_read_data(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 	se_op_check(qp, op);
 }
 
-/*
- * True if the target has acknowledged the request, and the response is
- * incomplete.
- */
+/* True if the request is acknowledged, and the response is incomplete. */
 static bool se_read_waits(const struct se_op *op, const struct se_flow *flow)
 {
 	return op->flow == flow && op->kind == SE_OP_READ && op->segmented &&
@@ -115,7 +108,7 @@ void se_read_asked(struct se_qp *qp, struct se_flow *flow,
 	for (; op < end; op++) {
 		if (op->flow != flow || op->remote_id != pkt->op_id)
 			continue;
-		/* the response is pending: an ACK keeps the read waiting */
+		/* the response is pending: only acknowledge */
 		se_ack_later(qp, flow);
 		return;
 	}

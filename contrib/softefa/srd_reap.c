@@ -3,9 +3,9 @@
 
 /*
  * Frees flows of failed peers. A flow records the packets received from its
- * peer, so the flow of a live peer is kept, however long it is silent. A few
- * flows are checked whenever one is added, and at intervals while all CQs are
- * empty. The caller of each function holds qp->lock.
+ * peer, so flows of live peers are kept. Some flows are checked when one is
+ * added, and at intervals while all CQs are empty. The caller of each function
+ * holds qp->lock.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ void se_flow_free(struct se_qp *qp, struct se_flow *flow)
 {
 	if (flow->ack_listed)
 		se_flow_unlist(qp, flow);
-	/* A later flow to this peer must have a larger stream number. */
+	/* a later flow to this peer must have a larger stream number */
 	if (!qp->stream_floor ||
 	    (int32_t)(flow->stream - qp->stream_floor) >= 0)
 		qp->stream_floor = flow->stream + 1;
@@ -39,8 +39,8 @@ void se_flow_free(struct se_qp *qp, struct se_flow *flow)
 }
 
 /*
- * Sends a PING to a silent peer, on a wire that does not report failures. If
- * the peer has exited, its host rejects the packet.
+ * Sends a PING to a silent peer on a wire that does not report failures. The
+ * host of an exited peer rejects it.
  */
 static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 {
@@ -51,9 +51,8 @@ static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 }
 
 /*
- * True if the flow can be freed: it is idle and its peer has failed. If "full"
- * is set, a long silence counts as a failure on wires that do not report
- * failures.
+ * True if the flow is idle and its peer has failed. With "full", a long silence
+ * is a failure on wires that do not report failures.
  */
 static bool se_flow_gone(struct se_qp *qp, struct se_flow *flow, bool full,
 			 uint64_t now)

@@ -90,7 +90,7 @@ void se_srd_send_acks(struct se_qp *qp)
 
 /*
  * Rejects the packet "cause", now or by se_tx_naks(). Its number counts as not
- * received: the sender repeats it, or sends a VOID packet with this number.
+ * received: the sender repeats it, or sends a VOID packet.
  */
 static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 			const struct se_pkt *cause, enum se_status status)
@@ -106,7 +106,7 @@ static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 	se_ack_list(qp, flow);
 }
 
-/* Rejects a packet of a peer for which no flow can be allocated. */
+/* Rejects a packet of a peer that cannot get a flow. */
 static void se_reject(struct se_qp *qp, const union ibv_gid *gid,
 		      const struct se_pkt *cause)
 {
@@ -116,12 +116,12 @@ static void se_reject(struct se_qp *qp, const union ibv_gid *gid,
 	qp->wire->flow_close(qp, &flow);
 }
 
-/* Returns the next posted receive; NULL: none. se_recv_claim() consumes it. */
+/* Returns the next posted receive, or NULL. se_recv_claim() consumes it. */
 static struct se_recv *se_recv_next(struct se_qp *qp)
 {
 	uint32_t head = qp->rq_head;
 
-	/* Pairs with the release in se_post_recv(). */
+	/* pairs with the release in se_post_recv() */
 	if (head == atomic_load_explicit(&qp->rq_tail, memory_order_acquire))
 		return NULL;
 	return &qp->rq[head & qp->rq_mask];
@@ -362,7 +362,7 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 		if (pkt->seq >= SE_WINDOW) {
 			/*
 			 * Not the start of a stream: this QP has freed its flow
-			 * as that of a failed peer. The NAK fails the peer's.
+			 * as failed. The NAK fails the peer's flow.
 			 */
 			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
 			return;
@@ -433,7 +433,7 @@ static void se_rx_dgram(struct se_qp *qp, const struct se_pkt *pkt,
 	}
 }
 
-/* Returns the flow of a new peer; NULL: the packet is rejected or dropped. */
+/* Returns the flow of a new peer; NULL: packet rejected or dropped. */
 static struct se_flow *se_rx_flow(struct se_qp *qp, const union ibv_gid *gid,
 				  const struct se_pkt *pkt)
 {

@@ -6,10 +6,7 @@
 
 #include "softefa.h"
 
-/*
- * Prints the line in one write(), so that lines of several processes do not
- * mix.
- */
+/* Prints by one write(), so that lines of several processes do not mix. */
 void se_stats_print(struct se_qp *qp)
 {
 	const struct se_stats *st = &qp->stats;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The directory of run-time files. It contains the rings and doorbells of queue
- * pairs and, for each process, a tree sys-XXXXXX with the part of /sys that the
- * EFA provider reads. The owner of a file locks it with flock(2). A file
- * without a lock is an orphan; any process that finds it removes it.
+ * The directory of run-time files. It has the rings and doorbells of queue
+ * pairs and, for each process, a tree sys-XXXXXX: the part of /sys that the EFA
+ * provider reads. The owner of a file locks it with flock(2). A file without a
+ * lock is an orphan, which any process removes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ void se_gid_hex(const union ibv_gid *gid, char hex[33])
 	hex[32] = '\0';
 }
 
-/* Locks the file. Returns ESTALE if a sweep removed it before. */
+/* Locks the file. Returns ESTALE if a sweep has removed it. */
 int se_lock_file(int fd)
 {
 	struct stat st;
@@ -56,9 +56,7 @@ bool se_file_orphaned(int fd)
 	return true;
 }
 
-/*
- * True if the string is "-GID-QPN", the end of the name of a ring or doorbell.
- */
+/* True for "-GID-QPN", the end of the name of a ring or doorbell. */
 static bool se_name_rest(const char *rest)
 {
 	size_t digits;
@@ -87,10 +85,7 @@ static bool se_tree_name(const char *name)
 		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == 6;
 }
 
-/*
- * nftw() callback: removes an entry that se_sysfs_make() has made. Any other
- * entry stays, and so does the tree.
- */
+/* nftw() callback: removes what se_sysfs_make() has made. Others stay. */
 static int se_remove_entry(const char *path, const struct stat *st, int type,
 			   struct FTW *ftw)
 {
@@ -112,9 +107,8 @@ static void se_remove_tree(const char *path)
 }
 
 /*
- * Removes the file or tree if it has no lock, which means that its owner has
- * exited. Returns false if the owner still holds the lock. Returns true
- * otherwise, also for a file that is not softefa's.
+ * Removes the file or tree if its owner has exited. Returns false if the owner
+ * still holds the lock; otherwise true, also for a foreign file.
  */
 static bool se_sweep_entry(const char *name)
 {
@@ -142,8 +136,8 @@ static bool se_sweep_entry(const char *name)
 }
 
 /*
- * Removes orphans. If "leaving" is set, stops at the first file whose owner is
- * alive, because that owner sweeps when it exits.
+ * Removes orphans. With "leaving", stops at the first file with a live owner,
+ * which will sweep at its exit.
  */
 static void se_sweep(bool leaving)
 {
@@ -159,10 +153,7 @@ static void se_sweep(bool leaving)
 	closedir(dir);
 }
 
-/*
- * True if the directory belongs to softefa: it has the mark, or contains no
- * foreign files.
- */
+/* True if the directory is softefa's: it has the mark, or no foreign files. */
 static bool se_dir_ours(void)
 {
 	DIR *dir = opendir(se_cfg.dir);
@@ -183,10 +174,7 @@ static bool se_dir_ours(void)
 	return marked || !foreign;
 }
 
-/*
- * Creates the mark. "made": this process has created the directory, so the mark
- * permits softefa to remove the directory.
- */
+/* Creates the mark. With "made", it permits the removal of the directory. */
 static int se_dir_mark(bool made)
 {
 	char path[300];
@@ -209,10 +197,7 @@ static int se_dir_make(void)
 
 	if (!made && errno != EEXIST)
 		goto err_report;
-	/*
-	 * Rejects the directory of another user, because that user could read
-	 * the packets.
-	 */
+	/* another user could read the packets */
 	if (lstat(se_cfg.dir, &st))
 		goto err_report;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
@@ -240,9 +225,8 @@ err_report:
 }
 
 /*
- * Removes the mark and, if softefa created the directory, the directory. Does
- * nothing if there are other files. A process that starts at the same time
- * creates the mark anew.
+ * Removes the mark, and the directory if softefa created it, unless there are
+ * other files. A process that starts now creates the mark anew.
  */
 static void se_dir_unmake(void)
 {
@@ -291,10 +275,7 @@ static int se_write_file(const char *path, const char *text)
 	return ret;
 }
 
-/*
- * Creates the tree and its lock. Repeats this if a sweep has removed the tree
- * before it was locked.
- */
+/* Creates the tree and its lock, again if a sweep has removed it before. */
 static int se_sysfs_root(void)
 {
 	char path[300];

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The shared memory wire: one ring (ring.h) per QP, in a file named by GID and
- * QPN. The owner holds a lock on the file until it exits.
+ * The shared memory wire: a ring (ring.h) per QP, in a file named by GID and
+ * QPN, which the owner locks until it exits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "softefa.h"
 #include "wire_shm.h"
 
-/* time after which the claimant of a slot is checked */
+/* time until the claimant of a slot is checked, ns */
 #define SE_STUCK_NS 100000000ull
 #define SE_SLOTS_PER_BLOCK 8
 
@@ -31,10 +31,7 @@ struct se_shm_qp {
 	struct se_doorbell bell;
 };
 
-/*
- * Creates and locks the file of a QP number. Returns EEXIST if the number is in
- * use.
- */
+/* Creates and locks a QP number's file. Returns EEXIST if it is in use. */
 static int se_shm_create(struct se_shm_qp *sq)
 {
 	struct stat st;
@@ -86,10 +83,7 @@ static int se_ring_map(struct se_shm_qp *sq)
 	int fd, ret;
 
 	sq->size = se_ring_size(slots, blocks, se_cfg.mtu);
-	/*
-	 * Allocate all pages now: an access to a page that cannot be allocated
-	 * later would cause SIGBUS.
-	 */
+	/* allocate all pages now: a failure later would be SIGBUS */
 	ret = posix_fallocate(sq->fd, 0, (off_t)sq->size);
 	if (ret) {
 		fprintf(stderr, "softefa: %s: %zu bytes for a ring: %s; "
@@ -99,9 +93,8 @@ static int se_ring_map(struct se_shm_qp *sq)
 		return ENOMEM;
 	}
 	/*
-	 * Opens the file a second time for the mapping. A forked child inherits
-	 * the mapping. A mapping of sq->fd would keep the file locked in the
-	 * child after this process has exited.
+	 * Map another descriptor than sq->fd: a forked child inherits the
+	 * mapping, and would keep sq->fd's lock after this process has exited.
 	 */
 	fd = open(sq->path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -135,7 +128,7 @@ static int se_shm_open(struct se_qp *qp)
 		goto err_unmap;
 	se_fork_add(sq->fd);
 	qp->wire_qp = sq;
-	/* Pairs with the acquire in se_ring_valid(). */
+	/* pairs with the acquire in se_ring_valid() */
 	atomic_store_explicit(&sq->ring->magic, SE_RING_MAGIC,
 			      memory_order_release);
 	return 0;
@@ -153,7 +146,7 @@ err_free:
 
 /*
  * Marks the ring as dead and removes its files. The mappings stay, because
- * other threads may still poll at exit.
+ * threads may still poll at exit.
  */
 static void se_shm_leave(struct se_qp *qp)
 {
@@ -211,10 +204,10 @@ static int se_shm_tx(struct se_qp *qp, struct se_flow *flow,
 	*cookie = pos;
 	se_ring_publish(slot, pos);
 	/*
-	 * Store buffering: this thread has stored the slot and then loads
-	 * armed, se_shm_arm() stores armed and then loads the slot. Each of the
-	 * two has a full fence in between, so at least one of them rings the
-	 * doorbell.
+	 * Store buffering with se_shm_arm(): this thread has stored the slot,
+	 * then loads armed; se_shm_arm() stores armed, then loads the slot.
+	 * Each has a full fence in between, so at least one of the two rings
+	 * the doorbell.
 	 */
 	if (se_doorbell_used(&peer->bell)) {
 		atomic_thread_fence(memory_order_seq_cst);
@@ -230,9 +223,8 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 	struct se_shm_qp *sq = qp->wire_qp;
 	struct se_ring *ring = sq->ring;
 	/*
-	 * A caller without qp->lock may load an old tail while another thread
-	 * consumes packets. The slot of an old tail was consumed, and so is not
-	 * free for that position: the function then returns true.
+	 * Without qp->lock the tail may be old, if another thread consumes
+	 * packets. Its slot is then not free for that position: returns true.
 	 */
 	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
@@ -242,9 +234,8 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 }
 
 /*
- * True if the producer of the slot at tail was killed after it had claimed the
- * slot. The caller must then skip the slot, or the ring would stop forever.
- * False if the producer is alive, because it may still write to the slot.
+ * True if the slot's producer was killed after its claim. The slot must then be
+ * skipped, or the ring would stop forever. A live producer may still write.
  */
 static bool se_shm_stuck(struct se_shm_qp *sq, uint64_t tail)
 {
@@ -274,10 +265,7 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 	uint32_t len;
 	int count;
 
-	/*
-	 * The ACKs of packets that earlier calls have consumed are sent by
-	 * now.
-	 */
+	/* the ACKs of packets of earlier calls are sent by now */
 	if (atomic_load_explicit(&ring->answered, memory_order_relaxed) != tail)
 		atomic_store_explicit(&ring->answered, tail,
 				      memory_order_release);
@@ -298,10 +286,9 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 }
 
 /*
- * Frees blocks whose producer was killed after it had allocated the block and
- * before it published a slot. Only an empty ring is searched, because then no
- * slot refers to a block: an owned block belongs to a dead producer, or to a
- * live one that is about to claim a slot. Blocks of live producers are kept.
+ * Frees blocks whose producer was killed before it published a slot. Searches
+ * only an empty ring, in which no slot refers to a block: a block's owner is
+ * dead, or is about to claim a slot. Blocks of live owners are kept.
  */
 static void se_shm_tidy(struct se_qp *qp)
 {
@@ -330,10 +317,9 @@ static bool se_shm_unread(struct se_qp *qp, struct se_flow *flow,
 	if (!peer)
 		return false;
 	/*
-	 * The load of peer->ring->answered must come before that of this QP's
-	 * ring. The peer stores "answered" after it has sent the ACKs. So the
-	 * ACK of a packet below "answered" is in this QP's ring, or was already
-	 * read.
+	 * Load peer->ring->answered before this QP's ring: the peer stores
+	 * "answered" after it has sent the ACKs. So the ACK of a packet below
+	 * "answered" is in this ring, or was read.
 	 */
 	return atomic_load_explicit(&peer->ring->answered,
 				    memory_order_acquire) <= cookie ||

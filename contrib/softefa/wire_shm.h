@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The parts of the shared memory wire: files and peers, doorbells. */
+/* Parts of the shared memory wire: files and peers, doorbells. */
 #ifndef SOFTEFA_WIRE_SHM_H
 #define SOFTEFA_WIRE_SHM_H
 
@@ -15,8 +15,8 @@
 #define SE_SHM_PATH 288
 
 /*
- * Doorbell: a FIFO beside the ring. It exists if a CQ of the QP has a
- * completion channel. Peers write to it if the ring is armed.
+ * A FIFO beside the ring, if a CQ of the QP has a completion channel. Peers
+ * write to it if the ring is armed.
  */
 struct se_doorbell {
 	int fd; /* -1: no doorbell */
@@ -33,10 +33,7 @@ void se_doorbell_unlink(struct se_doorbell *bell);
 void se_doorbell_close(struct se_doorbell *bell);
 void se_doorbell_clear(struct se_doorbell *bell);
 void se_doorbell_self(struct se_doorbell *bell);
-/*
- * Opens the peer's doorbell. Returns 0 or an errno; also 0 if the peer has no
- * doorbell.
- */
+/* Opens the peer's doorbell, if there is one. Returns 0 or an errno. */
 int se_doorbell_tx_init(struct se_doorbell_tx *bell, const char *ring_path);
 void se_doorbell_tx_close(struct se_doorbell_tx *bell);
 void se_doorbell_ring(struct se_doorbell_tx *bell);
@@ -60,22 +57,13 @@ struct se_flow;
 void se_shm_path(char path[SE_SHM_PATH], const union ibv_gid *gid,
 		 uint32_t qpn);
 
-/*
- * Returns the id of a ring, not 0. It identifies the ring's owner among all
- * owners in the directory.
- */
+/* Returns a ring's id, not 0, which identifies its owner in the directory. */
 uint32_t se_shm_id(const struct stat *st);
 
-/*
- * Returns false if the owner of the ring has exited; true also in case of
- * doubt.
- */
+/* False if the owner of the ring has exited; true in case of doubt. */
 bool se_shm_id_alive(uint32_t id);
 
-/*
- * Maps the peer's ring. Returns 0, -EAGAIN, or the se_status of a peer that
- * cannot be reached.
- */
+/* Maps the peer's ring. Returns 0, -EAGAIN, or the se_status of the failure. */
 int se_shm_connect(struct se_qp *qp, struct se_flow *flow);
 enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow);
 void se_shm_flow_close(struct se_qp *qp, struct se_flow *flow);

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The UDP wire: one socket per QP. Its IPv4 address is in the GID, its port is
- * the QPN. If the peer's process has failed, its port is closed, and the kernel
- * of its host answers the next packet with an ICMP error, by which the sender
- * detects the failure. The failure of a host is detected by its silence only.
+ * The UDP wire: a socket per QP. Its IPv4 address is in the GID, its port is
+ * the QPN. A failed peer's port is closed, so the kernel of its host answers
+ * the next packet with an ICMP error. The failure of a host shows only by its
+ * silence.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 #define SE_UDP_BUFFER (8 << 20)
 
 /*
- * A datagram. The secret authenticates its sender, provided that only trusted
- * users can read datagrams on the network.
+ * A datagram. The secret authenticates its sender, if only trusted users can
+ * read the network.
  */
 struct se_udp_header {
 	uint64_t secret;
@@ -47,9 +47,8 @@ static int se_udp_socket(struct in_addr addr, uint32_t *port)
 	if (fd < 0)
 		return -1;
 	/*
-	 * The FORCE options may exceed the system's limits, but require
-	 * CAP_NET_ADMIN. If they fail, the other options set the size, up to
-	 * the limit.
+	 * The FORCE options may exceed the system's limits, but need
+	 * CAP_NET_ADMIN. Otherwise the limits apply.
 	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
@@ -99,8 +98,8 @@ static void se_udp_close(struct se_qp *qp)
 }
 
 /*
- * Sends a packet. An errno of sendmsg() may belong to an earlier packet:
- * se_udp_errors() reads from the socket's error queue which packet has failed.
+ * Sends a packet. sendmsg() may fail for an earlier packet: se_udp_errors()
+ * reads from the error queue which one failed.
  */
 static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		     const struct se_pkt *pkt, const struct iovec *iov,
@@ -189,10 +188,7 @@ static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
 	}
 }
 
-/*
- * True if the packet comes from the socket that it names, and contains the
- * secret.
- */
+/* True if the packet is from the socket that it names, with the secret. */
 static bool se_udp_genuine(const struct se_udp_header *header,
 			   const struct sockaddr_in *from)
 {
@@ -241,10 +237,7 @@ static bool se_udp_rx_pending(struct se_qp *qp)
 	return true; /* a check would cost as much as recvfrom() */
 }
 
-/*
- * True if the socket has any unread packet, because that packet may contain the
- * acknowledgment. See "unread" in softefa_io.h.
- */
+/* True if the socket has a packet, which may be the ACK. See softefa_io.h. */
 static bool se_udp_unread(struct se_qp *qp, struct se_flow *flow,
 			  uint64_t cookie)
 {
@@ -269,10 +262,7 @@ static int se_udp_event_fd(struct se_qp *qp)
 	return ((struct se_udp_qp *)qp->wire_qp)->fd;
 }
 
-/*
- * Does nothing. Arming needs no action, because epoll monitors the socket;
- * leaving needs none, because the kernel closes the socket.
- */
+/* Does nothing: epoll monitors the socket, and the kernel closes it. */
 static void se_udp_nothing(struct se_qp *qp)
 {
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Posting: the session from ibv_wr_start() to ibv_wr_complete(), and the older
- * functions.
- */
+/* Posting: from ibv_wr_start() to ibv_wr_complete(), and older functions. */
 #include <errno.h>
 #include <string.h>
 
@@ -23,9 +20,8 @@ static void se_wr_start(struct ibv_qp_ex *qp_ex)
 }
 
 /*
- * Returns a free operation; NULL: none. If session_free is empty, first moves
- * all of free_ops to session_free. The caller holds sq_lock; this function
- * takes qp->lock.
+ * Returns a free operation, or NULL. Refills session_free from free_ops. The
+ * caller holds sq_lock; this function takes qp->lock.
  */
 static struct se_op *se_wr_alloc(struct se_qp *qp)
 {
@@ -43,10 +39,7 @@ static struct se_op *se_wr_alloc(struct se_qp *qp)
 	return op;
 }
 
-/*
- * Checks the flags of a work request: it must be signaled and not fenced.
- * Returns 0 or EINVAL.
- */
+/* Returns EINVAL unless the work request is signaled and not fenced. */
 static int se_wr_check_flags(const struct se_qp *qp)
 {
 	unsigned int flags = qp->ex.wr_flags;
@@ -98,8 +91,8 @@ static void se_wr_give_back(struct se_qp *qp)
 }
 
 /*
- * Submits the operations of the session or, if one of them is invalid, frees
- * them all. Afterwards the session is empty. The caller holds sq_lock.
+ * Submits the session's operations, or frees them all if one is invalid. The
+ * session is then empty. The caller holds sq_lock.
  */
 static int se_wr_submit(struct se_qp *qp)
 {
@@ -267,9 +260,7 @@ static void se_wr_set_inline(struct ibv_qp_ex *qp_ex, void *addr,
 	se_wr_set_inline_list(qp_ex, 1, &buf);
 }
 
-/*
- * Does nothing: the hint is about packet rates, which softefa does not limit.
- */
+/* Does nothing: the hint is about packet rates, which have no limit here. */
 static void se_wr_set_hints(void *dv, uint32_t hints)
 {
 }
@@ -378,7 +369,7 @@ int se_post_recv(struct ibv_qp *qp_fid, struct ibv_recv_wr *wr,
 		memcpy(recv->sge, wr->sg_list,
 		       (size_t)wr->num_sge * sizeof(recv->sge[0]));
 		qp->rq_used++;
-		/* Pairs with the acquire in se_recv_next(). */
+		/* pairs with the acquire in se_recv_next() */
 		atomic_store_explicit(&qp->rq_tail, ++tail,
 				      memory_order_release);
 	}

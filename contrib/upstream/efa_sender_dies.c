@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A sender is killed after a part of its message has arrived. The receive never
- * completes and never fails, even after sends to the killed peer have failed,
- * and fi_cancel does not find the receive. Requires an EFA, or
- * contrib/softefa/softefa.
+ * A sender is killed after a part of its message has arrived. The receive
+ * neither completes nor fails, even after failed sends to the peer, and
+ * fi_cancel does not find it. Requires an EFA, or contrib/softefa/softefa.
  */
 
 #include <signal.h>
@@ -52,7 +51,7 @@ static fi_addr_t insert(const char *addr)
 	return peer;
 }
 
-/* Sends messages to the address read from fd, until this process is killed. */
+/* Sends to the address read from fd until this process is killed. */
 static void sender(pid_t parent, int fd, int out)
 {
 	struct fi_cq_tagged_entry entry;

@@ -19,10 +19,7 @@ struct fi_info *repro_info;
 struct fid_domain *repro_domain;
 struct repro_ep repro_ep[REPRO_EPS];
 
-/*
- * stdout of the child. The child's stderr, which has libfabric's backtraces, is
- * discarded.
- */
+/* the child's stdout. Its stderr, with libfabric's backtraces, is discarded. */
 static FILE *repro_out;
 
 void repro_must(ssize_t ret, const char *what)
@@ -192,10 +189,7 @@ static void repro_child(int fd, void (*test)(void))
 	signal(SIGALRM, SIG_DFL);
 	alarm(REPRO_LIMIT);
 	repro_out = fdopen(fd, "w");
-	/*
-	 * psm3 writes a file into the directory at each crash: in /proc it
-	 * cannot.
-	 */
+	/* not /proc: psm3 writes a file at each crash */
 	if (!repro_out || !freopen("/dev/null", "w", stderr) || chdir("/proc"))
 		_exit(REPRO_CANNOT);
 	test();
@@ -217,7 +211,6 @@ static void repro_sweep(pid_t child)
 	globfree(&found);
 }
 
-/* Prints the result. words: the output of the child. */
 static int repro_verdict(int status, const char *words)
 {
 	if (WIFSIGNALED(status)) {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions of the reproducers: endpoints of one process that have each other's
- * addresses, and a child process that may crash or hang. They use only the
- * public interface of libfabric.
+ * Functions of the reproducers: endpoints of a process that have each other's
+ * addresses, and a child that may crash or hang. Only libfabric's public
+ * interface.
  */
 #ifndef REPRO_H
 #define REPRO_H
@@ -35,10 +35,9 @@ extern struct fid_domain *repro_domain;
 extern struct repro_ep repro_ep[REPRO_EPS];
 
 /*
- * Opens endpoints of provider PROV with the capabilities CAPS in addition to
- * FI_MSG and FI_TAGGED. The functions below are the steps of repro_open(): open
- * the domain; open endpoint I, bound but not enabled; enable endpoint I; insert
- * all addresses into all AVs.
+ * Opens endpoints of provider PROV with CAPS, FI_MSG and FI_TAGGED. The next
+ * functions are its steps: open the domain; open endpoint I, bound but not
+ * enabled; enable endpoint I; insert all addresses into all AVs.
  */
 void repro_open(const char *prov, uint64_t caps, int eps);
 void repro_open_domain(const char *prov, uint64_t caps);
@@ -46,21 +45,17 @@ void repro_open_ep(int i);
 void repro_enable(int i);
 void repro_introduce(int eps);
 
-/* Ends the child if RET is an error, because a necessary step has failed. */
+/* Ends the child if RET is an error of a necessary step. */
 void repro_must(ssize_t ret, const char *what);
 
-/*
- * Sends a message, untagged if TAG is 0. While the send returns -FI_EAGAIN,
- * makes progress and repeats the send.
- */
+/* Sends a message, untagged if TAG is 0. Makes progress on -FI_EAGAIN. */
 void repro_send(int from, int to, const void *buf, size_t len, uint64_t tag);
 
 enum repro_result { REPRO_NONE, REPRO_DONE, REPRO_ERROR };
 
 /*
- * Reads the next completion of endpoint I, with progress on all endpoints.
- * Returns its kind; REPRO_NONE: none within about MS milliseconds. For an
- * error, *err has the entry.
+ * Reads endpoint I's next completion, with progress on all endpoints.
+ * REPRO_NONE: none within about MS ms. REPRO_ERROR: *err has the entry.
  */
 enum repro_result repro_next(int i, int ms, struct fi_cq_tagged_entry *entry,
 			     struct fi_cq_err_entry *err);
@@ -74,18 +69,16 @@ struct repro_size {
 
 /*
  * Opens two endpoints of PROV, sends the message and posts the receive, in the
- * order that size->unexpected requires. The result is endpoint 0's next
- * completion.
+ * order of size->unexpected. The next completion of endpoint 0 is the result.
  */
 void repro_truncate(const char *prov, const struct repro_size *size);
 
-/* Reports that the defect occurred, and how, and ends the child. */
+/* Reports that the defect occurred, and ends the child. */
 void repro_shown(const char *format, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 
 /*
- * Runs TEST in a child, prints one line, and returns the exit status for
- * main():
+ * Runs TEST in a child, prints one line, and returns main()'s exit status:
  * - 1, "shown": TEST called repro_shown(), was killed, exited or did not end;
  * - 0, "not shown": TEST returned;
  * - 77, "cannot be tried": something else failed.
@@ -93,9 +86,8 @@ void repro_shown(const char *format, ...)
 int repro_run(const char *name, void (*test)(void));
 
 /*
- * Calls repro_run() for each of COUNT sizes; the test reads the size from
- * repro_size. A printed line has PROV before the size, and WHAT after it.
- * Returns 1 if the defect occurred for at least one size.
+ * Calls repro_run() for COUNT sizes, each in repro_size. A line has PROV, size
+ * and WHAT. Returns 1 if the defect occurred for a size.
  */
 extern const struct repro_size *repro_size;
 int repro_run_sizes(const char *prov, const char *what,

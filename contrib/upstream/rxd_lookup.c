@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_av_lookup of the address that was inserted first: rxd_av_dg_addr()
- * (prov/rxd/src/rxd_av.c) treats the datagram provider's address 0 as missing.
+ * fi_av_lookup of the first address: rxd_av_dg_addr() (prov/rxd/src/rxd_av.c)
+ * treats the datagram provider's address 0 as missing.
  */
 
 #include "repro.h"

@@ -3,8 +3,8 @@
 
 /*
  * The receiver of a rendezvous message is killed before it has read the
- * message. The send then neither completes nor fails. The sender can close its
- * endpoint, CQ and AV, but fi_close of the domain returns -FI_EBUSY.
+ * message. The send neither completes nor fails. Endpoint, CQ and AV can be
+ * closed, but fi_close of the domain returns -FI_EBUSY.
  */
 
 #include <signal.h>
@@ -17,10 +17,7 @@
 #define ADDR_LEN 64
 #define LEN (1 << 20)
 
-/*
- * The child: writes its address to "out", and makes progress, which completes
- * connections, until it is killed.
- */
+/* The child: writes its address to "out", and makes progress until killed. */
 static void receiver(pid_t parent, int out)
 {
 	struct fi_cq_tagged_entry entry;

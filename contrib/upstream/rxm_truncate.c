@@ -3,7 +3,7 @@
 
 /*
  * A large message for a small receive: ofi_rxm reports FI_ETRUNC, and then
- * completes the same receive a second time.
+ * completes the receive a second time.
  */
 
 #include "repro.h"

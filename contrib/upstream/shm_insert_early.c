@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_av_insert into an AV bound to an endpoint of shm, before fi_enable of the
- * endpoint. This is permitted, but shm accesses the endpoint's region, which
- * fi_enable creates.
+ * fi_av_insert into an AV bound to an endpoint before its fi_enable, which is
+ * permitted. shm accesses the endpoint's region, which fi_enable creates.
  */
 
 #include "repro.h"

@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Two endpoints of one process with an AV each, and messages in both
- * directions: shm's smr_map_to_region() (prov/shm/src/smr_av.c) finds the
- * peer's region in the process, and returns before it has stored the region's
- * address. shm then counts the peer as connected, and computes addresses in the
- * region from 0.
+ * Messages both ways between two endpoints of a process, with an AV each. shm's
+ * smr_map_to_region() (prov/shm/src/smr_av.c) finds the peer's region in the
+ * process, and returns before it has stored the region's address. shm counts
+ * the peer as connected, and computes addresses from 0.
  */
 
 #include "repro.h"

@@ -3,9 +3,8 @@
 
 /*
  * /dev/shm fills up after shm's endpoints were enabled. smr_shm_space_check()
- * (prov/shm/src/smr_init.c) checks the free space in fi_getinfo, but no space
- * is allocated, so that the first access to a page of an endpoint's region
- * causes SIGBUS.
+ * (prov/shm/src/smr_init.c) checks the space in fi_getinfo, but allocates none:
+ * the first access to a page of an endpoint's region causes SIGBUS.
  */
 
 #include <fcntl.h>

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A message larger than the receive that it matches must end with FI_ETRUNC.
- * shm (prov/shm/src/smr_progress.c) crashes, loops, or never completes the
- * receive. This depends on the size of the message, and on whether the message
- * or the receive comes first.
+ * A message larger than its receive must end with FI_ETRUNC. shm
+ * (prov/shm/src/smr_progress.c) crashes, loops, or never completes the receive.
+ * This depends on the size, and on whether message or receive comes first.
  */
 
 #include "repro.h"

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_cancel of an untagged directed receive. util_cancel_src()
- * (prov/util/src/util_srx.c) searches the wrong array, and so either does not
- * find the receive or computes an invalid address.
+ * fi_cancel of an untagged directed receive: util_cancel_src()
+ * (prov/util/src/util_srx.c) searches the wrong array. It does not find the
+ * receive, or computes an invalid address.
  */
 
 #include "repro.h"

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Untagged receives with and without a source, posted together: the first
- * matching receive must get the message. util_get_msg()
- * (prov/util/src/util_srx.c) treats the head of the queue itself as an entry:
- * it compares the head's contents, and may return the head.
+ * Untagged receives with and without a source: the first one that matches must
+ * get the message. util_get_msg() (prov/util/src/util_srx.c) treats the queue's
+ * head itself as an entry: compares its contents, and may return it.
  */
 
 #include "repro.h"

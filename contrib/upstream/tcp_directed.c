@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_DIRECTED_RECV of untagged messages: tcp reports the capability, but its
- * xnet_get_rx_entry() (prov/tcp/src/xnet_progress.c) matches a message from one
- * peer with a receive that names another peer.
+ * tcp reports FI_DIRECTED_RECV. But for untagged messages, xnet_get_rx_entry()
+ * (prov/tcp/src/xnet_progress.c) matches a receive that names another peer.
  */
 
 #include "repro.h"

@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer closes its endpoint and opens another one, which by chance gets the
- * same address, about once in 14,000 times. fi_av_remove of the address leaves
- * the sender's connection open, and fi_av_insert finds this connection again.
- * If the sender has made no progress since the peer closed its end, a message
- * for the new endpoint is written to the old connection, completes, and is
- * lost.
+ * A peer closes its endpoint and opens another, which gets the same address
+ * about once in 14,000 times. fi_av_remove leaves the sender's connection open,
+ * and fi_av_insert finds it again. If the sender has made no progress since the
+ * peer closed its end, a message is written to the old connection, completes,
+ * and is lost.
  */
 
 #include "repro.h"

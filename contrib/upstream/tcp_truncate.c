@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A message that arrived before a receive of 0 bytes. tcp completes the receive
+ * A message that arrived before a receive of 0 bytes: tcp completes the receive
  * neither with success nor with FI_ETRUNC.
  */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The directory of run-time files: softefa removes only its own files. */
+/* softefa removes only its own files from the directory of run-time files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void drop(const char *name)
 	ck_assert_int_eq(remove(path), 0);
 }
 
-/* Runs softefa in a child process. Returns the number of its devices. */
+/* Runs softefa in a child. Returns the number of devices. */
 static int run_child(void)
 {
 	int status, count = 0;
@@ -73,10 +73,7 @@ static const char *const own[] = {
 };
 #define OWN (int)(sizeof(own) / sizeof(own[0]))
 
-/*
- * SOFTEFA_DIR names a directory of foreign files by mistake: there is no
- * device, and no file changes.
- */
+/* A SOFTEFA_DIR with foreign files gives no device, and changes no file. */
 START_TEST(foreign_directory_is_not_changed)
 {
 	int i;
@@ -138,10 +135,7 @@ START_TEST(directory_is_removed_by_its_creator)
 }
 END_TEST
 
-/*
- * A path that is too long or relative is rejected: truncated, or in another
- * working directory, it would name another directory.
- */
+/* A path that is too long or relative would name another directory. */
 START_TEST(invalid_path_gives_no_device)
 {
 	char path[300] = "/dev/shm/";
@@ -158,7 +152,7 @@ START_TEST(invalid_path_gives_no_device)
 }
 END_TEST
 
-/* Even with the longest permitted path, the names of all files fit. */
+/* With the longest permitted path, the names of all files must fit. */
 START_TEST(longest_path_works)
 {
 	char path[192] = "/dev/shm/";

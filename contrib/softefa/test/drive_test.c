@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A poll of any CQ drives all QPs of the process, because a device makes
- * progress without polls.
- */
+/* A poll of any CQ drives all QPs: a device makes progress without polls. */
 #include <poll.h>
 #include <unistd.h>
 
@@ -16,10 +13,7 @@ static bool has_completion(struct ibv_cq_ex *cq)
 	return !se_cq_empty((struct se_cq *)cq);
 }
 
-/*
- * Two QPs communicate, and only the CQ of a third QP is polled: the message
- * arrives.
- */
+/* A message between two QPs arrives while only a third QP's CQ is polled. */
 START_TEST(poll_of_third_cq_drives_all)
 {
 	uint64_t end = rig_now_ms() + RIG_WAIT_MS;
@@ -46,9 +40,8 @@ END_TEST
 
 /*
  * One of two ranks that close an endpoint at the same time. From its closing
- * endpoint each rank sends to an endpoint of the other rank that stays open.
- * Until the send completes, the rank polls only the CQ of the closing endpoint,
- * as fi_close() of libfabric does.
+ * endpoint each sends to an endpoint of the other that stays open, and polls
+ * only the closing endpoint's CQ, as fi_close() of libfabric does.
  */
 struct rank {
 	struct rig_node closing, other;
@@ -62,9 +55,8 @@ static void rank_open(struct rank *rank)
 }
 
 /*
- * Closes an endpoint as fi_close() does: sends a message, and polls until the
- * send has completed and stop_fd is readable. Returns false if the send has not
- * completed within RIG_WAIT_MS.
+ * Closes an endpoint: sends a message, and polls until the send has completed
+ * and stop_fd is readable. False: not completed within RIG_WAIT_MS.
  */
 static bool rank_close(struct rank *rank, const struct rig_target *peer,
 		       int stop_fd, int done_fd)
@@ -130,10 +122,7 @@ static void *open_and_close(void *arg)
 	return NULL;
 }
 
-/*
- * While threads poll without pause, ibv_destroy_qp() in other threads must not
- * block.
- */
+/* ibv_destroy_qp() must not block while threads poll without pause. */
 START_TEST(polls_do_not_block_close)
 {
 	_Atomic bool stop = false;

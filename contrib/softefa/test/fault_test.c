@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * SRD's guarantees hold on a lossy wire, and faults occur as often as
- * configured.
- */
+/* SRD's guarantees hold on a lossy wire, and faults are as configured. */
 #include <string.h>
 #include <unistd.h>
 
@@ -15,8 +12,8 @@
 #define SLOT 64
 
 /*
- * Reads the completions of b. Returns the number of late messages: those that
- * arrived after a message that was sent later.
+ * Reads b's completions. Returns the number of messages that arrived after a
+ * message that was sent later.
  */
 static int numbered_take(struct rig_node *b, uint8_t *seen, uint32_t *got)
 {
@@ -40,10 +37,7 @@ static int numbered_take(struct rig_node *b, uint8_t *seen, uint32_t *got)
 	return late;
 }
 
-/*
- * Sends MSGS numbered messages from a to b. The buffer of a message is reused
- * when the message has completed.
- */
+/* Sends MSGS numbered messages from a to b. Reuses completed buffers. */
 static int numbered_run(struct rig_node *a, struct rig_node *b)
 {
 	static uint8_t seen[MSGS];
@@ -70,10 +64,7 @@ static int numbered_run(struct rig_node *a, struct rig_node *b)
 		late += numbered_take(b, seen, &got);
 		if (!polled)
 			continue;
-		/*
-		 * a has a completion of the message, so b must have received
-		 * the message: numbered_take() has read b's completion.
-		 */
+		/* a's message is complete, so b has received it already */
 		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 		ck_assert_msg(seen[wc.wr_id >> 16],
 			      "%lu completed, not delivered", wc.wr_id >> 16);
@@ -130,10 +121,7 @@ START_TEST(faulty_wire_delivers_exactly_once)
 		ck_assert_uint_gt(b_stats.dup, 0);
 	ck_assert_msg(!a_stats.rnr == !fault_cases[row].not_ready,
 		      "%s: rnr %lu", fault_cases[row].name, a_stats.rnr);
-	/*
-	 * Each packet is delayed by 200 us, and at most SE_WINDOW packets are
-	 * delayed at the same time. So this is the shortest possible time.
-	 */
+	/* the shortest time: SE_WINDOW packets at once wait for 200 us */
 	if (!strcmp(fault_cases[row].name, "delay"))
 		ck_assert_uint_ge(rig_now_ms() - start,
 				  MSGS / SE_WINDOW * 200 / 1000);
@@ -180,9 +168,8 @@ struct pattern {
 };
 
 /*
- * Records the messages that are lost at the first transmission, and those that
- * fail. Both sets are the same in each run: fault injection selects messages
- * when they are posted, not by timing.
+ * Records the messages lost at the first transmission, and those that fail.
+ * Both sets are the same in each run: faults do not depend on timing.
  */
 static void seed_run(const struct rig_target *target, int out)
 {
@@ -222,9 +209,8 @@ static int pattern_count(const uint8_t *hits)
 }
 
 /*
- * Runs the same messages in five processes: seed 7 twice, seed 8, seed 1, and
- * no seed. Equal seeds must have the same faults, seeds 7 and 8 different ones.
- * The default must be seed 1.
+ * Five processes send the same messages with seeds 7, 7, 8, 1 and none. Equal
+ * seeds must have the same faults, 7 and 8 different ones. None means 1.
  */
 START_TEST(seed_reproduces_faults)
 {
@@ -261,7 +247,7 @@ START_TEST(seed_reproduces_faults)
 }
 END_TEST
 
-/* If SOFTEFA_REORDER is not set, messages arrive out of order. */
+/* Without SOFTEFA_REORDER, messages arrive out of order. */
 START_TEST(messages_are_reordered_by_default)
 {
 	struct rig_node a, b;
@@ -277,8 +263,8 @@ START_TEST(messages_are_reordered_by_default)
 END_TEST
 
 /*
- * Runs with one seed lose the same packets. Runs with another seed lose other
- * packets. Each run loses the configured number of packets.
+ * Equal seeds lose the same packets, other seeds other packets, and each seed
+ * the configured number.
  */
 START_TEST(seed_selects_faults)
 {

@@ -22,8 +22,8 @@ static int fd_count(void)
 }
 
 /*
- * Sends one message and reports its vendor_err. Every second of these processes
- * exits without destroying its QP.
+ * Sends one message and reports its vendor_err. Every second process exits
+ * without destroying its QP.
  */
 static void visitor(const struct rig_target *target, int out)
 {
@@ -45,10 +45,7 @@ static void visitor(const struct rig_target *target, int out)
 
 #define VISITORS 24
 
-/*
- * Peers send one after the other, more peers than may have a flow at the same
- * time: all messages arrive.
- */
+/* More peers than may have flows at a time send in turn: all arrive. */
 START_TEST(flows_of_exited_peers_are_freed)
 {
 	struct rig_crew crew[VISITORS];
@@ -70,10 +67,7 @@ START_TEST(flows_of_exited_peers_are_freed)
 		ck_assert(rig_wait(a.rcq, &wc, NULL, RIG_WAIT_MS));
 		ck_assert_uint_eq(wc.wr_id, (uint64_t)i);
 		rig_crew_end(&crew[i], 1);
-		/*
-		 * On the UDP wire a failure is detected by the reply to a
-		 * packet for the closed port, so send one now.
-		 */
+		/* on udp the closed port's reply shows the failure: send now */
 		if (_i == RIG_UDP) {
 			pthread_mutex_lock(&qp->lock);
 			for (int b = 0; b < SE_FLOW_HASH; b++)
@@ -85,7 +79,7 @@ START_TEST(flows_of_exited_peers_are_freed)
 		ck_assert_uint_le(qp->flow_count, 4);
 	}
 	ck_assert_int_le(fd_count(), fds);
-	/* Without messages, polls free the last flows. */
+	/* without messages, polls free the last flows */
 	for (i = 0; i < 300 * 8192 && qp->flow_count; i++)
 		rig_poll(a.rcq, &wc);
 	ck_assert_uint_eq(qp->flow_count, 0);
@@ -95,10 +89,7 @@ END_TEST
 
 #define CROWD 3
 
-/*
- * While all flows are in use by live peers, a message from a further peer, or
- * to a further peer, ends in an error.
- */
+/* While live peers use all flows, a message from or to a further peer fails. */
 START_TEST(peer_beyond_limit_gets_error)
 {
 	struct rig_node a, b[CROWD];
@@ -123,7 +114,7 @@ START_TEST(peer_beyond_limit_gets_error)
 	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
 	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
 	ck_assert_uint_eq(wc.vendor_err, SE_UNREACH_REMOTE);
-	/* When a peer closes, a further peer can have a flow. */
+	/* when a peer closes, a further peer can have a flow */
 	rig_close(&b[0]);
 	if (_i == RIG_SHM) {
 		usleep(20000);
@@ -138,7 +129,7 @@ START_TEST(peer_beyond_limit_gets_error)
 }
 END_TEST
 
-/* This process has no free descriptor: the peer must not count as failed. */
+/* Without a free descriptor here, the peer must not count as failed. */
 START_TEST(missing_descriptor_is_no_failure)
 {
 	struct rlimit none, limit;
@@ -165,7 +156,7 @@ START_TEST(missing_descriptor_is_no_failure)
 }
 END_TEST
 
-/* Receives all packets in the ring, but retransmits none. */
+/* Receives all packets in the ring. Retransmits none. */
 static void take_all(struct rig_node *node)
 {
 	struct se_qp *qp = (struct se_qp *)node->qp;
@@ -176,7 +167,7 @@ static void take_all(struct rig_node *node)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* A NAK is sent later if the peer's ring has no space. */
+/* A NAK waits for space in the peer's ring. */
 START_TEST(nak_waits_for_space)
 {
 	struct rig_node a, b;
@@ -185,7 +176,7 @@ START_TEST(nak_waits_for_space)
 
 	rig_wire(RIG_SHM);
 	rig_env("SOFTEFA_SLOTS", "64");
-	/* no packet is delayed, so all 64 fill the ring at the same time */
+	/* no delays: all 64 packets fill the ring at the same time */
 	rig_env("SOFTEFA_REORDER", "0");
 	rig_open(&a, NULL);
 	rig_open(&b, NULL);

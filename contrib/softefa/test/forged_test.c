@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Forged packets on the UDP wire: packets that no peer has sent are ignored. */
+/* Packets on the UDP wire that no peer has sent are ignored. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -39,10 +39,7 @@ static void put(int fd, struct rig_node *to, const struct datagram *forged)
 			 sizeof(*forged));
 }
 
-/*
- * Returns a packet from a to b with a later epoch than a's. If it were
- * accepted, the flow would fail.
- */
+/* Returns a packet from a to b with a later epoch: it would fail the flow. */
 static struct datagram forge(struct rig_node *a, struct rig_node *b)
 {
 	struct datagram forged = { .secret = se_cfg.secret };
@@ -87,14 +84,12 @@ START_TEST(forged_packets_are_ignored)
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	ck_assert_int_ge(fd, 0);
 	forged = forge(&a, &b);
-	/* Sent from another socket: ignored. */
+	/* from another socket: ignored */
 	put(fd, &b, &forged);
-	/* Sent from the socket of a, with a wrong secret: ignored. */
+	/* from the socket of a, with a wrong secret: ignored */
 	forged.secret++;
 	put(socket_fd(&a), &b, &forged);
-	/*
-	 * Sent with the names of a thousand peers that do not exist: ignored.
-	 */
+	/* with the names of a thousand missing peers: ignored */
 	forged.secret--;
 	forged.pkt.type = SE_PKT_SEND;
 	for (i = 0; i < 1000; i++) {
@@ -107,9 +102,8 @@ START_TEST(forged_packets_are_ignored)
 	ck_assert_uint_eq(flow->peer_epoch, epoch);
 	exchange(&a, &b);
 	/*
-	 * Sent from a's socket with the secret: the flow fails. So the packets
-	 * above were ignored because of their socket or secret, and for no
-	 * other reason.
+	 * From a's socket with the secret: the flow fails. So the packets above
+	 * were ignored because of their socket or secret.
 	 */
 	forged = forge(&a, &b);
 	put(socket_fd(&a), &b, &forged);
@@ -131,9 +125,7 @@ static uint64_t forged_number(const char *name, uint64_t usual)
 	return text ? strtoull(text, NULL, 10) : usual;
 }
 
-/*
- * Sends a header with the right secret and changed bytes, with data behind it.
- */
+/* Sends a header with the right secret, changed bytes and data behind. */
 static void put_garbage(struct rig_node *a, struct rig_node *b,
 			unsigned int *seed)
 {
@@ -170,8 +162,8 @@ static void put_garbage(struct rig_node *a, struct rig_node *b,
 }
 
 /*
- * A peer with the secret sends random bytes: no process crashes, and other
- * peers get their messages.
+ * A peer with the secret sends random bytes. No process may crash, and other
+ * peers must get their messages.
  */
 START_TEST(garbage_of_peer_is_rejected)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Every limit that the device reports holds, and exceeding it returns the
- * documented error.
- */
+/* Every reported limit holds, and exceeding it returns the documented error. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +28,7 @@ START_TEST(queues_are_bounded)
 	}
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), ENOMEM);
 	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), ENOMEM);
-	/*
-	 * A completion frees space in the queue when it is polled, not before.
-	 */
+	/* a completion frees space when it is polled, not before */
 	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), 0);
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), ENOMEM);
@@ -68,7 +63,7 @@ START_TEST(work_requests_are_checked)
 	ibv_wr_set_ud_addr(ex, to.ah, to.qpn, to.qkey);
 	ck_assert_int_eq(ibv_wr_complete(ex), EINVAL);
 	ck_assert_int_eq(ibv_post_recv(a.qp, &wr, &bad), EINVAL);
-	/* An aborted session leaves no work request. */
+	/* an aborted session leaves no work request */
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
 	ibv_wr_abort(ex);
@@ -108,7 +103,7 @@ START_TEST(objects_are_bounded)
 		ck_assert(!cq[i] == (i == 3));
 	}
 	ck_assert_int_eq(errno, ENOMEM);
-	/* A released handle or region can be allocated again. */
+	/* a released object can be allocated again */
 	ibv_destroy_ah(ah[1]);
 	ibv_dereg_mr(mr[1]);
 	ibv_destroy_cq(cq[1]);
@@ -128,7 +123,7 @@ START_TEST(objects_are_bounded)
 }
 END_TEST
 
-/* All QP numbers differ modulo the limit, as the provider's table requires. */
+/* All QP numbers must differ modulo the limit; see se_qpn_take(). */
 START_TEST(queue_pairs_are_bounded)
 {
 	struct ibv_qp_init_attr attr = {
@@ -179,8 +174,8 @@ START_TEST(unmapped_memory_is_rejected)
 END_TEST
 
 /*
- * A caller built with old headers gets the fields that fit in its structure,
- * and no byte behind it changes.
+ * An old caller gets the fields that fit in its structure. No byte behind it
+ * may change.
  */
 START_TEST(old_caller_gets_fields_that_fit)
 {

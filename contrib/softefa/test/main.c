@@ -13,8 +13,8 @@ int main(void)
 	int failed;
 
 	/*
-	 * Each run has its own directory, so that runs at the same time neither
-	 * remove nor count each other's files.
+	 * a directory of its own, so that runs at the same time neither remove
+	 * nor count each other's files
 	 */
 	snprintf(dir, sizeof(dir), "/dev/shm/softefa-test-%d", (int)getpid());
 	setenv("SOFTEFA_DIR", dir, 1);

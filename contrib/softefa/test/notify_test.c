@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Completion channels: a thread that sleeps on one wakes when it must poll. */
+/* A thread that sleeps on a completion channel wakes when it must poll. */
 #include <poll.h>
 #include <pthread.h>
 
@@ -43,7 +43,7 @@ struct poller {
 	_Atomic bool stop;
 };
 
-/* Thread: a peer that polls without pause and reads all completions. */
+/* Thread: a peer that polls without pause. */
 static void *poller_run(void *arg)
 {
 	struct poller *poller = arg;
@@ -56,10 +56,7 @@ static void *poller_run(void *arg)
 	return NULL;
 }
 
-/*
- * Sleeps until the armed CQ wakes this thread, then polls it. Returns false if
- * the thread did not wake.
- */
+/* Sleeps until the armed CQ wakes this thread, then polls. False: not woken. */
 static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 {
 	struct pollfd pfd = { .fd = node->channel->fd, .events = POLLIN };
@@ -78,9 +75,8 @@ static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 }
 
 /*
- * The CQ is armed while no work request is outstanding. Then a send is posted,
- * as another thread might do. The packet of the send is lost: the channel must
- * wake this thread for the retransmission.
+ * The CQ is armed before a send is posted, as by another thread. The send's
+ * packet is lost: the channel must wake this thread to retransmit.
  */
 START_TEST(channel_armed_before_send_wakes)
 {

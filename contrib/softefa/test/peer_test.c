@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Peers in other processes: they exit, are killed or stopped, or never existed.
- */
+/* Peers in other processes exit, are killed or stopped, or never existed. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -41,10 +39,7 @@ static void peer_run(int out, int leash)
 	self.qpn = node.qp->qp_num;
 	self.rkey = node.mr->rkey;
 	self.addr = (uintptr_t)node.buf;
-	/*
-	 * The child lives longer than the peer: the peer must still count as
-	 * failed.
-	 */
+	/* the child outlives the peer, which must count as failed */
 	if (!fork()) {
 		if (write(out, &self, sizeof(self)) != sizeof(self))
 			_exit(2);
@@ -102,10 +97,7 @@ static void peer_kill(struct peer *peer)
 	peer_bury(peer);
 }
 
-/*
- * Sends one message. Returns its vendor_err; -1: it has not completed within
- * ms.
- */
+/* Sends one message. Returns its vendor_err; -1: incomplete after ms. */
 static int send_one(struct rig_node *a, const struct rig_to *to, uint32_t ms)
 {
 	struct rig_wc wc;
@@ -133,10 +125,7 @@ START_TEST(message_reaches_other_process)
 }
 END_TEST
 
-/*
- * The peer is killed: a message in transit ends with an error, and so does a
- * message that is sent later.
- */
+/* Messages in transit to a killed peer, and later ones, must fail. */
 START_TEST(message_to_killed_peer_fails)
 {
 	struct rig_node a;
@@ -157,10 +146,7 @@ START_TEST(message_to_killed_peer_fails)
 }
 END_TEST
 
-/*
- * A zombie counts as failed, although its process id exists until its parent
- * waits for it.
- */
+/* A zombie counts as failed, although its process id still exists. */
 START_TEST(message_to_zombie_fails)
 {
 	struct rig_node a;
@@ -183,8 +169,8 @@ START_TEST(message_to_zombie_fails)
 END_TEST
 
 /*
- * The target acknowledges a read request and is killed before it responds: the
- * read ends with an error.
+ * The target is killed between the ACK of a read request and its response: the
+ * read must fail.
  */
 START_TEST(read_from_killed_peer_fails)
 {
@@ -209,7 +195,7 @@ START_TEST(read_from_killed_peer_fails)
 }
 END_TEST
 
-/* A stopped peer does not count as failed: messages wait for it. */
+/* Messages to a stopped peer wait. */
 START_TEST(message_to_stopped_peer_waits)
 {
 	struct rig_node a;
@@ -233,8 +219,7 @@ START_TEST(message_to_stopped_peer_waits)
 END_TEST
 
 /*
- * A host stops answering: sends end with a timeout. Only on the UDP wire can a
- * host fail.
+ * Sends to a host that stops answering time out. Only on udp can a host fail.
  */
 START_TEST(message_to_silent_peer_times_out)
 {
@@ -273,8 +258,8 @@ START_TEST(message_to_missing_host_fails)
 END_TEST
 
 /*
- * Every third packet is lost, and a QP is destroyed: before its end, the QP
- * still answers its peers, so that they get the last acknowledgments.
+ * Every third packet is lost, and a QP is destroyed. Before its end it must
+ * still send the last acknowledgments.
  */
 START_TEST(closed_qp_still_acknowledges)
 {

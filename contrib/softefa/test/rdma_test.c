@@ -45,12 +45,12 @@ static void rdma_once(struct rig_node *a, struct rig_node *b,
 		ck_assert_int_eq(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 		ck_assert_uint_eq(wc.imm, 9);
 		ck_assert_uint_eq(wc.byte_len, len);
-		/* The immediate data arrives after all data of the write. */
+		/* the immediate data arrives after all data of the write */
 		ck_assert_int_eq(memcmp(a->buf, b->buf + HALF, len), 0);
 	}
 	ck_assert(rig_wait(a->scq, &wc, b, RIG_WAIT_MS));
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
-	/* The device's completions do not distinguish a read from a send. */
+	/* as on the device, a read completes like a send */
 	ck_assert_int_eq(wc.opcode, op == IBV_WR_RDMA_READ ?
 			 IBV_WC_SEND : IBV_WC_RDMA_WRITE);
 	ck_assert_int_eq(memcmp(a->buf, b->buf + HALF, len), 0);
@@ -76,7 +76,7 @@ START_TEST(rdma_moves_data)
 }
 END_TEST
 
-/* All reads succeed, although the peer cannot answer them all at a time. */
+/* Reads succeed although the peer cannot answer all of them at a time. */
 START_TEST(reads_beyond_limit_succeed)
 {
 	struct rig_node a, b;
@@ -155,7 +155,7 @@ START_TEST(invalid_rdma_is_rejected)
 			      "%s: vendor_err %u", refusal_cases[i].name,
 			      wc.vendor_err);
 	}
-	/* The key of a deregistered region is invalid. */
+	/* the key of a deregistered region is invalid */
 	key = only_read->rkey;
 	ibv_dereg_mr(only_read);
 	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0, 8, key,
@@ -204,10 +204,7 @@ START_TEST(capabilities_as_configured)
 }
 END_TEST
 
-/*
- * With the capability for unsolicited writes, a write with immediate data
- * consumes no receive.
- */
+/* An unsolicited write with immediate data consumes no receive. */
 START_TEST(unsolicited_write_consumes_no_receive)
 {
 	struct rig_opt opt = { .rnr_retry = 7, .qp_flags = SE_QP_UNSOLICITED };
@@ -235,8 +232,8 @@ START_TEST(unsolicited_write_consumes_no_receive)
 END_TEST
 
 /*
- * A region is deregistered during a read: the read ends with an error. The
- * process must not crash, and the read must not return old data.
+ * A read fails if its region is deregistered. It must not crash, and must not
+ * return old data.
  */
 START_TEST(region_closed_during_read_fails)
 {
@@ -259,10 +256,7 @@ START_TEST(region_closed_during_read_fails)
 		ck_assert_ptr_nonnull(mr);
 		ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0,
 					  HALF, mr->rkey, (uintptr_t)mem), 0);
-		/*
-		 * b has received the request, and a has received only part of
-		 * the response.
-		 */
+		/* b has the request, and a has only a part of the response */
 		while (rig_stats(&a).rx_pkts < 10) {
 			rig_progress(&b);
 			rig_progress(&a);
@@ -274,7 +268,7 @@ START_TEST(region_closed_during_read_fails)
 		ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_BAD_ADDRESS);
 		ck_assert_int_eq(mprotect(mem, HALF, PROT_READ | PROT_WRITE),
 				 0);
-		/* The flow still works, and b has free response slots. */
+		/* the flow still works, and b has free response slots */
 		rdma_once(&a, &b, IBV_WR_RDMA_READ, 100000);
 		rig_close(&a);
 		rig_open(&a, NULL);
@@ -287,9 +281,8 @@ START_TEST(region_closed_during_read_fails)
 END_TEST
 
 /*
- * An initiator stops polling for long: the target drops the flow, and with it
- * the response. When the initiator polls, the read fails; its next read
- * succeeds.
+ * If an initiator does not poll for long, the target drops the flow and the
+ * response. The read then fails, and the next one succeeds.
  */
 START_TEST(read_of_silent_initiator_fails)
 {
@@ -335,7 +328,7 @@ static void *server_run(void *arg)
 	return NULL;
 }
 
-/* ibv_dereg_mr() in one thread waits for the copy in another thread. */
+/* ibv_dereg_mr() waits for the copy in another thread. */
 START_TEST(dereg_waits_for_copy)
 {
 	struct server server = { 0 };

@@ -106,10 +106,7 @@ static void rig_ready(struct rig_node *node, const struct rig_opt *opt)
 				       (opt->ud ? 0 : IBV_QP_RNR_RETRY)), 0);
 }
 
-/*
- * Disables the leak check of AddressSanitizer: tests of limits and of peer
- * failures exit with open objects on purpose.
- */
+/* Disables AddressSanitizer's leak check: some tests exit with open objects. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)

@@ -3,8 +3,8 @@
 
 /*
  * Functions of the softefa tests. A node is a QP with its CQs and a registered
- * buffer. Each test runs in a process of its own: it sets the environment
- * first, and then opens a new device.
+ * buffer. Each test is a process, which sets its environment first, and then
+ * opens a new device.
  */
 #ifndef SOFTEFA_RIG_H
 #define SOFTEFA_RIG_H
@@ -57,21 +57,21 @@ struct rig_opt {
 	int dev;
 	uint8_t rnr_retry;
 	/*
-	 * channel: the receive CQ gets a completion channel; send_channel: the
-	 * send CQ gets one
+	 * channel: completion channel for the receive CQ; send_channel: for the
+	 * send CQ
 	 */
 	bool ud, channel, send_channel;
 	uint16_t qp_flags;
 	uint32_t cqe; /* entries of the receive CQ; 0: RIG_DEPTH */
 };
 
-/* The wires: values of the loop variable of tcase_add_loop_test(). */
+/* wires, as loop variable of tcase_add_loop_test() */
 enum { RIG_SHM, RIG_UDP, RIG_WIRES };
 
 void rig_wire(int wire);
 void rig_env(const char *name, const char *value);
 struct ibv_context *rig_context(int dev);
-/* Returns the access flags that the configured device permits for a region. */
+/* Returns all access flags that the device permits for a region. */
 int rig_access(void);
 
 void rig_open(struct rig_node *node, const struct rig_opt *opt);
@@ -80,7 +80,7 @@ struct rig_to rig_to(struct rig_node *from, const union ibv_gid *gid,
 		     uint32_t qpn);
 struct rig_to rig_to_node(struct rig_node *from, struct rig_node *to);
 
-/* Post operations on len bytes of the node's buffer, from offset off on. */
+/* Post operations on len bytes of the node's buffer from offset off. */
 int rig_recv(struct rig_node *node, uint64_t wr_id, uint32_t off,
 	     uint32_t len);
 int rig_send(struct rig_node *node, const struct rig_to *to, uint64_t wr_id,
@@ -94,10 +94,7 @@ int rig_rdma(struct rig_node *node, const struct rig_to *to,
 /* Polls once. Returns true if it has stored a completion in *wc. */
 bool rig_poll(struct ibv_cq_ex *cq, struct rig_wc *wc);
 
-/*
- * Polls cq and drives the other node until there is a completion. Returns false
- * if there is none within ms.
- */
+/* Polls cq and drives the other node until a completion; false: none in ms. */
 bool rig_wait(struct ibv_cq_ex *cq, struct rig_wc *wc, struct rig_node *other,
 	      uint32_t ms);
 uint64_t rig_now_ms(void);
@@ -105,8 +102,7 @@ struct se_stats rig_stats(const struct rig_node *node);
 
 /*
  * Other processes (a "crew"). A test forks its workers before it opens a
- * device. Each worker runs its function when the test sends it the address of
- * the target.
+ * device. A worker runs when the test sends it the target's address.
  */
 struct rig_target {
 	union ibv_gid gid;
@@ -125,14 +121,14 @@ void rig_crew_start(struct rig_crew *crew, int count,
 void rig_crew_call(struct rig_crew *crew, const struct rig_node *target);
 
 /*
- * Returns the byte that the worker has written; -1: none within ms. While it
- * waits, drives the QP of "node", if that is not NULL.
+ * Returns the byte that the worker has written; -1: none within ms. Meanwhile
+ * drives the QP of "node", if not NULL.
  */
 int rig_crew_hear(struct rig_crew *crew, struct rig_node *node, uint32_t ms);
-/* kills workers that still run */
+/* Kills workers that still run. */
 void rig_crew_end(struct rig_crew *crew, int count);
 
-/* Drives the node's QP; does not read its completions. */
+/* Drives the node's QP. Reads no completions. */
 void rig_progress(struct rig_node *node);
 
 Suite *suite_srd(void);

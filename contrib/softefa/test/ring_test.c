@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The ring of the shared memory wire, and producers that are killed while they
- * have a slot.
- */
+/* The ring of the shm wire, with producers that are killed with a slot. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -51,7 +48,7 @@ static bool ring_put(struct se_ring *ring, uint32_t len, uint64_t *pos)
 	return true;
 }
 
-/* All slots can be claimed, and claimed again after their release. */
+/* All slots can be claimed, and again after their release. */
 START_TEST(ring_is_bounded)
 {
 	struct se_ring *ring = ring_new();
@@ -72,7 +69,7 @@ START_TEST(ring_is_bounded)
 }
 END_TEST
 
-/* Large packets use all blocks; small ones still find slots. */
+/* Large packets use all blocks. Small ones still find slots. */
 START_TEST(blocks_are_bounded)
 {
 	struct se_ring *ring = ring_new();
@@ -92,7 +89,7 @@ START_TEST(blocks_are_bounded)
 }
 END_TEST
 
-/* A producer finds the first free slot, with any value of the hint "head". */
+/* A producer finds the first free slot with any hint "head". */
 START_TEST(head_is_a_hint)
 {
 	struct se_ring *ring = ring_new();
@@ -195,10 +192,7 @@ START_TEST(concurrent_producers_keep_packets)
 }
 END_TEST
 
-/*
- * Runs in another process: opens a node, and claims a slot of the target's
- * ring.
- */
+/* In another process: opens a node, and claims a slot of the target's ring. */
 static struct se_ring_slot *slot_holder(const struct rig_target *target,
 					struct rig_node *node, uint64_t *pos)
 {
@@ -223,8 +217,8 @@ static struct se_ring_slot *slot_holder(const struct rig_target *target,
 }
 
 /*
- * Runs in another process: claims a slot and exits. The parent has not waited
- * for this process, so the process id still exists.
+ * In another process: claims a slot and exits. Its process id still exists,
+ * because the parent has not waited.
  */
 static void die_with_slot(const struct rig_target *target, int out)
 {
@@ -236,9 +230,8 @@ static void die_with_slot(const struct rig_target *target, int out)
 }
 
 /*
- * Runs in another process: keeps a claimed slot until the second call. The
- * process is in a new pid namespace, in which its process id differs from the
- * one outside.
+ * In another process, in a new pid namespace: keeps a claimed slot until the
+ * second call.
  */
 static void hold_slot(const struct rig_target *target, int out)
 {
@@ -267,9 +260,8 @@ static void hold_slot(const struct rig_target *target, int out)
 }
 
 /*
- * b sends a message, whose slot in a's ring is behind the slot that another
- * process has claimed. a then receives a message that the other process sent
- * before this claim.
+ * b sends a message behind the slot that another process has claimed. a
+ * receives what the other process sent before the claim.
  */
 static void send_behind(struct rig_node *a, struct rig_node *b)
 {
@@ -299,7 +291,7 @@ START_TEST(slot_of_dead_producer_is_skipped)
 	send_behind(&a, &b);
 	ck_assert_msg(rig_wait(a.rcq, &wc, &b, RIG_WAIT_MS), "ring blocked");
 	ck_assert_uint_eq(wc.wr_id, 2);
-	/* The block of the slot is freed, too. */
+	/* the slot's block is freed, too */
 	((struct se_qp *)a.qp)->wire->tidy((struct se_qp *)a.qp);
 	ck_assert_uint_eq(se_ring_owned_block(*(struct se_ring **)
 				((struct se_qp *)a.qp)->wire_qp, 0, &owner),
@@ -332,7 +324,7 @@ START_TEST(slot_of_slow_producer_is_waited_for)
 		ck_assert(rig_wait(a.rcq, &wc, &b, RIG_WAIT_MS));
 		ck_assert_uint_eq(wc.wr_id, 2);
 	} else {
-		/* Not permitted to create a pid namespace: nothing to test. */
+		/* no permission for a pid namespace: nothing to test */
 		ck_assert_int_eq(heard, 's');
 	}
 	rig_crew_end(&crew, 1);

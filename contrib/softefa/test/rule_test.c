@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Objects that rdma-core's provider and the kernel reject: a test, or a row of
- * a test, for each rule in the table of rejected requests in docs/softefa.md.
+ * Objects that rdma-core or the kernel rejects: a test or row for each rule in
+ * docs/softefa.md, table of rejected requests.
  */
 #include <errno.h>
 #include <string.h>
@@ -158,10 +158,7 @@ END_TEST
 struct se_dv_qp *dv_qp_of(struct ibv_qp_ex *qp)
 	__asm__("efadv_qp_from_ibv_qp_ex");
 
-/*
- * A structure longer than the library's is accepted only if its additional
- * bytes are 0.
- */
+/* In a structure longer than the library's, additional bytes must be 0. */
 START_TEST(longer_structure_with_zeros_is_accepted)
 {
 	struct ibv_qp_init_attr_ex attr = {

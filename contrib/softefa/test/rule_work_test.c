@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Changes of state and work requests that rdma-core's provider or the kernel
- * rejects, and the contents of completions: see the table of rejected requests
- * in docs/softefa.md.
+ * State changes and work requests that rdma-core or the kernel rejects, and
+ * contents of completions; see docs/softefa.md.
  */
 #include <errno.h>
 
@@ -172,10 +171,7 @@ START_TEST(invalid_work_request_is_rejected)
 }
 END_TEST
 
-/*
- * As in the device, completions have neither an opcode for reads nor the length
- * of sends.
- */
+/* As on the device, there is no opcode for reads and no length of sends. */
 START_TEST(completion_of_read_has_no_opcode)
 {
 	struct rig_node a, b;
@@ -201,7 +197,7 @@ START_TEST(completion_of_read_has_no_opcode)
 }
 END_TEST
 
-/* Each completion of a destroyed QP makes one poll return an error. */
+/* Each completion of a destroyed QP fails one poll. */
 START_TEST(completion_of_destroyed_qp_fails_once)
 {
 	struct ibv_poll_cq_attr attr = { 0 };

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * SRD's guarantees on a wire without faults, and the status of invalid
- * requests.
- */
+/* SRD's guarantees without faults, and the status of invalid requests. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -67,8 +64,8 @@ START_TEST(immediate_and_inline_data_arrive)
 	ck_assert_uint_eq(wc.imm, 0xabcd);
 	ck_assert_uint_eq(wc.flags, IBV_WC_WITH_IMM);
 	/*
-	 * a and b have the same GID, and all handles to a GID have the same
-	 * number. So the completion of b has the number of a's handle for b.
+	 * One number for all handles to a GID. a and b have one GID, so b's
+	 * completion has the number of a's handle for b.
 	 */
 	ck_assert_uint_eq(wc.slid, ((struct se_ah *)to.ah)->ahn);
 	rig_close(&a);
@@ -184,7 +181,7 @@ START_TEST(invalid_send_fails)
 			      wc.status == wrong_cases[i].status,
 			      "%s: vendor_err %u status %d",
 			      wrong_cases[i].name, wc.vendor_err, wc.status);
-		/* The flow still works: the next, valid message arrives. */
+		/* the flow still works: the next, valid message arrives */
 		to = rig_to_node(&a, &b);
 		ck_assert_int_eq(rig_recv(&b, 2, 0, 9000), 0);
 		ck_assert_int_eq(rig_send(&a, &to, 6, 0, 16), 0);
@@ -271,9 +268,7 @@ static void *sender_run(void *arg)
 	return NULL;
 }
 
-/*
- * Two threads, each with its own QP, send to a third QP: all messages arrive.
- */
+/* Two threads with a QP each send to a third QP: all messages arrive. */
 START_TEST(threads_send_to_one_qp)
 {
 	struct rig_node a[2], b;
@@ -300,10 +295,7 @@ START_TEST(threads_send_to_one_qp)
 		got++;
 	}
 	for (i = 0; i < 2; i++) {
-		/*
-		 * b's last poll has sent the last ACK, so the thread ends
-		 * without further polls of b.
-		 */
+		/* b's last poll has sent the last ACK: the thread ends */
 		ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
 		rig_close(&a[i]);
 	}

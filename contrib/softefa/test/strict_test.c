@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Requests that a real device rejects are rejected. */
+/* Requests that a real device rejects. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "rig.h"
 
 /*
- * RDMA requests may have one scatter element and no inline data, sends as many
+ * RDMA requests may have one scatter element and no inline data; sends as many
  * elements as configured.
  */
 START_TEST(excess_elements_are_rejected)
@@ -75,10 +75,7 @@ START_TEST(other_protection_domain_is_rejected)
 	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), 0);
 	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
 	ck_assert_uint_eq(wc.vendor_err, SE_INVALID_LKEY);
-	/*
-	 * b reads from a region of a that belongs to another protection domain
-	 * of a: rejected.
-	 */
+	/* b reads a's region of another protection domain: rejected */
 	to = rig_to_node(&b, &a);
 	ck_assert_int_eq(rig_rdma(&b, &to, IBV_WR_RDMA_READ, 1, 0, 8,
 				  other->rkey, (uintptr_t)a.buf), 0);
@@ -95,10 +92,7 @@ START_TEST(other_protection_domain_is_rejected)
 }
 END_TEST
 
-/*
- * RDMA requires that the target has an address handle of the initiator.
- * Messages require none.
- */
+/* The target of RMA must have an address handle of the initiator. */
 START_TEST(rdma_requires_address_handle)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ,
@@ -158,19 +152,14 @@ START_TEST(overrun_loses_completion)
 		ck_assert_uint_eq(wc.wr_id, i);
 	}
 	ck_assert(!rig_poll(b.rcq, &wc));
-	/*
-	 * The lost completions keep their entries of the receive queue in use.
-	 */
+	/* lost completions keep their receive queue entries in use */
 	ck_assert_uint_eq(((struct se_qp *)b.qp)->rq_used, 2);
 	rig_close(&a);
 	rig_close(&b);
 }
 END_TEST
 
-/*
- * The GID depends on the host, too, because network namespaces of two hosts may
- * have the same inode number.
- */
+/* Network namespaces of two hosts may have the same inode number. */
 START_TEST(gid_depends_on_host)
 {
 	struct rig_node a;

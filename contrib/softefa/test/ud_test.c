@@ -24,7 +24,7 @@ static void complete(struct rig_node *node)
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 }
 
-/* The data of a datagram is behind space for the global route header. */
+/* A datagram's data is behind space for the global route header. */
 START_TEST(datagrams_arrive)
 {
 	struct rig_node a, b;
@@ -60,10 +60,7 @@ END_TEST
 
 enum dropped { NO_RECEIVE, SHORT_RECEIVE, WRONG_QKEY, DROPPED };
 
-/*
- * A datagram that cannot be delivered is dropped; its send completes
- * successfully.
- */
+/* A datagram that cannot be delivered is dropped, and its send succeeds. */
 START_TEST(undeliverable_datagram_is_dropped)
 {
 	struct rig_node a, b;
@@ -81,10 +78,7 @@ START_TEST(undeliverable_datagram_is_dropped)
 	ck_assert_int_eq(rig_send(&a, _i / RIG_WIRES == WRONG_QKEY ? &wrong :
 				  &to, 1, 0, 8), 0);
 	complete(&a);
-	/*
-	 * This wire keeps the order: if the next datagram arrives, this
-	 * datagram was dropped.
-	 */
+	/* in order: if the next one arrives, this one was dropped */
 	if (_i / RIG_WIRES != WRONG_QKEY) {
 		rig_progress(&b);
 		ck_assert(!rig_poll(b.rcq, &wc));
@@ -107,7 +101,7 @@ END_TEST
 
 #define MANY 200
 
-/* A lost datagram is not retransmitted; all others arrive. */
+/* A lost datagram is not retransmitted. All others arrive. */
 START_TEST(lost_datagram_is_not_repeated)
 {
 	struct rig_node a, b;
@@ -136,7 +130,7 @@ START_TEST(lost_datagram_is_not_repeated)
 }
 END_TEST
 
-/* A datagram to a destroyed QP is dropped; its send completes successfully. */
+/* A datagram to a destroyed QP is dropped, and its send succeeds. */
 START_TEST(datagram_to_destroyed_qp_is_dropped)
 {
 	struct rig_node a, b;
