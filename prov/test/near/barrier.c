@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Registration for membarrier(2), in a process whose application has threads.
- */
+/* Registration for membarrier(2), in a process whose application has threads */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,10 +33,7 @@ static void *wait_for_ever(void *runs)
 	return NULL;
 }
 
-/*
- * Start a thread, as MPI libraries do. In a process with threads the kernel
- * takes long to register.
- */
+/* Starts a thread, as MPI libraries do; this makes registration slow. */
 static void have_thread(void)
 {
 	static sem_t runs;
@@ -52,8 +47,8 @@ static void have_thread(void)
 }
 
 /*
- * Holds up the registration in near's thread: until gate_open(), and then until
- * the main thread waits for the registration.
+ * Delays near's registration until gate_open(), and until the main thread
+ * waits.
  */
 static struct gate {
 	bool shut;
@@ -138,9 +133,8 @@ UNIT_TEST(registration_beside_thread_succeeds)
 }
 
 /*
- * A process exits while a thread of near registers: exit() waits for the
- * thread. In a forked child, which does not have the thread, exit() does not
- * wait.
+ * exit() waits while near's thread registers. In a forked child, which lacks
+ * the thread, exit() does not wait.
  */
 static void exit_during_registration(void)
 {
@@ -182,13 +176,10 @@ UNIT_LOOP(exit_during_registration_waits, 0, NEAR_HAS_THREAD)
 	ck_assert(*gate.done);
 }
 
-/*
- * After a failed barrier no thread may sleep and no ring may become idle: check
- * that neither happens.
- */
+/* After a failed barrier, no thread may sleep and no ring may become idle. */
 static void expect_awake(struct rig *rig)
 {
-	/* ENOMEM, as if the kernel had no memory for the barrier */
+	/* as if the kernel had no memory for the barrier */
 	unit_reject(SYS_membarrier, SECCOMP_RET_ERRNO | ENOMEM);
 	rig->warnings = 0;
 	rig_poll(rig, 4 * NEAR_SWEEP_POLLS);
@@ -208,6 +199,6 @@ UNIT_TEST(failed_barrier_prevents_sleep)
 	while (near_arm(b->port))
 		rig_poll(b, 1);
 	near_woken(b->port);
-	if (!b->port->fence)	/* set: this kernel has no membarrier(2) */
+	if (!b->port->fence)	/* set: there is no membarrier(2) */
 		expect_awake(b);
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Attaching to one of many rings: which ring is found, and how often the
- * control group's memory is checked.
- */
+/* Attaching to the first free ring of many, with few checks of free memory */
 
 #include "near/link/group.h"
 #include "unit.h"
@@ -18,10 +15,7 @@ bool near_group_has(size_t size)
 	return true;
 }
 
-/*
- * Cases: number of claims that are taken; a page has 64. A claim that was never
- * written counts as free.
- */
+/* Cases by the number of taken claims. A page has 64; new ones are free. */
 static const struct {
 	uint32_t taken;
 	/* expected checks: one for the ring, one for a new page of claims */

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delegated operations. If the target polls, it executes them. Otherwise the
- * initiator does. Exactly one of the two executes an operation.
+ * Delegated operations: the target executes them if it polls, else the
+ * initiator does. Each operation is executed exactly once.
  */
 
 #include <errno.h>
@@ -53,10 +53,7 @@ UNIT_TEST(polling_target_executes)
 	ck_assert_mem_eq(memory, local, 1024);
 }
 
-/*
- * The target does not poll: the initiator revokes and executes each operation,
- * once.
- */
+/* The initiator revokes operations and executes each once. */
 UNIT_TEST(initiator_executes_if_target_does_not_poll)
 {
 	uint64_t tail;
@@ -71,7 +68,7 @@ UNIT_TEST(initiator_executes_if_target_does_not_poll)
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
 	ck_assert_uint_eq(to_b->tx.tail, tail);
-	/* the target finds the revoked slots and skips them */
+	/* the target skips the revoked slots */
 	memset(memory, 9, 48);
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, a.rig, 1);
@@ -81,10 +78,7 @@ UNIT_TEST(initiator_executes_if_target_does_not_poll)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/*
- * The number of delegated operations decreases while the target executes none
- * of them.
- */
+/* While the target executes none, ever fewer operations are delegated. */
 UNIT_TEST(delegation_becomes_rarer)
 {
 	uint32_t i, delegs = 0;
@@ -101,10 +95,7 @@ UNIT_TEST(delegation_becomes_rarer)
 	ck_assert_uint_le(delegs, 12);
 }
 
-/*
- * While an operation is revoked, the target neither executes it nor consumes
- * later slots.
- */
+/* The target neither executes a revoked operation nor consumes later slots. */
 UNIT_TEST(revoked_operation_blocks_target)
 {
 	struct near_rma_op *op;
@@ -128,10 +119,7 @@ UNIT_TEST(revoked_operation_blocks_target)
 	side_until(1, true);
 }
 
-/*
- * Only the target executes an atomic. A delegated write that was sent after an
- * atomic is not revoked, to keep the order.
- */
+/* Only the target executes atomics. A revoked write would overtake them. */
 UNIT_TEST(write_behind_atomic_is_not_revoked)
 {
 	uint64_t one = 1, was = 77;
@@ -154,7 +142,7 @@ UNIT_TEST(write_behind_atomic_is_not_revoked)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* Delegate until the ring is full; return the number of operations. */
+/* Delegates until the ring is full; returns the number of operations. */
 static uint32_t fill(void)
 {
 	uint32_t n = 0;
@@ -169,10 +157,7 @@ static uint32_t fill(void)
 	return n;
 }
 
-/*
- * All slots of the ring are delegated operations and the target does not poll:
- * the initiator executes them all.
- */
+/* The target does not poll: the initiator executes all operations. */
 UNIT_TEST(full_ring_of_delegations_is_executed)
 {
 	uint32_t i, n = fill();
@@ -180,9 +165,7 @@ UNIT_TEST(full_ring_of_delegations_is_executed)
 	side_until(n, false);
 	for (i = 0; i < n; i++)
 		ck_assert_mem_eq(memory + 8 * i, local, 8);
-	/*
-	 * the ring is still full; further operations do not wait for the target
-	 */
+	/* the ring is still full; further operations do not wait */
 	for (i = 0; i < 1000; i++) {
 		memory[0] = 0;
 		ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
@@ -195,10 +178,7 @@ UNIT_TEST(full_ring_of_delegations_is_executed)
 	rig_until(b.rig, a.rig, 1);
 }
 
-/*
- * The ring is full as before, and a resize is pending that needs a reply of the
- * target.
- */
+/* The ring is full, and a resize waits for the target's reply. */
 UNIT_TEST(full_ring_with_resize_is_executed)
 {
 	uint32_t i, n = fill();
@@ -218,10 +198,7 @@ UNIT_TEST(full_ring_with_resize_is_executed)
 	ck_assert_uint_eq(a.done, n);
 }
 
-/*
- * The completion of a delegated read is not taken for that of a longer read
- * that was started after it.
- */
+/* A delegated read's completion does not complete a longer, later read. */
 UNIT_TEST(delegated_read_completes_only_itself)
 {
 	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
@@ -240,10 +217,7 @@ UNIT_TEST(delegated_read_completes_only_itself)
 	ck_assert(!to_b->rma->reading);
 }
 
-/*
- * Part of the region's memory is unmapped: the operation fails with EFAULT,
- * although some bytes were copied.
- */
+/* An operation fails with EFAULT even if some bytes were copied. */
 UNIT_TEST(unmapped_region_fails_with_efault)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -271,7 +245,6 @@ UNIT_TEST(unmapped_region_fails_with_efault)
 	munmap(map, page);
 }
 
-/* The target closes: an operation does not wait for it. */
 UNIT_TEST(closed_target_is_not_waited_for)
 {
 	int i;
@@ -285,7 +258,6 @@ UNIT_TEST(closed_target_is_not_waited_for)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* The target executes an operation and closes: the operation succeeds. */
 UNIT_TEST(executed_operation_of_closed_target_succeeds)
 {
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);

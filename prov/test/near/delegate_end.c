@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Delegated operations of which one side closes, is stopped, or fails. */
+/* Delegated operations of which one side closes or is killed */
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 
 UNIT_CASE("ends", side_setup_delegs, side_teardown);
 
-/* Fork an initiator, which is killed with its slot in this state. */
+/* Forks an initiator, which is killed with its slot in this state. */
 static void be_killed_with(enum near_deleg deleg)
 {
 	const struct near_addr there = b.rig->addr;
@@ -40,10 +40,7 @@ static void be_killed_with(enum near_deleg deleg)
 	waitpid(child, NULL, 0);
 }
 
-/*
- * The initiator is killed: an operation that it revoked may be lost, but its
- * messages arrive.
- */
+/* A revoked operation of a killed initiator may be lost, but no message. */
 UNIT_LOOP(messages_of_killed_initiator_arrive, 0, 3)
 {
 	static const enum near_deleg at[] = {

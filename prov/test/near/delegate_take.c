@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Which of the two sides executes a delegated operation: each order of their
- * steps, in which the test stores the words of one side, and random orders of
- * two threads.
+ * Races between both sides of a delegated operation: one order of steps per
+ * test. Tests store the words of one side; the last test uses two threads.
  */
 
 #include <pthread.h>
@@ -14,7 +13,7 @@
 #include "rma_side.h"
 
 #define ROUNDS 20000
-#define EACH 20		/* least number of rounds in which each side executes */
+#define EACH 20		/* minimum of rounds in which each side executes */
 
 static struct near_rma_op *first_deleg(void)
 {
@@ -34,7 +33,7 @@ static void set_state(struct near_slot *slot, enum near_deleg deleg)
 		     (uint64_t)deleg << NEAR_WORD_FLAGS;
 }
 
-/* Poll a for a longer time than a waits before it revokes an operation. */
+/* Polls a until a would revoke a delegated operation. */
 static void a_polls(void)
 {
 	int i;
@@ -47,10 +46,7 @@ static void a_polls(void)
 
 UNIT_CASE("claims", side_setup_delegs, side_teardown);
 
-/*
- * The target stores "doing", loads the slot and executes; a sees "doing" and
- * does not revoke.
- */
+/* The target has stored "doing": a does not revoke, and the target executes. */
 UNIT_TEST(target_that_stored_doing_executes)
 {
 	struct near_slot *slot;
@@ -71,7 +67,7 @@ UNIT_TEST(target_that_stored_doing_executes)
 	side_untouched();
 }
 
-/* The target stores "doing", resets it, and never polls again: a executes. */
+/* The target resets "doing" and never polls again: a executes. */
 UNIT_TEST(doing_reset_lets_initiator_execute)
 {
 	side_put(0);
@@ -94,8 +90,8 @@ UNIT_TEST(doing_reset_lets_initiator_execute)
 }
 
 /*
- * The slot is open at the target's first load, and revoked after its store of
- * "doing": the target does not execute it.
+ * The target's first load finds an open slot. Its load after the store of
+ * "doing" finds the slot revoked, so the target does not execute.
  */
 UNIT_TEST(revoked_slot_is_not_executed)
 {
@@ -112,17 +108,14 @@ UNIT_TEST(revoked_slot_is_not_executed)
 	rig_poll(b.rig, 10);
 	side_untouched();
 	ck_assert_uint_eq(side_ctl()->done, 0);
-	/* the initiator undoes the revocation: b executes it */
+	/* the initiator undoes the revocation: b executes */
 	set_state(slot, NEAR_DELEG_OPEN);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory, local, 8);
 	side_until(1, false);
 }
 
-/*
- * As before, but there is no memory for a reply: b must reset "doing", because
- * it might never poll again.
- */
+/* Without memory for a reply, b must reset "doing": b may never poll again. */
 UNIT_TEST(revoked_slot_without_memory_resets_doing)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b.rig, a.rig);
@@ -147,13 +140,13 @@ UNIT_TEST(revoked_slot_without_memory_resets_doing)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* Slot of the second operation, and its state when "doing" was stored. */
+/* Slot of the second operation, and its state when "doing" was stored */
 static const struct near_slot *watched;
 static enum near_deleg found;
 
 /*
- * Store "doing" of the second operation after a has revoked both and executed
- * the first, as if b had loaded the second slot earlier.
+ * Stores "doing" of the second operation, as if b had loaded its slot early. By
+ * then, a has revoked both operations and executed the first.
  */
 static void store_doing_when_revoked(void)
 {
@@ -162,10 +155,7 @@ static void store_doing_when_revoked(void)
 	side_ctl()->doing = 2;
 }
 
-/*
- * The initiator sees "doing" only after it has revoked the operation: it undoes
- * the revocation.
- */
+/* The initiator revokes, loads "doing", and undoes the revocation. */
 UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 {
 	side_put(0);
@@ -185,10 +175,7 @@ UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 	side_until(2, false);
 }
 
-/*
- * Writes complete by the count of executed operations: b has no ring to a and
- * needs none.
- */
+/* Writes complete by the count of executed operations: b needs no ring to a. */
 UNIT_TEST(write_completes_by_count)
 {
 	struct near_peer *to_a = near_peer_find(b.rig->port, &a.rig->addr);
@@ -204,10 +191,7 @@ UNIT_TEST(write_completes_by_count)
 	ck_assert_uint_eq(to_b->rma->expect, 0);
 }
 
-/*
- * A read completes by its reply. Operations started after the read complete
- * after it.
- */
+/* A read completes by its reply; later operations complete after the read. */
 UNIT_TEST(operation_behind_read_completes_after_it)
 {
 	side_put(0);
@@ -221,10 +205,7 @@ UNIT_TEST(operation_behind_read_completes_after_it)
 	side_until(3, false);
 }
 
-/*
- * The count of executed operations includes rejected ones: it must not complete
- * a rejected operation with success.
- */
+/* The count of executed operations includes rejected ones, but ends none. */
 UNIT_TEST(count_does_not_complete_rejected_operation)
 {
 	side_region(77, NEAR_MAY_WRITE, 100);
@@ -241,7 +222,7 @@ UNIT_TEST(count_does_not_complete_rejected_operation)
 	ck_assert_int_eq(a.err, 0);
 	side_until(3, false);
 	ck_assert_mem_eq(memory + 8, local, 8);
-	/* after a rejection each operation has a reply, also the last one */
+	/* after a rejection, each operation has a reply, even the last one */
 	ck_assert_int_eq(a.err, 0);
 	ck_assert_uint_eq(to_b->rma->rejected, 0);
 	side_put(16);
@@ -251,10 +232,6 @@ UNIT_TEST(count_does_not_complete_rejected_operation)
 	ck_assert_int_eq(a.err, 0);
 }
 
-/*
- * Without membarrier(2) the initiator cannot delegate: it executes the
- * operation.
- */
 UNIT_TEST(without_membarrier_initiator_executes)
 {
 	bool fence = a.rig->port->fence;
@@ -268,10 +245,7 @@ UNIT_TEST(without_membarrier_initiator_executes)
 
 static bool stop_b;
 
-/*
- * Poll b with random pauses, so that some operations are executed by b and some
- * are revoked.
- */
+/* Polls b with random pauses: b executes some operations, a revokes others. */
 static void *b_polls(void *none)
 {
 	unsigned int i, rest = 1;
@@ -288,8 +262,8 @@ static void *b_polls(void *none)
 }
 
 /*
- * Let a use b's mapping of the ring instead of its own, because ThreadSanitizer
- * identifies memory by its address. Return a's own mapping.
+ * Lets a use b's mapping: ThreadSanitizer identifies memory by its address.
+ * Returns a's own mapping.
  */
 static struct near_tx one_mapping(void)
 {
@@ -302,10 +276,7 @@ static struct near_tx one_mapping(void)
 	return was;
 }
 
-/*
- * Every second operation is revoked at once. Each operation is executed by one
- * side.
- */
+/* In every second round, a revokes the operation at once. */
 UNIT_TEST(one_side_executes_each_operation)
 {
 	uint32_t round, by_us = 0, by_target = 0;
@@ -321,7 +292,7 @@ UNIT_TEST(one_side_executes_each_operation)
 		memcpy(local, &value, sizeof(value));
 		while (side_deleg(NEAR_WRITE, SIDE_KEY, 8 * (round % 512), 8))
 			near_poll(a.rig->port, a.rig->port->sink);
-		/* 1: as if delegated long ago, so a revokes it */
+		/* 1: as if delegated long ago, so a revokes */
 		to_b->rma->delegated_ns = round % 2;
 		slot = first_deleg()->slot;
 		while (a.done < round)
@@ -333,10 +304,7 @@ UNIT_TEST(one_side_executes_each_operation)
 			by_us++;
 		else
 			by_target++;
-		/*
-		 * a second execution of an operation would be found here, half
-		 * a lap later
-		 */
+		/* a second execution overwrites the 0xff in 256 rounds */
 		memset(memory + 8 * (round % 512), 0xff, sizeof(value));
 		memcpy(&value, memory + 8 * ((round + 256) % 512),
 		       sizeof(value));

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The byte in a pipe that wakes a thread of a port. Senders are killed before
- * they write it, or write it late.
- */
+/* The byte that wakes a port's thread. Senders write it late, or never. */
 
 #include <poll.h>
 #include <stddef.h>
@@ -28,7 +25,7 @@ static void setup(void)
 	ck_assert_int_ge(near_wait_fd(us->port), 0);
 }
 
-/* True if the pipe has a byte, now or within timeout_ms. */
+/* True if the pipe has a byte, or gets one within timeout_ms. */
 static bool rung(int timeout_ms)
 {
 	struct pollfd fd = { .fd = us->port->wake[0], .events = POLLIN };
@@ -52,8 +49,8 @@ static void sleep_now(void)
 }
 
 /*
- * Fork a sender that is attached to us. After a byte from the pipe "tell" it
- * sends a second message.
+ * Forks a sender with a ring to us. A byte in the pipe "tell" makes the sender
+ * send a second message.
  */
 static pid_t sender(int tell)
 {
@@ -69,7 +66,7 @@ static pid_t sender(int tell)
 	if (near_peer_get(rig->port, &ours, &peer) ||
 	    rig_send(rig, peer, 1, "", 0) || read(tell, &byte, 1) != 1)
 		_exit(3);
-	/* its first open() kills it: that of the pipe */
+	/* kills the sender at its first open(): that of the wake pipe */
 	unit_reject(SYS_openat, SECCOMP_RET_KILL_PROCESS);
 	rig_send(rig, peer, 2, "", 0);
 	_exit(4);
@@ -77,10 +74,7 @@ static pid_t sender(int tell)
 
 UNIT_CASE("bell", setup, rig_close_all);
 
-/*
- * The sender is killed after it loaded "armed" and before it opened the pipe:
- * the next sender wakes us.
- */
+/* A sender is killed after it loaded "armed", before it opened the pipe. */
 UNIT_TEST(next_sender_wakes_after_kill)
 {
 	int tell[2], status;
@@ -95,17 +89,13 @@ UNIT_TEST(next_sender_wakes_after_kill)
 	ck_assert_msg(WIFSIGNALED(status), "ended with %d",
 		      WEXITSTATUS(status));
 	ck_assert(!rung(0));
-	/* the next sender wakes us */
 	ck_assert_int_eq(rig_send(other, to_us, 3, "", 0), 0);
 	ck_assert(rung(RIG_TIMEOUT_MS));
 	ck_assert(near_woken(us->port));
 	rig_until(us, NULL, 4);	/* three messages and RIG_GONE */
 }
 
-/*
- * Each sleep has another value of "armed", so that a late sender does not end a
- * later sleep.
- */
+/* Each sleep has its own "armed", so that a late sender ends no later sleep. */
 UNIT_TEST(each_sleep_has_own_armed_value)
 {
 	uint32_t before = 0;
@@ -122,10 +112,7 @@ UNIT_TEST(each_sleep_has_own_armed_value)
 	}
 }
 
-/*
- * The sender has written the byte and has not yet cleared "armed": the port is
- * woken.
- */
+/* The sender has written the byte, but has not cleared "armed" yet. */
 UNIT_TEST(byte_wakes_before_armed_is_cleared)
 {
 	uint32_t before;
@@ -139,10 +126,7 @@ UNIT_TEST(byte_wakes_before_armed_is_cleared)
 	ck_assert_uint_ne(armed(), before);
 }
 
-/*
- * The byte is not written to another process that has the pid of the port's
- * process (_i is 0), nor to a closed port (1).
- */
+/* No byte for a process with a reused pid (_i is 0), or a closed port (1) */
 UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 {
 	const uint64_t start = to_us->addr.start;
@@ -164,7 +148,7 @@ UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 	ck_assert(rung(RIG_TIMEOUT_MS));
 }
 
-/* A sleeping port gets one byte, and a port that is not armed gets none. */
+/* A sleeping port gets one byte, a port that is not armed none. */
 UNIT_TEST(armed_port_gets_one_byte)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -212,7 +196,7 @@ UNIT_TEST(sender_without_descriptor_leaves_wakeup)
 	rig_until(us, NULL, 3);
 }
 
-/* Polls consume messages, but not the byte: it is for the sleeping thread. */
+/* Polls consume messages, but not the byte. */
 UNIT_TEST(polls_leave_byte_for_sleeper)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -232,10 +216,9 @@ UNIT_TEST(polls_leave_byte_for_sleeper)
 }
 
 /*
- * Another thread receives an announced message or, with _i & 1, finds that a
- * peer has failed. Either wakes a sleeping thread, once. With _i & 2 a further
- * thread has called near_woken() before, which must not have consumed the
- * wakeup.
+ * Another thread receives an announced message or (_i & 1) finds a failed peer.
+ * This wakes the sleeping thread once. _i & 2: a third thread has called
+ * near_woken() before.
  */
 UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 {
@@ -261,14 +244,11 @@ UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 		return;
 	rig_until(us, other, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_RECEIVED);
-	/* no thread sleeps, so there is no byte in the pipe */
+	/* no thread sleeps, so no byte is in the pipe */
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }
 
-/*
- * A port that has received an announced message, and has sent nothing, closes.
- * That wakes the sender, whose message will never be received.
- */
+/* Closing a port wakes the sender of an unreceived large message. */
 UNIT_TEST(close_of_receiver_wakes_sender)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -285,8 +265,8 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 }
 
 /*
- * The sender closes its port. Another file gets the number of the segment's
- * descriptor. Then the receiver closes: it must not open that file.
+ * Another file gets the number of a closed sender's descriptor. The closing
+ * receiver must not open this file.
  */
 UNIT_TEST(close_of_receiver_ignores_closed_sender)
 {

@@ -3,8 +3,8 @@
 
 /*
  * Peers in other pid namespaces, where each has pid 1, are killed, stopped or
- * restarted. Where namespaces are not permitted, processes of the same
- * namespace with a changed address take their place.
+ * restarted. Without permission, processes of this namespace change their
+ * address.
  */
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static struct near_addr ours, theirs;
 static pid_t child;
 static uint8_t buf[LEN], got[LEN];
 
-/* Send a small and a large message, and receive those of the test. */
+/* Sends a small and a large message, and receives those of the test. */
 static void act(struct rig *rig)
 {
 	struct near_peer *to_us;
@@ -54,7 +54,7 @@ static void act(struct rig *rig)
 	}
 }
 
-/* Sleep in a loop; write a byte before each sleep. */
+/* Sleeps in a loop; writes a byte before each sleep. */
 static void sleeps(struct rig *rig, int to)
 {
 	struct pollfd fd = { near_wait_fd(rig->port), POLLIN, 0 };
@@ -82,10 +82,7 @@ static void child_main(enum place place, int to, bool sleeper)
 	}
 	near_listen(rig->port, -1);
 	if (place == PRETENDS && !fork()) {
-		/*
-		 * this child has copies of all descriptors of the killed
-		 * process
-		 */
+		/* has copies of all descriptors of the killed process */
 		poll(NULL, 0, 20000);
 		_exit(0);
 	}
@@ -97,8 +94,8 @@ static void child_main(enum place place, int to, bool sleeper)
 }
 
 /*
- * Start a process in this place. Return the pipe to which the process writes;
- * -1: pid namespaces are not permitted.
+ * Starts a process in this place. Returns the pipe to which it writes; -1: not
+ * permitted.
  */
 static int start(enum place place, bool sleeper)
 {
@@ -129,7 +126,7 @@ static void end(void)
 	child = 0;
 }
 
-/* Stop the process; it makes no poll after the return. */
+/* Stops the process; after the return, it makes no poll. */
 static void stop(void)
 {
 	siginfo_t info;
@@ -153,7 +150,7 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/* Return the number of events of this kind with this error. */
+/* Returns the number of events of this kind with this error. */
 static int ended(enum rig_kind kind, int err)
 {
 	uint32_t i;
@@ -213,10 +210,7 @@ UNIT_LOOP(stopped_peer_has_not_failed, 0, PLACES)
 	ck_assert_int_eq(ended(RIG_SENT, 0), 1);
 }
 
-/*
- * Peers that all have pid 1 start and end one after another: memory and
- * descriptors for them are released.
- */
+/* Ended peers that all had pid 1 leave no memory or descriptors. */
 UNIT_TEST(peers_with_pid_1_are_released)
 {
 	uint32_t before;
@@ -238,8 +232,8 @@ UNIT_TEST(peers_with_pid_1_are_released)
 }
 
 /*
- * A peer that was woken once is killed while it sleeps: "armed" is set and its
- * pipe has no reader. The sender must not get SIGPIPE.
+ * A peer is killed while it sleeps: "armed" is set, and its pipe has no reader.
+ * The sender must not get SIGPIPE.
  */
 UNIT_LOOP(send_to_peer_killed_asleep_fails, 0, PLACES)
 {

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fd exchange between two ports of this process. One port has an address of
- * another pid namespace; spaces.c tests real namespaces. Other tests send
- * invalid messages to the socket of a port.
+ * The fd exchange between two ports of this process, one of which has an
+ * address of another pid namespace. Also invalid messages to a port's socket.
  */
 
 #include <dirent.h>
@@ -73,9 +72,8 @@ UNIT_TEST(messages_pass_after_exchange)
 }
 
 /*
- * A port's segment has the number of its region table's descriptor. A faulty
- * sender changes this number to that of another file. The port must not pass
- * that file to its peers.
+ * A faulty sender changes the number of the region table's descriptor in the
+ * port's segment. The port must not pass that file to its peers.
  */
 UNIT_TEST(changed_table_number_passes_no_file)
 {
@@ -99,9 +97,8 @@ static int msg_count(struct rig *rig)
 }
 
 /*
- * A peer that hides its memory from this port sends to it. This port has no
- * reference to the peer, but sends requests at intervals and waits for the
- * reply.
+ * A port gets a message of a peer whose memory it cannot open. It repeats its
+ * request until the peer replies.
  */
 UNIT_TEST(unknown_sender_is_requested_until_reply)
 {
@@ -120,14 +117,14 @@ UNIT_TEST(unknown_sender_is_requested_until_reply)
 	rig_until(us, hidden, 1);
 	ck_assert_uint_eq(us->event[0].msg.tag, 5);
 	ck_assert(near_monitored(us->event[0].peer));
-	/* the peer closes: the port forgets it */
+	/* the peer closes: the port releases it */
 	rig_close(hidden);
 	rig_until(us, NULL, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
 	ck_assert(!us->event[1].peer->expected);
 }
 
-/* As before, but the peer closes before its reply: its message arrives. */
+/* The message arrives even if the peer closes before its reply. */
 UNIT_TEST(message_of_closed_unknown_sender_arrives)
 {
 	struct rig *hidden = rig_open(false);
@@ -144,10 +141,7 @@ UNIT_TEST(message_of_closed_unknown_sender_arrives)
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
-/*
- * Both ports send a request at the same time. Each request has the descriptors
- * of its sender, so each port gets those of the other.
- */
+/* Each request has its sender's descriptors, so two requests need no reply. */
 UNIT_TEST(concurrent_requests_suffice)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -160,7 +154,7 @@ UNIT_TEST(concurrent_requests_suffice)
 	ck_assert_uint_eq(them->count, 1);
 }
 
-/* Without a reply sends fail after the timeout. After a reply they succeed. */
+/* Sends fail after the timeout without a reply, and succeed after a reply. */
 UNIT_TEST(missing_reply_fails_send)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -192,10 +186,7 @@ UNIT_TEST(lost_request_is_repeated)
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
-/*
- * The peer closes: this is reported although no message and no request was
- * sent.
- */
+/* The peer's close is reported, although no message or request was sent. */
 UNIT_TEST(closed_unused_peer_is_reported)
 {
 	near_peer_monitor(them->port, rig_peer(them, us));
@@ -208,10 +199,7 @@ UNIT_TEST(closed_unused_peer_is_reported)
 	ck_assert_ptr_null(near_peer_find(us->port, &us->addr));
 }
 
-/*
- * One side releases its last reference and sends later: neither side takes this
- * for a peer failure.
- */
+/* Neither side takes a released reference for a peer failure. */
 UNIT_TEST(dropped_reference_is_no_failure)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -227,9 +215,7 @@ UNIT_TEST(dropped_reference_is_no_failure)
 	ck_assert_uint_eq(rig_rx_rings(them), 1);
 }
 
-/*
- * A port replies to a new request of a peer that it has considered as failed.
- */
+/* A port replies to a new request of a peer that it considered as failed. */
 UNIT_TEST(request_of_failed_peer_gets_reply)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -284,7 +270,7 @@ static const struct {
 	const char *name;
 	int fd[4];
 	uint32_t fds, count, kind;
-	int more;		/* bytes that follow */
+	int more;		/* additional bytes */
 	bool other_to, other_host, ours;
 } msgs[] = {
 	{.name = "short", GOOD, .more = -1},
@@ -346,7 +332,7 @@ static void msg(size_t at)
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(msgs[at].fds * sizeof(int));
 	}
-	/* the socket's queue holds only a few messages */
+	/* the socket's queue has space for only a few messages */
 	while (sendmsg(fd, &msg, MSG_DONTWAIT) < 0) {
 		ck_assert_int_eq(errno, EAGAIN);
 		rig_poll_ms(us, 1);
@@ -354,7 +340,7 @@ static void msg(size_t at)
 	close(fd);
 }
 
-/* Check that the port ignored the message, leaked nothing, and still works. */
+/* Asserts that the port ignored the message, leaked nothing, and works. */
 static void message_ignored(const char *what, unsigned int before)
 {
 	rig_poll_ms(us, ENOUGH_MS / 10);
@@ -390,7 +376,7 @@ UNIT_TEST(flood_of_datagrams_is_handled)
 	message_ignored("flood", before);
 }
 
-/* No file descriptor is free: the port warns, and a later request succeeds. */
+/* Without a free file descriptor, the port warns. A later request succeeds. */
 UNIT_TEST(missing_descriptor_warns)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -461,9 +447,9 @@ UNIT_TEST(sockets_are_found_in_directory)
 }
 
 /*
- * The kernel has closed the socket of an exiting process. The socket's file is
- * still in the directory, and the pid exists. A send must return the failure.
- * _i is 1: the peer is in this pid namespace, and /proc hides its descriptors.
+ * An exiting process: the kernel has closed its socket; pid and socket file
+ * still exist. A send must fail. _i is 1: the peer is in this pid namespace,
+ * and /proc hides its descriptors.
  */
 UNIT_LOOP(refused_socket_shows_exit, 0, 2)
 {

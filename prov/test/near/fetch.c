@@ -61,10 +61,7 @@ UNIT_ROUNDS(message_is_fetched, 0, 2)
 	ck_assert_int_eq(near_port_has_work(a.rig->port), 0);
 }
 
-/*
- * The right to fetch messages does not include the right to read, nor the
- * reverse.
- */
+/* The right to fetch messages does not permit reads, nor the reverse. */
 UNIT_TEST(rights_are_separate)
 {
 	ck_assert_int_eq(get(MESSAGES_KEY, 8, 0), -EACCES);
@@ -76,8 +73,8 @@ UNIT_TEST(rights_are_separate)
 }
 
 /*
- * A hostile initiator posts a request without checking its rights: b checks
- * them in its private table. The last request is permitted.
+ * A hostile initiator does not check its rights: b checks them in its private
+ * table. Only the last request is permitted.
  */
 UNIT_ROUNDS(target_checks_rights, 0, 5)
 {
@@ -110,7 +107,7 @@ UNIT_ROUNDS(target_checks_rights, 0, 5)
 	ck_assert_int_eq(memcmp(chunk, "\0\0\0\0\0\0\0", 8) != 0, _i == 4);
 }
 
-/* A write with the flag of fetches: the initiator is disconnected. */
+/* The initiator of a write with the flag of fetches is disconnected. */
 UNIT_TEST(fetching_write_disconnects)
 {
 	struct near_slot *slot;
@@ -128,7 +125,7 @@ UNIT_TEST(fetching_write_disconnects)
 		side_poll(1);
 }
 
-/* Messages to b overtake a fetch (_i is 1), but not a read by the embedder. */
+/* Messages to b overtake a fetch (_i is 1), but not the embedder's read. */
 UNIT_ROUNDS(messages_overtake_fetch, 0, 2)
 {
 	gpu.polls = 1000;
@@ -144,9 +141,8 @@ UNIT_ROUNDS(messages_overtake_fetch, 0, 2)
 }
 
 /*
- * A fenced write waits until b has received a's large message. a's fetch must
- * not wait for that write: if b waited for a in the same way, neither would
- * continue.
+ * A fenced write waits until b has received a's large message. Fetches of a and
+ * b that wait for such writes would block each other.
  */
 UNIT_TEST(fetch_overtakes_fenced_write)
 {
@@ -169,10 +165,7 @@ UNIT_TEST(fetch_overtakes_fenced_write)
 	ck_assert_int_eq(a.err, 0);
 }
 
-/*
- * b fails during a fetch: a's receive ends only after all copies of a have
- * ended.
- */
+/* b fails during a fetch: a's receive ends only after all copies of a. */
 UNIT_ROUNDS(failure_ends_fetch, 0, 12)
 {
 	struct near_rndv rndv = { .id = 1 };
@@ -197,7 +190,7 @@ UNIT_ROUNDS(failure_ends_fetch, 0, 12)
 	ck_assert_mem_eq(there, there + 1, GPU_LEN - 1);
 }
 
-/* b sends len bytes of host memory; returns the RTS that a has received. */
+/* b sends len bytes of host memory. Returns the RTS that a has received. */
 static const struct near_rndv *send_host(uint8_t *from, size_t len)
 {
 	rig_fill(from, len, 8);
@@ -220,10 +213,7 @@ static int fetch_by_id(uint64_t id, size_t len)
 	return near_rma(a.rig->port, to_b, &args);
 }
 
-/*
- * A message in host memory is fetched to device memory: its first bytes (_i is
- * 0), or all.
- */
+/* A host message is fetched to device memory: its start (_i is 0), or all. */
 UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 {
 	const size_t len = _i ? GPU_LEN : 20000;
@@ -241,8 +231,8 @@ UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 }
 
 /*
- * b has no message that may be fetched: the message has ended, is shorter, or
- * is in device memory. No byte of it reaches the chunk or a's memory.
+ * A message that has ended, is shorter, or is in device memory is not fetched.
+ * No byte of it reaches the chunk or a's memory.
  */
 UNIT_ROUNDS(unknown_message_is_not_fetched, 0, 3)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer does not poll. Large messages to it, in each of their steps, wait for
- * space in its ring. They must not delay messages to other peers.
+ * Large messages that wait for space in the ring of a peer that does not poll
+ * must not delay messages to other peers.
  */
 
 #include "unit.h"
@@ -32,7 +32,7 @@ static void setup(void)
 	rig_fill(others, LARGE, 4);
 }
 
-/* Send a small and a large message between a and c. */
+/* Sends a small and a large message between a and c. */
 static void other(struct rig *from, struct near_peer *to, struct rig *at)
 {
 	uint32_t sent = from->count, came = at->count;
@@ -71,10 +71,7 @@ static void others_go_on(void)
 
 UNIT_CASE("full", setup, rig_close_all);
 
-/*
- * The ring to b is full, so that a cannot send ACKs to b, and (_i is 1) no CTS
- * either. Messages between a and c are not delayed.
- */
+/* Waiting ACKs to b, or (_i is 1) CTS, delay no message between a and c. */
 UNIT_LOOP(waiting_replies_delay_no_other_peer, 0, 2)
 {
 	uint32_t i, n;
@@ -98,7 +95,7 @@ UNIT_LOOP(waiting_replies_delay_no_other_peer, 0, 2)
 		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
 }
 
-/* Fragments to b wait for space; messages between a and c are not delayed. */
+/* Waiting fragments to b delay no message between a and c. */
 UNIT_TEST(waiting_fragments_delay_no_other_peer)
 {
 	uint32_t i, n, sent;

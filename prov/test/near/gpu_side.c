@@ -106,7 +106,7 @@ static void *gpu_host(void *ctx, const void *memory_, size_t len)
 	return gpu.host;
 }
 
-/* a lends its buffer. */
+/* Lends a's buffer. */
 static bool gpu_lend(void *device, const void *memory_, size_t len,
 		     uint64_t *key, uint64_t *addr)
 {

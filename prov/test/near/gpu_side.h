@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fake device for two ports. near must not load from or store to its memory.
- * Copies are asynchronous: after gpu.polls polls, the next poll copies the
- * bytes and returns that the copy has ended.
+ * A fake device for two ports. near must not access its memory. A copy takes
+ * gpu.polls polls; its bytes are copied at the end.
  */
 #ifndef NEAR_GPU_SIDE_H
 #define NEAR_GPU_SIDE_H
@@ -24,76 +23,68 @@
 extern struct gpu {
 	/* 2 * GPU_LEN bytes: b's region, then a's buffer */
 	uint8_t *base, *shadow;
-	uint8_t *mapped;	/* address of the same bytes in a mapping */
-	int polls;		/* number of polls that do not end a copy */
-	bool until_failure;	/* copies end after b's failure only */
-	/* called by each poll that does not end a copy; or NULL */
+	uint8_t *mapped;	/* the same bytes in a mapping */
+	int polls;		/* polls of a copy before its end */
+	bool until_failure;	/* copies end only after b's failure */
+	/* called by polls that do not end a copy; or NULL */
 	void (*on_pending)(void);
 	int fail_at; /* number of the call that fails, from 1; 0: none */
 	int calls;
-	/*
-	 * Atomic for ThreadSanitizer: a thread that polls b ends a copy for
-	 * which a waits in another mapping of the same memory.
-	 */
+	/* atomic for ThreadSanitizer: another thread may end a copy */
 	atomic_int under_way;
 	int pinned;
 	size_t map_len;		/* length of each mapping */
-	int map_err;		/* result of map(); 0: it succeeds */
-	/* number of calls of map(), and of those that succeeded */
+	int map_err;		/* result of map(); 0: success */
+	/* calls of map(), and successful ones */
 	int map_calls, maps;
-	int fd;			/* the descriptor that share() duplicates */
+	int fd;			/* descriptor that share() duplicates */
 	bool share_fails;
 	int share_calls;
-	char second; /* its address stands for a second queue of the device */
-	void *host;	/* handle for copies of host memory; NULL: it is not pinned */
+	char second; /* its address is a second queue of the device */
+	/* handle for copies of host memory; NULL: not pinned */
+	void *host;
 	bool lends;		/* result of lend() */
 } gpu;
 
-/* Handles of the device for three buffers, the second one in host memory. */
+/* Handles of the device for three buffers, the second one in host memory */
 extern void *const on_gpu[];
 
-/*
- * side_setup_direct() or side_setup_asked(), with b's region in device memory
- * that a cannot map. gpu_teardown() asserts that nothing is left open.
- */
+/* side_setup_direct(), with b's region in device memory that a cannot map */
 void gpu_setup_direct(void);
+/* The same, after side_setup_asked(). */
 void gpu_setup_asked(void);
-/* The same, but a may map b's region. */
+/* gpu_setup_direct() and gpu_setup_asked(), but a can map b's region */
 void gpu_setup_mapped(void);
 void gpu_setup_mapped_asked(void);
+/* Asserts that nothing is left open. */
 void gpu_teardown(void);
-/* Add a region of b's device memory with this key and these rights. */
+/* Adds a region of b's device memory. */
 void gpu_region_add(uint64_t key, uint32_t access);
-/* Add b's region, and fill both ends. */
+/* Adds b's region, and fills both ends. */
 void gpu_region(void);
-/* Let a map b's region; gpu_export_fd(): by a descriptor. */
+/* Lets a map b's region. */
 void gpu_export(uint64_t id);
+/* The same, by a descriptor. */
 void gpu_export_fd(uint64_t id);
 
-/* Let b map a's buffer, and copy from and to it. */
+/* Lets b map a's buffer, and copy from and to it. */
 void gpu_lend_region(uint32_t access, bool needs_fd);
 
-/* Flags: the ends that have device memory. */
+/* Flags: the ends that have device memory */
 #define AT_B 1
 #define AT_A 2
 #define BOTH (AT_A | AT_B)
 
-/* Start an operation; return the result of near_rma(). */
+/* Starts an operation; returns the result of near_rma(). */
 int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 	    uint32_t flags);
-/*
- * Assert the numbers of a's operations on device memory, and of the mapped
- * ones.
- */
+/* Asserts the numbers of a's operations on device memory: all, and mapped. */
 void gpu_paths(uint64_t all, uint64_t mapped);
 uint64_t gpu_mapped_ops(void);
 void gpu_last_path(enum near_device_path path);
-/*
- * Write GPU_LEN bytes with a remote event, and send a message: both must arrive
- * after all bytes.
- */
+/* Asserts that an event and a message arrive after a write of GPU_LEN bytes. */
 void gpu_event_follows(void);
-/* Return the bytes that operations access at an end. */
+/* Returns the bytes that operations access at an end. */
 const uint8_t *gpu_at_a(int where);
 const uint8_t *gpu_at_b(int where);
 

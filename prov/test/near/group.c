@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Memory control groups: available memory, and a group at its limit. */
+/* Memory control groups: available memory, and a group at its limit */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +32,7 @@ static void put(const char *dir, const char *name, const char *text)
 	close(fd);
 }
 
-/*
- * Files of a control group, and the result: the test requests 64 MiB, and near
- * leaves 1 MiB free.
- */
+/* Files of a control group. has: 64 MiB are free, besides near's 1 MiB */
 static const struct {
 	const char *name, *limit, *used, *stat;
 	bool v2, has;
@@ -80,7 +77,7 @@ UNIT_LOOP(limit_of_group_is_read, 0, ARRAY_SIZE(dirs))
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
-/* Enter a new control group with this limit; return false if not permitted. */
+/* Enters a new control group with this limit. False: not permitted. */
 static bool enter(char *dir, size_t size)
 {
 	const char *const mounts[] = { V1, V2 };
@@ -105,10 +102,8 @@ static bool enter(char *dir, size_t size)
 }
 
 /*
- * In the group, allocate until near_group_has() denies a page. (The kernel
- * counts in units as large as a ring. It might still permit a ring in the 1 MiB
- * that near leaves free.) Return 0 if sends fail at this limit, and succeed
- * when the memory is freed.
+ * Allocates until near_group_has() denies a page. Returns 0 if sends then fail,
+ * and succeed after the memory is freed; 77: near_group_has() denies none.
  */
 static int at_the_limit(void)
 {

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer of the same user writes arbitrary values to shared memory: the port
- * must disconnect it with one warning. Its earlier messages must arrive, and
- * other peers must not be affected.
+ * A peer writes arbitrary values to shared memory. The port must disconnect the
+ * peer with one warning, deliver its earlier messages, and serve other peers.
  */
 
 #include <sys/stat.h>
@@ -41,7 +40,7 @@ static void publish(enum near_kind kind, size_t len)
 	near_tx_publish(&bad_to_us->tx, slot(), near_word(kind, 0, len, 0));
 }
 
-/* Expect this number of events, and then RIG_GONE of the peer "bad" only. */
+/* Expects this number of events, and then RIG_GONE of the peer "bad" only. */
 static void expect_disconnected(uint32_t events)
 {
 	rig_until(us, NULL, 2 + events + 1);
@@ -57,10 +56,7 @@ static void expect_disconnected(uint32_t events)
 
 UNIT_CASE("peer", setup, rig_close_all);
 
-/*
- * Slots that no correct sender writes. Messages before such a slot are
- * delivered.
- */
+/* Slots that no correct sender writes. Earlier messages are delivered. */
 static const struct {
 	const char *name;
 	enum near_kind kind;
@@ -84,7 +80,7 @@ UNIT_ROUNDS(cannot_be, 0, ARRAY_SIZE(impossible))
 	expect_disconnected(1);
 }
 
-/* A message longer than a sender may put into this ring. */
+/* The message is longer than the ring's limit. */
 UNIT_TEST(eager_above_limit_disconnects)
 {
 	slot()->eager.len = bad_to_us->tx.fanout_max + 1;
@@ -117,9 +113,7 @@ UNIT_TEST(cts_beyond_message_disconnects)
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
-/*
- * A peer sends more than the CTS permits: no byte behind the buffer is written.
- */
+/* A peer sends more than the CTS permits; near writes only to the buffer. */
 UNIT_TEST(fragment_beyond_cts_disconnects)
 {
 	static uint8_t space[2000];
@@ -145,7 +139,6 @@ UNIT_TEST(fragment_beyond_cts_disconnects)
 	ck_assert_int_eq(space[1000], 0);
 }
 
-/* A claim has an invalid address: the ring becomes free. */
 UNIT_TEST(claim_with_invalid_address_is_freed)
 {
 	struct near_segment *segment = us->port->segment;
@@ -172,9 +165,8 @@ static void until_free(const struct near_claim *claim)
 }
 
 /*
- * The ring of a sender that has exited becomes free: either the claim is TAKEN,
- * and the sender is a zombie; or the claim is OPEN, but the sender has not rung
- * the doorbell.
+ * An exited sender's ring becomes free if the claim is TAKEN and the sender a
+ * zombie, or if the claim is OPEN without a doorbell.
  */
 UNIT_TEST(claim_of_exited_sender_is_freed)
 {
@@ -209,7 +201,6 @@ UNIT_TEST(claim_of_exited_sender_is_freed)
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
-/* A claim has an invalid ring size. */
 UNIT_LOOP(claim_with_invalid_size_disconnects, 0, 4)
 {
 	static const uint32_t size[] = { NEAR_TIERS, 255, 1u << 31, 1 };
@@ -252,9 +243,7 @@ UNIT_TEST(impossible_resizes_are_handled)
 	ck_assert_uint_eq(us->event[2].msg.tag, 7);
 }
 
-/*
- * A reply to a resize has an invalid size: the sender disconnects the receiver.
- */
+/* The sender disconnects the receiver. */
 UNIT_LOOP(resize_reply_with_invalid_size_disconnects, 0, 2)
 {
 	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
@@ -277,7 +266,6 @@ UNIT_LOOP(resize_reply_with_invalid_size_disconnects, 0, 2)
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
 }
 
-/* An invalid advertised size is used as one page. */
 UNIT_LOOP(invalid_advertised_size_is_one_page, 0, 2)
 {
 	static const uint32_t adv[] = {UINT32_MAX,
@@ -293,8 +281,8 @@ UNIT_LOOP(invalid_advertised_size_is_one_page, 0, 2)
 }
 
 /*
- * Replies that no correct receiver sends. When all fragments are in the ring,
- * only an ACK may follow. In a cooperative copy the length must be valid.
+ * Replies that no correct receiver sends. After all fragments, only an ACK may
+ * follow; a cooperative copy must have a valid length.
  */
 static const struct {
 	enum near_tx_state state;
@@ -326,10 +314,6 @@ UNIT_LOOP(invalid_reply_disconnects, 0, ARRAY_SIZE(answers))
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
-/*
- * The doorbell has all rings set, most of which have no sender: the port
- * ignores these.
- */
 UNIT_TEST(doorbells_without_sender_are_ignored)
 {
 	struct near_segment *segment = us->port->segment;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Cooperative copies of large messages, one step at a time. */
+/* Cooperative copies of large messages, one step at a time */
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ static void setup(void)
 	rig_fill(big, LARGE, 5);
 }
 
-/* Send len bytes to b, and receive them there into "to". */
+/* Sends len bytes to b, and receives them there into "to". */
 static void begin(size_t len, void *to)
 {
 
@@ -70,8 +70,8 @@ UNIT_TEST(coop_sizes)
 }
 
 /*
- * While the receiver sends a large message to the sender (0) or to another port
- * (1), it reads messages alone, and does not wait for the sender.
+ * A port that is sending a large message reads others alone: it sends to this
+ * sender (_i is 0), or to another port (1).
  */
 UNIT_LOOP(sending_port_reads_alone, 0, 2)
 {
@@ -109,9 +109,7 @@ UNIT_TEST(receiver_copies_for_idle_sender)
 	ck_assert_uint_eq(tx_op()->wrote, 0);
 }
 
-/*
- * The receiver starts the copy and does not poll: the sender copies all steps.
- */
+/* The receiver starts the copy and then does not poll. */
 UNIT_TEST(sender_copies_for_idle_receiver)
 {
 	size_t none = 0;
@@ -124,7 +122,6 @@ UNIT_TEST(sender_copies_for_idle_receiver)
 	ends(LARGE);
 }
 
-/* Sender and receiver each copy one step in turn. */
 UNIT_TEST(both_ends_copy_in_turn)
 {
 	size_t one, none = 0;
@@ -144,10 +141,7 @@ UNIT_TEST(both_ends_copy_in_turn)
 	ends(LARGE);
 }
 
-/*
- * The sender takes a step and cannot write to the receiver's memory: the
- * receiver reads these bytes.
- */
+/* The receiver reads a step that the sender claimed and could not write. */
 UNIT_TEST(receiver_reads_failed_step)
 {
 	size_t none = 0;
@@ -162,10 +156,7 @@ UNIT_TEST(receiver_reads_failed_step)
 	ck_assert_msg(!b->event[0].peer->coop, "not tried again");
 }
 
-/*
- * The receiver cannot read: the message continues in fragments, after the
- * sender's last write.
- */
+/* The receiver cannot read: fragments follow the sender's last write. */
 UNIT_TEST(unreadable_message_uses_fragments)
 {
 	size_t none = 0, one = 1;
@@ -187,10 +178,7 @@ UNIT_TEST(unreadable_message_uses_fragments)
 	ends(LARGE);
 }
 
-/*
- * The receiver closes: it waits until the sender no longer writes to its
- * memory.
- */
+/* near_ops_stop() waits until the sender no longer writes to the receiver. */
 UNIT_TEST(closing_receiver_waits_for_writer)
 {
 	struct near_ctl *ctl;
@@ -241,9 +229,6 @@ UNIT_LOOP(concurrent_large_messages_arrive, 0, 2)
 	free(to);
 }
 
-/*
- * While cooperative copies wait for earlier ones, polls spend no time on them.
- */
 UNIT_TEST(waiting_copy_costs_no_poll_time)
 {
 	enum { MANY = 100, LEN = 100000 };
@@ -288,7 +273,7 @@ UNIT_TEST(fragments_end_with_ack)
 	ends(LEN);
 }
 
-/* A poll that copies a message checks the peers' processes without a tick. */
+/* Even without a tick, a poll that copies checks the peers' processes. */
 UNIT_TEST(copying_poll_checks_peers)
 {
 	enum { LEN = 100000 };

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The main thread of a process has called pthread_exit() and other threads run
- * on. The process has not failed, although the kernel shows its memory and
- * descriptors only under the other threads.
+ * A process whose main thread has exited by pthread_exit() has not failed.
+ * /proc shows its memory and descriptors only under its other threads.
  */
 
 #include <errno.h>
@@ -25,10 +24,7 @@ static uint8_t buf[LEN];
 static int ends[2];
 static pid_t child;
 
-/*
- * The child's other thread: sends when it is alone, and polls until it reads a
- * byte.
- */
+/* Child's other thread: sends when alone, then polls until it reads a byte. */
 static void *talk(void *rig_arg)
 {
 	struct near_peer *to_us;
@@ -109,7 +105,7 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	unit_join(child);
 }
 
-/* Thread: opens a descriptor of its own process. */
+/* Opens a descriptor of its own process, in a second thread. */
 static void *open_own(void *arg)
 {
 	int own;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Processes that start, communicate and are killed at random. NEAR_CLIENTS,
- * NEAR_DEATHS and NEAR_MESSAGES set the numbers of clients, of killed processes
- * and of messages, for example 10000, 1000 and 10000000.
+ * Processes start, communicate and are killed at random. NEAR_CLIENTS,
+ * NEAR_DEATHS and NEAR_MESSAGES: clients, killed processes and messages, for
+ * example 10000, 1000 and 10000000.
  */
 
 #include <errno.h>
@@ -51,10 +51,7 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/*
- * A tag encodes the length of its message and the offset of the content in the
- * pattern.
- */
+/* A tag has the message's length and the content's offset in the pattern. */
 static size_t tag_len(uint64_t tag)
 {
 	return (size_t)(tag >> 8);
@@ -73,10 +70,7 @@ static int talk(struct rig *rig, struct near_peer *peer, unsigned int *seed)
 						  rig) : ret;
 }
 
-/*
- * Check all new messages; receive large ones. Return the number of completed
- * messages.
- */
+/* Checks and receives new messages; returns the number of completed ones. */
 static uint32_t receive_new(struct rig *rig)
 {
 	struct rig_event *event;
@@ -132,9 +126,8 @@ static bool ops_left(const struct rig *rig)
 }
 
 /*
- * Poll until no rx ring, no operation and no memory of others is left. The ring
- * of a process that was killed while it connected stays until near's next check
- * of rings.
+ * Polls until no rx ring, operation or memory of others is left. If a process
+ * was killed while it connected, its ring stays until the next check of rings.
  */
 static void poll_until_idle(void)
 {
@@ -150,7 +143,7 @@ static void poll_until_idle(void)
 		 rig_taken(us) > us->idle);
 }
 
-/* Client: send a request, receive the reply, and end in one of three ways. */
+/* Client: sends a request, receives the reply, ends in one of three ways. */
 static void client(const struct near_addr *service, unsigned int number)
 {
 	struct near_peer *peer;
@@ -169,7 +162,7 @@ static void client(const struct near_addr *service, unsigned int number)
 	_exit(0);
 }
 
-/* Receive the next request and send the reply. */
+/* Receives the next request and sends the reply. */
 static void answer(void)
 {
 	uint64_t end_ms = duo_now_ms() + TIMEOUT_MS;
@@ -193,10 +186,7 @@ static void answer(void)
 
 UNIT_LONG_CASE("life", setup, teardown, 3600);
 
-/*
- * A server replies to clients, one after another. It must not use more files or
- * memory over time.
- */
+/* Over time, a server of many clients must not use more files or memory. */
 UNIT_TEST(server_does_not_grow_with_clients)
 {
 	unsigned int count = unit_number("NEAR_CLIENTS", 300), i, files = 0;
@@ -223,9 +213,8 @@ UNIT_TEST(server_does_not_grow_with_clients)
 }
 
 /*
- * True if UNDER_WAY large messages are pending. Without a limit a receiver that
- * gets little CPU time would have ever more of them, and checks each of them in
- * every poll.
+ * True if UNDER_WAY large messages are pending. Without this limit, a receiver
+ * with little CPU time would collect them, and check each in every poll.
  */
 static bool talked_enough(const struct rig *rig)
 {
@@ -236,7 +225,7 @@ static bool talked_enough(const struct rig *rig)
 	return count == UNDER_WAY;
 }
 
-/* Fork a process that sends messages to this one until it is killed. */
+/* Forks a process that sends messages to this one until it is killed. */
 static pid_t talker(unsigned int seed)
 {
 	struct near_peer *peer;
@@ -255,7 +244,7 @@ static pid_t talker(unsigned int seed)
 	}
 }
 
-/* Send a message to every peer. */
+/* Sends a message to every peer. */
 static void talk_to_all(unsigned int *seed)
 {
 	struct near_link *link;
@@ -273,8 +262,8 @@ UNIT_LONG_CASE("life", setup, teardown, 3600);
 UNIT_LONG_CASE("growing", setup_growing, teardown, 3600);
 
 /*
- * Four processes send; random ones are killed and replaced. All messages that
- * arrive are valid, and no resource of the killed processes is left.
+ * Four processes send; random ones are killed and replaced. All arriving
+ * messages are valid, and killed processes leave no resource.
  */
 UNIT_TEST(killed_processes_leave_nothing)
 {
@@ -333,7 +322,7 @@ UNIT_TEST(many_messages_arrive_valid)
 	ck_assert_uint_eq(heard, count);
 }
 
-/* Make pidfd_open() fail, as before Linux 5.3. */
+/* Makes pidfd_open() fail, as before Linux 5.3. */
 static void refuse_pidfds(void)
 {
 	unit_reject(SYS_pidfd_open, SECCOMP_RET_ERRNO | ENOSYS);
@@ -342,10 +331,7 @@ static void refuse_pidfds(void)
 
 UNIT_LONG_CASE("life", setup, teardown, 3600);
 
-/*
- * Without pidfds a failure is found by the process's start time alone; _i is 1:
- * after it was reaped.
- */
+/* The start time alone shows a failure; _i is 1: after the reaping. */
 UNIT_LOOP(failure_is_found_without_pidfds, 0, 2)
 {
 	struct near_addr addr;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Lent operations: a has the device memory, b pinned host memory, and b's device
- * copies.
+ * Lent operations: b's device copies between a's device memory and b's pinned
+ * host memory.
  */
 
 #include <pthread.h>
@@ -36,9 +36,7 @@ UNIT_CASE("no single copies", setup_asked, gpu_teardown);
 
 static const size_t lengths[] = { NEAR_LOAN_MIN, GPU_LEN };
 
-/*
- * Asserts the numbers of a's operations that were lent, and that were staged.
- */
+/* Asserts the numbers of a's lent operations and of its staged ones. */
 static void ways(uint64_t lent, uint64_t staged)
 {
 	ck_assert_uint_eq(near_rma_device_ops(a.rig->port, NEAR_DEVICE_LENT),
@@ -88,10 +86,7 @@ UNIT_ROUNDS(target_copies, 0, 2 * (int)ARRAY_SIZE(lengths))
 	ways(3, 0);
 }
 
-/*
- * Operations that are not lent: with several buffers; too short; or too short
- * while another operation is pending.
- */
+/* Not lent: several buffers; too short; too short, with a pending operation */
 UNIT_ROUNDS(other_operations_are_staged, 0, 3)
 {
 	const size_t len = 2 * NEAR_LOAN_MIN;
@@ -118,8 +113,8 @@ UNIT_ROUNDS(other_operations_are_staged, 0, 3)
 }
 
 /*
- * b cannot copy: the operation is staged, and so are the next NEAR_LOAN_SKIP
- * ones, even if b can copy again. The one after these is lent.
+ * If b cannot copy, this operation and the next NEAR_LOAN_SKIP ones are staged.
+ * The one after these is lent.
  */
 UNIT_ROUNDS(rejected_loan_is_staged, 0, 2 * 6)
 {
@@ -142,7 +137,7 @@ UNIT_ROUNDS(rejected_loan_is_staged, 0, 2 * 6)
 	case 4:	/* the copy does not start */
 		gpu.fail_at = 1;
 		break;
-	case 5:	/* not that part of the allocation */
+	case 5:	/* part of the allocation is not mapped */
 		gpu.map_len = 2 * GPU_LEN - 1;
 	}
 	ck_assert_int_eq(gpu_rma(verb, AT_A, 0, GPU_LEN, NEAR_RMA_DATA), 0);
@@ -163,10 +158,7 @@ UNIT_ROUNDS(rejected_loan_is_staged, 0, 2 * 6)
 	ways(1, NEAR_LOAN_SKIP + 1);
 }
 
-/*
- * Lent, staged and other operations, and messages take effect in the order of
- * the calls.
- */
+/* Lent, staged and other operations, and messages keep their order. */
 UNIT_TEST(operations_keep_order)
 {
 	const uint8_t *last = gpu_at_a(AT_A);
@@ -225,7 +217,7 @@ UNIT_ROUNDS(target_checks_region, 0, 3)
 	side_untouched();
 }
 
-/* The memory of CUDA's virtual memory functions is mapped by a descriptor. */
+/* Memory of CUDA's virtual memory functions is mapped by a descriptor. */
 UNIT_TEST(descriptor_is_requested)
 {
 	uint32_t i;
@@ -335,10 +327,7 @@ UNIT_ROUNDS(closing_target_ends_copy, 0, 2 * 12)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/*
- * a fails while b copies: b waits for the end of the copy, and then
- * near_table_unmapped() returns the mapping.
- */
+/* If a fails while b copies, the mapping is released after the copy. */
 UNIT_TEST(failed_initiator_ends_copy)
 {
 	gpu.polls = 1000;
@@ -353,7 +342,7 @@ UNIT_TEST(failed_initiator_ends_copy)
 	gpu.maps--;
 }
 
-/* Requests with a loan that only a faulty peer sends. */
+/* Requests with a loan that only a faulty peer sends */
 UNIT_ROUNDS(invalid_loan_disconnects, 0, 5)
 {
 	struct near_slot *slot;

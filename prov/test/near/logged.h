@@ -7,8 +7,8 @@
 
 #include <rdma/providers/fi_log.h>
 
-extern enum fi_log_level logged_level; /* level of the lines that are counted */
+extern enum fi_log_level logged_level; /* level of the counted lines */
 extern int logged_lines;
-extern char logged[1024];		/* text of the last line */
+extern char logged[1024];		/* last line */
 
 #endif /* LOGGED_H */

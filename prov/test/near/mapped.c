@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reads and writes of device memory that the initiator has mapped. */
+/* Reads and writes of device memory that the initiator has mapped */
 
 #include "gpu_side.h"
 
@@ -26,7 +26,7 @@ UNIT_ROUNDS(mapped_memory_needs_no_target, 0, 2 * (int)ARRAY_SIZE(lengths))
 	gpu_last_path(NEAR_DEVICE_MAPPED);
 }
 
-/* The allocation is mapped once, for all operations and regions in it. */
+/* An allocation is mapped once, for all operations and regions in it. */
 UNIT_TEST(allocation_is_mapped_once)
 {
 	int i;
@@ -40,7 +40,6 @@ UNIT_TEST(allocation_is_mapped_once)
 	gpu_paths(40, 40);
 }
 
-/* One operation with several buffers. */
 UNIT_TEST(several_buffers_are_copied)
 {
 	static void *const all[] = { &gpu, NULL, &gpu };
@@ -73,7 +72,7 @@ UNIT_ROUNDS(pinned_memory_needs_no_target, 0, 2 * 2)
 	gpu_last_path(NEAR_DEVICE_MAPPED);
 }
 
-/* NEAR_RMA_COPY: the pinned memory may change after the call. */
+/* With NEAR_RMA_COPY, the pinned memory may change after the call. */
 UNIT_TEST(copied_buffer_is_staged)
 {
 	uint8_t was[100];
@@ -89,9 +88,8 @@ UNIT_TEST(copied_buffer_is_staged)
 }
 
 /*
- * When an operation begins, its host memory is no longer pinned, or (_i is 1)
- * it is pinned for another queue: the operation is staged. Later operations use
- * the mapping.
+ * Before the copy, host memory is unpinned or (_i is 1) pinned for another
+ * queue: this operation is staged, and later ones use the mapping.
  */
 UNIT_ROUNDS(unpinned_memory_is_staged, 0, 2)
 {
@@ -110,9 +108,7 @@ UNIT_ROUNDS(unpinned_memory_is_staged, 0, 2)
 	gpu_last_path(NEAR_DEVICE_MAPPED);
 }
 
-/*
- * The device cannot start a copy of host memory: only this operation is staged.
- */
+/* Only the operation whose copy of host memory cannot start is staged. */
 UNIT_TEST(failed_copy_of_host_memory_is_staged)
 {
 	gpu.host = &gpu;
@@ -126,10 +122,7 @@ UNIT_TEST(failed_copy_of_host_memory_is_staged)
 	gpu_paths(2, 1);
 }
 
-/*
- * With a buffer in host memory at one end, the operation is staged, unless the
- * memory is pinned.
- */
+/* An operation with host memory that is not pinned is staged. */
 UNIT_ROUNDS(host_memory_is_staged, 0, 2 * 2)
 {
 	int where = _i / 2 ? AT_A : AT_B;
@@ -166,7 +159,7 @@ UNIT_TEST(operations_keep_order)
 	ck_assert_uint_gt(gpu_mapped_ops(), 10);
 }
 
-/* A read starts after the write before it, which another queue copies. */
+/* A read starts after an earlier write, which another queue copies. */
 UNIT_TEST(operations_of_two_queues_keep_order)
 {
 	static void *const second[] = { &gpu.second };
@@ -187,7 +180,6 @@ UNIT_TEST(operations_of_two_queues_keep_order)
 	gpu_paths(2, 2);
 }
 
-/* Buffers of two queues in one operation: it is staged. */
 UNIT_TEST(buffers_of_two_queues_are_staged)
 {
 	static void *const both[] = { &gpu, &gpu.second };
@@ -212,7 +204,7 @@ UNIT_TEST(event_follows_all_bytes)
 	gpu_paths(1, 1);
 }
 
-/* The target requires events of reads: it gets one for each. */
+/* If the target requires events of reads, it gets one for each. */
 UNIT_TEST(target_counts_reads)
 {
 	near_rma_events(b.rig->port, true, false);
@@ -225,10 +217,7 @@ UNIT_TEST(target_counts_reads)
 	gpu_paths(2, 2);
 }
 
-/*
- * An operation that must follow a message which the target has not consumed is
- * staged; later ones are mapped.
- */
+/* An operation behind an unconsumed message is staged, a later one mapped. */
 UNIT_TEST(operation_follows_message)
 {
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
@@ -242,7 +231,7 @@ UNIT_TEST(operation_follows_message)
 	gpu_paths(2, 1);
 }
 
-/* A fenced operation starts after the end of those before it. */
+/* A fenced operation starts after the end of earlier ones. */
 UNIT_TEST(fenced_operation_waits)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -263,7 +252,7 @@ UNIT_TEST(missing_right_is_rejected)
 	ck_assert_int_eq(gpu.map_calls, 0);
 }
 
-/* The allocation cannot be mapped: near tries once, then uses the stage. */
+/* near tries once to map an allocation, then uses the stage. */
 UNIT_TEST(failed_mapping_is_remembered)
 {
 	uint32_t i;

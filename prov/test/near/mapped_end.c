@@ -3,7 +3,7 @@
 
 /*
  * Mappings of device memory that end or change: removed regions, failed calls
- * of the device, faulty and failed peers, limits.
+ * of the device, faulty and failed peers, limits
  */
 
 #include <unistd.h>
@@ -14,9 +14,8 @@ UNIT_CASE("single copies", gpu_setup_mapped, gpu_teardown);
 UNIT_CASE("no single copies", gpu_setup_mapped_asked, gpu_teardown);
 
 /*
- * The peer removes its region: operations on it fail, and near_table_unmapped()
- * returns the mapping, for the embedder to release. A new region with the same
- * key is mapped anew.
+ * Operations on a removed region fail, and near_table_unmapped() returns its
+ * mapping. A new region with the same key is mapped anew.
  */
 UNIT_TEST(removed_region_is_unmapped)
 {
@@ -37,9 +36,8 @@ UNIT_TEST(removed_region_is_unmapped)
 }
 
 /*
- * The peer registers a region of one allocation for each transfer. From the
- * second time on, near keeps the mapping for NEAR_MAPPING_KEEP_MS after the
- * region is removed.
+ * A region of one allocation is registered for each transfer. From the second
+ * removal on, near keeps the mapping for NEAR_MAPPING_KEEP_MS.
  */
 UNIT_TEST(repeated_mapping_is_kept)
 {
@@ -72,9 +70,7 @@ UNIT_TEST(repeated_mapping_is_kept)
 	gpu.maps--;
 }
 
-/*
- * near_table_unmapped() returns a mapping only after its operations have ended.
- */
+/* A mapping is released only after its operations have ended. */
 UNIT_TEST(mapping_in_use_is_kept)
 {
 	gpu.polls = 3;
@@ -110,8 +106,8 @@ UNIT_ROUNDS(region_changed_before_copy, 0, 3)
 }
 
 /*
- * Call _i of the device library fails. At the start of a copy, near uses the
- * stage from then on; later, the operation fails.
+ * A call of the device library fails. At the start of a copy (call 1), near
+ * uses the stage from then on. At its end (call 2), the operation fails.
  */
 UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 {
@@ -135,8 +131,8 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 }
 
 /*
- * A faulty peer: its export does not belong to its region, or the region is
- * longer than what the device has mapped. near copies within the mapping only.
+ * A faulty peer: its export does not belong to its region, or its region is
+ * longer than the mapping. near copies within the mapping only.
  */
 UNIT_ROUNDS(faulty_export_is_staged, 0, 6)
 {
@@ -170,7 +166,7 @@ UNIT_ROUNDS(faulty_export_is_staged, 0, 6)
 	gpu_paths(1, 0);
 }
 
-/* More allocations than near_mapped has space for: the others are staged. */
+/* Operations on more allocations than near_mapped has space for are staged. */
 UNIT_TEST(mappings_are_bounded)
 {
 	uint32_t i;
@@ -182,7 +178,7 @@ UNIT_TEST(mappings_are_bounded)
 		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 		side_until(i + 1, true);
 	}
-	/* at the limit, near has looked for regions that were removed */
+	/* at the limit, near has searched for removed regions */
 	gpu_paths(i, i);
 	ck_assert_int_eq(gpu.map_calls, (int)i);
 	ck_assert_uint_eq(a.table->unmapped_count, NEAR_UNMAPPED);
@@ -212,10 +208,7 @@ UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 6)
 	ck_assert_int_eq(gpu.under_way, 0);
 }
 
-/*
- * The peer closes: operations fail. No poll releases the mapping;
- * near_table_unmapped() returns it.
- */
+/* Operations on a closed peer fail. No poll releases the mapping. */
 UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 {
 	int i;
@@ -234,7 +227,7 @@ UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 	for (i = 0; i < 3000 && near_peer_exists(to_b); i++)
 		rig_poll_ms(a.rig, 1);
 	ck_assert_uint_eq(a.done, 41);
-	/* without staged operations all may end before the failure is found */
+	/* without staged operations, all may end before the failure is found */
 	if (_i)
 		ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert_int_eq(gpu.under_way, 0);
@@ -270,9 +263,8 @@ UNIT_TEST(reply_to_mapped_operation_disconnects)
 }
 
 /*
- * The sender of a message closes its port during the copy, so that the
- * application may change the memory. a detects this after the copy, before the
- * next poll detects it: the operation fails.
+ * A message's sender closes its port during the copy, and may change the
+ * memory. a must detect this after the copy, before its next poll.
  */
 UNIT_TEST(message_of_closed_sender_is_not_completed)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Shared memory: how much of it is allocated and freed, and what happens if it
- * is denied.
- */
+/* Shared memory: the amount allocated and freed, and denied memory */
 
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +15,7 @@
 #include "near/rma/table.h"
 #include "unit.h"
 
-/* Sanitizers need much address space of their own, so the tests use less. */
+/* Sanitizers need much address space, so the tests use less. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #define MANY 100
@@ -27,13 +24,13 @@
 #define MANY 1000
 #endif
 #define FEW 40
-#define FDS_EACH 8 /* descriptors of a port, and of a peer in both directions */
+#define FDS_EACH 8 /* descriptors per port, and per peer in both directions */
 
 static uint8_t buf[60000];
 
 UNIT_CASE("memory", NULL, rig_close_all);
 
-/* With the smallest ring budget all messages still arrive. */
+/* With the smallest ring budget, all messages still arrive. */
 UNIT_TEST(smallest_budget_suffices)
 {
 	struct rig *a = rig_open(true), *b = rig_open_with(true, 1);
@@ -52,10 +49,7 @@ UNIT_TEST(smallest_budget_suffices)
 	ck_assert_uint_le(rig_taken(b), idle + near_page_size());
 }
 
-/*
- * memfd_create() fails with EPERM, as by a container's seccomp profile:
- * near_open() returns -ENOSYS.
- */
+/* With EPERM of memfd_create(), as by seccomp, near_open() returns -ENOSYS. */
 UNIT_TEST(denied_memfd_fails_open)
 {
 	const struct near_sink sink = { 0 };
@@ -66,9 +60,7 @@ UNIT_TEST(denied_memfd_fails_open)
 	ck_assert_int_eq(near_open(&port, &attr), -ENOSYS);
 }
 
-/*
- * Many ports in one process all send to the first port, which replies to each.
- */
+/* All ports of a process send to the first one, which replies to each. */
 UNIT_TEST(thousand_ports_communicate)
 {
 	static struct rig *other[MANY];
@@ -114,7 +106,7 @@ static int open_again(void)
 	return near_open(&port, &attr);
 }
 
-/* No shared memory is free: the send fails, without a signal. */
+/* Without free shared memory, the send fails, and no signal is raised. */
 UNIT_TEST(missing_memory_fails_send)
 {
 	struct rig *a, *b;
@@ -129,7 +121,7 @@ UNIT_TEST(missing_memory_fails_send)
 	ck_assert_int_eq(open_again(), -ENOMEM);
 }
 
-/* No memory is free when a ring should grow: it keeps its size and works on. */
+/* If no memory is free to grow a ring, the ring keeps its size and works on. */
 UNIT_TEST(missing_memory_keeps_ring_size)
 {
 	struct rig *a = rig_open(false), *b;
@@ -156,8 +148,8 @@ UNIT_TEST(missing_memory_keeps_ring_size)
 }
 
 /*
- * No memory is free when the region table should grow: the registration fails,
- * and earlier regions work on.
+ * Without memory to grow the region table, a registration fails, and earlier
+ * regions work on.
  */
 UNIT_TEST(missing_memory_fails_registration)
 {
@@ -179,7 +171,7 @@ UNIT_TEST(missing_memory_fails_registration)
 	near_table_close(table);
 }
 
-/* Descriptors or address space are used up, and later free. */
+/* Descriptors or address space are exhausted, and later free. */
 static const struct {
 	int resource;
 	int again;	/* error of a second near_open(); 0: any */
@@ -216,10 +208,7 @@ static int lowest_free(void)
 	return fd;
 }
 
-/*
- * There are descriptors for a few peers only, besides the reserve: messages to
- * all other peers are sent, and wake them.
- */
+/* Few free descriptors suffice to send to all peers, and to wake them. */
 UNIT_TEST(few_descriptors_reach_all_peers)
 {
 	struct rig *us = rig_open(false), *other[FEW];
@@ -255,10 +244,7 @@ UNIT_TEST(few_descriptors_reach_all_peers)
 	}
 }
 
-/*
- * The limit of file sizes is low. A file beyond it would end the process with a
- * signal, so near checks before.
- */
+/* near checks the file size limit: files beyond it cause a signal. */
 UNIT_TEST(file_size_limit_is_checked)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
@@ -270,8 +256,8 @@ UNIT_TEST(file_size_limit_is_checked)
 }
 
 /*
- * The process has called mlockall(): near allocates only memory that it uses.
- * _i is 1: called after the rings were mapped.
+ * Even after mlockall(), near allocates only memory that it uses. _i is 1:
+ * mlockall() after the rings were mapped.
  */
 UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 {
@@ -304,10 +290,7 @@ UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
 		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
-	/*
-	 * mlockall() after the open (_i is 1) may allocate all of the segment's
-	 * head
-	 */
+	/* mlockall() (_i is 1) may allocate all of the segment's head */
 	near_place(1, 0, NEAR_TIERS - 1, &first);
 	ck_assert_uint_le(rig_taken(us) - idle,
 			  (us->port->budget.extra + us->port->budget.rings) *

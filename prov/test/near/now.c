@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The immediate copy: near_recv_now() copies a message only if it is readable
- * and not too long, no copy is pending, and a slot for the ACK is free.
- * Otherwise it changes nothing, and near_recv() receives the message.
+ * near_recv_now() copies at once if the message is readable and short enough,
+ * no copy is pending, and a slot for the ACK is free. Otherwise it changes
+ * nothing, and near_recv() receives the message.
  */
 
 #include "base/proc.h"
@@ -17,7 +17,7 @@ static struct rig *a, *b;
 static struct near_peer *to_b, *from_a;
 static uint8_t *big, *got;
 
-/* Let each port send to the other. */
+/* Lets each port send to the other. */
 static void setup(void)
 {
 	to_b = rig_pair(&a, &b, false);
@@ -29,7 +29,7 @@ static void setup(void)
 	rig_fill(big, BIG, 5);
 }
 
-/* Announce a message of a to b; return b's newest event. */
+/* Announces a message of a to b; returns b's newest event. */
 static struct near_rndv *arrives(size_t len)
 {
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, len, big), 0);
@@ -44,7 +44,7 @@ static bool now(struct near_rndv *rndv, size_t len)
 	return near_recv_now(b->port, from_a, rndv, got, len);
 }
 
-/* Check content and ACK, and that b used no operation. */
+/* Asserts content and ACK, and that b used no operation. */
 static void was_read(size_t len)
 {
 	ck_assert_mem_eq(got, big, len);
@@ -53,7 +53,7 @@ static void was_read(size_t len)
 	ck_assert_uint_eq(from_a->large, 0);
 }
 
-/* Check that the message is received by near_recv(), once. */
+/* Asserts that near_recv() receives the message, once. */
 static void comes_later(const struct near_rndv *rndv, size_t len)
 {
 	uint32_t sent = a->count, received = b->count;
@@ -82,7 +82,6 @@ UNIT_TEST(message_is_copied_immediately)
 	ck_assert(near_list_empty(&b->port->receiving));
 }
 
-/* With a shorter buffer the first bytes of the message are copied. */
 UNIT_TEST(shorter_buffer_gets_first_bytes)
 {
 	ck_assert(now(arrives(LEN + 5000), LEN));
@@ -90,17 +89,13 @@ UNIT_TEST(shorter_buffer_gets_first_bytes)
 	ck_assert_uint_eq(got[LEN], 0);
 }
 
-/* An empty message completes at once. */
 UNIT_TEST(empty_message_completes)
 {
 	ck_assert(now(arrives(0), 0));
 	was_read(0);
 }
 
-/*
- * Longer messages are copied by both ends, so not immediately, unless the
- * sender cannot copy.
- */
+/* Both ends copy longer messages, unless the sender cannot copy. */
 UNIT_TEST(long_message_is_not_copied_immediately)
 {
 	struct near_rndv *rndv = arrives(NEAR_COOP_MIN);
@@ -113,9 +108,7 @@ UNIT_TEST(long_message_is_not_copied_immediately)
 	was_read(NEAR_COOP_MIN);
 }
 
-/*
- * Reading is not permitted, or the message has no address: no immediate copy.
- */
+/* Reading is not permitted, or the message has no address. */
 UNIT_TEST(unreadable_message_is_left)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -127,7 +120,7 @@ UNIT_TEST(unreadable_message_is_left)
 	comes_later(rndv, LEN);
 }
 
-/* The address is invalid: it is tried once, then near_recv() uses fragments. */
+/* An invalid address is tried once, then near_recv() uses fragments. */
 UNIT_TEST(invalid_address_uses_fragments)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -141,7 +134,6 @@ UNIT_TEST(invalid_address_uses_fragments)
 	ck_assert(from_a->reads && from_a->coop);
 }
 
-/* While an earlier message is pending, there is no immediate copy. */
 UNIT_TEST(pending_copy_excludes_immediate_copy)
 {
 	struct near_rndv *first = arrives(LEN), *rndv;
@@ -156,9 +148,7 @@ UNIT_TEST(pending_copy_excludes_immediate_copy)
 	rig_until(a, b, a->count + 1);
 }
 
-/*
- * All immediate copies between two polls have at most NEAR_STEP bytes together.
- */
+/* All immediate copies between two polls have at most NEAR_STEP bytes. */
 UNIT_TEST(immediate_copies_are_limited_per_poll)
 {
 	struct near_rndv *rndv = arrives(BIG);
@@ -179,7 +169,6 @@ UNIT_TEST(immediate_copies_are_limited_per_poll)
 	ck_assert(now(rndv, LEN));
 }
 
-/* Without a free slot for the ACK the message is not read. */
 UNIT_TEST(without_slot_nothing_is_read)
 {
 	struct near_rndv *rndv;
@@ -192,7 +181,6 @@ UNIT_TEST(without_slot_nothing_is_read)
 	was_read(LEN);
 }
 
-/* Without a ring for the ACK the message is not read. */
 UNIT_TEST(without_ring_nothing_is_read)
 {
 	struct rig *c = rig_open(false);
@@ -205,10 +193,7 @@ UNIT_TEST(without_ring_nothing_is_read)
 	ck_assert_ptr_null(from_a->tx.slots);
 }
 
-/*
- * The sender has failed: the message is not read, because another process may
- * get the pid.
- */
+/* Another process may get a failed sender's pid, so its message is not read. */
 UNIT_TEST(message_of_failed_sender_is_not_read)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -224,9 +209,9 @@ UNIT_TEST(message_of_failed_sender_is_not_read)
 }
 
 /*
- * The sender closes its port and reuses the buffer. The receiver, which has not
- * detected the close yet, copies the buffer, immediately or (_i is 1) as an
- * operation: the receive ends with an error.
+ * The sender closes its port and reuses the buffer. The receiver copies before
+ * it detects the close, immediately or (_i is 1) as an operation: the receive
+ * fails.
  */
 UNIT_LOOP(message_of_closed_sender_is_not_completed, 0, 2)
 {
@@ -252,8 +237,8 @@ UNIT_LOOP(message_of_closed_sender_is_not_completed, 0, 2)
 }
 
 /*
- * The sender cannot be reached any more: its message is lost. _i is 1: it fails
- * before the next poll. The ended operation must not be left in any list.
+ * An unreachable sender's message is lost. _i is 1: the sender fails before the
+ * next poll. No list may keep the ended operation.
  */
 UNIT_LOOP(unreachable_sender_loses_message, 0, 2)
 {

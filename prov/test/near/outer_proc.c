@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* base/proc.c: processes whose /proc is that of an outer pid namespace. */
+/* base/proc.c in processes whose /proc is that of an outer pid namespace */
 
 #include <errno.h>
 #include <grp.h>
@@ -18,7 +18,7 @@
 
 UNIT_CASE("outer proc", NULL, NULL);
 
-/* pid namespace and start time that a process finds for itself. */
+/* Pid namespace and start time that a process finds for itself */
 struct itself {
 	uint64_t ns;
 	uint64_t start;
@@ -39,10 +39,7 @@ static void tell_itself(int fd)
 		pause();
 }
 
-/*
- * Join many groups: the part of /proc/PID/status before the pids becomes longer
- * than a page.
- */
+/* Joins many groups: /proc/PID/status has the pids behind its first page. */
 static void join_groups(void)
 {
 	static gid_t group[2000];
@@ -54,10 +51,7 @@ static void join_groups(void)
 		fprintf(stderr, "groups: %s\n", strerror(errno));
 }
 
-/*
- * Fork two processes in a new pid namespace. A third process creates the
- * namespace, which ends with both.
- */
+/* Forks two processes in a new pid namespace, whose maker exits after them. */
 static pid_t two_in_a_namespace(int fd, bool groups)
 {
 	pid_t maker = fork();
@@ -78,9 +72,8 @@ static pid_t two_in_a_namespace(int fd, bool groups)
 }
 
 /*
- * If /proc is that of an outer pid namespace, it has no entry with the number
- * of getpid(). Each process must find its own pid and start time there
- * nevertheless. _i is 1: with many groups.
+ * /proc of an outer pid namespace has no entry for getpid(). Each process must
+ * still find its pid and start time. _i is 1: with many groups.
  */
 UNIT_LOOP(outer_proc_yields_own_pid, 0, 2)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* link/oversub.c: whether a waiting thread should yield its CPU. */
+/* near_oversub(), obj/oversub.h: when a waiting thread should yield its CPU */
 
 #include <errno.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #define PIDS 8
 #define FIRST 1000		/* pid of the first fake process */
 
-/* Bit masks of the CPUs on which each process may run; 0: no such process. */
+/* Masks of the CPUs on which each process may run; 0: no such process */
 static uint64_t ours, theirs[PIDS];
 static int looks, hidden;
 
@@ -35,9 +35,7 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 		return -1;
 	}
 	CPU_ZERO_S(size, set);
-	/*
-	 * use the last bits, which a cpu_set_t of standard size does not have
-	 */
+	/* the last bits, which a standard cpu_set_t does not have */
 	for (i = 0; i < 64; i++)
 		if (mask >> i & 1)
 			CPU_SET_S(8 * size - 1 - i, size, set);
@@ -71,8 +69,8 @@ static const struct {
 };
 
 /*
- * True if the processes with these CPUs oversubscribe. Passes their pids
- * unsorted, each twice, and that of this process.
+ * True if processes with these CPUs oversubscribe. Passes unsorted pids, each
+ * twice, and the pid of this process.
  */
 static bool oversub_of(const uint64_t *masks)
 {
@@ -115,10 +113,7 @@ UNIT_TEST(process_with_unknown_cpus_counts)
 	ck_assert(near_oversub(far, 0, 0));
 }
 
-/*
- * If there are enough CPUs for all processes, only the mask of this process is
- * read.
- */
+/* With enough CPUs for all processes, only this process's mask is read. */
 UNIT_TEST(enough_cpus_read_one_mask)
 {
 	pid_t pid[3] = { FIRST, FIRST + 1, FIRST + 2 };
@@ -139,10 +134,7 @@ UNIT_TEST(process_without_pid_counts)
 	ck_assert(near_oversub(pid, 1, 2));
 }
 
-/*
- * After a changed result the next check is soon; with an unchanged one checks
- * become rarer.
- */
+/* Checks become rarer while the result stays the same. */
 UNIT_TEST(stable_result_is_checked_less_often)
 {
 	struct duo_oversub_check turn = {0};
@@ -162,7 +154,7 @@ UNIT_TEST(stable_result_is_checked_less_often)
 	ck_assert(duo_oversub_due(&turn, now + DUO_OVERSUB_SOON));
 }
 
-/* A port counts its peers without those that have failed. */
+/* Failed peers do not count. */
 UNIT_TEST(port_counts_live_peers)
 {
 	struct rig *rig = rig_open(false);
@@ -181,9 +173,7 @@ UNIT_TEST(port_counts_live_peers)
 	}
 	near_peer_fail(rig->port, peer[0]);
 	ck_assert(!near_oversubscribed(rig->port, 0));
-	/*
-	 * Of three endpoints the port has two as peers: itself and another one.
-	 */
+	/* of three endpoints, two are peers: the port itself and another */
 	ck_assert(!near_oversubscribed(rig->port, 2));
 	ck_assert(near_oversubscribed(rig->port, 3));
 	addr.nonce++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Kernels with pages larger than 4 KiB, which map whole pages only. */
+/* Kernels with pages larger than 4 KiB, which map whole pages only */
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 
 static uint8_t buf[60000], got[sizeof(buf)];
 
-/* Assume this page size; return false if the kernel's pages are larger. */
+/* Assumes this page size. False: the kernel's pages are larger. */
 static bool assume(size_t page)
 {
 	near_page_assume(page);
@@ -32,7 +32,7 @@ static void large(struct rig *a, struct near_peer *to_b, struct rig *b)
 	rig_until(a, b, sent + 1);
 }
 
-/* Overfill the ring until it is resized. */
+/* Overfills the ring until it is resized. */
 static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 {
 	uint32_t resizes = to_b->resize.count, round;
@@ -48,10 +48,7 @@ static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 
 UNIT_CASE("page", NULL, rig_close_all);
 
-/*
- * Messages of all lengths arrive in all ring sizes. At the end no memory is
- * left allocated.
- */
+/* Messages of all lengths arrive in all ring sizes, and no memory is left. */
 UNIT_LOOP(messages_pass_with_large_pages, 0, 3)
 {
 	struct rig *a, *b;
@@ -94,9 +91,7 @@ UNIT_LOOP(messages_pass_with_large_pages, 0, 3)
 	ck_assert_uint_eq(rig_pages(b), 0);
 }
 
-/*
- * There are more senders than pages in the budget: each sender gets one page.
- */
+/* With more senders than pages in the budget, each sender gets one page. */
 UNIT_LOOP(each_sender_gets_a_page, 0, 3)
 {
 	enum { MANY = 60 };
@@ -116,10 +111,7 @@ UNIT_LOOP(each_sender_gets_a_page, 0, 3)
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
 
-/*
- * A peer with another page size, as an emulator may have, is rejected with one
- * warning.
- */
+/* A peer with another page size, as of an emulator, causes one warning. */
 UNIT_TEST(other_page_size_is_rejected)
 {
 	struct rig *a, *b = rig_open(false);

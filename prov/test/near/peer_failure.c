@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Peers whose process is killed or stopped, and peers with a reused pid. */
+/* Peers whose process is killed or stopped, and peers with a reused pid */
 
 #include <limits.h>
 #include <signal.h>
@@ -24,9 +24,7 @@ static void start(void (*act)(struct rig *rig), bool no_cma)
 	child = rig_child(act, no_cma, &theirs);
 }
 
-/*
- * Kill the child without reaping it: it counts as failed before it is reaped.
- */
+/* Kills the child without reaping it: even a zombie counts as failed. */
 static void kill_child(void)
 {
 	siginfo_t info;
@@ -60,10 +58,7 @@ static void act_send(struct rig *rig)
 
 UNIT_CASE("peer failure", setup, teardown);
 
-/*
- * The sender is killed: all messages that it sent completely arrive before
- * RIG_GONE.
- */
+/* All messages that a killed sender sent completely arrive before RIG_GONE. */
 UNIT_TEST(messages_of_killed_sender_arrive)
 {
 	uint32_t i;
@@ -84,10 +79,7 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 	ck_assert_int_eq(us->event[102].err, ECONNRESET);
 }
 
-/*
- * The sink accepts messages only after the sender has failed: no message is
- * lost.
- */
+/* The sink accepts messages only after the sender's failure: none is lost. */
 UNIT_TEST(messages_wait_for_sink_after_failure)
 {
 	start(act_send, false);
@@ -100,7 +92,7 @@ UNIT_TEST(messages_wait_for_sink_after_failure)
 	rig_until_gone(us, 102);
 }
 
-/* Sends to a failed peer that has undelivered messages return -ECONNRESET. */
+/* Sends fail even if messages of the failed peer are still undelivered. */
 UNIT_TEST(send_to_failed_peer_fails)
 {
 	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
@@ -167,17 +159,14 @@ UNIT_TEST(send_to_killed_receiver_fails)
 	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
 }
 
-/* Make the port's last poll and last check of peers seem to be ms earlier. */
+/* Shifts the times of the port's last poll and check of peers back by ms. */
 static void pause_ms(unsigned int ms)
 {
 	us->port->ticked_ms -= ms;
 	us->port->checked_ms -= ms;
 }
 
-/*
- * No file descriptor is free when the monitoring begins, so a later check opens
- * the pidfd.
- */
+/* If no descriptor is free for monitoring, a later check opens the pidfd. */
 UNIT_TEST(late_monitoring_finds_failure)
 {
 	struct rlimit limit, none;
@@ -199,9 +188,8 @@ UNIT_TEST(late_monitoring_finds_failure)
 }
 
 /*
- * near_peer_monitor() monitors a peer before any message. A process that polls
- * only three times a second finds the peer's failure within three polls,
- * whatever the number (_i) of polls before.
+ * A peer is monitored before any message. With three polls a second, its
+ * failure is found in three polls, after any number of earlier polls (_i).
  */
 UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 {
@@ -225,10 +213,7 @@ UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 	rig_until_gone(us, 1);
 }
 
-/*
- * After a pause each poll reads the clock, later only one in an increasing
- * number of polls.
- */
+/* After a pause, each poll reads the clock; later, ever fewer polls do. */
 UNIT_TEST(clock_reads_become_rarer)
 {
 	const uint64_t start_ms = duo_now_ms();
@@ -251,9 +236,8 @@ UNIT_TEST(clock_reads_become_rarer)
 }
 
 /*
- * A peer is killed after it has attached to a ring of this port and before it
- * rings the doorbell. This port has another reference to the peer. It reports
- * the peer's failure before it finds the ring.
+ * A monitored peer is killed between attaching to a ring and ringing the
+ * doorbell. Its failure is reported before the ring is found.
  */
 UNIT_TEST(failure_before_doorbell_frees_ring)
 {
@@ -288,10 +272,7 @@ UNIT_TEST(send_to_dead_process_fails)
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/*
- * The failure is found when a reply to the peer is to be sent: pending
- * operations with the peer end nevertheless.
- */
+/* Even if a send finds the failure, pending operations with the peer end. */
 UNIT_TEST(failure_at_reply_ends_operations)
 {
 	static uint8_t got[LEN];
@@ -311,10 +292,7 @@ UNIT_TEST(failure_at_reply_ends_operations)
 	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
-/*
- * Close the segment's descriptor, as the kernel does first when a process
- * exits.
- */
+/* Closes the segment's descriptor, as the exit of a process does first. */
 static void act_close(struct rig *rig)
 {
 	close(rig->port->fd);
@@ -333,7 +311,6 @@ UNIT_TEST(send_to_closed_port_fails)
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/* A process that has the pid of an exited peer is not taken for the peer. */
 UNIT_TEST(reused_pid_is_another_peer)
 {
 	struct near_peer *peer;

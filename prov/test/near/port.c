@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Two or more ports in one process, polled in turn. */
+/* Ports of one process, polled in turn */
 
 #include <limits.h>
 #include <poll.h>
@@ -123,7 +123,6 @@ UNIT_TEST(large_message_arrives)
 	ck_assert_int_eq(a->event[0].err, 0);
 }
 
-/* Small messages arrive between the steps of a large one. */
 UNIT_TEST(small_message_arrives_between_steps)
 {
 	uint32_t i;
@@ -218,9 +217,8 @@ UNIT_TEST(idle_ring_delivers_next_message)
 }
 
 /*
- * A lost wakeup, step by step: the sender has stored its slot, and has loaded
- * need_doorbell before the receiver set it. The receiver's check after the
- * barrier must find the slot.
+ * A lost wakeup: the sender loads need_doorbell before the receiver sets it.
+ * The receiver's check after the barrier must find the slot.
  */
 UNIT_TEST(check_after_barrier_finds_slot)
 {
@@ -243,8 +241,8 @@ UNIT_TEST(check_after_barrier_finds_slot)
 }
 
 /*
- * All claims of the first page are in use. The next sender is killed before it
- * rings the doorbell: its ring is found.
+ * All claims of a page are in use, and the next sender is killed before it
+ * rings the doorbell. Its ring is found.
  */
 UNIT_TEST(claim_on_next_page_is_found)
 {
@@ -281,7 +279,7 @@ UNIT_TEST(closed_port_delivers_and_frees)
 	ck_assert_int_eq(rig_send(a, to_c, 3, big, 8), -ECONNRESET);
 }
 
-/* A port that has only received closes: this is found, too. */
+/* The close of a port that has only received is found, too. */
 UNIT_TEST(closed_receiver_is_found)
 {
 	struct rig *c = rig_open(false);
@@ -322,7 +320,7 @@ UNIT_TEST(wrong_address_is_unreachable)
 	ck_assert_int_eq(a->warnings, 1);
 }
 
-/* Values of the claim and of the mark of a closing port, as peers see them. */
+/* The claim and the mark of a closing port, as peers see them */
 static uint32_t claim_seen, mark_seen;
 
 static void look_at_both(struct rig *rig, struct near_peer *peer)
@@ -332,9 +330,8 @@ static void look_at_both(struct rig *rig, struct near_peer *peer)
 }
 
 /*
- * A closing port must reset its claim before it stores its mark. A receiver
- * that sees the mark frees the rings, so that later the port would reset the
- * claim of the next sender.
+ * A closing port resets its claim before it stores its mark, after which the
+ * receiver may give the claim to another sender.
  */
 UNIT_TEST(claim_is_closed_before_mark)
 {

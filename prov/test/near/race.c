@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Both ends of shared data structures, each end in a thread. Both use the same
- * address, because ThreadSanitizer ignores other processes and second mappings
- * of a page.
+ * Both ends of shared structures, each in a thread, with one mapping:
+ * ThreadSanitizer ignores other processes and second mappings.
  */
 
 #include <pthread.h>
@@ -33,10 +32,7 @@ static void teardown(void)
 	free(memory);
 }
 
-/*
- * Return the length of the data of message i, bytes. Every third message has
- * data, the others have none. Both threads compute the length from i.
- */
+/* Returns the length of message i's data: every third message has some. */
 static size_t length(uint32_t i)
 {
 	return i % 3 ? 0 : 64 + i % 500;
@@ -122,10 +118,7 @@ static void *coop_sender(void *none)
 	return NULL;
 }
 
-/*
- * The buffer is reused in each round. In every fourth round the receiver waits
- * until the sender has taken a step.
- */
+/* Rounds reuse the buffer. Every fourth waits for a step of the sender. */
 UNIT_TEST(coop_with_threads_copies_each_step_once)
 {
 	struct near_ctl *ctl = memory;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Resizes of rings: when they happen, the new sizes, the order of messages, and
- * peer failures during a resize.
- */
+/* Resizes of rings: their conditions, sizes, order, and peer failures */
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,9 +11,8 @@
 #include "unit.h"
 
 /*
- * Number of pages in the ring budget of b, equal to NEAR_BUDGET_MANY. The
- * budget keeps a page for each of that many senders, so a new ring has one page.
- * The ring can grow into pages that no other sender uses.
+ * NEAR_BUDGET_MANY pages: b's budget keeps a page for each of that many
+ * senders. A new ring has one page, and can grow into unused pages.
  */
 #define GROWING 63
 
@@ -44,15 +40,13 @@ static void setup(void)
 	setup_with(GROWING);
 }
 
-/*
- * Check that the messages with all tags below this one have arrived, in order.
- */
+/* Asserts that all messages with smaller tags have arrived, in order. */
 static void tags_until(uint64_t tag)
 {
 	uint64_t i, wrong = 0;
 
 	rig_until(b, NULL, (uint32_t)tag);
-	rig_poll(b, 1);		/* perhaps a RESIZE */
+	rig_poll(b, 1);		/* possibly a RESIZE */
 	ck_assert_uint_eq(b->count, tag);
 	for (i = 0; i < tag; i++)
 		wrong += b->event[i].msg.tag != i;
@@ -61,7 +55,7 @@ static void tags_until(uint64_t tag)
 
 UNIT_CASE("move", setup, rig_close_all);
 
-/* A ring that is full repeatedly grows to the maximum; no message is lost. */
+/* A repeatedly full ring grows to its maximum; no message is lost. */
 UNIT_TEST(full_ring_grows_to_maximum)
 {
 	uint8_t tier = to_b->resize.tier;
@@ -79,15 +73,15 @@ UNIT_TEST(full_ring_grows_to_maximum)
 				  near_tier_pages(rig_rx_ring(b, a)->tier));
 	}
 	ck_assert_uint_eq(tier, most);
-	/* it does not grow further */
+	/* the ring does not grow further */
 	tag = rig_overfill(a, to_b, tag);
 	tags_until(tag);
 	ck_assert_uint_eq(to_b->resize.count, 1);
 }
 
 /*
- * A message too long for the ring uses rendezvous; after the resize the next
- * one fits in the ring. Small messages do not wait for the large one.
+ * A message too long for the ring uses rendezvous, and small messages overtake
+ * it. After the resize, the next such message fits.
  */
 UNIT_TEST(message_longer_than_ring_resizes)
 {
@@ -114,7 +108,7 @@ UNIT_TEST(message_longer_than_ring_resizes)
 	ck_assert(!to_b->tx.gated);
 }
 
-/* Announce 29 further senders to b: the even share becomes small. */
+/* Makes 29 further senders known to b, so that the even share is small. */
 static void know_others(void)
 {
 	struct near_addr addr = a->addr;
@@ -127,7 +121,7 @@ static void know_others(void)
 	}
 }
 
-/* Above its even share a ring grows from size to size while memory is free. */
+/* Above its even share, a ring grows size by size while memory is free. */
 UNIT_TEST(ring_grows_size_by_size)
 {
 	uint8_t tier = to_b->resize.tier;
@@ -147,10 +141,7 @@ UNIT_TEST(ring_grows_size_by_size)
 
 UNIT_CASE("poor", setup_poor, rig_close_all);
 
-/*
- * Without free budget a sender requests more at increasing intervals; all its
- * messages arrive.
- */
+/* Without free budget, requests become rarer, and all messages arrive. */
 UNIT_TEST(missing_budget_makes_requests_rarer)
 {
 	uint64_t tag = 1;
@@ -167,7 +158,7 @@ UNIT_TEST(missing_budget_makes_requests_rarer)
 
 UNIT_CASE("move", setup, rig_close_all);
 
-/* During a resize replies and RMA requests wait, as messages do. */
+/* During a resize, replies and RMA requests wait, as messages do. */
 UNIT_TEST(replies_wait_during_resize)
 {
 	struct near_slot *slot;
@@ -216,7 +207,7 @@ UNIT_TEST(idle_ring_is_resized)
 	tags_until(tag);
 }
 
-/* Child: fill a ring to b, then request a larger one. */
+/* Child: fills a ring to b, then requests a larger one. */
 static void act_resize(int out)
 {
 	struct rig *rig = rig_open(false);
@@ -236,8 +227,8 @@ static void act_resize(int out)
 }
 
 /*
- * The sender is killed: with a full ring (_i is 0), perhaps after RESIZE (1),
- * or after the resize (2). All its messages arrive, and its memory is freed.
+ * The sender is killed with a full ring (_i is 0), perhaps after RESIZE (1), or
+ * after the resize (2). All its messages arrive, and its memory is freed.
  */
 UNIT_LOOP(killed_sender_during_resize_loses_nothing, 0, 3)
 {
@@ -273,9 +264,7 @@ UNIT_LOOP(killed_sender_during_resize_loses_nothing, 0, 3)
 	close(in);
 }
 
-/*
- * The receiver is killed before it replies to RESIZE: the sender gets RIG_GONE.
- */
+/* The receiver is killed before it replies to RESIZE. */
 UNIT_TEST(killed_receiver_during_resize_is_reported)
 {
 	struct near_addr theirs;

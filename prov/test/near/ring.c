@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Tests of rings: both ends of one ring, one step at a time, and the places of
- * all rings in a segment. Also tests of copies and of pools.
- */
+/* Both ends of one ring, step by step; places of rings; copies; pools */
 
 #include "unit.h"
 
@@ -22,7 +19,7 @@ static void setup_tier(uint32_t tier)
 	near_rx_init(&rx, memory, &place);
 }
 
-/* With pages of 4 KiB all size classes exist. */
+/* With pages of 4 KiB, all size classes exist. */
 static void setup(void)
 {
 	near_page_assume(4096);
@@ -95,10 +92,7 @@ UNIT_TEST(laps_wrap_without_clearing)
 	ck_assert_uint_eq(wrong, 0);
 }
 
-/*
- * Data of each permitted length fits in the ring once all earlier messages are
- * consumed.
- */
+/* Data of each permitted length fits in an empty ring. */
 UNIT_ROUNDS(permitted_data_fits_empty_ring, 0, NEAR_TIERS)
 {
 	uint32_t len, round;
@@ -129,9 +123,7 @@ UNIT_ROUNDS(permitted_data_fits_empty_ring, 0, NEAR_TIERS)
 	}
 }
 
-/*
- * A ring restarts with each size after each other size, over the old contents.
- */
+/* A ring restarts with each size after each other, over the old contents. */
 UNIT_ROUNDS(ring_restarts_in_each_size, 0, NEAR_TIERS * NEAR_TIERS)
 {
 	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
@@ -171,7 +163,7 @@ UNIT_ROUNDS(ring_restarts_in_each_size, 0, NEAR_TIERS * NEAR_TIERS)
 	ck_assert(put(0) && take(0));
 }
 
-/* A sender without a ring has no slot, and reads no control line. */
+/* A sender without a ring has no slot, and reads no control data. */
 UNIT_TEST(sender_without_ring_has_no_slot)
 {
 	near_tx_none(&tx);
@@ -180,10 +172,7 @@ UNIT_TEST(sender_without_ring_has_no_slot)
 	ck_assert(!near_tx_reload(&tx));
 }
 
-/*
- * Invalid values from a peer: lengths are rejected, and head counters read as a
- * full ring.
- */
+/* near rejects invalid lengths, and treats invalid heads as a full ring. */
 UNIT_TEST(invalid_values_are_rejected)
 {
 	static const uint64_t heads[] = { 1, 1000, 1ull << 63, 1ull << 40 };
@@ -205,7 +194,7 @@ UNIT_TEST(invalid_values_are_rejected)
 	}
 }
 
-/* Page sizes of kernels, bytes. */
+/* Page sizes of kernels, bytes */
 static const size_t pages[] = { 4096, 16384, 65536 };
 
 UNIT_CASE("rest", NULL, NULL);
@@ -244,9 +233,7 @@ UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 	ck_assert_uint_eq(end, near_segment_size(growing[_i % 4]));
 }
 
-/*
- * Longest eager message of each size class, and the class that fits in n pages.
- */
+/* Longest eager message per size class, and the class that fits in n pages */
 UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 {
 	static const uint32_t eager[NEAR_TIERS] = {
@@ -271,8 +258,8 @@ UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 }
 
 /*
- * 64 ports that all send to each other need at most 64 MiB with their records;
- * 192 need at most 256 MiB.
+ * 64 ports that all send to each other need at most 64 MiB with their records,
+ * 192 ports at most 256 MiB.
  */
 UNIT_TEST(memory_of_ports_is_limited)
 {

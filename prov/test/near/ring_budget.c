@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* How a port divides its ring budget among the rings of many senders. */
+/* Division of a port's ring budget among many senders */
 
 #include "unit.h"
 
 #define MANY 63
 #define SHARE near_tier_fit(4)	/* size class of an even share */
-#define PAGES (MANY * near_tier_pages(SHARE))	/* of the budget */
+#define PAGES (MANY * near_tier_pages(SHARE))	/* in the budget */
 
 static struct rig *talker[MANY];
 static struct near_peer *to_us[MANY];
@@ -25,10 +25,7 @@ static struct rig *open_us(void)
 
 UNIT_CASE("budget", setup, rig_close_all);
 
-/*
- * The number of senders is known in advance: all get equal rings at once,
- * without resizes.
- */
+/* If the number of senders is known in advance, all get equal rings at once. */
 UNIT_TEST(known_senders_get_equal_rings)
 {
 	struct rig *us = open_us();
@@ -72,7 +69,7 @@ static void receive_all(struct rig *us)
 	}
 }
 
-/* Send 3000 bytes; "us" receives them, and a RESIZE after them. */
+/* Sends 3000 bytes; "us" receives them, and a RESIZE after them. */
 static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 {
 	int i;
@@ -88,8 +85,8 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 }
 
 /*
- * The number of senders is unknown: the first ones get large rings, each
- * further one a page at least. The rings exceed the budget only by these pages.
+ * Of an unknown number of senders, the first get large rings, others at least a
+ * page. Rings exceed the budget only by these pages.
  */
 UNIT_TEST(first_senders_get_large_rings)
 {

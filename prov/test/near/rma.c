@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics between ports of one process. The initiator executes them or,
- * where the system does not permit that, the target.
+ * RMA and atomics between ports of one process, executed by the initiator or,
+ * where that is not permitted, by the target
  */
 
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 
 #include "rma_side.h"
 
-/* Start an operation with two local buffers, the first one of len / 3 bytes. */
+/* Starts an operation with two local buffers, the first of len / 3 bytes. */
 static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 		       size_t len, uint32_t flags)
 {
@@ -28,7 +28,7 @@ static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 	return near_rma(a.rig->port, to_b, &args);
 }
 
-/* Poll until the operation completes; return 0 or a negative errno. */
+/* Polls until the operation completes; returns 0 or a negative errno. */
 static int end(int ret, uint32_t done)
 {
 	int i;
@@ -73,9 +73,7 @@ UNIT_TEST(operation_of_every_size)
 		ck_assert_mem_eq(memory + 5, local, len);
 	}
 	ck_assert_uint_eq(b.events, 0);
-	/*
-	 * one reference for the test, and one for the rx ring if b has replied
-	 */
+	/* one for the test, and one for the rx ring if b has replied */
 	ck_assert_uint_eq(to_b->refs, 1 + rig_rx_rings(a.rig));
 }
 
@@ -110,10 +108,7 @@ UNIT_TEST(missing_right_is_rejected)
 	ck_assert_int_eq(run(NEAR_READ, 1, SIDE_START, 64), -EKEYREJECTED);
 }
 
-/*
- * The region is closed: the target checks its own table, not the copy that the
- * initiator has read.
- */
+/* The target checks its own table, not the copy that the initiator has read. */
 UNIT_TEST(region_closed_during_operation_is_rejected)
 {
 	uint32_t done = a.done;
@@ -131,9 +126,8 @@ UNIT_TEST(region_closed_during_operation_is_rejected)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /*
- * A part of a write or read (_i) is copied. Then single copies fail with ESRCH,
- * as if the target's main thread had exited, or its process were exiting. The
- * target executes the operation, or the target's failure ends it.
+ * In the middle of a write or read (_i), single copies fail with ESRCH, as if
+ * the target's main thread had exited: the target executes the operation.
  */
 UNIT_LOOP(target_executes_when_single_copies_end, 0, 2)
 {
@@ -153,9 +147,8 @@ UNIT_LOOP(target_executes_when_single_copies_end, 0, 2)
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
 /*
- * Operation ids are reused after 2^31 operations. A late rejection of the
- * earlier operation must not affect the new one with the same id, whether that
- * has one part or many (_i).
+ * Ids are reused after 2^31 operations. A late rejection must not affect a new
+ * operation, of one part or many (_i), with the same id.
  */
 UNIT_LOOP(reused_id_gets_own_reply, 0, 2)
 {
@@ -205,7 +198,6 @@ UNIT_TEST(write_with_data_is_reported)
 	ck_assert(!b.event.write && !b.event.has_data);
 }
 
-/* A message sent after a write arrives after the write. */
 UNIT_TEST(message_arrives_after_write)
 {
 	uint32_t done = a.done, i;
@@ -265,10 +257,7 @@ UNIT_TEST(atomics)
 				    &was, 8, 0), a.done), 0);
 	ck_assert_uint_eq(was, 3);
 	ck_assert_uint_eq(*target, 1);
-	/*
-	 * the operand of an injected atomic may be reused at once; all take
-	 * effect
-	 */
+	/* operands of injected atomics may change at once; all take effect */
 	done = a.done;
 	for (i = 0; i < 2000; i++) {
 		one = 1;
@@ -334,7 +323,7 @@ UNIT_TEST(atomic_rights)
 	ck_assert_uint_eq(memory[0], 0);
 }
 
-/* The target closes: all pending operations with it end. */
+/* The target's close ends all pending operations. */
 UNIT_TEST(closed_target_ends_operations)
 {
 	uint64_t one = 1, was;
@@ -351,7 +340,7 @@ UNIT_TEST(closed_target_ends_operations)
 	side_lost(n);
 	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
 			 -ECONNRESET);
-	/* its table is unmapped although references to the peer remain */
+	/* the table is unmapped although references to the peer remain */
 	ck_assert_ptr_null(to_b->rma->view);
 }
 
@@ -368,9 +357,9 @@ UNIT_TEST(table_of_exiting_target)
 }
 
 /*
- * The target sends its reply, in its first slot to this port, and closes. Both
- * happen after near has checked the doorbells: in a poll that checks the peers
- * (_i is 1), or after a sleep (0). The operation must succeed.
+ * The target sends its first slot to this port, a reply, and closes. near has
+ * already checked the doorbells: in a poll that checks the peers (_i is 1), or
+ * after a sleep (0). The operation must succeed.
  */
 UNIT_LOOP(reply_before_close_counts, 0, 2)
 {

@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA requests and replies that no correct peer sends: the peer is disconnected
- * with one warning, and no byte is written.
+ * Requests and replies that no correct peer sends disconnect the peer with one
+ * warning, and write no byte.
  */
 
 #include "rma_side.h"
 
-/* Invalid requests. */
 static const struct bad_request {
 	const char *name;
 	struct near_rma_slot slot;
@@ -66,7 +65,7 @@ static void publish(enum near_kind kind, const struct near_slot *what)
 	near_tx_publish(tx, slot, near_word(kind, 0, 0, 0));
 }
 
-/* Check that b has disconnected a. */
+/* Asserts that b has disconnected a. */
 static void expect_disconnected(const char *name)
 {
 	rig_poll_ms(b.rig, 10);
@@ -88,10 +87,7 @@ UNIT_ROUNDS(hostile_request, 0, BAD_REQUESTS)
 	expect_disconnected(bad_requests[_i].name);
 }
 
-/*
- * Replies to operations that b never started, or that b started at another
- * target than a.
- */
+/* Replies to operations that b never started, or started at another target. */
 UNIT_ROUNDS(invalid_reply_disconnects, 0, 4)
 {
 	static const struct near_answer_slot bad[] = {
@@ -107,7 +103,7 @@ UNIT_ROUNDS(invalid_reply_disconnects, 0, 4)
 	expect_disconnected("answer");
 }
 
-/* A reply with more bytes than requested, or for another part than the next. */
+/* A reply has more bytes than requested, or is not for the next part. */
 UNIT_LOOP(invalid_result_disconnects, 0, 2)
 {
 	static uint8_t beyond[64];
@@ -139,7 +135,7 @@ UNIT_LOOP(invalid_result_disconnects, 0, 2)
 	ck_assert_uint_eq(beyond[8], 0x5a);
 }
 
-/* Requests without end from a peer that consumes no reply. */
+/* Requests without end from a peer that consumes no reply */
 UNIT_TEST(endless_requests_disconnect)
 {
 	struct near_slot slot = { .rma = { .verb = NEAR_READ, .key = SIDE_KEY,

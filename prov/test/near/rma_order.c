@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The order of messages and of operations with NEAR_RMA_BEHIND, one step at a
- * time. b consumes messages only when the test permits it.
+ * The order of messages and of operations with NEAR_RMA_BEHIND, step by step. b
+ * consumes messages only when the test permits it.
  */
 
 #include "near/rma/ops.h"
 #include "rma_side.h"
 
-#define LONG (2 * NEAR_STEP)	/* bytes, more than one call or poll copies */
-#define NEVER 1000000 /* number of messages that b's sink rejects: all */
+#define LONG (2 * NEAR_STEP)	/* bytes; more than one call or poll copies */
+#define NEVER 1000000 /* messages that b's sink rejects: all */
 
 static int start(enum near_verb verb, size_t len, uint32_t flags)
 {
@@ -22,7 +22,7 @@ static void message(void)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 }
 
-/* Send a message that b leaves in its ring. */
+/* Sends a message that b leaves in its ring. */
 static void message_left_in_ring(void)
 {
 	b.rig->reject = NEVER;
@@ -78,10 +78,7 @@ UNIT_TEST(unordered_operation_does_not_wait)
 	b.rig->reject = 0;
 }
 
-/*
- * After b's reply that it has consumed a message, operations start at once
- * until the next message is sent.
- */
+/* After b's reply, operations start at once until the next message is sent. */
 UNIT_TEST(reply_lets_operations_start_at_once)
 {
 	uint64_t tail;
@@ -101,10 +98,7 @@ UNIT_TEST(reply_lets_operations_start_at_once)
 	side_until(2, true);
 }
 
-/*
- * While operations are pending, the reply to the first one also shows that the
- * message was consumed.
- */
+/* The first reply shows to later operations that b consumed the message. */
 UNIT_TEST(reply_covers_pending_operations)
 {
 	const struct near_rma_args args = { .flags = NEAR_RMA_BEHIND };
@@ -123,10 +117,7 @@ UNIT_TEST(reply_covers_pending_operations)
 	side_until(2, true);
 }
 
-/*
- * The last fragments of a large message are in the ring, not yet consumed: the
- * operation waits.
- */
+/* The last fragments of a large message are in the ring, not yet consumed. */
 UNIT_TEST(operation_waits_for_fragments)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -153,7 +144,6 @@ UNIT_TEST(operation_waits_for_fragments)
 	ck_assert_int_eq(got[LONG - 1], 4);
 }
 
-/* An ACK in the ring is not a message: operations do not wait for it. */
 UNIT_TEST(operation_does_not_wait_for_ack)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -176,9 +166,7 @@ UNIT_TEST(operation_does_not_wait_for_ack)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
-/*
- * Messages and operations in turn: all take effect in the order of the calls.
- */
+/* Messages and operations in turn take effect in the order of the calls. */
 UNIT_TEST(messages_and_operations_keep_order)
 {
 	uint32_t i, done = 0, sent = 0;
@@ -207,10 +195,7 @@ UNIT_TEST(messages_and_operations_keep_order)
 				  b.rig->event[i - 1].msg.tag);
 }
 
-/*
- * A message is sent after a read: the read returns the contents from before the
- * message.
- */
+/* A read before a message returns the contents from before the message. */
 UNIT_TEST(read_before_send_returns_old_data)
 {
 	int i, ret;
@@ -235,10 +220,7 @@ UNIT_TEST(read_before_send_returns_old_data)
 	ck_assert_int_eq(i, LONG);
 }
 
-/*
- * A fenced operation waits for large messages and for all other messages and
- * operations before it.
- */
+/* A fenced operation waits for earlier operations and (large) messages. */
 UNIT_ROUNDS(fenced_operation_waits_for_all, 0, 2)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -262,7 +244,6 @@ UNIT_ROUNDS(fenced_operation_waits_for_all, 0, 2)
 	ck_assert_int_eq(start(NEAR_WRITE, 0, NEAR_RMA_FENCE), NEAR_RMA_DONE);
 }
 
-/* near_rma_quiet() succeeds when all messages and operations are complete. */
 UNIT_TEST(quiet_ends_when_all_is_complete)
 {
 	int i;
@@ -281,10 +262,7 @@ UNIT_TEST(quiet_ends_when_all_is_complete)
 	ck_assert_uint_eq(b.events, 0);
 }
 
-/*
- * The target does not report an internal write of 0 bytes. The initiator's
- * operations end when the target closes.
- */
+/* The target reports no internal empty write. Its close ends operations. */
 UNIT_TEST(closed_target_ends_operations)
 {
 	near_rma_events(b.rig->port, true, true);
@@ -298,10 +276,7 @@ UNIT_TEST(closed_target_ends_operations)
 
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
-/*
- * If the target reports operations (remote data or counters), it reports them
- * before later messages. It does not report failed operations.
- */
+/* The target reports operations before later messages, but no failed ones. */
 UNIT_LOOP(reports_precede_later_messages, 0, 4)
 {
 	bool data = _i < 2, fails = _i == 1;

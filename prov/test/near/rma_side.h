@@ -10,16 +10,16 @@
 
 #define SIDE_LARGE (5 * NEAR_STEP + 777)
 #define SIDE_KEY 0x1234567890abcdefu
-#define SIDE_START 0x1000u	/* address of the region's first byte */
+#define SIDE_START 0x1000u	/* start of the region */
 
 /* A port with a region table, and the completions of its operations. */
 struct side {
 	struct rig *rig;
 	struct near_table *table;
 	uint32_t done;
-	int err; /* error of the operation that completed last; 0: none */
+	int err; /* error of the last operation; 0: none */
 	void *cookie;
-	void (*on_done)(void);	/* called when an operation has completed */
+	void (*on_done)(void);	/* called after each completion */
 	uint32_t events;
 	uint32_t events_at;	/* rig->count at the last event */
 	struct near_rma_event event;
@@ -27,47 +27,40 @@ struct side {
 
 extern struct side a, b;
 extern struct near_peer *to_b;
-/* device of both ports; tests fill it in */
+/* device of both ports; tests set it */
 extern struct near_device side_device;
-/* number of mappings that near has passed on */
+/* mappings that near has passed on */
 extern int side_unmapped;
 /* b's region and a's buffer, SIDE_LARGE bytes each */
 extern uint8_t *memory, *local;
 
-/*
- * Setups with two ports: side_setup_direct() lets the initiator execute reads
- * and writes, side_setup_asked() the target.
- */
+/* Opens a and b. The initiator executes reads and writes. */
 void side_setup_direct(void);
+/* Opens a and b. The target executes all operations. */
 void side_setup_asked(void);
 void side_teardown(void);
 /* side_setup_direct(), and small operations are delegated. */
 void side_setup_offers(void);
 /* side_setup_offers(), and b has polled an rx ring of a. */
 void side_setup_delegs(void);
-/* Start an operation with one buffer; return the result of near_rma(). */
+/* Starts an operation with one buffer; returns the result of near_rma(). */
 int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,
 	       uint32_t flags);
-/* Poll a and b this number of times. */
+/* Polls a and b this number of times. */
 void side_poll(int times);
-/*
- * Poll a, and b if "both" is set, until "done" operations have completed.
- * Assert that the last one succeeded.
- */
+/* Polls a (and b if "both") until "done" operations have ended with success. */
 void side_until(uint32_t done, bool both);
-/*
- * Poll until b's failure has ended "done" operations; assert that none is left.
- */
+/* Polls a until b's failure has ended "done" operations, and none is left. */
 void side_lost(uint32_t done);
-/* Delegate an operation, whatever was revoked before. */
+/* Delegates an operation, even after revocations. */
 int side_deleg(enum near_verb verb, uint64_t key, size_t offset, size_t len);
-/* Delegate a write of 8 bytes to this offset. */
+/* Delegates a write of 8 bytes to this offset. */
 void side_put(size_t offset);
-/* Return the control lines of the ring through which a sends to b. */
+/* Returns the control data of the ring from a to b. */
 struct near_ctl *side_ctl(void);
-/* Register another region of b's memory. */
+/* Registers another region of b's memory. */
 void side_region(uint64_t key, uint32_t access, size_t len);
-/* Assert that b's memory is still zero. */
+/* Asserts that b's memory is still zero. */
 void side_untouched(void);
 
 #endif /* NEAR_RMA_SIDE_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Small operations on the fast path, which needs only a free slot. Counters of
- * both sides show that they took it. Each condition that excludes the fast path
- * must leave everything unchanged.
- */
+/* Small operations on the fast path; counters of both sides prove the path. */
 
 #include "rma_small_side.h"
 
@@ -58,7 +54,7 @@ UNIT_TEST(atomic_takes_fast_path)
 
 UNIT_CASE("without a ring", setup_without, side_teardown);
 
-/* b has no ring to a: it attaches to one when it needs it for a reply. */
+/* b has no ring to a, and attaches to one for its first reply. */
 UNIT_LOOP(reply_attaches_ring, 0, 2)
 {
 	usual(NEAR_WRITE, SIDE_KEY);	/* b sends no reply to a write */
@@ -74,10 +70,7 @@ UNIT_LOOP(reply_attaches_ring, 0, 2)
 
 UNIT_CASE("small", setup, side_teardown);
 
-/*
- * The buffer may be reused after the call, even if the initiator later executes
- * the operation itself.
- */
+/* The buffer may be reused, even if the initiator executes later. */
 UNIT_TEST(buffer_is_reusable_after_call)
 {
 	struct small put = call(NEAR_WRITE);
@@ -97,7 +90,7 @@ UNIT_TEST(buffer_is_reusable_after_call)
 	ck_assert_uint_eq(to_b->tx.ctl->done, 1);
 }
 
-/* Conditions that exclude the fast path, each set by a function. */
+/* Conditions that exclude the fast path, each set by a function */
 static void queue(void) { near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE); }
 static void skip(void) { to_b->rma->skip = 1; }
 static void unreadable(void) { to_b->reads = false; }
@@ -116,7 +109,7 @@ static const struct {
 	int which;
 	void (*make)(void);
 	size_t len;
-	uint64_t addr, key;	/* 0: that of the other operations */
+	uint64_t addr, key;	/* 0: as in other operations */
 } leaves[] = {
 	{ "a queue", ALL, queue, 0, 0, 0 },
 	{ "none is to be offered", PUTS, skip, 0, 0, 0 },
@@ -149,7 +142,6 @@ static void left(const char *name, struct small what)
 	ck_assert_uint_eq(rma_of(&a)->small, 0);
 }
 
-/* The fast path is excluded, and the attempt changes nothing. */
 UNIT_ROUNDS(excluded_fast_path_changes_nothing, 0, ARRAY_SIZE(leaves))
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
@@ -189,7 +181,7 @@ UNIT_ROUNDS(excluded_fast_path_changes_nothing, 0, ARRAY_SIZE(leaves))
 	both_poll();
 }
 
-/* A read-only region: reads take the fast path, writes do not. */
+/* In a read-only region, reads take the fast path, writes do not. */
 UNIT_TEST(read_only_region_rejects_write)
 {
 	struct small put = call(NEAR_WRITE), get = call(NEAR_READ);
@@ -208,10 +200,7 @@ UNIT_TEST(read_only_region_rejects_write)
 	ck_assert_uint_eq(rma_of(&b)->served, served + 1);
 }
 
-/*
- * While the ring is full the fast path fails; when it has space, the next
- * operation succeeds.
- */
+/* With a full ring, the fast path fails. With space again, it succeeds. */
 UNIT_TEST(full_ring_excludes_fast_path)
 {
 	struct near_tx *tx = &to_b->tx;
@@ -254,10 +243,7 @@ static const struct {
 	{ "add", full, NEAR_FETCH, 0 },
 };
 
-/*
- * The target cannot use its own fast path: it executes the operation on its
- * slow path.
- */
+/* If the target cannot use its own fast path, it uses its slow path. */
 UNIT_ROUNDS(slow_target_executes, 0, ARRAY_SIZE(others))
 {
 	enum near_verb verb = others[_i].verb;
@@ -283,10 +269,7 @@ UNIT_ROUNDS(slow_target_executes, 0, ARRAY_SIZE(others))
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/*
- * The region is removed before the target executes the operation: the reply is
- * an error.
- */
+/* A region removed before the target's execution causes an error. */
 UNIT_LOOP(removed_region_returns_error, 0, 2)
 {
 	struct small what = _i ? call(NEAR_READ) : call(NEAR_WRITE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Small operations of initiator a, on the fast path and on the slow path. */
+/* Small operations of initiator a, on the fast path and on the slow path */
 #ifndef NEAR_RMA_SMALL_SIDE_H
 #define NEAR_RMA_SMALL_SIDE_H
 
@@ -40,10 +40,7 @@ static inline struct small adding(void)
 	return fetch;
 }
 
-/*
- * Try the fast path. Return false if it does not apply; then nothing was
- * changed.
- */
+/* Tries the fast path. False: not possible, and nothing has changed. */
 static inline bool try(struct small what)
 {
 	const struct iovec iov = { what.buf, what.args.len };
@@ -62,7 +59,7 @@ static inline bool go(struct small what)
 	return try(what);
 }
 
-/* Call near_rma(): the slow path, which looks up the key. */
+/* Calls near_rma(): the slow path, which searches the key. */
 static inline void usual(enum near_verb verb, uint64_t key)
 {
 	const struct iovec iov = { &operand, 8 }, result = { &was, 8 };
@@ -95,7 +92,7 @@ static inline void setup_as(bool ring)
 	rig_fill(local, SIDE_LARGE, 7);
 	if (!ring)
 		return;
-	usual(NEAR_FETCH, SIDE_KEY);	/* b replies, so it gets a ring to a */
+	usual(NEAR_FETCH, SIDE_KEY);	/* b gets a ring to a for the reply */
 	both_poll();
 	ck_assert(!near_rma_busy(to_b));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The poll word: a word that shows that a small operation has completed. */
+/* The poll word, which shows that a small operation has completed */
 
 #include <poll.h>
 
@@ -9,10 +9,7 @@
 
 UNIT_CASE("ends", setup, side_teardown);
 
-/*
- * While there is no other work, a poll checks only the active rings and the
- * poll word.
- */
+/* Without other work, a poll checks only active rings and the poll word. */
 UNIT_TEST(poll_checks_rings_and_poll_word)
 {
 	struct near_port *port = a.rig->port;
@@ -31,8 +28,8 @@ UNIT_TEST(poll_checks_rings_and_poll_word)
 }
 
 /*
- * Another thread starts an operation that needs polls: a sleeping thread wakes.
- * The operation is delegated on the fast path or on the slow path, or queued.
+ * A sleeping thread wakes when another starts an operation that needs polls:
+ * delegated on the fast or on the slow path, or queued.
  */
 UNIT_LOOP(wakes_sleeper, 0, 3)
 {
@@ -58,10 +55,7 @@ UNIT_LOOP(wakes_sleeper, 0, 3)
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }
 
-/*
- * Advance the counts of delegated operations as if "count" more had been
- * delegated.
- */
+/* Advances the counts of delegated operations by "count". */
 static void pass_delegs(uint64_t count)
 {
 	to_b->rma->delegated_last += count;
@@ -71,9 +65,8 @@ static void pass_delegs(uint64_t count)
 }
 
 /*
- * An operation is rejected. Then the number of the next operation advances by
- * half of the 2^32 numbers that a slot can hold, or by nearly all. Later
- * operations must still get their own replies.
+ * After a rejection, operation numbers advance by half or nearly all of the
+ * 2^32 numbers of a slot. Later operations get their own replies.
  */
 UNIT_LOOP(reply_matches_after_number_wrap, 0, 3)
 {
@@ -112,10 +105,7 @@ static void answer(uint64_t id, uint32_t len)
 			near_word(NEAR_KIND_ANSWER, 0, 0, 0));
 }
 
-/*
- * The target replies with half of an atomic's result, and then with all of it:
- * a disconnects the target as faulty.
- */
+/* The target replies with half of an atomic's result, then with all of it. */
 UNIT_TEST(second_reply_disconnects)
 {
 	struct near_rma_op *op;
@@ -134,10 +124,7 @@ UNIT_TEST(second_reply_disconnects)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/*
- * Two targets: operations to both complete, although only one of them has the
- * poll word.
- */
+/* Operations to two targets complete, although only one has the poll word. */
 UNIT_TEST(operations_on_two_targets_complete)
 {
 	struct near_peer *to_c, *put_to = to_b;
@@ -175,7 +162,6 @@ UNIT_TEST(operations_on_two_targets_complete)
 	near_table_close(table);
 }
 
-/* The peer with the poll word fails: the poll word is reset. */
 UNIT_TEST(failed_peer_resets_poll_word)
 {
 	struct near_port *port = a.rig->port;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Device memory that the initiator's device maps with a descriptor. The target
- * sends the descriptor over its socket. In the last test the device has no
- * memory for a second mapping.
- */
+/* Device memory mapped by a descriptor, which the target sends by its socket */
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,7 +9,7 @@
 #include "gpu_side.h"
 #include "near/link/fdx.h"
 
-static unsigned int files;	/* open descriptors before the first request */
+static unsigned int files;	/* descriptors before the first request */
 
 static void setup(void)
 {
@@ -29,10 +25,7 @@ static void setup(void)
 
 UNIT_CASE("descriptors", setup, gpu_teardown);
 
-/*
- * Starts a write between device memory of both ends, after the end of earlier
- * ones, and waits for its end.
- */
+/* Waits for earlier operations, then writes from device to device memory. */
 static void write_one(void)
 {
 	uint32_t done;
@@ -86,10 +79,7 @@ UNIT_TEST(descriptor_is_requested)
 	gpu_paths(4, 2);
 }
 
-/*
- * Operations of two queues: near needs a mapping, and so a descriptor, for each
- * queue.
- */
+/* near needs a mapping, and so a descriptor, for each queue. */
 UNIT_TEST(each_queue_gets_descriptor)
 {
 	static void *const second[] = { &gpu.second };
@@ -112,7 +102,7 @@ UNIT_TEST(each_queue_gets_descriptor)
 	ck_assert_uint_eq(rig_files(), files);
 }
 
-/* A request that is lost is repeated after a while, not with each operation. */
+/* A lost request is repeated after a time, not with each operation. */
 UNIT_TEST(lost_request_is_repeated)
 {
 	struct near_fdx_msg msg;
@@ -132,10 +122,7 @@ UNIT_TEST(lost_request_is_repeated)
 	gpu_last_path(NEAR_DEVICE_SHARED);
 }
 
-/*
- * The reply arrives while this process has no free descriptor: the reply counts
- * as lost.
- */
+/* A reply counts as lost if this process has no free descriptor. */
 UNIT_TEST(reply_without_free_descriptor_is_lost)
 {
 	struct rlimit limit, none;
@@ -161,8 +148,8 @@ UNIT_TEST(reply_without_free_descriptor_is_lost)
 }
 
 /*
- * The target's device has no descriptor, its port has no socket, or this port
- * has none: near does not try again.
+ * near tries once if the target's device has no descriptor (_i is 0), or if the
+ * target's port (1) or this port (2) has no socket.
  */
 UNIT_ROUNDS(missing_descriptor_is_staged, 0, 3)
 {
@@ -182,9 +169,7 @@ UNIT_ROUNDS(missing_descriptor_is_staged, 0, 3)
 	gpu_paths(4, 0);
 }
 
-/*
- * The device cannot map the descriptor: near closes it, and does not try again.
- */
+/* near closes a descriptor that the device cannot map, and does not retry. */
 UNIT_TEST(descriptor_of_failed_mapping_is_closed)
 {
 	gpu.map_err = -EIO;
@@ -197,10 +182,7 @@ UNIT_TEST(descriptor_of_failed_mapping_is_closed)
 	ck_assert_uint_eq(rig_files(), files);
 }
 
-/*
- * The region is removed before the reply, or after it; or its memory is another
- * allocation now.
- */
+/* The region is removed before or after the reply, or has a new allocation. */
 UNIT_ROUNDS(descriptor_of_removed_region_is_closed, 0, 3)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -241,7 +223,7 @@ UNIT_ROUNDS(descriptor_of_failed_peer_is_closed, 0, 2)
 	ck_assert_uint_le(rig_files(), files);
 }
 
-/* a closes before the reply: b sends it all the same. */
+/* a closes before the reply: b sends the reply nevertheless. */
 UNIT_TEST(closed_port_gets_no_reply)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -257,10 +239,7 @@ static void send_fdx(struct rig *from, struct near_fdx fdx)
 	ck_assert_int_eq(near_fdx_post(from->port, &fdx, &gpu.fd), 0);
 }
 
-/*
- * A faulty peer sends descriptors that were not requested, for another
- * allocation, or twice.
- */
+/* A faulty peer's descriptor: unrequested, of another allocation, or second */
 UNIT_ROUNDS(unexpected_descriptor_is_closed, 0, 3)
 {
 	struct near_fdx fdx = {
@@ -278,7 +257,7 @@ UNIT_ROUNDS(unexpected_descriptor_is_closed, 0, 3)
 	ck_assert_int_eq(gpu.map_calls, 0);
 }
 
-/* Requests for an unknown key, another allocation, memory without an export. */
+/* Requests for an unknown key, another allocation, memory without an export */
 UNIT_ROUNDS(faulty_request_gets_no_descriptor, 0, 4)
 {
 	struct near_fdx fdx = {
@@ -306,7 +285,7 @@ UNIT_ROUNDS(faulty_request_gets_no_descriptor, 0, 4)
 
 UNIT_CASE("memory", setup, gpu_teardown);
 
-/* A second region of b, in an allocation with this id. */
+/* Adds a second region of b, in an allocation with this id. */
 static void add_region(uint64_t id)
 {
 	struct near_region_entry entry = *near_table_find(b.table, GPU_KEY);
@@ -332,9 +311,8 @@ static int begin_second(void)
 }
 
 /*
- * There is no memory for a mapping. near gives another mapping to the embedder,
- * unless an operation uses it. near keeps the new descriptor, and tries again
- * only when the embedder has released the other mapping.
+ * Without memory for a mapping, near gives unused mappings to the embedder. It
+ * keeps the new descriptor, and maps it after the embedder's release.
  */
 UNIT_ROUNDS(scarce_memory_drops_unused_mappings, 0, 2)
 {

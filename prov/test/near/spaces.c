@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Peers in other namespaces, peers of other users, and reused pids. */
+/* Peers in other namespaces, peers of other users, and reused pids */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,12 @@
 
 #include "unit.h"
 
-/* uid of an ordinary user; "nobody" stands for all unmapped uids */
+/* uid of an ordinary user, since "nobody" stands for all unmapped uids */
 #define SOMEBODY 54321
 #define LEN 200000
 
 enum { REJECTED, ONE_WAY, BOTH_WAYS };
-/* Flags in addition to CLONE_*: */
+/* Flags in addition to CLONE_* */
 #define MAPPED 1	/* the user namespace maps the uid to itself */
 #define UNDUMPABLE 2	/* other users cannot open its /proc/PID */
 #define HIDDEN 4	/* /proc of the test does not list the process */
@@ -42,21 +42,15 @@ static const struct space {
 	{ "none", 0, BOTH_WAYS },
 	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
 	{ "mount", CLONE_NEWNS, BOTH_WAYS },
-	/*
-	 * the process sees the same uid for all others, so it does not trust
-	 * peers outside
-	 */
+	/* sees one uid for all others, so trusts no outside process */
 	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
-	/*
-	 * peers outside can map its memory; the process itself uses the fd
-	 * exchange
-	 */
+	/* outside peers can map its memory; the process uses the fd exchange */
 	{ "user", CLONE_NEWUSER | MAPPED, BOTH_WAYS },
 	{ "pid", CLONE_NEWPID, BOTH_WAYS },
 	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
 	  BOTH_WAYS },
 	{ "pid and user", CLONE_NEWPID | CLONE_NEWUSER | MAPPED, BOTH_WAYS },
-	/* processes outside see another start time of the process */
+	/* outside processes see another start time */
 	{ "time", CLONE_NEWTIME, BOTH_WAYS },
 	/* no other process can check the owner of its socket */
 	{ "not dumpable", UNDUMPABLE, BOTH_WAYS },
@@ -74,9 +68,7 @@ static void skip(const char *test, const char *reason)
 	fprintf(stderr, "SKIP: near %s (%s)\n", test, reason);
 }
 
-/*
- * Read the address from the other process; false: the process could not start.
- */
+/* Reads the other process's address. False: the process could not start. */
 static bool read_address(int fd, struct near_addr *addr)
 {
 	return read(fd, addr, sizeof(*addr)) == sizeof(*addr);
@@ -114,7 +106,7 @@ static void enter(int flags)
 	store("/proc/self/uid_map", map);
 }
 
-/* In the other process: reply to each message, and receive each large one. */
+/* In the other process: replies to each message, receives each large one. */
 static void echo(int fd, int flags)
 {
 	struct rig_event *event;
@@ -149,7 +141,7 @@ static void echo(int fd, int flags)
 	}
 }
 
-/* Start a process in these namespaces; return 0 if not permitted. */
+/* Starts a process in these namespaces; returns 0 if not permitted. */
 static pid_t start(int flags, struct near_addr *addr)
 {
 	int fd[2];
@@ -177,9 +169,7 @@ static void finish(pid_t pid)
 	rig_close(us);
 }
 
-/*
- * Exchange a small and a large message; check the replies, or the peer failure.
- */
+/* Exchanges a small and a large message; asserts replies or peer failure. */
 static void exchange(const struct space *space, const struct near_addr *addr)
 {
 	struct near_peer *peer;
@@ -225,7 +215,7 @@ UNIT_LOOP(peers_of_namespaces_communicate, 0, SPACES)
 	finish(pid);
 }
 
-/* Mount a /proc that does not list processes of other users. */
+/* Mounts a /proc that does not list processes of other users. */
 static bool hide(void)
 {
 	return !unshare(CLONE_NEWNS) &&
@@ -233,7 +223,7 @@ static bool hide(void)
 	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
 }
 
-/* Drop privileges and start the other process; return 0 if not permitted. */
+/* Drops privileges and starts the other process; returns 0 if not permitted. */
 static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 {
 	pid_t pid;
@@ -249,7 +239,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 		skip("ordinary_user", "no other user here");
 		return 0;
 	}
-	/* after a change of the uid a process is not dumpable by default */
+	/* by default, a process that has changed its uid is not dumpable */
 	prctl(PR_SET_DUMPABLE, 1);
 	us = rig_open(false);
 	near_listen(us->port, -1);
@@ -259,7 +249,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 	return pid;
 }
 
-/* The exchange between processes of an ordinary user. */
+/* The exchange between processes of an ordinary user */
 UNIT_LOOP(ordinary_users_communicate, 0, SPACES)
 {
 	struct near_addr addr;
@@ -272,9 +262,9 @@ UNIT_LOOP(ordinary_users_communicate, 0, SPACES)
 }
 
 /*
- * A peer that has neither a readable /proc entry nor a socket cannot be
- * reached. Sends fail, but it is not reported as failed. With _i & 1 /proc does
- * not list the peer. With _i & 2 this port has no socket either.
+ * A peer with neither a readable /proc entry nor a socket is unreachable, but
+ * has not failed. _i & 1: /proc does not list the peer; _i & 2: this port has
+ * no socket either.
  */
 UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 {
@@ -295,10 +285,7 @@ UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 	finish(pid);
 }
 
-/*
- * Yama restricts access to the memory of other processes: messages arrive all
- * the same.
- */
+/* Messages arrive even if Yama restricts access to other processes' memory. */
 UNIT_LOOP(messages_pass_under_yama, 0, 2)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
@@ -333,10 +320,7 @@ static pid_t fork_as(pid_t pid)
 	return fork();
 }
 
-/*
- * In a pid namespace of its own, where ns_last_pid sets the pid of the next
- * process: a killed sender's pid is reused.
- */
+/* Reuses a killed sender's pid, by ns_last_pid in a new pid namespace. */
 static void reuse(void)
 {
 	struct near_addr ours;
@@ -361,10 +345,7 @@ static void reuse(void)
 	read_address(fd[0], &ours);
 	unit_kill(pid);
 	usleep(50000);	/* the unit of start times is a tick */
-	/*
-	 * another process has the pid and the same addresses: its memory must
-	 * not be read
-	 */
+	/* same pid and addresses: must not be read */
 	memset(big, 0xee, sizeof(big));
 	if (fork_as(pid) == 0) {
 		ours = us->addr;

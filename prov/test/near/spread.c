@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fan-out: the same buffer is sent to several peers in consecutive sends. The
- * first peer reads the message from memory, the other peers get it through
- * their rings. This requires different peers, and rings with space for the
- * message.
+ * Fan-out: consecutive sends of one buffer to several peers. The first peer
+ * reads the message from memory, others get it through rings with space for it.
  */
 
 #include "unit.h"
@@ -15,7 +13,7 @@
 
 static struct rig *a, *to[PEERS];
 static struct near_peer *peer[PEERS];
-static uint32_t seen[PEERS];	/* number of events checked so far */
+static uint32_t seen[PEERS];	/* number of checked events */
 static uint8_t *big;
 static uint32_t sum;
 
@@ -39,13 +37,13 @@ static void setup(void)
 	setup_with(NEAR_MEMORY);
 }
 
-/* Setup with rings that are smaller than the message. */
+/* Makes rings that are smaller than the message. */
 static void setup_poor(void)
 {
 	setup_with(100 * near_page_size());
 }
 
-/* Send; return true if the message went through the ring. */
+/* Sends; returns true if the message went through the ring. */
 static bool sends(int i, const uint8_t *buf, size_t len)
 {
 	int ret, tries;
@@ -95,9 +93,7 @@ UNIT_TEST(first_peer_reads_others_get_ring)
 		arrives(i, i ? RIG_MSG : RIG_RNDV);
 }
 
-/*
- * A poll ends the fan-out, because the first peer may have finished its read.
- */
+/* A poll ends the fan-out, because the first peer may have read the message. */
 UNIT_TEST(poll_ends_fanout)
 {
 	ck_assert(!sends(0, big, LEN));
@@ -123,7 +119,7 @@ UNIT_TEST(longer_message_is_no_fanout)
 	ck_assert(!sends(1, big, LEN + 1));
 }
 
-/* If a ring is full, the message uses rendezvous; the order is kept. */
+/* With a full ring, the message uses rendezvous; the order is kept. */
 UNIT_TEST(full_ring_uses_rendezvous)
 {
 	uint32_t n = 0, i;

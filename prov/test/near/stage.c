@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reads and writes of device memory through the stage. */
+/* Reads and writes of device memory through the stage */
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ UNIT_ROUNDS(writes_and_reads, 0, 2 * 3 * LENGTHS)
 	ck_assert_int_eq(near_port_has_work(b.rig->port), 0);
 }
 
-/* One operation with buffers in device memory and in host memory. */
+/* One operation has buffers in device memory and in host memory. */
 UNIT_TEST(mixed_buffers_are_copied)
 {
 	const struct iovec iov[] = {
@@ -50,7 +50,6 @@ UNIT_TEST(mixed_buffers_are_copied)
 			 500000);
 }
 
-/* Operations that are pending at the same time take effect in order. */
 UNIT_TEST(pending_operations_keep_order)
 {
 	int i;
@@ -73,10 +72,7 @@ UNIT_TEST(event_follows_all_bytes)
 	gpu_event_follows();
 }
 
-/*
- * Operations that the region does not permit are rejected. Atomics are left to
- * the embedder (-EOPNOTSUPP).
- */
+/* The embedder executes atomics (-EOPNOTSUPP). */
 UNIT_TEST(missing_right_is_rejected)
 {
 	uint64_t one = 1;
@@ -111,7 +107,7 @@ UNIT_TEST(region_closed_during_write_is_rejected)
 	side_until(2, true);
 }
 
-/* Call _i of the device library fails: its operation fails, others succeed. */
+/* A failed call of the device library fails its operation only. */
 UNIT_ROUNDS(failed_driver_call_fails_operation, 0, 2 * 42)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
@@ -145,9 +141,7 @@ UNIT_ROUNDS(failed_write_has_no_event, 0, 44)
 	ck_assert_uint_eq(b.events, gpu.calls < gpu.fail_at ? 2 : 1);
 }
 
-/*
- * A write of 0 bytes completes, has its event, and delays no other operation.
- */
+/* An empty write completes, has its event, and delays no other operation. */
 UNIT_ROUNDS(empty_write_completes, 0, 3)
 {
 	int ended = gpu_rma(NEAR_WRITE, 1 + _i, 0, 0, NEAR_RMA_DATA);
@@ -205,8 +199,8 @@ UNIT_TEST(stage_is_kept_until_copy_ends)
 }
 
 /*
- * The target has no file descriptor for the initiator's region table: the
- * operation fails. Later, with a descriptor, the next one succeeds.
+ * Without a descriptor for the initiator's region table, the target rejects an
+ * operation. The next one, with a descriptor, succeeds.
  */
 UNIT_TEST(target_without_descriptors)
 {
@@ -242,7 +236,6 @@ UNIT_TEST(table_of_exiting_target_cannot_be_read)
 	ck_assert(near_peer_exited(to_b));
 }
 
-/* All stages are in use: an operation fails with -ENOSPC. */
 UNIT_TEST(missing_stage_returns_enospc)
 {
 	memset(a.table->stages, 0xff, sizeof(a.table->stages));
@@ -252,7 +245,6 @@ UNIT_TEST(missing_stage_returns_enospc)
 	side_until(1, true);
 }
 
-/* Invalid requests of a peer: it is disconnected. */
 UNIT_ROUNDS(invalid_request_disconnects, 0, 6)
 {
 	struct near_slot *slot;

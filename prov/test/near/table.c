@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The region table, the copy of it that peers map, and the arithmetic of
- * atomics.
- */
+/* The region table, its copy that peers map, and the arithmetic of atomics */
 
 #include <complex.h>
 #include <math.h>
@@ -40,7 +37,7 @@ static int add(uint64_t key)
 	return near_table_add(table, &entry);
 }
 
-/* Check that the table and its copy both have the key, or both do not. */
+/* Asserts that both the table and its copy have the key, or neither. */
 static void expect(uint64_t key, bool there)
 {
 	const struct near_region_entry *own = near_table_find(table, key);
@@ -76,7 +73,7 @@ UNIT_LOOP(table_and_copy_agree, 0, 3)
 	expect(0, true);
 }
 
-/* Map the copy writable, so that it can be changed as by a faulty owner. */
+/* Maps the copy writable, to change it like a faulty owner. */
 static uint8_t *shared(void)
 {
 	uint8_t *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -224,7 +221,7 @@ UNIT_TEST(atomics_compute_result)
 	      3 + 4 * I, 0, -5 + 10 * I);
 }
 
-/* An addition to NaN ends: it is not repeated without end. */
+/* An addition to NaN is not repeated without end. */
 UNIT_TEST(addition_to_nan_ends)
 {
 	double target = NAN, one = 1;

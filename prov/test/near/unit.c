@@ -376,9 +376,6 @@ void rig_until_gone(struct rig *rig, uint32_t events)
 	rig_poll_ms(rig, 50);
 	ck_assert_uint_eq(rig->count, events);
 	ck_assert_uint_eq(rig_rx_rings(rig), 0);
-	/*
-	 * the budget has no page for the peer, even if references to it are
-	 * left
-	 */
+	/* no page is kept for the peer, even if references to it are left */
 	ck_assert_uint_eq(rig->port->budget.peers, 0);
 }
