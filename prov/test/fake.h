@@ -4,8 +4,8 @@
 /*
  * A fake core and a fake shm. A test decides when a message arrives or an
  * operation completes. Both fakes count calls and open objects, and can fail
- * the n-th call. They fail the test if ofi_duo uses a closed object, or calls
- * shm against its rules.
+ * the n-th call. The test fails if ofi_duo uses a closed object, or calls shm
+ * where it must not.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -47,7 +47,7 @@ struct fake_obj {
 	struct fid_peer_cntr *peer_cntr;	/* counter of shm: ofi_duo's */
 	uint64_t good, bad;		/* counter of the core: its values */
 	int wait_fd;			/* CQ of the core: eventfd; 0: none */
-	/* ofi_duo's shared receive context: of shm's endpoint or srx */
+	/* ofi_duo's shared receive context, of an endpoint or srx of shm */
 	struct fid_peer_srx *srx;
 	char name[DUO_TRANSPORT_NAME_MAX];
 	LIST_ENTRY(fake_obj) map_link;	/* endpoint of shm: in eps of its map */
@@ -64,9 +64,9 @@ struct fake_table {
 /*
  * The peers of an AV of shm, as in libfabric 2.0 to 2.6.
  *
- * An insert or a connection assigns a peer the next free index. If none is
- * free, the peer overwrites the one at the next index. A removal frees the
- * index, but the endpoint's region keeps the peer's data.
+ * An insert or a connection assigns the next free index to a peer. If none is
+ * free, the peer overwrites another one. A removal frees the index, but the
+ * endpoint's region keeps the peer's data.
  */
 #define FAKE_SHM_PEERS 256
 struct fake_shm_peer {
@@ -282,12 +282,12 @@ ssize_t fake_core_cancel(fid_t fid, void *context);
 struct fake_event *fake_core_next(const struct fake_obj *cq);
 void fake_core_event(const struct fake_obj *cq,
 		     const struct fi_cq_err_entry *entry, fi_addr_t src);
-/* Delivers a message over the core, to any endpoint. */
+/* Delivers a message over the core, to no particular endpoint. */
 void fake_core_arrive(enum duo_rx_kind kind, fi_addr_t src, uint64_t tag,
 		      const char *text);
 /* Delivers a message of fake_msg_new(), then frees it. */
 void fake_core_deliver(struct fake_msg *msg);
-/* Adds an error entry to any CQ of the core. */
+/* Adds an error entry, which any CQ of the core returns. */
 void fake_core_error(void *context, int err);
 /* Reports the completions that fake.core.hold has delayed. */
 void fake_core_release(void);

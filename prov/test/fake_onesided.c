@@ -32,7 +32,7 @@ static ssize_t fake_onesided(struct fid_ep *ep, const char *call,
 
 #define FAKE_DONE(...) (&(const struct fake_onesided) { __VA_ARGS__ })
 
-/* Records an RMA call. Of a vector with one element, records the element. */
+/* Records an RMA call; a vector with one element is recorded as a buffer. */
 static ssize_t fake_rma_msg(struct fid_ep *ep, const char *call,
 			    const struct fi_msg_rma *msg, uint64_t flags)
 {

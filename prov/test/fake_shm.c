@@ -195,7 +195,7 @@ static int fake_shm_av_open(struct fid_domain *domain,
 	return 0;
 }
 
-/* Polls; as a peer provider's CQ, returns no entry. */
+/* Polls shm. A peer provider's CQ never returns an entry. */
 static ssize_t fake_shm_cq_read(struct fid_cq *cq, void *buf, size_t count)
 {
 	ck_assert_uint_eq(count, 0);

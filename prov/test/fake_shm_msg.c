@@ -13,7 +13,7 @@
 #include "fake.h"
 
 /*
- * Asserts that obj is shm's and that the caller has ofi_duo's lock, if any.
+ * Asserts that obj is shm's and that the caller has ofi_duo's lock, if any:
  * ofi_duo's callbacks take no lock.
  */
 void fake_shm_check(struct fake_obj *obj)
@@ -197,7 +197,10 @@ struct fi_ops_srx_peer fake_shm_srx_ops = {
 	.discard_tag = fake_shm_discard,
 };
 
-/* Frees unmatched messages, their entries twice as shm of libfabric 2.1. */
+/*
+ * Frees unmatched messages. Like shm of libfabric 2.1, frees their entries
+ * twice.
+ */
 void fake_shm_close(struct fake_obj *ep)
 {
 	struct fake_msg_list *const list[] = {

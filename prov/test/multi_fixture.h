@@ -42,8 +42,9 @@ static inline void multi_far(const char *text)
 	multi_arrive(FI_DUO_CORE, text);
 }
 /*
- * Asserts text and source of the next completion of m, directly behind the
- * previous message. "released": the entry has FI_MULTI_RECV.
+ * Asserts text and source of the next completion of m. The text must be
+ * directly behind the previous message. "released": the entry has
+ * FI_MULTI_RECV.
  */
 void multi_expect(struct multi *m, const char *text, fi_addr_t src,
 		  bool released);

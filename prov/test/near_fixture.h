@@ -3,7 +3,7 @@
 
 /*
  * An endpoint of ofi_duo over the real near. Its peer is a port of near in the
- * same process, which records the last message that it received.
+ * same process, which records the last message.
  */
 #ifndef NEAR_FIXTURE_H
 #define NEAR_FIXTURE_H
@@ -32,17 +32,14 @@ extern const struct near_sink rig_sink;
 extern fi_addr_t peer;
 extern char large[LARGE], got[LARGE];
 
-/*
- * Setups for UNIT_CASE(): near_setup() publishes and inserts the peer,
- * near_setup_alone() does not.
- */
+/* Setups for UNIT_CASE(). near_setup() publishes and inserts the peer. */
 void near_setup(void);
 void near_setup_alone(void);
 /* near_setup_alone() with these attributes. */
 void near_open_as(const struct fixture_attr *attr);
 void near_setup_onesided(void);
 /*
- * near_setup() with FI_THREAD_DOMAIN, so without a lock: small messages take
+ * near_setup() with FI_THREAD_DOMAIN, which needs no lock. Small messages take
  * the fast path.
  */
 void near_setup_unlocked(void);
@@ -61,15 +58,12 @@ void rig_end(void);
 /* Opens another port, and publishes it with the same core address. */
 void rig_again(void);
 
-/*
- * The peer sends a message: rig_send() with TAG, rig_send_large() with these
- * flags.
- */
+/* The peer sends a message, with TAG. */
 void rig_send(const char *text);
 void rig_send_large(unsigned int flags);
 /* The peer sends a large message of len bytes. */
 void rig_send_len(unsigned int flags, size_t len);
-/* Polls both sides; returns the completion, after it asserted the context. */
+/* Polls both sides; asserts the context and returns the completion. */
 struct fi_cq_tagged_entry both_entry(void *context);
 struct fi_cq_err_entry both_error(void *context, int err);
 enum fi_duo_path path_of(enum fi_duo_reason *reason);

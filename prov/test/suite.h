@@ -30,7 +30,7 @@
  */
 #define UNIT_CASE(name, setup, teardown)				\
 	UNIT_LONG_CASE(name, setup, teardown, 300)	/* seconds, for a busy host */
-/* timeout of each test, seconds */
+/* A test case whose tests may each take this number of seconds */
 #define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
 	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\
 		  teardown, seconds)
@@ -80,7 +80,7 @@ struct unit_item {
 	const char *file;
 	int line;
 	void (*add)(TCase *tcase);	/* NULL: a test case, not a test */
-	const char *name; /* name to seconds: for a test case only */
+	const char *name; /* this and the next members: of a test case */
 	void (*setup)(void), (*teardown)(void);
 	int seconds;
 };
@@ -109,7 +109,7 @@ void unit_check_space(void);
 /* Returns the number in an environment variable; if unset, "usual". */
 uint64_t unit_number(const char *name, uint64_t usual);
 
-/* Returns the CPU time of this process, ms. Limits of it hold under load. */
+/* Returns the CPU time of this process, ms. It does not depend on load. */
 uint64_t unit_cpu_ms(void);
 
 /*

@@ -3,7 +3,8 @@
 
 /*
  * A thread that sleeps on fx.cq or fx.cntr, with near as local transport. The
- * local peer is an endpoint of the same domain; "remote" is none.
+ * local peer is an endpoint of the same domain. The address "remote" belongs to
+ * no endpoint.
  */
 #ifndef WAIT_FIXTURE_H
 #define WAIT_FIXTURE_H
@@ -28,7 +29,7 @@ void local_message(void);
 void far_message(void);
 /*
  * Prepares to sleep, then posts a receive as another thread would. Asserts that
- * the thread wakes and the core gets the receive.
+ * the sleeping thread wakes and that the core gets the receive.
  */
 void receive_posted(void);
 

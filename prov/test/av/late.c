@@ -25,7 +25,7 @@ static void publish_late(void)
 
 UNIT_CASE("late", fixture_setup, fixture_close);
 
-/* Although the peer is local, later sends must not overtake the first. */
+/* The peer is local, but later sends must not overtake the first. */
 UNIT_TEST(sends_after_a_core_send_use_core)
 {
 	int context;
@@ -46,8 +46,8 @@ UNIT_TEST(sends_after_a_core_send_use_core)
 }
 
 /*
- * The peer looked this endpoint up before its publication, and so sends over
- * the core. This endpoint uses shm.
+ * The peer sends over the core, because it looked this endpoint up before its
+ * publication. This endpoint sends over shm.
  */
 UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 {
@@ -70,7 +70,7 @@ UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 2);
 }
 
-/* The first send looks the peer up again. */
+/* Nothing was sent to the peer before: the first send looks it up again. */
 UNIT_TEST(first_send_to_late_peer_uses_shm)
 {
 	int context;
@@ -135,7 +135,7 @@ UNIT_TEST(record_unreadable_at_insert_is_read_later)
 	expect_recv(&slot[0], "late", peer);
 }
 
-/* The peer keeps its index in shm. */
+/* A peer that is removed and inserted again keeps its index in shm. */
 UNIT_TEST(reinserted_peer_keeps_unresolved_message)
 {
 	fi_addr_t again;

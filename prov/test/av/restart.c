@@ -57,7 +57,7 @@ UNIT_TEST(untagged_receives_on_efa_stay_local)
 
 /*
  * The core keeps a removed address in use, and later assigns its fi_addr to
- * another peer. That peer gets its own path.
+ * another peer. The new peer does not inherit the path.
  */
 UNIT_TEST(reused_fi_addr_gets_path_of_new_peer)
 {

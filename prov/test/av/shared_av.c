@@ -103,8 +103,8 @@ static void expect_works(int i, fi_addr_t addr, uint64_t peer)
 UNIT_CASE("addresses", setup, teardown);
 
 /*
- * Peers are inserted before the second endpoint is opened, after that, and
- * twice.
+ * Peers inserted before and after the open of the second endpoint, and one
+ * inserted twice.
  */
 UNIT_TEST(peers_have_same_fi_addr_in_endpoints)
 {

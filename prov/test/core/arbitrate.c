@@ -3,7 +3,8 @@
 
 /*
  * A message of shm matches a receive that the core has. ofi_duo recalls the
- * receive by fi_cancel. The result decides which of the two completes it.
+ * receive by fi_cancel. The result decides whether the core or shm completes
+ * the receive.
  */
 
 #include "fixture.h"
@@ -45,7 +46,7 @@ UNIT_TEST(canceled_receive_gets_local_message)
 	expect_arbitrations(1, 0);
 }
 
-/* The receive's completion is already in the core's CQ. */
+/* The recall fails: the receive's completion is already in the core's CQ. */
 UNIT_TEST(failed_recall_keeps_core_message)
 {
 	post_on_core(1);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Due receives, which the next poll posts to the core, for cores that match
- * only when polled. They keep the posting order, before later receives.
+ * Due receives: the next poll posts them to the core. Only cores that match in
+ * polls have them. Receives must reach the core in the order of posting.
  */
 
 #include "fixture.h"
@@ -58,7 +58,7 @@ UNIT_TEST(closed_endpoint_posts_nothing)
 	expect_posts(0);
 }
 
-/* The core rejects the first receive for a while. */
+/* While the core rejects the first receive, it gets no later one. */
 UNIT_TEST(later_receives_wait_for_rejected_one)
 {
 	fake.core.eagain = 3;
@@ -74,7 +74,9 @@ UNIT_TEST(later_receives_wait_for_rejected_one)
 			 slot[0].buf);
 }
 
-/* The call returns -FI_EAGAIN if the core rejects the receive. */
+/*
+ * Cores other than tcp get receives in the call, which can return -FI_EAGAIN.
+ */
 UNIT_TEST(other_cores_get_receive_in_call)
 {
 	static const struct fixture_attr attr = { .core = "fake" };

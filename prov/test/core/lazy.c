@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-/* timeout, ms, after which the thread sleeps on a busy host, too */
+/* timeout, ms, that does not end before the thread sleeps on a busy host */
 #define ASLEEP_MS 1000
 
 static struct slot slot[4];
@@ -73,7 +73,7 @@ UNIT_TEST(rare_polls_post_wildcard_by_time)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* A single late reading of the clock may have its cause in a busy machine. */
+/* A single late reading of the clock does not count: the host may be busy. */
 UNIT_TEST(one_late_clock_reading_posts_nothing)
 {
 	int i;
@@ -90,8 +90,8 @@ UNIT_TEST(one_late_clock_reading_posts_nothing)
 }
 
 /*
- * The source has not sent yet. It may have chosen the core before this endpoint
- * was published.
+ * The core gets the receive, because its source may have chosen the core before
+ * this endpoint was published.
  */
 UNIT_TEST(unconfirmed_local_receive_is_posted)
 {
@@ -195,7 +195,7 @@ UNIT_TEST(sleep_on_send_cq_posts_receive)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* The core never gets the receive. */
+/* A local message matches first, and the core never gets the receive. */
 UNIT_TEST(deferred_receive_gets_local_message)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);

@@ -73,7 +73,7 @@ static void put_off_all(void)
 	fixture_ep()->lazy.all_us = INT64_MAX;
 }
 
-/* Each posted receive might have to be recalled. */
+/* Each further posted receive might have to be recalled. */
 UNIT_TEST(aging_posts_only_oldest_receive)
 {
 	int i, start, turns;

@@ -79,7 +79,7 @@ UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 }
 
 /*
- * The core or shm rejects a bind after fi_enable; the counter's value stays. If
+ * The core or shm rejects a bind after fi_enable. The counter's value stays. If
  * shm rejects it, the core keeps a reference until the endpoint closes.
  */
 UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
@@ -107,7 +107,7 @@ UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 	fixture_close();
 }
 
-/* On both paths, and also injected sends without a completion. */
+/* Sends are counted on both paths, also injected ones without completion. */
 UNIT_LOOP(sends_are_counted, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
@@ -211,7 +211,7 @@ UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 	fixture_close();
 }
 
-/* The error also ends a wait. */
+/* An error in the CQ increments the error value, and ends a wait. */
 UNIT_TEST(cq_error_is_counted)
 {
 	pair_open(&receivers[2]);
@@ -236,9 +236,7 @@ UNIT_TEST(cq_error_is_counted)
 	fixture_close();
 }
 
-/*
- * fi_cntr_set or fi_cntr_add sets the value. A closed endpoint's counts remain.
- */
+/* Counting continues after fi_cntr_set, fi_cntr_add and fi_close(ep). */
 UNIT_TEST(counting_continues_from_set_value)
 {
 	pair_open(&receivers[0]);
@@ -258,7 +256,7 @@ UNIT_TEST(counting_continues_from_set_value)
 	fixture_close();
 }
 
-/* Each message in a multi-receive buffer is counted. */
+/* Each message in a buffer is counted, but not the buffer's release. */
 UNIT_TEST(multi_receive_release_is_not_counted)
 {
 	const struct iovec iov = { slot, 10 };

@@ -116,8 +116,8 @@ static const struct {
 UNIT_CASE("modes", NULL, NULL);
 
 /*
- * The test itself makes the calls of the other threads, so that it can run
- * without a lock (odd _i).
+ * The test itself makes the calls of other threads, so that the test can also
+ * run without a lock (odd _i).
  */
 UNIT_LOOP(event_wakes_descriptor, 0, 2 * ARRAY_SIZE(wakers))
 {
@@ -219,8 +219,8 @@ UNIT_LOOP(event_ends_blocking_wait, 0, ARRAY_SIZE(timeouts))
 }
 
 /*
- * The first poll finds a failed operation: of ofi_duo, as the message is longer
- * than the buffer (0), or of the core (1).
+ * The first poll finds a failed operation. _i: 0: ofi_duo truncates a message;
+ * 1: the core reports the error.
  */
 UNIT_LOOP(error_ends_blocking_wait, 0, 2)
 {

@@ -67,7 +67,7 @@ UNIT_TEST(completions_beyond_size_are_kept)
 	fixture_close();
 }
 
-/* The result is 0 if entries are available. */
+/* A read of 0 entries returns 0 if entries are available. */
 UNIT_TEST(read_of_no_entries_makes_progress)
 {
 	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
@@ -88,7 +88,7 @@ UNIT_TEST(read_of_no_entries_makes_progress)
 	fixture_close();
 }
 
-/* Mooncake limits the number of its operations by this value. */
+/* Mooncake limits its number of operations by the returned size. */
 UNIT_LOOP(open_returns_size_of_core_cq, 0, 2)
 {
 	struct fi_cq_attr attr = {
@@ -140,8 +140,8 @@ static const struct {
 };
 
 /*
- * The entry of the CQ's format is written, but no byte behind it. Applications
- * expect a struct fi_cq_entry for FI_CQ_FORMAT_UNSPEC.
+ * Nothing behind the entry of the CQ's format is written. Applications expect a
+ * struct fi_cq_entry for FI_CQ_FORMAT_UNSPEC.
  */
 UNIT_LOOP(read_writes_one_entry, 0, ARRAY_SIZE(format_cases))
 {

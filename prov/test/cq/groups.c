@@ -99,8 +99,8 @@ static pthread_t thread_waits(void *(*run)(void *))
 }
 
 /*
- * While the thread waits, the CQ moves to the domain's group. The thread then
- * takes the domain's lock.
+ * While a thread waits for the CQ's own lock, the CQ moves to the domain's
+ * group. The thread then takes the domain's lock.
  */
 UNIT_TEST(waiting_thread_follows_cq)
 {
@@ -128,8 +128,8 @@ static void *setter_run(void *arg)
 }
 
 /*
- * While the thread waits, the endpoint gets its first CQ and moves to that CQ's
- * group. The thread then takes the CQ's lock.
+ * While a thread waits for the domain's lock, the endpoint moves to the group
+ * of its first CQ. The thread then takes the CQ's lock.
  */
 UNIT_TEST(waiting_thread_follows_endpoint)
 {
@@ -152,7 +152,7 @@ static void *asker_run(void *arg)
 	return NULL;
 }
 
-/* Another thread may decide the path. */
+/* The query waits for the lock: another thread may decide the path. */
 UNIT_TEST(query_of_path_waits_for_send)
 {
 	pthread_t asker;
@@ -173,7 +173,7 @@ static void *binder_run(void *arg)
 	return NULL;
 }
 
-/* A read of the CQ tests whether the AV is empty. */
+/* The bind waits, because a read tests whether the endpoint's AV is empty. */
 UNIT_TEST(binding_of_av_waits_for_read)
 {
 	static const struct fixture_attr attr = { .near = true };
@@ -232,8 +232,8 @@ UNIT_TEST(insert_waits_for_user)
 }
 
 /*
- * Peers cannot access the region, so that fi_mr_reg() does not wait for a
- * thread with the CQ's single lock.
+ * fi_mr_reg() of a region without remote access does not wait for a thread that
+ * holds the CQ's single lock.
  */
 UNIT_TEST(registration_waits_for_no_user)
 {
@@ -247,7 +247,7 @@ UNIT_TEST(registration_waits_for_no_user)
 	duo_unlock(&cq_now()->own.lock);
 }
 
-/* An insert holds all locks of the domain. */
+/* A read waits during an insert, which holds all locks of the domain. */
 UNIT_TEST(user_waits_for_insert)
 {
 	pthread_t reader;
@@ -306,7 +306,7 @@ UNIT_TEST(device_memory_has_lock_of_domain)
 
 UNIT_CASE("no local transport", setup_no_peer, fixture_close);
 
-/* The core gets a receive before the CQ moves to the domain's group. */
+/* The core has the receive when the CQ moves to the domain's group. */
 UNIT_TEST(receive_survives_join)
 {
 	expect_own();

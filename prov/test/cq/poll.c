@@ -127,7 +127,7 @@ UNIT_TEST(earlier_change_is_returned)
 	expect_ready(NULL, NULL);
 }
 
-/* The call has space for one context. */
+/* A call with space for one context returns one, and loses no event. */
 UNIT_TEST(event_without_space_is_kept)
 {
 	void *context[2] = { 0 };

@@ -259,10 +259,7 @@ static struct fid_ep *another(struct fid_cq *cq)
 	return ep;
 }
 
-/*
- * Reads poll the ports of both endpoints, and only one after the close of the
- * other.
- */
+/* Reads poll both ports; after the close of an endpoint, only the other. */
 UNIT_TEST(read_polls_ports_of_all_endpoints)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -321,7 +318,7 @@ UNIT_TEST(fast_path_returns_send_completion)
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
 
-/* The receive may go to the core. */
+/* While a receive may go to the core, reads take the slow path. */
 UNIT_TEST(deferred_receive_forces_slow_path)
 {
 	struct fi_cq_tagged_entry none;

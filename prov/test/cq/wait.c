@@ -47,7 +47,7 @@ static struct fi_cq_tagged_entry read_one(void)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/* After the read of a completion the descriptor is not readable. */
+/* After the read of a completion, the descriptor is not readable. */
 UNIT_TEST(no_event_does_not_wake)
 {
 	int i;
@@ -168,7 +168,10 @@ UNIT_TEST(sleeper_on_other_cq_wakes)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/* Only after the core has all receives can its messages wake the thread. */
+/*
+ * A thread must not sleep before the core has all receives. A message at the
+ * core could not wake it.
+ */
 UNIT_TEST(receive_rejected_by_core_prevents_sleep)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
@@ -227,8 +230,9 @@ UNIT_TEST(wait_unspec_getwait_fails)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * The local transport is shm, or the core has no wait objects, no descriptors,
- * or descriptors that epoll rejects. A descriptor of the core's CQ is closed.
+ * A timer wakes the thread. The local transport is shm, or the core has no wait
+ * objects, no descriptors, or descriptors that epoll rejects. A descriptor of
+ * the core's CQ is closed.
  */
 UNIT_LOOP(without_wait_objects_timer_polls, 0, 4)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A thread that reads an empty CQ for long yields its CPU. */
+/* A thread that reads an empty CQ many times yields its CPU. */
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -123,7 +123,7 @@ UNIT_TEST(yield_polls_set_yields_always)
 	ck_assert_int_eq(yields, 3);
 }
 
-/* The messages are expected and unexpected. */
+/* While messages arrive, expected or unexpected, reads do not yield. */
 UNIT_TEST(busy_shm_does_not_yield)
 {
 	struct fi_cq_tagged_entry entry;

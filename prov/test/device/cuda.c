@@ -391,7 +391,7 @@ UNIT_TEST(regions_of_context_share_stream)
 	duo_cuda_close(again);
 }
 
-/* Memory of a pool has no context of its own. */
+/* Memory of a pool has no context: copies use the primary context. */
 UNIT_TEST(pool_memory_uses_primary_context)
 {
 	void *first, *again;
@@ -443,7 +443,7 @@ UNIT_TEST(allocation_is_exported_and_mapped)
 }
 
 /*
- * The range is longer than the allocation, a call of the driver fails, the
+ * Cases: the range exceeds the allocation, a call of the driver fails, the
  * allocation has no id, or the driver has no IPC.
  */
 UNIT_LOOP(export_fails_without_change, 0, 6)

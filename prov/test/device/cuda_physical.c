@@ -193,8 +193,8 @@ UNIT_TEST(physical_memory_is_shared_by_descriptor)
 }
 
 /*
- * A call of the driver fails, no descriptor can share the allocation, or the
- * driver has no functions for that.
+ * Cases: a call of the driver fails, the allocation cannot be shared by a
+ * descriptor, or the driver has no functions for that.
  */
 UNIT_LOOP(physical_export_fails_without_change, 1, 5)
 {

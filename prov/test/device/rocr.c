@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A stand-in for ROCr's library. Pinned host memory has a second address for
- * GPUs, which every copy must use.
+ * A stand-in for ROCr's library. Pinned host memory has another address for
+ * GPUs than for the CPU. Every copy must use the GPUs' address.
  */
 
 #include <rdma/fi_errno.h>
@@ -154,7 +154,7 @@ int64_t hsa_signal_load_scacquire(struct duo_rocr_signal signal)
 	}
 }
 
-/* Value 1 prepares a copy. Value 0 ends a copy of the CPU. */
+/* Value 1 prepares a copy. Value 0 reports the end of a copy by the CPU. */
 void hsa_signal_store_screlease(struct duo_rocr_signal signal, int64_t value)
 {
 	ck_assert_int_ne(copy_of(signal)->state, STANDIN_MOVES);
@@ -249,7 +249,7 @@ static void teardown(void)
 
 UNIT_CASE("rocr", setup, teardown);
 
-/* The region is host memory, allocated (_i is 0) or pinned with ROCr. */
+/* The CPU copies host memory that ROCr allocated (_i is 0) or pinned. */
 UNIT_LOOP(host_region_is_copied_by_cpu, 0, 2)
 {
 	const struct fi_mr_attr attr = { .iface = FI_HMEM_ROCR };

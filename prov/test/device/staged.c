@@ -164,7 +164,7 @@ UNIT_LOOP(copies_are_asynchronous, 0, 2)
 	unpin(pin);
 }
 
-/* To device memory, and from it. */
+/* Host memory that is not pinned is copied to and from device memory. */
 UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 {
 	struct duo_device_handle *copy;
@@ -205,9 +205,7 @@ UNIT_LOOP(failed_copy_returns_error, 0, 2)
 	iface->close(state);
 }
 
-/*
- * The close waits for the end of the region's copy, which can still be polled.
- */
+/* The close waits for the region's copy, which can still be polled. */
 UNIT_LOOP(region_closed_during_copy_is_released, 0, 2)
 {
 	struct duo_device_handle *copy;
@@ -278,9 +276,9 @@ static int copy_one(void *state, void *to, const void *from)
 }
 
 /*
- * One call of the library fails, with pinned host memory (_i & 2) or without.
- * If a region or copy needs that call, it returns an error or makes other
- * calls. Nothing stays open.
+ * One call of the library fails, with pinned host memory (_i & 2) or without. A
+ * region or copy that needs this call returns an error or makes other calls.
+ * Nothing stays open.
  */
 UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 {
@@ -322,8 +320,8 @@ UNIT_LOOP(missing_library_fails_open, 0, 4)
 }
 
 /*
- * near supports device memory if the process has loaded ROCr's and Level Zero's
- * libraries. Other interfaces have no functions.
+ * A process that has loaded ROCr's and Level Zero's libraries uses near for
+ * device memory. Other interfaces have no functions.
  */
 UNIT_TEST(libraries_are_supported)
 {

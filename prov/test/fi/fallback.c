@@ -98,7 +98,10 @@ UNIT_TEST(record_of_dead_process_is_replaced)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* The file that this address needs is no record. The warning names the file. */
+/*
+ * A file that is no record has the name of this address's record. The warning
+ * has the file's name.
+ */
 UNIT_TEST(foreign_file_uses_core)
 {
 	char path[DUO_PATH_MAX], name[DUO_PATH_MAX], text[2 * DUO_PATH_MAX];
@@ -167,8 +170,8 @@ static int count_endpoint(int dir)
 }
 
 /*
- * The endpoint has no index in an AV of shm, because all are used. Ended
- * endpoints count while the region of any endpoint exists.
+ * As many endpoints exist as an AV of shm has indexes. Ended endpoints count
+ * while the region of any endpoint exists.
  */
 UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 {
@@ -339,8 +342,7 @@ UNIT_TEST(msg_prefix_of_other_cores_is_rejected)
 
 /*
  * near copies the blocks of a message in any order. An endpoint that requires
- * order uses the core, even if shared memory is permitted. The option cannot be
- * set after fi_enable.
+ * an order uses the core. The option cannot be set after fi_enable.
  */
 UNIT_TEST(ordered_blocks_use_core)
 {

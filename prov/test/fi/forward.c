@@ -13,9 +13,7 @@
 static struct fid_mr *mr;
 static char buf[64];
 
-/*
- * The fixture's fabric has no operations, because fi_fabric() did not open it.
- */
+/* The fixture's fabric has no operations: fi_fabric() did not open it. */
 static struct fi_ops fabric_ops = {
 	.size = sizeof(struct fi_ops),
 	.control = duo_core_control,

@@ -147,8 +147,8 @@ UNIT_LOOP(hmem_is_returned_on_request, 0, 3)
 }
 
 /*
- * Orders between messages and RMA. The info has them only where they cost near
- * little.
+ * Orders between messages and RMA. The info has them only where near keeps them
+ * at a small cost.
  */
 static const struct {
 	const char *name;

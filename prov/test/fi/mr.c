@@ -12,7 +12,7 @@
 
 static char buf[64];
 
-/* Registers buf by call "how" of the three. */
+/* Registers buf by one of the three calls. */
 static int reg(int how, struct fid_mr **mr)
 {
 	const struct iovec iov = { buf, sizeof(buf) };
@@ -105,8 +105,7 @@ UNIT_TEST(base_region_is_that_of_core)
 }
 
 /*
- * attr.base_mr may be a closed region or undefined, as in calls of libfabric's
- * hooks.
+ * As in calls of libfabric's hooks, attr.base_mr is a closed region or not set.
  */
 UNIT_TEST(invalid_base_region_is_ignored)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Applications built for an older libfabric, and unchecked calls of a newer
- * one.
- */
+/* Applications built for an older libfabric; unchecked calls of a newer one */
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_enable and all calls before it, with each call into the core or shm
- * failing once. Either the error is returned, or the endpoint works with the
- * core alone. No object may stay open or half initialized.
+ * Opens and enables an endpoint while each call into the core or shm fails
+ * once. Either the error is returned, or the endpoint works with the core
+ * alone. No object may stay open or half initialized.
  */
 
 #include <pthread.h>
@@ -176,10 +176,7 @@ UNIT_TEST(enable_waits_without_the_lock)
 	lock = &duo_domain_of(fx.domain)->group.lock;
 	for (i = 0; i < 20; i++) {
 		usleep(5000);
-		/*
-		 * the thread may hold the lock before the wait, but not during
-		 * it
-		 */
+		/* the thread may hold the lock before its wait */
 		while (!duo_lock_try(lock))
 			usleep(100);
 		if (duo_lock_release(lock))

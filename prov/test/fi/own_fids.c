@@ -25,9 +25,7 @@ enum answer { ANSWER_NULL, ANSWER_OWN, ANSWER_HINTED };
 static struct {
 	enum answer answer;
 	const char *fabric, *domain;	/* names in the returned infos */
-	/*
-	 * capabilities in the returned infos, in addition to those of the hints
-	 */
+	/* capabilities in the infos besides those of the hints */
 	uint64_t caps;
 	int asked; /* number of the core's fi_getinfo calls */
 	struct fid_fabric *hinted_fabric;
@@ -326,8 +324,8 @@ UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 
 /*
  * The open domain lacks capabilities of the hints. Its fid is returned only if
- * the core has added them. For device memory it is not, because that needs
- * another local transport.
+ * the core has added them. With FI_HMEM it is not returned, because device
+ * memory needs another local transport.
  */
 UNIT_TEST(missing_capabilities_exclude_domain)
 {
@@ -443,8 +441,8 @@ UNIT_TEST(efa_direct_keeps_core_fids)
 }
 
 /*
- * Asserts what a provider finds that reads the memory behind ofi_duo's fids:
- * the decoy.
+ * Asserts that a provider that reads the memory behind ofi_duo's fids finds the
+ * decoy.
  */
 static void expect_decoy(const struct duo_decoy *decoy)
 {

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The version check of fi/entry_duo.c: does the module return a provider?
+ * The version check of fi/entry_duo.c: whether the module returns a provider.
  * fi_version() and the log of this program replace libfabric's.
  */
 

@@ -51,7 +51,7 @@ UNIT_TEST(published_record_is_found)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* The record's endpoint does not work with shm yet. */
+/* A reserved record's endpoint does not work with shm yet. */
 UNIT_TEST(reserved_record_is_not_found)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
@@ -88,7 +88,7 @@ UNIT_TEST(reserved_record_can_be_withdrawn)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* The first record stays as it is. */
+/* The second publication fails, and the first record stays as it is. */
 UNIT_TEST(second_publication_of_address_fails)
 {
 	struct duo_publication second = { .fd = -1 };
@@ -273,7 +273,7 @@ UNIT_TEST(directory_name_too_long)
 	ck_assert_int_eq(duo_registry_open(path, NULL), -FI_ETOOSMALL);
 }
 
-/* The directory is removed before duo_registry_ready(). */
+/* The directory is removed between a record's reservation and completion. */
 UNIT_TEST(completion_without_directory_fails)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);

@@ -155,7 +155,7 @@ UNIT_TEST(unterminated_name_is_rejected)
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
 }
 
-/* A record of another version may have any size and contents. */
+/* A record of another version, which may have any size, is kept. */
 UNIT_TEST(other_version_is_kept)
 {
 	put(RECORD_VERSION, 7, 4);
@@ -232,7 +232,7 @@ UNIT_ROUNDS(non_file_is_rejected, 0, ARRAY_SIZE(kind_cases))
 	ck_assert_msg(!lstat(pub.path, &st), "%s: removed", what);
 }
 
-/* The file of another user. Only root can make it. */
+/* A record of another user is rejected. Only root can make that file. */
 UNIT_TEST(foreign_file_is_rejected)
 {
 	struct stat st;
@@ -276,9 +276,7 @@ UNIT_TEST(sweep_keeps_other_names)
 	ck_assert_int_eq(unit_dir_count(), 4);
 }
 
-/*
- * Across pid namespaces, only the record's lock shows whether the owner runs.
- */
+/* A transport for any pid namespace tests only the lock, not the pid. */
 UNIT_TEST(any_pid_ns_transport_tests_lock)
 {
 	put(RECORD_PID_NS, 1, 8);
@@ -294,7 +292,7 @@ UNIT_TEST(any_pid_ns_transport_tests_lock)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 }
 
-/* The pid has no meaning in this namespace. The owner holds the lock. */
+/* The pid has no meaning in this namespace, but the owner holds the lock. */
 UNIT_TEST(sweep_keeps_other_pid_namespaces)
 {
 	put(RECORD_PID_NS, 1, 8);

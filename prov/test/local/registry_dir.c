@@ -73,7 +73,7 @@ UNIT_TEST(directory_has_mode_of_owner_only)
 	duo_registry_unlock(fd);
 }
 
-/* All users share the parent directory. */
+/* A lock of the parent directory, which all users share, delays nothing. */
 UNIT_TEST(lock_of_parent_has_no_effect)
 {
 	int base = open(dir, O_RDONLY | O_DIRECTORY);
@@ -102,8 +102,8 @@ UNIT_TEST(lock_is_shared_or_exclusive)
 }
 
 /*
- * A child waits for this process, and then finds the record published under the
- * lock.
+ * A child waits for the exclusive lock, and then finds the record that was
+ * published under it.
  */
 UNIT_TEST(exclusive_lock_is_waited_for)
 {
@@ -175,7 +175,7 @@ UNIT_TEST(last_withdrawal_removes_directory)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* The process with the lock will publish in the directory. */
+/* The process that holds the lock will publish in the directory. */
 UNIT_TEST(locked_directory_is_not_removed)
 {
 	int fd;
@@ -189,7 +189,7 @@ UNIT_TEST(locked_directory_is_not_removed)
 
 #define ROUNDS 100
 
-/* Two processes publish and withdraw in a loop. */
+/* Two processes publish and withdraw in a loop. Each finds the directory. */
 UNIT_TEST(concurrent_starts_find_directory)
 {
 	int i;

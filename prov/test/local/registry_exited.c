@@ -183,8 +183,8 @@ static void free_files(void)
 }
 
 /*
- * A sweep without descriptors for /proc or records must not remove a live
- * process's record.
+ * A sweep has no descriptors left for /proc or records. It must not remove the
+ * record of a live process.
  */
 UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 {
@@ -209,8 +209,8 @@ UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 }
 
 /*
- * A lookup without descriptors must not report the peer as exited. A later one
- * finds it.
+ * A lookup has no descriptors left. It must not report the peer as exited, and
+ * a later one finds it.
  */
 UNIT_LOOP(lookup_without_descriptors_is_repeated, 0, 4)
 {

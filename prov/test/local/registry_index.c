@@ -107,7 +107,7 @@ UNIT_TEST(index_grows)
 	ck_assert(!has(PEERS));
 }
 
-/* For few lookups the index is not read: each opens its record. */
+/* For few lookups the index is not read: each lookup opens its record. */
 UNIT_TEST(few_lookups_open_records)
 {
 	ck_assert(!update(MANY - 1));

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The user's registry directory: found by its owner, and made only once. Other
- * objects may have similar names. Many processes may start at once.
+ * The user's registry directory: its owner finds it and makes it only once.
+ * Other objects may have similar names. Many processes may start at once.
  */
 
 #include <dirent.h>
@@ -110,7 +110,7 @@ static void squat(enum squatter squatter, const char *path)
 
 UNIT_CASE("owner", setup, unit_dir_remove);
 
-/* An object of another user or type has a registry's name. */
+/* An object of another user or type that has a registry's name is ignored. */
 UNIT_LOOP(foreign_object_is_ignored, 0, ARRAY_SIZE(squatter_cases))
 {
 	const char *what = squatter_cases[_i].name;
@@ -126,7 +126,7 @@ UNIT_LOOP(foreign_object_is_ignored, 0, ARRAY_SIZE(squatter_cases))
 	ck_assert_msg(!lstat(path, &st), "%s: removed", what);
 }
 
-/* Pids and locks of another host have no meaning here. */
+/* Another host's registry stays: its pids and locks have no meaning here. */
 UNIT_TEST(directory_of_other_host_stays)
 {
 	char path[DUO_PATH_MAX], file[2 * DUO_PATH_MAX];
@@ -184,8 +184,8 @@ static void wait_until_open(pid_t pid, const char *path)
 }
 
 /*
- * A child finds a directory that another process still makes, waits for its
- * lock, and uses it.
+ * A child finds a directory that another process still makes. The child waits
+ * for the directory's lock, and uses it.
  */
 UNIT_TEST(unfinished_directory_is_waited_for)
 {

@@ -222,8 +222,8 @@ UNIT_TEST(binds_after_enable_fail)
 }
 
 /*
- * A message arrives before its receiver is enabled, or has all its objects.
- * Reads of the objects that are bound do not consume it.
+ * A message arrives before its receiver is enabled, or before all objects are
+ * bound. Reads of objects that are bound do not consume the message.
  */
 UNIT_LOOP(message_before_enable_is_kept, 0, 2)
 {

@@ -65,7 +65,7 @@ static void flood_recv(int at, uint64_t tag)
 UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
 
 /*
- * In either direction. The last fragment arrives behind many unexpected
+ * Sent in either direction. The last fragment arrives behind many unexpected
  * messages.
  */
 UNIT_LOOP(large_message_behind_flood_arrives, 0, 2)

@@ -139,7 +139,7 @@ UNIT_TEST(info_node)
 	info_rejected("127.0.0.1", "127.0.0.1");
 }
 
-/* Orders between messages and RMA are costly. */
+/* Orders between messages and RMA are costly: hints must request them. */
 UNIT_TEST(info_has_requested_orders_only)
 {
 	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;

@@ -31,8 +31,8 @@ static void recv_lose_peer(int messages)
 UNIT_CASE("recv", recv_setup, recv_teardown);
 
 /*
- * The receive has two buffers, the message fits into the first. _i: 0: small
- * message; 1: immediate copy.
+ * A receive with two buffers gets a message that fits into the first. _i: 0:
+ * small message; 1: immediate copy.
  */
 UNIT_LOOP(message_for_first_buffer_frees_entry, 0, 2)
 {
@@ -55,7 +55,7 @@ UNIT_LOOP(message_for_first_buffer_frees_entry, 0, 2)
 	recv_close(1);
 }
 
-/* No other process can get the failed peer's address. */
+/* A failed peer's address cannot belong to another process. */
 UNIT_TEST(receive_from_failed_peer_fails)
 {
 	char bytes[64];
@@ -67,7 +67,7 @@ UNIT_TEST(receive_from_failed_peer_fails)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
-/* Directed and wildcard receives match. */
+/* Messages that a failed peer has sent match directed and wildcard receives. */
 UNIT_TEST(messages_of_failed_peer_match)
 {
 	char bytes[64], any[64];
@@ -97,8 +97,8 @@ UNIT_TEST(multi_receive_from_failed_peer_fails)
 }
 
 /*
- * An error entry, and then the release of the buffer: otherwise the application
- * would not repost it.
+ * An error entry is followed by the release of the buffer. Otherwise the
+ * application would not repost the buffer.
  */
 UNIT_TEST(truncation_releases_multi_receive)
 {
@@ -132,7 +132,7 @@ UNIT_TEST(truncation_releases_multi_receive)
 	recv_close(1);
 }
 
-/* Messages that it has sent fill the buffer, and then the receive fails. */
+/* The sender's messages fill the buffer, and then the receive fails. */
 UNIT_TEST(failed_sender_fills_multi_receive)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -159,8 +159,8 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 }
 
 /*
- * The message is too long for a slot. Its send has a completion, although it
- * has no context.
+ * The send of a message that is too long for a slot has a completion, although
+ * it has no context.
  */
 UNIT_TEST(long_inject_is_reported)
 {
@@ -180,7 +180,7 @@ UNIT_TEST(long_inject_is_reported)
 	recv_close(1);
 }
 
-/* The small send waits until the large one before is complete. */
+/* With FI_FENCE a small send waits for the end of the large one before it. */
 UNIT_TEST(default_fence_delays_send)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -288,7 +288,7 @@ static fi_addr_t insert_foreign(bool version)
 	return addr;
 }
 
-/* The error must not be that of a peer failure. */
+/* The error is not that of a peer failure. */
 UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 {
 	fi_addr_t to = insert_foreign(_i);
@@ -299,7 +299,7 @@ UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 	recv_close(1);
 }
 
-/* The error is that of a failed peer, also after a rejected send (_i < 2). */
+/* The error is that of a peer failure, also after a rejected send (_i < 2). */
 UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 {
 	fi_addr_t to = insert_foreign(_i & 1);
@@ -315,8 +315,8 @@ UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 
 /*
  * The peer sends, removes the receiver's address, inserts it and sends more,
- * without polls. One poll of a ring consumes fewer messages. All arrive in the
- * order of sending.
+ * without polls. A poll does not consume all these messages at once. They
+ * arrive in the order of sending.
  */
 UNIT_TEST(reinserted_receiver_gets_order)
 {

@@ -28,7 +28,7 @@ static struct pollfd recv_fall_asleep(void)
 
 UNIT_CASE("asleep", recv_setup_sleep, recv_teardown);
 
-/* Another thread posts a receive, which consumes a large message. */
+/* Another thread posts a receive, and so consumes a large message. */
 UNIT_TEST(receive_of_other_thread_wakes_sleeper)
 {
 	static char from[1 << 18], at[1 << 18];

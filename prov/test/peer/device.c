@@ -78,7 +78,7 @@ static bool is_device(void *desc)
 	return duo_device_any(fixture_ep()->domain, &desc, 1);
 }
 
-/* The core may change a region's descriptor in fi_mr_enable(). */
+/* fi_mr_enable() may change a descriptor; ofi_duo then uses the new one. */
 UNIT_TEST(changed_descriptor_is_used)
 {
 	void *before = fi_mr_desc(mr), *second;
@@ -95,10 +95,7 @@ UNIT_TEST(changed_descriptor_is_used)
 	ck_assert(!is_device(NULL) && !is_device(&context));
 }
 
-/*
- * The device library or the region table rejects the region. The core's region
- * is closed.
- */
+/* If the device library rejects a region, the core's region is closed. */
 UNIT_TEST(failed_registration_leaves_no_region)
 {
 	int live = fake.path[FI_DUO_CORE].live;
@@ -200,7 +197,7 @@ static void post_device(size_t at, size_t len, fi_addr_t src)
 				  fi_mr_desc(mr), src, TAG, 0, &context), 0);
 }
 
-/* Bits of _i: posted after the message; directed. */
+/* Bits of _i: the receive is posted after the message; it is directed. */
 UNIT_LOOP(device_buffer_receives, 0, 4)
 {
 	bool late = _i & 1;
@@ -220,7 +217,7 @@ UNIT_LOOP(device_buffer_receives, 0, 4)
 	expect_local(0, 1);
 }
 
-/* Bits of _i: posted after the message; immediate copy. */
+/* Bits of _i: the receive is posted after the message; immediate copy. */
 UNIT_LOOP(device_buffer_receives_large, 0, 4)
 {
 	bool late = _i & 1;
@@ -388,7 +385,7 @@ UNIT_CASE("permission", plain_setup, fixture_close);
 
 /*
  * NCCL and NVSHMEM forbid calls of CUDA, which may wait for their kernels. near
- * must call CUDA. If the core needs no CUDA (_i is 1), it carries all messages.
+ * must call CUDA. So a core that needs no CUDA (_i is 1) carries all messages.
  */
 UNIT_LOOP(forbidden_cuda_uses_core, 0, 2)
 {
@@ -413,8 +410,8 @@ static const struct duo_device_iface unsupported[] = {
 UNIT_CASE("without", NULL, NULL);
 
 /*
- * near is disabled; the local transport is shm; the device's library cannot
- * copy; mr_mode lacks FI_MR_HMEM.
+ * Cases: near is disabled; the local transport is shm; the device's library
+ * cannot copy; mr_mode lacks FI_MR_HMEM.
  */
 UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 {
@@ -438,7 +435,7 @@ UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 	fixture_close();
 }
 
-/* In endpoints with and without messages. */
+/* near executes RMA for endpoints with and without messages. */
 UNIT_LOOP(device_rma_uses_near, 0, 2)
 {
 	const struct fixture_attr attr = {

@@ -128,7 +128,7 @@ UNIT_LOOP(message_is_announced, 0, 4)
 	ck_assert_int_eq(fetch_err, 0);
 }
 
-/* RMA cannot read the announced region. */
+/* The announced region is for the message only: RMA cannot read it. */
 UNIT_TEST(region_is_for_messages_only)
 {
 	const struct iovec iov = { got, 8 };

@@ -57,7 +57,7 @@ static void add_region(bool mapped)
 	port_add_messages(mapped ? "fake" : "other", NEAR_MAY_MESSAGE);
 }
 
-/* The peer announces a message in its device memory. */
+/* Announces a message in the peer's device memory. */
 static void announce(unsigned int flags, size_t len)
 {
 	const struct near_msg msg = {
@@ -426,8 +426,8 @@ UNIT_LOOP(endpoint_closes_during_fetch, 0, 2 * 6)
 }
 
 /*
- * Invalid lengths, addresses and keys of a peer, with a mapping (odd _i) or
- * without. Nothing outside of the receive's buffer is accessed.
+ * The peer sends invalid lengths, addresses and keys, with a mapping (odd _i)
+ * or without one. Nothing outside of the receive's buffer is accessed.
  */
 UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 {
@@ -462,8 +462,8 @@ UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 }
 
 /*
- * Host memory of the peer goes to device memory. No call waits for the copies.
- * Bits of _i: unexpected; a copy fails at this end.
+ * The peer sends from host memory to device memory. No call waits for the
+ * copies. Bits of _i: unexpected; a copy fails at this end.
  */
 UNIT_LOOP(host_message_is_fetched, 0, 4)
 {

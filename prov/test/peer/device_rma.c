@@ -46,7 +46,7 @@ UNIT_TEST(writes_and_reads)
 				 peer, START, KEY, &context), 0);
 	ended(FI_RMA | FI_READ);
 	ck_assert_mem_eq(fake.device.shadow + NEXT, theirs, 16);
-	/* RMA of host memory does not count */
+	/* RMA of host memory is not counted as RMA of device memory */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 16, NULL, peer, START, KEY,
 				  &context), 0);
 	ended(FI_RMA | FI_WRITE);
@@ -56,7 +56,10 @@ UNIT_TEST(writes_and_reads)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
 }
 
-/* If the copy fails, the core gets the operation. */
+/*
+ * After the call the buffer can be reused. If the copy fails, the core gets the
+ * operation.
+ */
 UNIT_TEST(injected_write_copies_buffer)
 {
 	const struct iovec iov = { fake.device.base, 8 };
@@ -120,8 +123,8 @@ UNIT_TEST(device_atomics_use_core)
 }
 
 /*
- * Asserts the text that near reports for the last RMA of device memory, by its
- * beginning, and its count. NULL: there was no such RMA.
+ * Asserts near's text for the last RMA of device memory, by its beginning, and
+ * that near has counted the RMA under this text. NULL: there was no RMA.
  */
 static void device_path(const char *begin)
 {
@@ -297,8 +300,8 @@ UNIT_LOOP(region_is_lent, 0, 4)
 }
 
 /*
- * RMA of the peer's device memory and of pinned host memory of this process.
- * The device of this process copies. Bits of _i: a write; not pinned.
+ * RMA between the peer's device memory and pinned host memory of this process,
+ * copied by this process's device. Bits of _i: a write; not pinned.
  */
 UNIT_LOOP(device_copies_for_peer, 0, 4)
 {

@@ -30,7 +30,7 @@ UNIT_TEST(small_messages_are_received)
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, 12);
 }
 
-/* A message that is expected, unexpected, and by rendezvous. */
+/* The message is expected, unexpected, or sent by rendezvous. */
 UNIT_TEST(long_message_is_truncated)
 {
 	static char text[200];
@@ -78,7 +78,10 @@ UNIT_LOOP(large_message_is_received, 0, 2)
 	}
 }
 
-/* In the poll or (_i is 1) in the receive call. Nothing stays pending. */
+/*
+ * The copy is in the poll or (_i is 1) in the receive call. Nothing stays
+ * pending.
+ */
 UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
 {
 	enum { LEN = 20000 };

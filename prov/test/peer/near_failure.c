@@ -45,7 +45,7 @@ static void expect_reset(void *context)
 
 UNIT_CASE("peer", setup, near_teardown);
 
-/* Later operations with the peer's address use the core. */
+/* Pending operations fail; later ones with the peer's address use the core. */
 UNIT_TEST(failed_peer_ends_operations)
 {
 	enum fi_duo_reason reason;
@@ -117,7 +117,7 @@ UNIT_TEST(receive_matched_by_core_completes)
 	expect_recv(&slot, "far", peer);
 }
 
-/* Only the failed peer could fill the buffer. */
+/* The buffer is released, because only the failed peer could fill it. */
 UNIT_TEST(failed_peer_releases_multi_receive)
 {
 	static char buf[2 * LARGE];
@@ -137,8 +137,8 @@ UNIT_TEST(failed_peer_releases_multi_receive)
 }
 
 /*
- * FI_DISCARD has completed, but the peer has no ACK of it yet. There is no
- * second completion.
+ * The peer fails after FI_DISCARD has completed, but before it has the ACK.
+ * There is no second completion.
  */
 UNIT_TEST(discarded_message_of_failed_peer_has_no_error)
 {
@@ -177,9 +177,7 @@ UNIT_TEST(held_messages_keep_their_source)
 	near_close(sender);
 }
 
-/*
- * The descriptor of the peer's segment gets a number of its own, 300 or more.
- */
+/* Moves the descriptor of the peer's segment to a number of its own. */
 static void setup_exit(void)
 {
 	near_setup_alone();
@@ -288,7 +286,7 @@ UNIT_TEST(new_address_with_same_fi_addr_may_be_received)
 
 /*
  * A new process has the failed peer's address, and sends before the failure is
- * detected.
+ * detected. A later receive that names the address gets the message.
  */
 UNIT_TEST(message_before_failure_gets_source)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer of near with the address of another pid namespace. Only an fd
- * exchange, through the socket beside the records, lets it map memory. fabtests
- * tests real pid namespaces.
+ * A peer of near with the address of another pid namespace. Its memory can be
+ * mapped only after an fd exchange, through the socket beside the records.
+ * fabtests tests real pid namespaces.
  */
 
 #include <dirent.h>
@@ -21,7 +21,7 @@
 
 static struct slot slot;
 
-/* Connects to a peer, whose record may have a listening socket beside it. */
+/* Connects to a peer. "listens": it has a socket beside its record. */
 static void connect_far(bool listens)
 {
 	struct near_addr addr;
@@ -85,7 +85,7 @@ UNIT_TEST(polling_peer_gets_messages)
 	ck_assert_int_eq(sockets(), 1);
 }
 
-/* The peer does not poll and so does not reply. */
+/* The peer does not poll, so it does not reply. */
 UNIT_TEST(silent_peer_uses_core_after_timeout)
 {
 	uint64_t begin = duo_now_ms();
@@ -116,7 +116,7 @@ UNIT_TEST(peer_without_socket_uses_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/* A killed process has left its socket. The sweep removes no other socket. */
+/* A killed process has left its socket. A sweep removes only this socket. */
 UNIT_TEST(sweep_removes_socket_of_killed_process)
 {
 	int dir = dup(fixture_ep()->publication.dir);

@@ -69,10 +69,7 @@ UNIT_TEST(writes_and_reads)
 	ended(FI_RMA | FI_READ);
 	ck_assert_uint_eq(ours[0], 77);
 	ck_assert_int_eq(fi_inject_write(fx.ep, ours, 8, peer, START, KEY), 0);
-	/*
-	 * the peer does not poll: the initiator revokes and executes the
-	 * operation
-	 */
+	/* the peer does not poll: the initiator executes the operation */
 	for (i = 0; i < 100000 && theirs[0] != 77; i++)
 		poll_cq(1);
 	ck_assert_uint_eq(theirs[0], 77);
@@ -410,7 +407,7 @@ UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
-/* Other messages do not wait. */
+/* FI_FENCE waits for pending operations; other messages do not. */
 UNIT_TEST(fenced_message_waits)
 {
 	const struct iovec iov = { ours, 8 };
@@ -429,7 +426,7 @@ UNIT_TEST(fenced_message_waits)
 
 UNIT_CASE("one path", setup_one_path, port_teardown);
 
-/* The order is one that near cannot keep. */
+/* If near cannot keep a requested order, messages use the core, too. */
 UNIT_TEST(unsupported_order_uses_core_for_messages)
 {
 	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);

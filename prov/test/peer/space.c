@@ -36,7 +36,7 @@ UNIT_TEST(region_pages_are_allocated)
 }
 
 /*
- * The error is returned before shm extends the file, which would end the
+ * duo_shm_check_space() fails before shm extends the file, which would end the
  * process with a signal.
  */
 UNIT_TEST(file_size_limit_returns_error)

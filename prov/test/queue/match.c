@@ -312,7 +312,7 @@ UNIT_ROUNDS(random_against_model, 0, 20)
 	ck_assert(!(_i % 2) || (match.by_want.on && match.by_tag.on));
 }
 
-/* Untagged receives ignore the tag, so the index is by source. */
+/* Untagged receives ignore the tag; the index finds them by source. */
 UNIT_TEST(index_finds_untagged_by_source)
 {
 	struct duo_rx *rx[100];
@@ -407,7 +407,7 @@ UNIT_TEST(pool_without_memory_reuses_entries)
 	pool.ranges = 1;
 }
 
-/* The pool grows while its last range has unused entries. */
+/* The pool grows, and still uses the unused entries of its last range. */
 UNIT_TEST(reservation_keeps_unused_entries)
 {
 	uint32_t i;

@@ -68,7 +68,7 @@ static const struct {
 
 UNIT_CASE("ring", setup, teardown);
 
-/* Nothing is written behind the entries. */
+/* Entries fill the caller's array; nothing is written behind them. */
 UNIT_LOOP(entries_are_packed_in_format, 0, ARRAY_SIZE(format_cases))
 {
 	size_t size = format_cases[_i].size;
@@ -201,8 +201,8 @@ UNIT_TEST(errors_in_order_with_their_path)
 }
 
 /*
- * Error data of fi_cq_readerr(3). If err_data_size is 0, the caller gets a
- * pointer to the provider's buffer, else a copy of the bytes that fit.
+ * Error data of fi_cq_readerr(3): if err_data_size is 0, the caller gets a
+ * pointer to the provider's buffer. Otherwise the bytes that fit are copied.
  */
 static const struct {
 	const char *name;
@@ -249,7 +249,7 @@ UNIT_LOOP(error_data_fits_caller, 0, ARRAY_SIZE(data_cases))
 		ck_assert_msg(own[i] == 0xa5, "%s: written beyond", name);
 }
 
-/* The overrun comes after all other errors. */
+/* An overrun is reported once, after all other errors. */
 UNIT_TEST(overrun_is_reported_once)
 {
 	struct fi_cq_err_entry entry = { 0 };

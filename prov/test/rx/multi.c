@@ -23,7 +23,7 @@ UNIT_LOOP(buffer_below_minimum_gets_one_message, 0, 2)
 	multi_expect_idle();
 }
 
-/* Messages arrive on both paths in turn. */
+/* ofi_duo recalls the buffer from the core for each message of shm. */
 UNIT_TEST(buffer_is_recalled_for_local_messages)
 {
 	multi_post(&multi[0], 32);
@@ -48,8 +48,8 @@ UNIT_TEST(buffer_is_recalled_for_local_messages)
 
 /*
  * The single receive reuses the entry of a sub-receive of the first buffer. The
- * second buffer reuses that buffer's own entry. The single receive must not
- * count as the second buffer's sub-receive.
+ * second buffer reuses the entry of the first. It must not regard the single
+ * receive as its sub-receive.
  */
 UNIT_TEST(reused_entry_is_no_sub_receive)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Blocked receives, which are not posted to the core before a multi-receive
- * buffer is used up, and others
+ * Blocked receives, which the core does not get before a multi-receive buffer
+ * is used up, and receives that are not blocked
  */
 
 #include "multi_fixture.h"

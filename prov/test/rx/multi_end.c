@@ -14,7 +14,7 @@ UNIT_CASE("end", multi_setup, fixture_close);
 
 #define TOO_LARGE ((size_t) 1 << 62)	/* bytes, more than any memory */
 
-/* shm fails to start a message, which a longer buffer can then receive. */
+/* shm fails to start a message. The message stays for a longer buffer. */
 UNIT_LOOP(failed_start_releases_buffer, 0, 2)
 {
 	struct fake_msg *msg;
@@ -58,7 +58,7 @@ UNIT_TEST(shm_error_keeps_buffer)
 	multi_expect_idle();
 }
 
-/* The number of bytes in the buffer is undefined. */
+/* An error of the core leaves the number of bytes in the buffer undefined. */
 UNIT_TEST(core_error_releases_buffer)
 {
 	struct fi_cq_err_entry err = {

@@ -118,7 +118,7 @@ UNIT_LOOP(shm_error_fails_receive, 0, 2)
 	expect_idle();
 }
 
-/* prov_errno is the core's. */
+/* The error's prov_errno is the core's, so the core has its text. */
 UNIT_TEST(core_error_has_core_text)
 {
 	struct fi_cq_err_entry err;

@@ -210,7 +210,7 @@ UNIT_ROUNDS(call_reaches_core_with_arguments, 0, 2 * COUNT)
 	expect_nothing();
 }
 
-/* The application passes no descriptors, but efa reads the array. */
+/* The application passes no descriptors. efa needs the array. */
 UNIT_ROUNDS(missing_descs_become_array, 0, 4)
 {
 	static const int variants[] = { 14, 15, 17, 18 };
@@ -312,7 +312,7 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 	return ep;
 }
 
-/* An endpoint without messages uses no shared memory. */
+/* Such an endpoint uses no shared memory. */
 UNIT_ROUNDS(rma_only_endpoint_counts_operations, 0, 2)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each variant of a send uses its destination's path, with unchanged arguments.
+ * Each variant of a send uses its destination's path and keeps its arguments.
  */
 
 #include <inttypes.h>

@@ -35,7 +35,8 @@ static void put(size_t len)
 }
 
 /*
- * One operation looks up the key. One atomic makes the peer attach to a ring.
+ * Lets one operation look up the key. One atomic makes the peer attach to a
+ * ring.
  */
 static void first(void)
 {
@@ -117,7 +118,7 @@ UNIT_TEST(small_operations_take_fast_path)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 4);
 }
 
-/* The buffer can be reused at once. */
+/* After an injected write the buffer can be reused at once. */
 UNIT_TEST(injected_write_reports_nothing)
 {
 	uint64_t small = rma()->small, value = 77;
@@ -140,7 +141,7 @@ UNIT_TEST(injected_write_reports_nothing)
 
 UNIT_CASE("unlocked", setup, port_teardown);
 
-/* Longer operations, remote CQ data and FI_FENCE */
+/* Longer operations, remote CQ data and FI_FENCE take the slow path. */
 UNIT_TEST(other_operations_take_slow_path)
 {
 	uint64_t small = rma()->small;
@@ -204,7 +205,10 @@ UNIT_TEST(ordered_messages_exclude_fast_path)
 
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
-/* The core's atomics are not atomic with respect to a CPU. */
+/*
+ * The core's atomics are not atomic with respect to a CPU. If the application
+ * uses them, near's fast path is off.
+ */
 UNIT_TEST(core_atomics_exclude_fast_path)
 {
 	uint64_t was;
