@@ -107,7 +107,7 @@ static void info_device(const struct fi_info *info)
 			    there);
 }
 
-/* True if an earlier info has this provider name and, with "device", device. */
+/* True if an earlier info has the same provider (and, if "device", device). */
 static bool info_seen(const struct fi_info *list, const struct fi_info *info,
 		      bool device)
 {

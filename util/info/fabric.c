@@ -24,7 +24,7 @@
 /* Start of the module's identification, see DUO_IDENT() */
 #define INFO_IDENT "@(#)ofi_duo "
 
-/* Oldest supported libfabric. Later ones have the same members used here. */
+/* Oldest supported libfabric. The members used here are the same since then. */
 #define INFO_OLDEST FI_VERSION(1, 17)
 #define INFO_GET_LIBFABRIC \
 	"install libfabric 1.17 or newer; if it is installed, add its " \

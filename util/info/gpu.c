@@ -76,7 +76,7 @@ static int info_gpus(void *library, const char **failed, int *err)
 	return *err ? -1 : gpus;
 }
 
-/* Gets a handle for CUDA IPC. Returns 0, or the error of *failed. */
+/* Gets a handle for CUDA IPC. Returns 0, or the error of function *failed. */
 static int info_gpu_ipc(int gpu, const char **failed)
 {
 	uint64_t at = 0, handle[8];	/* CUipcMemHandle has 64 bytes */

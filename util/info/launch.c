@@ -13,7 +13,7 @@
 
 #include "launch.h"
 
-/* Digits of the length in bytes, hexadecimal, with which a value begins */
+/* Each value begins with its length, bytes, in this number of hex digits. */
 #define LAUNCH_LEN_DIGITS 8
 #define LAUNCH_KEY_MAX 64
 
@@ -43,7 +43,7 @@ static bool launch_number(const char *variable, int *number)
 	return true;
 }
 
-/* Reads rank and size from variables. Returns false if there are none. */
+/* Reads rank and size from launchers' variables. False: there are none. */
 static bool launch_environment(struct launch *launch)
 {
 	static const char *const names[][2] = {

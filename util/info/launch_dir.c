@@ -136,7 +136,7 @@ static void dir_clean(struct launch *launch)
 	closedir(dir);
 }
 
-/* In rank 0, waits until all other processes have called this function. */
+/* In rank 0, waits until all others have called this function; cleans up. */
 static void dir_end(struct launch *launch)
 {
 	time_t end = time(NULL) + launch->timeout;

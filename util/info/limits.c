@@ -48,7 +48,7 @@ static rlim_t info_limit(int resource)
 	return getrlimit(resource, &limit) ? RLIM_INFINITY : limit.rlim_cur;
 }
 
-/* Checks the limit of open files. near has one open for each local peer. */
+/* Checks the limit of open files. near opens one for each local peer. */
 void info_check_files(int ranks)
 {
 	unsigned long need = (unsigned long)ranks + INFO_FILES;

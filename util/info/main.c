@@ -87,8 +87,8 @@ static void info_print(int ranks, bool json, bool table)
 
 /*
  * Reads a number from LOW to HIGH, which ends at STOP or at the end of TEXT.
- * *end: the text behind the number. Prints an error and returns -1 if it is
- * invalid.
+ * *end: the text behind the number. If the number is invalid, prints an error
+ * and returns -1.
  */
 static long info_number(const char *what, char *text, char stop, long low,
 			long high, char **end)

@@ -70,7 +70,7 @@ static const char *info_registry_dir(void)
 	return dir && *dir ? dir : INFO_SHM;
 }
 
-/* Checks the user as local/registry_owner.c does, and reports a problem. */
+/* Checks the user as local/registry_owner.c does. False: reported a problem. */
 static bool info_check_user(void)
 {
 	if (duo_proc_user_known())

@@ -225,8 +225,8 @@ out:
 }
 
 /*
- * Reads all rows in rank 0. No rank exits before: launchers of other hosts do
- * not return values of ranks that have exited. Returns 0 or -1.
+ * Reads all rows in rank 0. No rank exits before rank 0 has read its row:
+ * launchers of other hosts return no values of ranks that have exited.
  */
 static int mpi_collect(struct mpi_job *job, struct mpi_ep *ep)
 {

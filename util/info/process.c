@@ -39,7 +39,7 @@ static void info_copy_source(int ready)
 		pause();
 }
 
-/* Copies info_word, which fork() has put at the same address in the source. */
+/* Copies info_word: same address in both (fork()). Returns 0 or an errno. */
 static int info_copy_reader(pid_t source)
 {
 	char word[sizeof(info_word)] = "";

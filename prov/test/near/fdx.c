@@ -73,7 +73,7 @@ UNIT_TEST(messages_pass_after_exchange)
 
 /*
  * A faulty sender changes the number of the region table's descriptor in the
- * port's segment. The port must not pass that file to its peers.
+ * port's segment. The port must not pass another file to its peers.
  */
 UNIT_TEST(changed_table_number_passes_no_file)
 {
