@@ -45,7 +45,7 @@ struct bn_opts {
 	const char *path;	/* -P: all traffic must take this path */
 	char *tests;		/* -t: tests, separated by commas */
 	int nranks;		/* -n: number of ranks */
-	/* -m: processes, with threads as ranks; 0: ranks are processes */
+	/* -m: processes that run ranks as threads; 0: ranks are processes */
 	int processes;
 	int budget_ms;		/* -b: time per size, ms */
 	size_t max_size;	/* -S: largest message */

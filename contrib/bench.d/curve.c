@@ -13,7 +13,7 @@
 #include "bench.h"
 
 #define BN_LONGEST 100000
-/* polls with -FI_EAGAIN after which the provider's limit is reached */
+/* number of polls after -FI_EAGAIN until the limit counts as reached */
 #define BN_PATIENCE 100000
 #define BN_MAX_ITERS 20000
 

@@ -158,7 +158,7 @@ static uint64_t bn_puts(size_t size, uint64_t *ns, long count)
 	for (i = 1; i <= count; i++) {
 		if (bn.rank)
 			bn_until(size, 1 + i % 250);
-		/* the buffer may change after the previous write */
+		/* change the buffer only after the previous write */
 		bn_rma_wait();
 		bn.sbuf[size - 1] = 1 + i % 250;
 		bn_put(size, &bn.ctx[i % BN_CTXS]);

@@ -53,7 +53,7 @@ struct gpu_shared {
 	/* operations of each rank that the other rank's GPU copied */
 	uint64_t lent[2];
 	bool wrong;
-	/* FI_DELIVERY_COMPLETE, and a wait for the GPU after each operation */
+	/* writes use FI_DELIVERY_COMPLETE; ranks wait for the GPU */
 	bool settle;
 };
 

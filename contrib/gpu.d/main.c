@@ -76,7 +76,7 @@ static void gpu_region(enum gpu_place place)
 		.device.cuda = gpu_device,
 	};
 
-	/* without it libfabric's shm does not use CUDA's IPC */
+	/* without this flag libfabric's shm does not use CUDA's IPC */
 	GPU_OK(fi_mr_regattr(gpu.domain, &attr, place == GPU_DEVICE &&
 			     strcmp(gpu.alloc, "managed") ?
 			     FI_HMEM_DEVICE_ONLY : 0, &gpu.mr[place]));

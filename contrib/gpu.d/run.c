@@ -170,7 +170,7 @@ static void gpu_answer(void)
 	__atomic_add_fetch(&gpu.sh->checked, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Rank 1: receives (with "echo": and returns) messages until the next step. */
+/* Rank 1: receives check.seed messages, and with "echo" sends each back. */
 static void gpu_messages(bool echo)
 {
 	const enum gpu_place place = gpu.sh->check.place;

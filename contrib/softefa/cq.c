@@ -64,9 +64,9 @@ static void se_cq_tidy(struct se_cq *cq)
 }
 
 /*
- * Drives this CQ's QPs, without se_qps_lock, for which threads would compete.
- * All QPs are driven at every SE_DRIVE_POLLS-th call only: on the udp wire each
- * costs a system call.
+ * Drives this CQ's QPs, which needs no se_qps_lock, for which threads would
+ * compete. All other QPs are driven at every SE_DRIVE_POLLS-th call only: on
+ * the udp wire each costs a system call.
  */
 static void se_cq_progress(struct se_cq *cq)
 {

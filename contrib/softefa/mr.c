@@ -48,7 +48,7 @@ bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write)
 
 /*
  * See softefa.h. Store buffering with ibv_dereg_mr(): this function increments
- * users, then loads the key; ibv_dereg_mr() clears the key, then loads users.
+ * users, then loads the key. ibv_dereg_mr() clears the key, then loads users.
  * All four accesses are sequentially consistent.
  */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
@@ -74,7 +74,7 @@ void se_mr_unpin(struct se_mr_entry *entry)
 
 /*
  * True if the memory's first and last byte are mapped. The kernel checks all
- * pages, and returns EFAULT; this function does not check those in between.
+ * pages; this function does not check those in between.
  */
 static bool se_mr_mapped(const char *addr, size_t len)
 {

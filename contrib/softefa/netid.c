@@ -108,9 +108,9 @@ struct in_addr se_netid_gid_addr(const union ibv_gid *gid)
 
 /*
  * Returns the rank of a PCI device. EFA devices get the addresses with the
- * lowest ranks. hwloc's topology has network and storage controllers, so they
- * come first. It has no bridges, so they come behind other devices. Unreadable
- * devices come last.
+ * lowest ranks. Network and storage controllers come first, because hwloc's
+ * topology contains them. Bridges, which hwloc omits, come behind other
+ * devices, and unreadable devices last.
  */
 static int se_netid_pci_rank(const char *pci)
 {

@@ -37,8 +37,8 @@ SE_EXPORT int se_query_mr(struct ibv_mr *mr, void *attr, uint32_t inlen)
 }
 
 /*
- * EOPNOTSUPP: the provider must not access the queues directly (its "data path
- * direct"), but poll through libsoftefa.
+ * Returns EOPNOTSUPP, so that the provider does not access the queues directly
+ * (its "data path direct"), but polls through libsoftefa.
  */
 SE_EXPORT int se_query_cq(struct ibv_cq *cq, void *attr, uint32_t inlen)
 {

@@ -126,9 +126,9 @@ static void se_notify_timer(struct se_notify *notify, bool on)
  * Starts the timer if the CQ is armed and an operation is outstanding: its
  * packet may be lost, rejected or delayed.
  *
- * Store buffering with se_notify_arm(): the caller stores qp->work, this
- * function loads armed; se_notify_arm() stores armed, then loads qp->work. Each
- * has a fence in between, so at least one of the two starts the timer.
+ * Store buffering with se_notify_arm(): the caller stores qp->work, then this
+ * function loads armed. se_notify_arm() stores armed, then loads qp->work. Both
+ * have a fence in between, so at least one of them starts the timer.
  */
 static void se_notify_tick(struct se_notify *notify)
 {

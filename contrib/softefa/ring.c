@@ -102,9 +102,9 @@ void se_ring_free_block(struct se_ring *ring, uint32_t index)
 }
 
 /*
- * Returns the next position that may have a free slot; 0: the ring is full. seq
- * is in the slot of pos, which is in use. If seq belongs to a later position,
- * all up to it are in use, and the one behind it is next.
+ * Returns the next position that may have a free slot; 0: the ring is full. The
+ * slot of pos is in use and contains seq. If seq is of a later position, all
+ * positions up to that one are in use.
  */
 static uint64_t se_ring_next(const struct se_ring *ring, uint64_t seq,
 			     uint64_t pos)

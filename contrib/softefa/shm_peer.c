@@ -33,7 +33,7 @@ uint32_t se_shm_id(const struct stat *st)
 	return id ? id : 1;
 }
 
-/* Returns 0: the ring's owner is alive, ENOENT: not, or an errno. */
+/* Returns 0 if the ring's owner is alive, ENOENT if not, or another errno. */
 static int se_shm_owned(int dir, const char *name, uint32_t id)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

@@ -6,8 +6,8 @@
  * each function holds qp->lock.
  *
  * The target drops a response if its flow fails, for example because the
- * initiator does not poll for SOFTEFA_TIMEOUT_MS. It still acknowledges other
- * packets, so the read would wait forever. Therefore the initiator sends
+ * initiator does not poll for SOFTEFA_TIMEOUT_MS. The target still acknowledges
+ * other packets, so the read would wait forever. Therefore the initiator sends
  * READ_ASK for each waiting read. A target without the response replies
  * READ_GONE, and the read fails.
  */

@@ -226,7 +226,7 @@ static enum se_status se_take_send(struct se_qp *qp, struct se_flow *flow,
 	return cqe.status ? SE_REMOTE_BAD_STATUS : SE_OK;
 }
 
-/* Consumes a receive for a write with immediate data. */
+/* Consumes a receive for immediate data, or counts an unsolicited write. */
 static enum se_status se_take_imm(struct se_qp *qp, struct se_cqe *cqe)
 {
 	struct se_recv *recv;

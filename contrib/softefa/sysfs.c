@@ -153,7 +153,7 @@ static void se_sweep(bool leaving)
 	closedir(dir);
 }
 
-/* True if the directory is softefa's: it has the mark, or no foreign files. */
+/* True if the directory is softefa's: it has SE_MARK, or no foreign files. */
 static bool se_dir_ours(void)
 {
 	DIR *dir = opendir(se_cfg.dir);
@@ -174,7 +174,7 @@ static bool se_dir_ours(void)
 	return marked || !foreign;
 }
 
-/* Creates the mark. With "made", it permits the removal of the directory. */
+/* Creates the mark. With "made", the mark permits to remove the directory. */
 static int se_dir_mark(bool made)
 {
 	char path[300];

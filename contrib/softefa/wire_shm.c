@@ -205,9 +205,9 @@ static int se_shm_tx(struct se_qp *qp, struct se_flow *flow,
 	se_ring_publish(slot, pos);
 	/*
 	 * Store buffering with se_shm_arm(): this thread has stored the slot,
-	 * then loads armed; se_shm_arm() stores armed, then loads the slot.
-	 * Each has a full fence in between, so at least one of the two rings
-	 * the doorbell.
+	 * then loads armed. se_shm_arm() stores armed, then loads the slot.
+	 * Both have a full fence in between, so at least one of them rings the
+	 * doorbell.
 	 */
 	if (se_doorbell_used(&peer->bell)) {
 		atomic_thread_fence(memory_order_seq_cst);
@@ -223,8 +223,8 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 	struct se_shm_qp *sq = qp->wire_qp;
 	struct se_ring *ring = sq->ring;
 	/*
-	 * Without qp->lock the tail may be old, if another thread consumes
-	 * packets. Its slot is then not free for that position: returns true.
+	 * The tail may be old if the caller lacks qp->lock. The slot of an old
+	 * tail was consumed, so it is not free: returns true.
 	 */
 	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
@@ -265,7 +265,7 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 	uint32_t len;
 	int count;
 
-	/* the ACKs of packets of earlier calls are sent by now */
+	/* the ACKs for packets of earlier calls have been sent */
 	if (atomic_load_explicit(&ring->answered, memory_order_relaxed) != tail)
 		atomic_store_explicit(&ring->answered, tail,
 				      memory_order_release);

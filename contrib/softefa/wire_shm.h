@@ -15,8 +15,8 @@
 #define SE_SHM_PATH 288
 
 /*
- * A FIFO beside the ring, if a CQ of the QP has a completion channel. Peers
- * write to it if the ring is armed.
+ * Doorbell: a FIFO beside the ring, if a CQ of the QP has a completion channel.
+ * Peers write to the FIFO if the ring is armed.
  */
 struct se_doorbell {
 	int fd; /* -1: no doorbell */

@@ -9,6 +9,7 @@
  * message (docs/upstream.md). So at close, one receive without an end is
  * permitted for each failed remote member.
  */
+
 #include "job_member.h"
 
 #define JOB_POSTED 6		/* more than the members that are killed */

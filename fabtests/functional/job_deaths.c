@@ -49,7 +49,7 @@ static void job_fork(int member, int host)
 	job_member(job, member, host);
 }
 
-/* Fails the test if a member has exited without a kill or JOB_CLOSED. */
+/* Fails the test if a member has exited that was neither killed nor closed. */
 static void job_check(void)
 {
 	siginfo_t end;
@@ -152,8 +152,8 @@ static void job_end(void)
 }
 
 /*
- * Returns the number of entries in the registry. Sets an old access time for
- * the directory, so that the next endpoint that opens sweeps it.
+ * Returns the number of entries in the registry. Makes their access times old,
+ * so that the next endpoint that opens sweeps them.
  */
 static int job_registered(void)
 {

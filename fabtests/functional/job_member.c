@@ -300,7 +300,7 @@ static void job_meet(int p)
 	job_acts(&peers[p], job_act_open);
 }
 
-/* True if this round's operations with p are complete, or p is not alive. */
+/* True if p is doomed or over, or this round's operations with p have ended. */
 static bool job_has_talked(int p)
 {
 	const struct job_peer *peer = &peers[p];

@@ -19,7 +19,7 @@ enum { JOB_WRITE, JOB_READ, JOB_ADD, JOB_VERBS };
 
 struct job_peer {
 	fi_addr_t addr;
-	bool over; /* it has failed, and no operation with it is pending */
+	bool over; /* the peer has failed, and no operation is pending */
 	uint64_t dead_ns;	/* CPU time when its failure was found; 0: alive */
 	struct job_act tx[JOB_KINDS], in, verb[JOB_VERBS];
 	int at; /* index in verb[] of the pending or next operation */

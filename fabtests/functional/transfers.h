@@ -41,7 +41,7 @@ void ft_rails_open(const struct ft_cfg *cfg);
 void ft_rails_close(void);
 void ft_thread_start(void);
 void ft_thread_stop(void);
-/* Makes progress, or yields if a thread makes it. */
+/* Makes progress, or yields to the progress thread. */
 void ft_pause(void);
 void ft_meet(void);
 

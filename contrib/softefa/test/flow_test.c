@@ -67,7 +67,7 @@ START_TEST(flows_of_exited_peers_are_freed)
 		ck_assert(rig_wait(a.rcq, &wc, NULL, RIG_WAIT_MS));
 		ck_assert_uint_eq(wc.wr_id, (uint64_t)i);
 		rig_crew_end(&crew[i], 1);
-		/* on udp the closed port's reply shows the failure: send now */
+		/* on udp only a reply of the closed port shows the failure */
 		if (_i == RIG_UDP) {
 			pthread_mutex_lock(&qp->lock);
 			for (int b = 0; b < SE_FLOW_HASH; b++)

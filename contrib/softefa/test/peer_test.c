@@ -218,9 +218,7 @@ START_TEST(message_to_stopped_peer_waits)
 }
 END_TEST
 
-/*
- * Sends to a host that stops answering time out. Only on udp can a host fail.
- */
+/* Sends to a host that stops answering time out. For the udp wire only. */
 START_TEST(message_to_silent_peer_times_out)
 {
 	struct rig_node a;
@@ -258,8 +256,8 @@ START_TEST(message_to_missing_host_fails)
 END_TEST
 
 /*
- * Every third packet is lost, and a QP is destroyed. Before its end it must
- * still send the last acknowledgments.
+ * Every third packet is lost. A QP must send its last acknowledgments before it
+ * is destroyed.
  */
 START_TEST(closed_qp_still_acknowledges)
 {

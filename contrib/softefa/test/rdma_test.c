@@ -232,8 +232,8 @@ START_TEST(unsolicited_write_consumes_no_receive)
 END_TEST
 
 /*
- * A read fails if its region is deregistered. It must not crash, and must not
- * return old data.
+ * A read fails if its region is deregistered. The process must not crash, and
+ * the read must not return old data.
  */
 START_TEST(region_closed_during_read_fails)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The ring of the shm wire, with producers that are killed with a slot. */
+/* The shm wire's ring, and producers that are killed while they have a slot. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

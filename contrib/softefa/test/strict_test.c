@@ -92,7 +92,7 @@ START_TEST(other_protection_domain_is_rejected)
 }
 END_TEST
 
-/* The target of RMA must have an address handle of the initiator. */
+/* The target of RDMA must have an address handle of the initiator. */
 START_TEST(rdma_requires_address_handle)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ,
