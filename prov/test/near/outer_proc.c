@@ -51,7 +51,7 @@ static void join_groups(void)
 		fprintf(stderr, "groups: %s\n", strerror(errno));
 }
 
-/* Forks two processes in a new pid namespace, whose maker exits after them. */
+/* Forks two processes in a new pid namespace. Returns their parent's pid. */
 static pid_t two_in_a_namespace(int fd, bool groups)
 {
 	pid_t maker = fork();

@@ -29,7 +29,7 @@ extern struct side a, b;
 extern struct near_peer *to_b;
 /* device of both ports; tests set it */
 extern struct near_device side_device;
-/* mappings that near has passed on */
+/* mappings that near_table_unmapped() has returned */
 extern int side_unmapped;
 /* b's region and a's buffer, SIDE_LARGE bytes each */
 extern uint8_t *memory, *local;

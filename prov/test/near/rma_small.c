@@ -70,7 +70,7 @@ UNIT_LOOP(reply_attaches_ring, 0, 2)
 
 UNIT_CASE("small", setup, side_teardown);
 
-/* The buffer may be reused, even if the initiator executes later. */
+/* NEAR_RMA_COPY: the buffer may change even before the initiator executes. */
 UNIT_TEST(buffer_is_reusable_after_call)
 {
 	struct small put = call(NEAR_WRITE);
