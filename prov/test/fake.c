@@ -87,10 +87,7 @@ void fake_no_fids(const struct fi_info *info)
 		ck_abort_msg("the core gets a fid of ofi_duo");
 }
 
-/*
- * Returns the object of a fid. Closed objects stay in memory, so that their use
- * fails here.
- */
+/* Returns the object of a fid. A closed one stays in memory, to fail here. */
 struct fake_obj *fake_obj_of(struct fid *fid)
 {
 	struct fake_obj *obj = (struct fake_obj *) fid;

@@ -116,10 +116,7 @@ static void fake_shm_deliver(struct fake_msg *msg)
 	ck_assert_int_eq(ret, 0);
 }
 
-/*
- * Returns the first message for endpoint ep, or for an endpoint with CQ cq. One
- * of the two is NULL.
- */
+/* Returns the first message for ep or, if ep is NULL, for CQ cq. */
 static struct fake_msg *fake_shm_next(struct fake_msg_list *list,
 				      const struct fake_obj *ep,
 				      const struct fake_obj *cq)
@@ -197,10 +194,7 @@ struct fi_ops_srx_peer fake_shm_srx_ops = {
 	.discard_tag = fake_shm_discard,
 };
 
-/*
- * Frees unmatched messages. Like shm of libfabric 2.1, frees their entries
- * twice.
- */
+/* Frees unmatched messages, and their entries twice as libfabric 2.1 does. */
 void fake_shm_close(struct fake_obj *ep)
 {
 	struct fake_msg_list *const list[] = {

@@ -38,10 +38,7 @@ void near_setup_alone(void);
 /* near_setup_alone() with these attributes. */
 void near_open_as(const struct fixture_attr *attr);
 void near_setup_onesided(void);
-/*
- * near_setup() with FI_THREAD_DOMAIN, which needs no lock. Small messages take
- * the fast path.
- */
+/* near_setup() without a lock (FI_THREAD_DOMAIN), for the fast path. */
 void near_setup_unlocked(void);
 /* near_setup_unlocked(), and sends complete in fx.tx_cq. */
 void near_setup_two_cqs(void);

@@ -102,10 +102,7 @@ static void expect_works(int i, fi_addr_t addr, uint64_t peer)
 
 UNIT_CASE("addresses", setup, teardown);
 
-/*
- * Peers inserted before and after the open of the second endpoint, and one
- * inserted twice.
- */
+/* Peers inserted before and after the second endpoint is opened, and twice. */
 UNIT_TEST(peers_have_same_fi_addr_in_endpoints)
 {
 	fi_addr_t early = peer_insert(5), late;

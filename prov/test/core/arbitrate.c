@@ -58,10 +58,7 @@ UNIT_TEST(failed_recall_keeps_core_message)
 	expect_recv(&slot[1], "near", local);
 }
 
-/*
- * The canceled receive's entry is behind errors and more than one batch of
- * completions.
- */
+/* The canceled entry is behind errors and more than a batch of completions. */
 UNIT_TEST(canceled_entry_behind_others_is_found)
 {
 	char contexts[40];

@@ -74,9 +74,7 @@ UNIT_TEST(later_receives_wait_for_rejected_one)
 			 slot[0].buf);
 }
 
-/*
- * Cores other than tcp get receives in the call, which can return -FI_EAGAIN.
- */
+/* Cores other than tcp get the receive in the call, and may reject it. */
 UNIT_TEST(other_cores_get_receive_in_call)
 {
 	static const struct fixture_attr attr = { .core = "fake" };

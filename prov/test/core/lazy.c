@@ -221,9 +221,7 @@ UNIT_TEST(without_directed_caps_receives_are_wildcards)
 			  FI_ADDR_UNSPEC);
 }
 
-/*
- * A receive inserted before a due one becomes due, and all counters include it.
- */
+/* A receive before a due one becomes due, and all counters include it. */
 UNIT_TEST(receive_inserted_before_due_one_is_due)
 {
 	struct duo_ep *ep = fixture_ep();

@@ -50,10 +50,7 @@ static fi_addr_t poll_busy(enum duo_rx_kind kind)
 	return src;
 }
 
-/*
- * Asserts that the core's message is received within 6 polls. Every fifth poll
- * reads the clock.
- */
+/* Asserts delivery within 6 polls; every fifth poll reads the clock. */
 static void expect_served(enum duo_rx_kind kind)
 {
 	int start = fake.shm.polls;

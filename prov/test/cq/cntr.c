@@ -182,10 +182,7 @@ UNIT_TEST(reads_without_cq_make_progress)
 	fixture_close();
 }
 
-/*
- * One direction has a counter, the other a CQ. fi_enable fails if the counter
- * is missing.
- */
+/* fi_enable requires a counter for the direction that has no CQ. */
 UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 {
 	static const struct fixture_attr attr = { 0 };

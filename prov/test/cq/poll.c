@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Poll sets: fi_poll() returns contexts of CQs with entries and of counters
- * that have changed.
- */
+/* fi_poll() returns contexts of CQs with entries and of changed counters. */
 
 #include "fixture.h"
 #include "obj/cntr.h"

@@ -168,10 +168,7 @@ UNIT_TEST(fast_path_leaves_other_messages)
 	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), -FI_EAVAIL);
 	both_error(&slot, FI_ETRUNC);
 	both_entry(&slots[0]);
-	/*
-	 * a message that matches the later of two receives, and one that
-	 * matches none
-	 */
+	/* a match with the later of two receives; a message without a match */
 	until_fast_path();
 	post_recv(&slots[1], peer, TAG + 1);
 	post_recv(&slots[2], FI_ADDR_UNSPEC, TAG);

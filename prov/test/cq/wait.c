@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A thread sleeps on a CQ, over near: events that must wake it, and events that
- * must not.
- */
+/* A thread sleeps on a CQ, over near: events that must or must not wake it. */
 
 #include <pthread.h>
 

@@ -249,10 +249,7 @@ UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 	duo_stream_close(state);
 }
 
-/*
- * The device in the attributes is used if the driver does not recognize the
- * memory.
- */
+/* If the driver does not recognize memory, the attributes name the device. */
 UNIT_LOOP(device_of_memory_is_used, 0, 2)
 {
 	static const struct fi_mr_attr attr = {

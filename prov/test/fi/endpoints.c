@@ -91,8 +91,8 @@ UNIT_TEST(av_works_with_next_endpoint)
 }
 
 /*
- * Until fi_enable, the core's endpoint is in no list of a CQ or counter that a
- * thread may read.
+ * Before fi_enable, no CQ or counter that a thread may read has the core's
+ * endpoint in a list.
  */
 UNIT_TEST(enable_binds_cqs_and_counters_to_core)
 {

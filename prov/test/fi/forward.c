@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * fi_open_ops and fi_control of each object: unknown operations go to the
- * core's object.
- */
+/* fi_open_ops and fi_control: the core's object gets unknown operations. */
 
 #include <rdma/fi_collective.h>
 
@@ -77,10 +74,7 @@ UNIT_LOOP(unknown_operations_reach_core, 0, OBJECTS)
 			 -FI_EINVAL);
 }
 
-/*
- * Commands for aliases and deferred work are rejected: they would bypass
- * ofi_duo's endpoint.
- */
+/* Aliases and deferred work are rejected: they would bypass the endpoint. */
 UNIT_LOOP(unknown_commands_reach_core, 0, OBJECTS)
 {
 	struct fid *core, *fid = object(_i, &core);

@@ -146,10 +146,7 @@ UNIT_LOOP(hmem_is_returned_on_request, 0, 3)
 	ck_assert_uint_eq(info->rx_attr->caps & FI_HMEM, asked[_i] & FI_HMEM);
 }
 
-/*
- * Orders between messages and RMA. The info has them only where near keeps them
- * at a small cost.
- */
+/* Costly orders between messages and RMA are returned only on request. */
 static const struct {
 	const char *name;
 	enum duo_transport_kind peer;
@@ -249,10 +246,7 @@ UNIT_LOOP(usable, 0, ARRAY_SIZE(usable_cases))
 		      usable_cases[_i].name);
 }
 
-/*
- * The fabric efa-direct has no tags, and its messages do not match in the order
- * of receives.
- */
+/* efa-direct has no tags, and no matching in the order of receives. */
 UNIT_TEST(efa_direct_is_not_wrapped)
 {
 	ck_assert(!duo_traits_direct(info->fabric_attr));

@@ -104,9 +104,7 @@ UNIT_TEST(base_region_is_that_of_core)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-/*
- * As in calls of libfabric's hooks, attr.base_mr is a closed region or not set.
- */
+/* Calls of libfabric's hooks have a closed or undefined attr.base_mr. */
 UNIT_TEST(invalid_base_region_is_ignored)
 {
 	struct fi_mr_attr attr = { .access = FI_RECV };

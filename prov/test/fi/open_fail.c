@@ -157,10 +157,7 @@ static void open_anew(void)
 	fx.ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 }
 
-/*
- * While fi_enable waits for the registry's lock, other threads can use the
- * domain.
- */
+/* While fi_enable waits for the registry's lock, threads can use the domain. */
 UNIT_TEST(enable_waits_without_the_lock)
 {
 	struct duo_lock *lock;

@@ -153,10 +153,7 @@ UNIT_TEST(info_has_no_fids_of_core)
 	expect_fids(fabric, domain);
 }
 
-/*
- * The info has the fids of the first open fabric and domain, as fi_fabric(3)
- * requires.
- */
+/* fi_fabric(3): the info has the fids of the first open fabric and domain. */
 UNIT_TEST(info_has_first_open_fids)
 {
 	struct fid_fabric *first_fabric;
@@ -206,10 +203,7 @@ UNIT_LOOP(hints_with_one_fid_get_both, 0, 2)
 	expect_fids(fabric, domain);
 }
 
-/*
- * Foreign fids are rejected before the core is called. The memory behind them
- * is not read.
- */
+/* Rejected before the core is called or memory behind the fids is read. */
 UNIT_LOOP(foreign_fids_in_hints_are_rejected, 1, 4)
 {
 	free(hints->fabric_attr->prov_name);
@@ -440,10 +434,7 @@ UNIT_TEST(efa_direct_keeps_core_fids)
 			 duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE]);
 }
 
-/*
- * Asserts that a provider that reads the memory behind ofi_duo's fids finds the
- * decoy.
- */
+/* Asserts that a reader of the memory behind ofi_duo's fids finds the decoy. */
 static void expect_decoy(const struct duo_decoy *decoy)
 {
 	const void *const *at;

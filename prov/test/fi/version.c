@@ -99,10 +99,7 @@ UNIT_TEST(versions_of_group_are_accepted)
 			 duo_abi_same(DUO_FI_VERSION, running));
 }
 
-/*
- * ofi_duo calls cores with the newest API version that both it and libfabric
- * support.
- */
+/* Cores get the newest API version that ofi_duo and libfabric support. */
 UNIT_TEST(core_gets_supported_api_version)
 {
 	ck_assert_uint_eq(duo_api_version(FI_VERSION(1, 4)), FI_VERSION(1, 4));

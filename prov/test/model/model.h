@@ -231,10 +231,7 @@ struct model_entry {
 
 void model_done(const struct model_entry *entry);
 void model_failed(const struct fi_cq_err_entry *err);
-/*
- * Ends receives without a completion that got a message. Call when no message
- * is pending.
- */
+/* Ends receives without a completion. Call when no message is pending. */
 void model_find_silent(void);
 
 /* model_check.c */

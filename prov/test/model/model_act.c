@@ -246,10 +246,7 @@ void model_cancel_all(void)
 	}
 }
 
-/*
- * Advances the clock without calls by 5 ms, or by 2 s, when all periodic work
- * is due.
- */
+/* Advances the clock by 5 ms or 2 s. After 2 s all periodic work is due. */
 static void model_act_pass(void)
 {
 	unit_pass(model_one_in(2) ? 5000 : 2000000);

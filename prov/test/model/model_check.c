@@ -203,7 +203,7 @@ static bool model_was_free(const struct model_recv *recv,
 	       recv->msg->sent > msg->seen;
 }
 
-/* Checks that the message matched the first free receive that matches it. */
+/* Checks that no earlier receive was free and matches the message. */
 static void model_check_first(const struct model_msg *msg)
 {
 	const struct model_recv *recv;
@@ -224,10 +224,7 @@ static void model_check_posted_first(void)
 		model_check_first(&model.msg[i]);
 }
 
-/*
- * Returns the number of open receives of ep with at least this number of
- * iovecs.
- */
+/* Returns the number of ep's open receives with at least "buffers" iovecs. */
 static uint32_t model_final_count(int ep, size_t buffers)
 {
 	uint32_t count = 0;

@@ -310,8 +310,8 @@ void model_failed(const struct fi_cq_err_entry *err)
 }
 
 /*
- * Ends a receive without a completion, in an unknown step, if its buffer has a
- * message.
+ * Ends a receive without a completion if its buffer has a message. The step is
+ * unknown.
  */
 static void model_find_single(struct model_recv *recv)
 {

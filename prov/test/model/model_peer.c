@@ -145,9 +145,9 @@ static void model_look_up_all(void)
 }
 
 /*
- * Restarts a source. The new process may send over the core without a record,
- * so that a lookup finds none. Hence the address is inserted again before a
- * send (docs/matching.md).
+ * Restarts a source. If the new process sends over the core, a lookup may find
+ * no record. So the address is inserted again before the first send
+ * (docs/matching.md).
  */
 void model_act_restart(void)
 {
@@ -182,9 +182,7 @@ static bool model_names(const struct model_recv *recv, int source)
 		(recv->op == MODEL_CLAIM && recv->msg->source == source));
 }
 
-/*
- * True if no message of the source waits in this AV, and no receive names it.
- */
+/* True if the AV has no waiting message and no receive of the source. */
 static bool model_quiet(int ep, int source)
 {
 	int i;

@@ -134,8 +134,8 @@ static uint64_t model_random_ignore(void)
 
 /*
  * Returns a random source for a directed receive. On efa, an untagged receive
- * from a local source that sends over the core, or publishes late, never
- * matches (docs/matching.md).
+ * must not name a local source that sends over the core or publishes late. It
+ * would never match (docs/matching.md).
  */
 static int model_random_source(int ep, enum duo_rx_kind kind)
 {
@@ -221,10 +221,7 @@ static bool model_has_buf(void)
 	return model.attr.format >= FI_CQ_FORMAT_DATA;
 }
 
-/*
- * Returns the number of open receives with a completion. The end of others is
- * unknown.
- */
+/* Returns the number of open receives whose end is reported. */
 static size_t model_open_count(int ep, enum duo_rx_kind kind)
 {
 	const struct model_recv *recv;
@@ -282,10 +279,7 @@ void model_drain(void)
 	model_read_all();
 }
 
-/*
- * Posts a random peek, if the CQ's format has remote CQ data. These identify
- * the message.
- */
+/* Posts a random peek, if the CQ's format has data to identify the message. */
 void model_peek(void)
 {
 	static const struct {

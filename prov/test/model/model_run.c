@@ -41,10 +41,7 @@ static void model_steps(void)
 		model_act();
 }
 
-/*
- * Executes random actions, reads until no completion arrives, and checks the
- * waiting messages.
- */
+/* Executes random actions, reads all completions, checks waiting messages. */
 static void model_phase(void)
 {
 	model_steps();

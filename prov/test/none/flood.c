@@ -64,10 +64,7 @@ static void flood_recv(int at, uint64_t tag)
 
 UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
 
-/*
- * Sent in either direction. The last fragment arrives behind many unexpected
- * messages.
- */
+/* In either direction, the last fragment is behind unexpected messages. */
 UNIT_LOOP(large_message_behind_flood_arrives, 0, 2)
 {
 	fi_addr_t to = recv_insert(ep[0]);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * fi_getinfo of the provider near. Hints beyond its limits return no info, and
- * log a message.
- */
+/* fi_getinfo of near: hints beyond its limits get no info, and a message. */
 
 #include <stdio.h>
 

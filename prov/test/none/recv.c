@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Receives of the provider near: from failed peers, and in multi-receive
- * buffers.
- */
+/* Receives of the provider near: failed peers, multi-receive buffers */
 
 #include "base/proc.h"
 #include "side.h"
@@ -158,10 +155,7 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
-/*
- * The send of a message that is too long for a slot has a completion, although
- * it has no context.
- */
+/* The message is too long for a slot; its completion has no context. */
 UNIT_TEST(long_inject_is_reported)
 {
 	fi_addr_t to = recv_insert(ep[0]);

@@ -53,8 +53,8 @@ void recv_close(int i);
 /* Inserts the endpoint's address; returns its fi_addr. */
 fi_addr_t recv_insert(struct fid_ep *of);
 /*
- * Waits for the receiver's next completion, asserts its context, and returns 0
- * or the error.
+ * Waits for the receiver's next completion with this context. Returns 0 or the
+ * error.
  */
 int recv_end(const void *context);
 

@@ -109,10 +109,7 @@ static void expect_sent(void)
 UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
-/*
- * The send copies nothing. The peer then reads the message or (odd _i) requests
- * fragments.
- */
+/* The send copies nothing. The peer reads, or requests fragments (odd _i). */
 UNIT_LOOP(message_is_announced, 0, 4)
 {
 	frags = _i % 2;

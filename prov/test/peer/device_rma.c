@@ -56,10 +56,7 @@ UNIT_TEST(writes_and_reads)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
 }
 
-/*
- * After the call the buffer can be reused. If the copy fails, the core gets the
- * operation.
- */
+/* The buffer can be reused. If the copy fails, the core gets the operation. */
 UNIT_TEST(injected_write_copies_buffer)
 {
 	const struct iovec iov = { fake.device.base, 8 };

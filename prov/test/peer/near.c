@@ -78,10 +78,7 @@ UNIT_LOOP(large_message_is_received, 0, 2)
 	}
 }
 
-/*
- * The copy is in the poll or (_i is 1) in the receive call. Nothing stays
- * pending.
- */
+/* Copied in the poll, or (_i is 1) in the call. Nothing stays pending. */
 UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
 {
 	enum { LEN = 20000 };

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A near peer fails: its pending operations, in any state, end with an error.
- */
+/* A near peer fails. Its pending operations, in any state, fail. */
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * RMA and atomics over near, in both directions. The local peer is a port of
- * this process.
- */
+/* RMA and atomics over near, in both directions, with a port as peer */
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -330,10 +327,7 @@ UNIT_TEST(write_takes_effect_after_send)
 	carried(1, 0, 0);
 }
 
-/*
- * The core gets an operation only after the peer has consumed the earlier
- * message over near.
- */
+/* The core gets an operation after the peer has consumed near's message. */
 UNIT_TEST(core_operation_waits_for_message)
 {
 	ssize_t ret = -FI_EAGAIN;
@@ -359,10 +353,7 @@ UNIT_TEST(core_operation_waits_for_message)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/*
- * The core executes the operation after near's earlier ones, and also executes
- * all later ones.
- */
+/* The core gets the operation after near's earlier ones, and all later ones. */
 UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 {
 	const struct iovec iov = { ours, 16 };

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * queue/state.h: permitted changes of a receive's state, as in the diagram of
- * docs/matching.md
- */
+/* queue/state.h: changes of a receive's state, as in docs/matching.md */
 
 #include <signal.h>
 #include <stdio.h>

@@ -16,10 +16,7 @@ static void expect_idle(void)
 
 UNIT_CASE("receive", pair_setup, fixture_close);
 
-/*
- * efa reports a truncated receive of several packets twice. The application
- * gets one error.
- */
+/* efa reports a truncated receive twice; the application gets one error. */
 UNIT_TEST(second_truncation_report_is_dropped)
 {
 	struct fi_cq_err_entry again = { .err = FI_ETRUNC };

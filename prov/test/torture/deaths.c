@@ -34,7 +34,7 @@
 #define DEATHS_HANG_MS 120000
 /* limit of the survivor's CPU time until all operations have ended */
 #define DEATHS_LIMIT_MS 1000
-#define DEATHS_TRIES 12		/* runs for a site that is not reached again */
+#define DEATHS_TRIES 12 /* runs for a site that later runs do not reach */
 
 static const struct talk_plan plans[] = {
 	{ .name = "inline", TALK_MSG, 80, 0, 48 },
@@ -155,10 +155,7 @@ static unsigned int deaths_events(pid_t pid)
 	return info.si_code == CLD_STOPPED ? CLD_STOPPED : CLD_EXITED;
 }
 
-/*
- * Keeps the victim stopped for a while. No operation of the survivor may fail
- * meanwhile.
- */
+/* Keeps the victim stopped for a while; no operation may fail meanwhile. */
 static void deaths_resume(struct talk *talk, pid_t pid)
 {
 	uint64_t until_ms = duo_now_ms() + deaths_stop_ms();
@@ -177,10 +174,7 @@ static void deaths_resume(struct talk *talk, pid_t pid)
 
 static void deaths_pause(struct talk *talk)
 {
-	/*
-	 * half of the runs detect the failure in a poll, the others in a
-	 * sleeping thread
-	 */
+	/* odd runs detect the failure in near_woken(), as a sleeping thread */
 	if (talk->plan->sleeps && talk->role == TALK_PASSIVE)
 		talk_sleep(talk, 100);
 	else if (run & 1)
@@ -189,10 +183,9 @@ static void deaths_pause(struct talk *talk)
 }
 
 /*
- * True if the port's memory is at most that from before the run. One exception:
- * the claim of a sender that failed while it attached to a ring stays. Its pid
- * namespace is another one, so the claim does not identify it
- * (docs/reliability.md).
+ * True if the port's memory is at most that from before the run. One exception
+ * (docs/reliability.md): a sender of another pid namespace failed while it
+ * attached to a ring. Its claim does not identify the sender, and stays.
  */
 static bool deaths_clean(const struct talk *talk, size_t taken)
 {
@@ -242,9 +235,7 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 		worst_ms = (uint32_t)(duo_now_ms() - dead_ms);
 }
 
-/*
- * Checks that no peer is left at the port, and that another sender can use it.
- */
+/* Checks that no peer is left, and that another sender can use the port. */
 static void deaths_serve(struct talk *talk)
 {
 	struct rig *rig = talk->rig, *other;
@@ -267,7 +258,7 @@ static void deaths_serve(struct talk *talk)
 	rig_close(other);
 }
 
-/* Runs with one victim; true if it was killed. */
+/* Executes a run with one victim; true if the victim was killed. */
 static bool deaths_run(const struct talk_plan *plan, int role, int signal,
 		       uint32_t site, uint32_t nth)
 {
@@ -408,9 +399,7 @@ UNIT_LOOP(stopped_process_has_not_failed, 0, (PLANS - 1) * TALK_ROLES)
 
 UNIT_LONG_CASE("long_stops", NULL, NULL, 3600);
 
-/*
- * All plans run at once, since most of their processes are stopped or asleep.
- */
+/* All plans run at once: most of their processes are stopped or asleep. */
 UNIT_TEST(process_stopped_for_long_has_not_failed)
 {
 	pid_t pid[(PLANS - 1) * TALK_ROLES];

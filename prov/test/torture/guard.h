@@ -4,11 +4,11 @@
 /*
  * Detects accesses out of bounds. The linker replaces these calls: mmap()
  * places an inaccessible page before and behind each mapping.
- * process_vm_readv() and process_vm_writev() fail with EFAULT outside of
- * permitted memory of this process.
+ * process_vm_readv() and process_vm_writev() fail with EFAULT for memory of
+ * this process that guard_permit() has not permitted.
  *
- * Because all ports are in one process here, a bad port could otherwise make
- * another port overwrite a third one's memory.
+ * All ports are in one process here. Otherwise a bad port could make another
+ * port overwrite a third one's memory.
  */
 #ifndef TORTURE_GUARD_H
 #define TORTURE_GUARD_H

@@ -115,10 +115,7 @@ static void stops_store(const volatile void *addr, const void *pc)
 
 #define STOPS_PC __builtin_return_address(0)
 
-/*
- * The compiler calls these functions before a load or store. Loads do not
- * count.
- */
+/* The compiler calls these before a load or store. Loads do not count. */
 #define STOPS_PLAIN(n)							\
 	void __tsan_read##n(void *addr);				\
 	void __tsan_write##n(void *addr);				\
@@ -257,9 +254,7 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t from)
 int __real_munmap(void *at, size_t len);
 int __wrap_munmap(void *at, size_t len);
 
-/*
- * Copies two halves. At a stop between them the second half is not yet written.
- */
+/* Copies two halves, with a possible stop between them. */
 void *__wrap_memcpy(void *to, const void *from, size_t len)
 {
 	size_t half = len / 2;

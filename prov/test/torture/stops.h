@@ -11,8 +11,9 @@
  * processes.
  *
  * A *site* is an instruction that calls one of these functions for memory
- * mapped with MAP_SHARED. The process shares the table of sites and counts with
- * its children. At most one process at a time is armed, that is, counts.
+ * mapped with MAP_SHARED. Sites and counts are in memory that the process
+ * shares with its children. At most one process at a time is armed: its stores
+ * count.
  */
 #ifndef TORTURE_STOPS_H
 #define TORTURE_STOPS_H

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A fake device, whose memory both processes have mapped at the same address.
- */
+/* A fake device. Both processes map its memory at the same address. */
 
 #include <errno.h>
 

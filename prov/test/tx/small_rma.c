@@ -34,10 +34,7 @@ static void put(size_t len)
 				  &context), 0);
 }
 
-/*
- * Lets one operation look up the key. One atomic makes the peer attach to a
- * ring.
- */
+/* One operation looks up the key; one atomic attaches the peer to a ring. */
 static void first(void)
 {
 	uint64_t was;
