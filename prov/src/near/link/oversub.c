@@ -17,7 +17,7 @@ struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/* Stores the CPUs of the main thread of process pid; 0: the calling thread. */
+/* Stores the CPUs of process pid's main thread; pid 0: of the calling thread */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};
@@ -53,7 +53,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	pid_t self = getpid();
 
 	if (near_cpus_of(0, &ours))
-		/* CPUs unknown: a yield is safe, though slow */
+		/* CPUs unknown: callers then yield, which is slow but safe */
 		return true;
 	cpus = (size_t)CPU_COUNT_S(sizeof(ours), ours.set);
 	if (count + others < cpus)

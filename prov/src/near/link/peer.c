@@ -93,9 +93,9 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Calls near_onesided.forget() first, which waits for this port's device copies
- * from and to the peer's stage (rma/stage.h). After near_disconnect() the peer
- * may reuse the stage.
+ * Calls near_onesided.forget() before near_disconnect(): forget() waits for
+ * this port's device copies from and to the peer's stage (rma/stage.h). After
+ * near_disconnect(), the peer may reuse the stage.
  */
 void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
@@ -158,10 +158,10 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe, descriptor fd of the peer's process. Returns a
- * descriptor; negative: failed. Opens the pipe for reading, too: otherwise a
- * write after the peer's exit would raise SIGPIPE. Then checks that the peer
- * still exists, because another process might have its pid now.
+ * Opens the peer's wake pipe. fd: the pipe's descriptor in the peer's process.
+ * Returns a descriptor; negative: failed. Opens the pipe for reading, too:
+ * otherwise a write after the peer's exit would raise SIGPIPE. Then checks that
+ * the peer still exists, because another process might have its pid now.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -201,9 +201,9 @@ static bool near_wake(struct near_peer *peer)
  * a full barrier in between. So near_arm() finds the bits and does not sleep,
  * or this function finds `armed` and wakes the receiver.
  *
- * `armed` is the number of a sleep. The sender clears `armed` after it has
- * written the byte. If the sender is killed before, the next sender writes a
- * byte. The compare-and-swap fails if the number has changed: a delayed sender
+ * `armed` is the number of a sleep. A sender first writes the byte, then clears
+ * `armed`: if it is killed in between, the next sender writes another byte. The
+ * compare-and-swap fails if the number has changed, so that a delayed sender
  * cannot clear the number of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
@@ -386,7 +386,7 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->needs_fdx = true;
 	ret = near_fdx_request(port, peer);
-	/* the peer has no socket: if it is alive, return the first error */
+	/* no socket: if the peer exists, return near_peer_open()'s error */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }

@@ -10,7 +10,7 @@
 
 static const struct near_tier {
 	uint16_t pages;		/* pages of NEAR_PAGE bytes */
-	uint16_t slots;		/* a power of two; the data ring follows */
+	uint16_t slots;		/* number of slots, a power of two */
 } near_tiers[NEAR_TIERS] = {
 	{ 1, 16 },
 	{ 2, 32 },

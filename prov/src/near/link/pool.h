@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NEAR_POOL_CHUNK 64	/* objects per chunk */
-#define NEAR_POOL_UNLIMITED (1u << 31)	/* for near_pool.limit */
+#define NEAR_POOL_UNLIMITED (1u << 31)	/* near_pool.limit: no limit */
 
 /* The first member of each object. */
 struct near_pooled {

@@ -61,7 +61,7 @@ static int near_port_name(struct near_port *port)
 		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
 		ret = duo_proc_start(addr->pid, &addr->start);
-	/* without /proc (-ENOENT, -ESRCH), peer failures are not detected */
+	/* -ENOENT, -ESRCH: no /proc, which peer failure detection needs */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
 
@@ -146,8 +146,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * Under Yama's ptrace_scope 1, permits peers single copy, and all
-	 * processes of the user to debug this process.
+	 * Permits peers single copy under Yama's ptrace_scope 1. As a side
+	 * effect, all processes of the user may debug this process.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -167,10 +167,9 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 
 /*
  * Attaches to each peer that has a ring to this port, but to which this port
- * has none. Such a peer may sleep until its operation ends. near_peer_free()
- * later closes this port's claim at the peer, which wakes the peer. If the
- * attach fails, near_connect() logs nothing (peer->logged) and requests no
- * descriptors (peer->rejected).
+ * has none. Such a peer may be asleep until its operation ends: it wakes when
+ * near_peer_free() closes the claim that this function takes. peer->logged and
+ * peer->rejected make near_connect() log no error and send no fd request.
  */
 static void near_close_attach(struct near_port *port)
 {
@@ -210,7 +209,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last: peers may then give this port's rings to other senders */
+	/* last: peers that find it set give this port's rings to other senders */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

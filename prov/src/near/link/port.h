@@ -14,7 +14,7 @@
 
 /* a poll is a call of near_poll(); a tick is a call of near_port_tick() */
 #define NEAR_TICK_POLLS 16	/* most polls from one tick to the next */
-#define NEAR_TICK_QUICK 16	/* see near_tick_next() */
+#define NEAR_TICK_QUICK 16	/* ticks until the tick interval doubles */
 #define NEAR_SWEEP_POLLS 1024	/* polls between two near_port_sweep() */
 #define NEAR_ACTIVE_MIN 8	/* rings that near_port_sweep() leaves active */
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
@@ -53,7 +53,7 @@ struct near_peer {
 	size_t ring_size;	/* bytes mapped for tx's ring */
 	struct near_resize resize;
 	bool logged;		/* a connection error was logged; log no more */
-	struct near_segment *segment;	/* of the peer; NULL: not connected */
+	struct near_segment *segment;	/* the peer's; NULL: not connected */
 	int pidfd;		/* of the peer's process; -1: none */
 	bool exited;	/* exited or exiting, or its port cannot be opened */
 	bool by_start;	/* no pidfd: monitored by the process's start time */
@@ -61,7 +61,7 @@ struct near_peer {
 	bool needs_fdx;		/* its descriptors require near_fdx_request() */
 	bool rejected;		/* near_fdx_request() must send no request */
 	bool expected;		/* near_peer_expect() has a reference */
-	int fd[NEAR_FD_KINDS];	/* from the fd exchange; -1: none */
+	int fd[NEAR_FD_KINDS];	/* descriptors from the fd exchange; -1: none */
 	uint64_t requested_ms;	/* last near_fdx_request(), ms; 0: none */
 	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
@@ -131,7 +131,10 @@ struct near_onesided {
 	 * close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
-	/* Handles a reply to near_fdx_gpu_request(). Owns fd; -1: an error. */
+	/*
+	 * Handles a reply to near_fdx_gpu_request(). fd: the descriptor, which
+	 * the RMA layer owns from now on; -1: the peer has sent none.
+	 */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
 	void (*close)(struct near_port *port);
@@ -152,8 +155,8 @@ struct near_port {
 	uint8_t work;
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * address of the poll word, in a peer's memory, or of poll_value. If
-	 * *poll_word differs from poll_value, near_onesided has work.
+	 * address of the poll word in a peer's memory; &poll_value if there is
+	 * none. If *poll_word differs from poll_value, near_onesided has work.
 	 */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
@@ -168,26 +171,26 @@ struct near_port {
 	uint32_t draining;	/* number of peers with near_peer.draining */
 	uint32_t tick_polls;	/* polls between two near_port_tick() */
 	uint32_t tick_quick;	/* ticks since tick_polls was set */
-	uint32_t swept;	/* value of polls at the last near_port_sweep() */
+	uint32_t swept;	/* port->polls at the last near_port_sweep() */
 	uint64_t ticked_ms;	/* time of the last near_port_tick(), ms */
-	uint64_t checked_ms;	/* time of the last near_port_check(), ms */
+	uint64_t checked_ms;	/* time of near_port_check()'s last check, ms */
 	/* time of the last check of all peers by near_peer_missed(), ms */
 	uint64_t syscall_check_ms;
 	bool rings_due;	/* near_port_tick() must call near_rings_check() */
-	uint64_t fdx_ms;	/* last near_port_fdx() with a read, ms */
-	uint64_t requested_ms;	/* last request in the fd exchange, ms */
+	uint64_t fdx_ms;	/* time of near_port_fdx()'s last read, ms */
+	uint64_t requested_ms;	/* time of the last fd exchange request, ms */
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* last send that near_tx_record() recorded: buffer, peer, polls */
+	/* buffer, peer and port->polls of the last send in near_tx_record() */
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
 	uint32_t large;		/* large messages sent, but not acknowledged */
-	uint32_t read_poll;	/* poll for which read_left is valid */
-	size_t read_left;	/* bytes that near_poll() may still read */
+	uint32_t read_poll;	/* port->polls for which read_left is valid */
+	size_t read_left;	/* bytes left for single copy in that poll */
 	const struct near_messages *messages;
-	const struct near_onesided *onesided;	/* NULL: no near_rma_open() */
+	const struct near_onesided *onesided;	/* NULL until near_rma_open() */
 	struct near_rma *rma;
 	struct near_rx_ring **ring;	/* rx rings by index; NULL: none */
 	uint32_t ring_count;	/* 1 + highest index of an rx ring so far */
@@ -195,8 +198,8 @@ struct near_port {
 	struct near_peer *hash[NEAR_HASH];
 	struct near_addr addr;
 	struct near_budget budget;
-	int fd;			/* of the segment */
-	int table_fd;		/* of the region table; -1: none */
+	int fd;			/* descriptor of the segment */
+	int table_fd;		/* descriptor of the region table; -1: none */
 	int epoll_fd;	/* monitors the pidfds, the socket, the wake pipe */
 	int wake[2];		/* wake pipe: a byte wakes sleeping threads */
 	uint32_t sleeps;	/* number of the last sleep: near_arm() */
@@ -206,7 +209,7 @@ struct near_port {
 	void (*log)(int level, const char *text);
 };
 
-/* near_port.work */
+/* Bits of near_port.work. */
 #define NEAR_WORK_DUE 1u	/* the next poll must continue operations */
 #define NEAR_WORK_WAITS 2u	/* near_onesided.work() left *waits true */
 
@@ -284,12 +287,11 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's doorbell bits at the peer and wakes sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops a reference, at most one per peer. The
- * reference keeps a peer without an rx ring during the fd exchange:
- * - The peer has sent a request, and will attach to a ring.
- * - The peer has attached to a ring, and must reply to this port's request.
- *
- * near drops the reference when the peer fails or its claim is rejected.
+ * Takes (expected: true) or drops a reference, at most one per peer. Without
+ * it, a peer that has no rx ring yet would be freed in the fd exchange. Either
+ * the peer has sent a request and will attach to a ring, or it has attached and
+ * must reply to this port's request. near drops the reference when the peer
+ * fails or its claim is rejected.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -314,7 +316,7 @@ void near_fdx_read(struct near_port *port);
 /* Closes peer->fd[which]. */
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
 void near_fd_drop_all(struct near_peer *peer);
-/* True if peer->fd[] has the segment, and near_segment.closed is set in it. */
+/* True if peer->fd[] has a segment in which near_segment.closed is set. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
  * Opens a file of the peer: peer->fd[which] if it is set, otherwise descriptor
@@ -323,9 +325,9 @@ bool near_fd_closed(const struct near_peer *peer);
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if fd, the result of near_peer_open(), shows that the peer has failed:
- * the caller must call near_peer_fail(). Only for files that open ports keep
- * open.
+ * True if fd, the return value of near_peer_open(), shows that the peer has
+ * failed. The caller must then call near_peer_fail(). The file must be one that
+ * a port keeps open until it closes.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
@@ -349,7 +351,10 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /* Handles claims of senders that were killed before they rang the doorbell. */
 void near_rings_check(struct near_port *port);
-/* Logs `what` and the value, stops polling, and calls near_peer_fail(). */
+/*
+ * Logs an invalid value in the ring, stops polling the ring, and calls
+ * near_peer_fail(). what: name of the value in the log message.
+ */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
 
@@ -396,10 +401,10 @@ bool near_peer_check_open(const struct near_peer *peer);
 void near_port_tick(struct near_port *port);
 
 /*
- * port.c: executes a full barrier in this thread and, by membarrier, in all
- * threads of registered processes. Other processes execute fences: enum
- * near_fence. Without membarrier (port->fence) all senders execute fences, so
- * this thread's barrier suffices. False: membarrier has failed, and other
+ * port.c: executes a full barrier in this thread, and in all threads of
+ * processes that are registered for membarrier. Other processes execute fences
+ * themselves (enum near_fence). If port->fence is set, all senders do, so that
+ * the barrier in this thread suffices. False: membarrier has failed, and other
  * threads may not have executed a barrier.
  */
 bool near_port_barrier(struct near_port *port);

@@ -111,8 +111,8 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * True if slots or data ring are full. False if a closed gate only makes the
- * slots appear full. The caller must have found no space.
+ * Returns false if the ring has a free slot, and only appears full because a
+ * gate is closed. Otherwise true. The caller must have found no space.
  */
 static bool near_tx_full(const struct near_tx *tx)
 {

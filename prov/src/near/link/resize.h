@@ -21,7 +21,7 @@ struct near_port;
 struct near_resize {
 	uint64_t full_at;	/* near_tx.tail when full was last increased */
 	uint32_t count;		/* resizes so far */
-	uint32_t full;		/* times the ring was full since the resize */
+	uint32_t full;	/* times the ring was full since the last resize */
 	uint32_t backoff;	/* value of full that causes a request */
 	uint32_t more;		/* value of near_slot.resize.more to send */
 	uint8_t tier;		/* size class of the ring */
@@ -36,7 +36,7 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
  * Returns -EAGAIN: poll and retry; or -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/* Requests a larger ring: this one was too small for a message of len bytes. */
+/* Requests a larger ring, because the present one cannot hold len bytes. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

@@ -73,9 +73,9 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Clears the slots: an old word might have the number of the first lap. Sets
- * the position before slot 0: the caller then releases the RESIZE slot, which
- * advances the position.
+ * Clears the slots, because an old word might have the number of the first lap.
+ * Sets the position one slot before slot 0. The caller then releases the RESIZE
+ * slot, which advances the position to slot 0.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

@@ -10,9 +10,9 @@
  * slot is new if it has the number of the current lap. The consumer publishes
  * its heads after each quarter of the ring. See docs/near/memory-ordering.md.
  *
- * Cost of a message: the slot's cache line is stored and loaded, and those of
- * data beyond 48 bytes. No atomic read-modify-write, no locks: each end belongs
- * to one port.
+ * Cost of a message: both ends access the slot's cache line and, if the message
+ * is longer than 48 bytes, those of its data. There are no locks and no atomic
+ * read-modify-write, because each end belongs to one port.
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -23,11 +23,11 @@
 #define NEAR_EAGER_MAX 8192	/* limit of eager messages, bytes */
 #define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out: near_fanout() */
 
-/* When the producer executes a fence after a slot: near_tx_need_doorbell(). */
+/* Until when near_tx_need_doorbell() executes a fence after each slot. */
 enum near_fence {
 	NEAR_FENCE_NONE,	/* never: the consumer's membarrier suffices */
-	NEAR_FENCE_UNREGISTERED,	/* until near_barrier_ready() */
-	NEAR_FENCE_ALWAYS,	/* one of the processes has no membarrier */
+	NEAR_FENCE_UNREGISTERED,	/* until near_barrier_ready() is true */
+	NEAR_FENCE_ALWAYS,	/* always: one of the ends has no membarrier */
 };
 
 /*
@@ -37,7 +37,7 @@ enum near_fence {
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected */
 	uint64_t tail;		/* number of published slots */
-	uint64_t head;	/* near_ctl.head when loaded; see near_tx_gate() */
+	uint64_t head;	/* loaded near_ctl.head, or set by near_tx_gate() */
 	uint64_t consumed;	/* number of consumed slots; may exceed head */
 	struct near_ctl *ctl;
 	uint32_t mask;
@@ -48,8 +48,8 @@ struct near_tx {
 	/* tail after the last message; valid while quiet equals tail */
 	uint64_t messages;
 	uint8_t *data;
-	uint64_t dtail;		/* published data bytes, with skipped space */
-	uint64_t dbase;	/* dtail at the start of a pass through data[] */
+	uint64_t dtail;	/* number of published data bytes and skipped bytes */
+	uint64_t dbase;	/* dtail at the start of this or the previous pass */
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
@@ -65,7 +65,7 @@ struct near_rx {
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
-	uint64_t dhead;		/* consumed data bytes, with skipped space */
+	uint64_t dhead;	/* number of consumed data bytes and skipped bytes */
 	uint64_t dbase;	/* dhead at the start of this pass through data[] */
 	uint64_t dnext;		/* dhead after the current slot's data */
 	uint64_t dpublished;	/* dhead when last stored in near_ctl.dhead */
@@ -75,9 +75,10 @@ struct near_rx {
 };
 
 /*
- * Returns the length of the longest message for a data ring of dsize bytes.
- * Such a message fits once all earlier data is consumed: up to 3/8 may be
- * skipped before the end, and up to 2/8 be consumed but not published as such.
+ * Returns the length of the longest message for a data ring of dsize bytes: 3/8
+ * of the ring. It fits after all earlier data is consumed, because then less
+ * than 3/8 are skipped before the end of the ring, and less than 2/8 are
+ * consumed but not yet counted in near_ctl.dhead.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -99,13 +100,13 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
 /* Bits of near_tx.gated. While one is set, near_tx_slot() returns NULL. */
-#define NEAR_GATE_QUEUE 1u	/* RMA is queued: use near_tx_slot_past() */
-#define NEAR_GATE_RESIZE 2u	/* until the receiver has resized the ring */
+#define NEAR_GATE_QUEUE 1u	/* RMA is queued; see near_tx_slot_past() */
+#define NEAR_GATE_RESIZE 2u	/* set until the receiver resizes the ring */
 #define NEAR_GATE_FAILED 4u	/* never opened: the peer has failed */
 
 /* Loads near_ctl.head. True if a slot is free and no gate is closed. */
 bool near_tx_reload(struct near_tx *tx);
-/* As near_tx_slot(), but ignores the gate NEAR_GATE_QUEUE. */
+/* Returns the next free slot, even if NEAR_GATE_QUEUE is set; or NULL. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
 /* Initializes the struct for a peer without a ring: no slot is ever free. */
@@ -172,7 +173,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		if (at > tx->dsize) {	/* an earlier call began a pass */
+		if (at > tx->dsize) {	/* dbase is of the previous pass */
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;
 		}
@@ -193,7 +194,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* compute first: to the compiler, the store below may change *tx */
+	/* compute before the store: to the compiler, it may change *tx */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -282,7 +283,8 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 
 /*
  * Releases the current slot, which has no data. Stores near_ctl.head after each
- * quarter of the ring. A lap ends with a quarter, so one test is enough.
+ * quarter of the ring. A lap can end only where a quarter ends, so that most
+ * calls need only one test.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {

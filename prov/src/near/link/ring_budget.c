@@ -6,9 +6,9 @@
 #include "near/link/port.h"
 
 /* assumptions of near_budget_advertise() */
-#define NEAR_BUDGET_FEW 8	/* senders expected in all, at least */
-#define NEAR_BUDGET_MANY 63	/* senders for which a page each is kept */
-#define NEAR_BUDGET_NEXT 4	/* further senders expected, at least */
+#define NEAR_BUDGET_FEW 8	/* least number of expected senders */
+#define NEAR_BUDGET_MANY 63	/* least number of pages kept for senders */
+#define NEAR_BUDGET_NEXT 4	/* least number of expected further senders */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -106,7 +106,7 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/* Returns the least class whose data ring can have len bytes; or NEAR_TIERS. */
+/* Returns the least class for a message of len bytes; NEAR_TIERS: none. */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();
@@ -119,9 +119,9 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class for which the budget has memory, from `least`
- * up to the even share. Above the even share, only `least` is possible. Without
- * memory for these, returns the ring's present class.
+ * Returns the largest size class, from `least` up to the even share, for which
+ * the budget has memory. If `least` exceeds the even share, considers only
+ * `least`. If there is no memory, returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)

@@ -64,7 +64,7 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
  * Finds or creates the peer that has taken a claim. Checks a copy of the
  * address, because the sender can still change the claim. Takes a reference and
  * returns 0; or returns
- * - -EAGAIN: waits for descriptors; near_peer_expect() keeps the peer
+ * - -EAGAIN: retry after the fd exchange; near_peer_expect() keeps the peer
  * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
  * - another -errno: retry
  */
@@ -81,7 +81,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	ret = near_peer_get(port, &addr, &peer);
 	if (ret)
 		return ret;
-	/* the reply may be in the socket already */
+	/* the peer's descriptors may be in the socket already */
 	if (peer->needs_fdx && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_monitor(port, peer);
@@ -111,8 +111,9 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Creates the rx ring for an open or closed claim. Returns 0 or -errno. The
- * caller must reject the claim after -EINVAL or -EHOSTUNREACH, otherwise retry.
+ * Creates the rx ring for an open or closed claim. Returns 0 or -errno. After
+ * -EINVAL or -EHOSTUNREACH the caller must reject the claim; after any other
+ * error, the caller must retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -168,9 +169,9 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim. If err is -EHOSTUNREACH, marks an open claim as rejected:
- * its sender keeps the ring until it closes the claim. Otherwise frees the ring
- * at once.
+ * Rejects a claim. If err is -EHOSTUNREACH and the claim is open, marks the
+ * claim as rejected: the sender keeps the ring until the sender closes the
+ * claim. In all other cases, frees the ring at once.
  */
 static void near_claim_reject(struct near_port *port, uint32_t index, int err)
 {
@@ -322,8 +323,9 @@ void near_port_doorbells(struct near_port *port)
 	uint32_t word;
 
 	/*
-	 * clear doorbell_words first, because senders set it last: the next
-	 * poll then finds a bit that is set too late for the second exchange
+	 * Senders set a bit of doorbell[], then one of doorbell_words. This
+	 * function clears in the opposite order: a sender that sets doorbell[]
+	 * after the second exchange then sets doorbell_words for the next poll.
 	 */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
@@ -396,8 +398,8 @@ void near_port_sweep(struct near_port *port)
  * - near_doorbell_ring() sets doorbell bits, executes a full barrier, then
  *   loads `armed`.
  *
- * After a failure the flags and `armed` stay set. This causes only needless
- * doorbells and bytes in the wake pipe.
+ * If near_arm() fails, the flags and `armed` stay set. This causes only
+ * needless doorbells and bytes in the wake pipe.
  */
 int near_arm(struct near_port *port)
 {

@@ -127,7 +127,7 @@ static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
  */
 struct near_ctl {
 	uint64_t head;		/* number of consumed slots */
-	uint64_t dhead;		/* number of consumed data bytes */
+	uint64_t dhead;	/* number of consumed data bytes and skipped bytes */
 	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
 	uint64_t doing;	/* number of the last started delegated operation */
 	/* 1: the consumer does not poll; the producer rings the doorbell */
@@ -245,7 +245,10 @@ struct near_place {
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
-/* Returns the limit of a segment's memory, bytes. budget: near_attr.memory. */
+/*
+ * Returns the most bytes that a segment uses for this number of senders.
+ * budget: near_attr.memory.
+ */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */
