@@ -51,7 +51,7 @@ static void sent(int i)
 		.flags = FI_SEND | FI_TAGGED,
 	};
 
-	/* any source: cores may report one for sends */
+	/* an arbitrary source: cores may report one for sends */
 	fake_core_event(NULL, &entry, 3);
 }
 

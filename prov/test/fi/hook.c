@@ -102,7 +102,7 @@ UNIT_TEST(other_fabrics_are_not_replaced)
 	ck_assert_ptr_eq(fabric, core_fabric);
 }
 
-/* libfabric passes a missing info on without a check. */
+/* libfabric does not check whether there is an info. */
 UNIT_TEST(domain_without_info_is_rejected)
 {
 	ck_assert_int_eq(install(), 0);

@@ -52,7 +52,7 @@ static const struct {
 	{"previous major", -1, 40, DUO_TRANSPORT_NEAR, false},
 };
 
-/* A warning names both versions. */
+/* Without a provider, a warning names both versions. */
 UNIT_LOOP(unsupported_version_returns_no_provider, 0, ARRAY_SIZE(version_cases))
 {
 	int major = FI_MAJOR_VERSION + version_cases[_i].major;

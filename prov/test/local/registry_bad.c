@@ -245,7 +245,7 @@ UNIT_TEST(foreign_file_is_rejected)
 	ck_assert_int_eq(stat(pub.path, &st), 0);
 }
 
-/* A malformed file has the name of the endpoint's record, and stays. */
+/* A malformed file with the name of the endpoint's record stays. */
 UNIT_TEST(malformed_file_blocks_publication)
 {
 	struct duo_publication second;

@@ -231,7 +231,10 @@ struct model_entry {
 
 void model_done(const struct model_entry *entry);
 void model_failed(const struct fi_cq_err_entry *err);
-/* Ends receives without a completion. Call when no message is pending. */
+/*
+ * Ends receives that got a message without a completion. Call when no message
+ * is pending.
+ */
 void model_find_silent(void);
 
 /* model_check.c */

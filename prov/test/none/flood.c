@@ -11,7 +11,7 @@
 #define FLOOD_BYTES (80 << 20)
 #define FLOOD_LEN 4000
 #define FLOOD_MANY 70000	/* number of receives, or of large messages */
-/* failed sends in a row that fail the test */
+/* number of failed sends in a row that fails the test */
 #define FLOOD_RETRIES 1000
 
 static char out[FLOOD_LEN], in[FLOOD_LEN];

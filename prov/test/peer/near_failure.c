@@ -134,10 +134,7 @@ UNIT_TEST(failed_peer_releases_multi_receive)
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
 }
 
-/*
- * The peer fails after FI_DISCARD has completed, but before it has the ACK.
- * There is no second completion.
- */
+/* FI_DISCARD has completed when the peer fails, so nothing else completes. */
 UNIT_TEST(discarded_message_of_failed_peer_has_no_error)
 {
 	rig_send_large(NEAR_TAGGED);

@@ -102,7 +102,7 @@ UNIT_TEST(rejected_remainder_releases_buffer)
 	multi_expect_idle();
 }
 
-/* The core's message has completed; shm's message has not started. */
+/* At the cancel, the core's message has completed; shm's has not started. */
 UNIT_TEST(cancel_before_start_cancels_buffer)
 {
 	multi_post(&multi[0], 20);

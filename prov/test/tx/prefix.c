@@ -170,7 +170,7 @@ UNIT_ROUNDS(receive_skips_prefix, 0, 4 * SPLITS * (MSG + 1))
 	ck_assert_int_eq(buf[PREFIX - 1], '#');
 }
 
-/* A message of 16 bytes and its prefix can be injected. */
+/* The inject limit of 16 bytes does not include the prefix. */
 UNIT_ROUNDS(limits_exclude_prefix, 0, 4)
 {
 	const fi_addr_t to = source(_i / 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Each variant of a send uses its destination's path, and its arguments. */
+/* Each variant of a send uses its destination's path, arguments unchanged. */
 
 #include <inttypes.h>
 
