@@ -108,7 +108,7 @@ static ctype near_next_##name(unsigned int op, ctype old,		\
 	}								\
 }
 
-/* Defines near_apply_<name>() for ctype. bits: integer of the same size. */
+/* Defines near_apply_<name>() for ctype. bits: integer type of equal size. */
 #define NEAR_DEFINE_APPLY(name, ctype, bits)				\
 static void near_apply_##name(unsigned int op, void *target,		\
 			      const uint8_t *from, const uint8_t *with,	\

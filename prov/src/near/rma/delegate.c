@@ -184,7 +184,7 @@ static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/* Executes and ends a revoked operation. False: single copy is impossible. */
+/* Executes and ends a revoked operation. False: no single copy is possible. */
 static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			      struct near_rma_op *op)
 {
@@ -256,7 +256,7 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(rejected && op->seq >= rejected);
 }
 
-/* Completes the leading writes up to number `done`, and returns their count. */
+/* Completes writes in order, up to number `done`. Returns their count. */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -327,7 +327,7 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
-	/* the first operation waits for its reply: select the poll word anew */
+	/* the first operation waits for a reply: work() selects a poll word */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

@@ -16,10 +16,10 @@ enum near_deleg {
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-/* Returned by near_deleg_execute(): the caller must only release the slot. */
+/* result of near_deleg_execute(): the caller must just release the slot */
 #define NEAR_DELEG_SKIPPED 1
 #define NEAR_DELEG_ANSWERED 2	/* the caller also calls near_rma_report() */
-#define NEAR_DELEG_MASK 0xfu	/* bits of word >> NEAR_WORD_FLAGS */
+#define NEAR_DELEG_MASK 0xfu	/* the state in word >> NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
 {
@@ -65,14 +65,14 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* near_delegs_due() then stores the start of the next wait */
+	/* makes near_delegs_due() store the start of the next wait */
 	at->delegated_ns = 0;
 }
 
 /*
- * Completes the delegated writes that the target has executed, and returns
- * their number. If there are none, a tick revokes operations that have waited
- * too long, and returns the number of those executed. at->delegs must not be 0.
+ * Completes the delegated writes that the target has executed. If there are
+ * none, a tick revokes and executes operations that have waited too long.
+ * Returns the number of ended operations. at->delegs must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* near_onesided.advanced(): completes writes if the poll word has changed. */
@@ -83,8 +83,9 @@ void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
- * Counts a slot's delegated operation as finished. The caller must post a reply
- * first: this store is slow if the initiator's CPU has the cache line.
+ * Counts a slot's delegated operation as finished. If there is a reply, the
+ * caller must post it first: this store is slow while the initiator's CPU has
+ * the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -96,7 +97,7 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 
 /*
  * Starts the operation in a slot, at the target. Returns
- * - 0: the caller must execute the operation, and must not fail any more
+ * - 0: the caller must execute the operation, and must not defer it
  * - -EAGAIN: the initiator is executing it; the slot must stay in the ring
  * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute it
  *

@@ -18,7 +18,7 @@ static near_inline bool near_rma_delegated(enum near_verb verb)
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
-/* True if args fit the fast path: one short buffer, no CQ data, no order. */
+/* True if args fit the fast path: a short buffer, no CQ data or order flags. */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
 	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_TRY) ||

@@ -188,7 +188,7 @@ static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Continues op. Returns 0 if op has left the queue; it may be freed then. */
+/* Continues op. Returns 0: op has left the queue, and is possibly freed. */
 static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -311,7 +311,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* the next poll must check delegated writes behind this operation */
+	/* have the next poll check the delegated writes after this operation */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;

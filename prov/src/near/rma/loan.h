@@ -21,11 +21,13 @@
 #include "near/rma/stage.h"
 
 /*
- * Minimum length of a lent operation, bytes. While operations are pending, the
- * minimum is NEAR_STAGE_CHUNK: staged operations overlap, lent ones do not.
+ * Minimum length of a lent operation, bytes. While other operations are
+ * pending, the minimum is NEAR_STAGE_CHUNK, because lent operations wait for
+ * each other, but staged ones overlap.
  */
 #define NEAR_LOAN_MIN (64u << 10)
-#define NEAR_LOAN_SKIP 4	/* operations not lent after a rejected loan */
+/* number of operations that are not lent after a rejected loan */
+#define NEAR_LOAN_SKIP 4
 #define NEAR_LOAN_REJECTED EXDEV /* error in the reply to a rejected loan */
 
 enum near_loan_state {
@@ -39,7 +41,8 @@ enum near_loan_state {
 struct near_loan {
 	uint32_t state;		/* enum near_loan_state */
 	uint64_t key;		/* key of a region of the initiator */
-	uint64_t addr;		/* as in near_rma_args.addr */
+	/* address in that region: see near_region_entry.start */
+	uint64_t addr;
 };
 
 /* Initiator: true if the operation should be lent. Counts down loan_skip. */

@@ -75,7 +75,8 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 
 /*
  * Turns a mapped operation that has not begun into a staged one. Returns
- * -EAGAIN: still queued; 0: no stage, and near_mapped_step() reports the error.
+ * -EAGAIN: the operation is still queued. Returns 0 if no stage is available:
+ * near_mapped_step() then ends the operation with the error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
@@ -103,7 +104,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	uint64_t address;
 	int ret;
 
-	/* wait for other queues: only copies in one queue are made in order */
+	/* wait for copies in another queue: two queues have no common order */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))
 		return -EAGAIN;

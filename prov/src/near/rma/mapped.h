@@ -25,7 +25,7 @@
 /* limit of near_table.unmapped_count; near_mappings_close() ignores it */
 #define NEAR_UNMAPPED 64
 #define NEAR_DROPPED 8	/* length of near_mapped.dropped */
-/* time that a repeated mapping may outlive its region, ms */
+/* time from a region's removal to the drop of a repeated mapping, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
 /* time after which a request for a descriptor is repeated, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
@@ -34,7 +34,7 @@
 
 /* A peer's allocation that this process has mapped. */
 struct near_mapping {
-	/* in near_mapped.mappings, later in near_table.unmapped */
+	/* in near_mapped.mappings; when dropped, in near_table.unmapped */
 	struct near_link link;
 	uint64_t id;		/* near_export.id */
 	uint64_t base;		/* near_export.base */
@@ -43,12 +43,12 @@ struct near_mapping {
 	struct near_map map;	/* map.mapping is NULL: not mapped yet */
 	int fd;			/* descriptor for near_device.map(); -1: none */
 	uint64_t requested_ms;	/* time of last request for fd, ms; 0: none */
-	/* near_table.released + 1 at the last -ENOMEM of map(); 0: none */
+	/* near_table.released + 1 when map() last returned -ENOMEM; or 0 */
 	uint64_t enomem_at;
 	/* map() or a copy has failed: near stages further operations */
 	bool failed;
 	bool repeated;	/* the allocation was mapped and dropped before */
-	/* time when near found the region removed, ms; 0: not removed */
+	/* time when near found that the region was removed, ms; or 0 */
 	uint64_t gone_ms;
 	uint32_t ops;		/* number of operations that use the mapping */
 };
@@ -61,12 +61,12 @@ struct near_mapped {
 	const struct near_device *device;
 	struct near_link mappings;
 	uint32_t count;			/* length of the list mappings */
-	/* generation of the peer's table at the last complete search */
+	/* generation of the peer's table with no mapping left to drop */
 	uint64_t searched;
 	/* ids of the mappings dropped last, and the number of all drops */
 	uint64_t dropped[NEAR_DROPPED];
 	uint32_t drops;
-	const void *queue;	/* the device's queue of all pending copies */
+	const void *queue;	/* device queue that has all pending copies */
 	/* numbers of operations begun and ended since the start */
 	uint32_t begun, ended;
 	struct near_rma_op *op[NEAR_MAPPED_OPS];

@@ -32,7 +32,10 @@ static struct near_mapped *near_mapped(struct near_port *port,
 	return mapped;
 }
 
-/* Drops a mapping for near_table_unmapped(). No copy must be pending in it. */
+/*
+ * Moves a mapping to near_table.unmapped; frees it if map() has not mapped it.
+ * No copy must be pending in the mapping.
+ */
 static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
 {
@@ -70,9 +73,9 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 }
 
 /*
- * True if near must drop the mapping of a removed region now. A repeated
- * mapping stays for NEAR_MAPPING_KEEP_MS, because the peer may register a
- * region of the allocation for each transfer.
+ * True if near must drop the mapping of a removed region now. If the mapping
+ * was dropped and mapped again before, near keeps it for NEAR_MAPPING_KEEP_MS,
+ * because the peer may register a region of the allocation for each transfer.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
@@ -189,7 +192,7 @@ near_mapped_queue(const struct near_port *port,
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
-/* Adds an unmapped allocation. NULL: no memory, or NEAR_MAPPINGS are in use. */
+/* Adds a mapping, not mapped yet. NULL: no memory, or limit NEAR_MAPPINGS. */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 {
@@ -369,7 +372,7 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	/* with NEAR_RMA_COPY the source is a copy, which is not pinned */
+	/* NEAR_RMA_COPY: the source is an unpinned copy, which must be staged */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
 	path = near_mapped_queue(port, &args->local, &queue, &handle);

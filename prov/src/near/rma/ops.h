@@ -50,7 +50,7 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
  * Returns this port's position in its ring to the peer. Low bits: the tail.
  * High bits: the number of resizes, because each resize sets the tail to 0.
  */
-#define NEAR_RMA_MARK_BITS 48	/* bits of the tail */
+#define NEAR_RMA_MARK_BITS 48	/* number of the low bits */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 {
 	return at->peer->tx.tail |
@@ -58,8 +58,9 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Raises tx->consumed after the reply to a request. mark: near_rma_mark() after
- * the request. Does nothing if the ring was resized in the meantime.
+ * Raises tx->consumed after the reply to a request. mark: value that
+ * near_rma_mark() returned just after the request was posted. Does nothing if
+ * the ring was resized since then.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
@@ -106,7 +107,7 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
  * - -EAGAIN: retry; other errors end the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* Same as near_rma_direct(), with the result of near_rma_look_up(). */
+/* near_rma_direct() without the lookup. memory: from near_rma_look_up(). */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
 /* True if this port may execute the operation by single copy, now or later. */

@@ -158,8 +158,8 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns a request's operands; NULL: invalid length. Operands in the slot
- * share memory with three fields of req (a union): copies the operands to
+ * Returns a request's operands; NULL: invalid length. Operands in the slot are
+ * in a union with three fields of req. The function copies such operands to
  * `bytes`, then sets these fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
@@ -263,7 +263,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_req(port, slot, &req)))
 		return false;
 	len = req.len;
-	/* near_small_req() has checked this; gcc needs the limit here, too */
+	/* never true, see near_small_req(), but shows gcc the limit of len */
 	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
 	if (req.verb == NEAR_WRITE) {

@@ -302,7 +302,7 @@ int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Returns near_rma_slot.flags for an operation with these flags. */
+/* Converts near_rma_args.flags to near_rma_slot.flags. */
 static uint8_t near_stage_flags(uint32_t flags)
 {
 	return (uint8_t)((flags & NEAR_RMA_DATA) | NEAR_RMA_STAGED |
@@ -420,8 +420,9 @@ void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * A peer that is alive may still access chunks of operations without a reply.
- * The stage then stays allocated, so that no other peer uses it.
+ * A peer that is alive may still access the chunks of operations whose replies
+ * have not arrived. The stage then stays allocated, so that no other peer gets
+ * it.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

@@ -86,7 +86,7 @@ int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		    struct near_region_entry *entry, uint64_t *memory);
 /*
  * Returns the access right that an operation requires of a region. access: the
- * right for host memory. message: the operation reads a NEAR_DEVICE message.
+ * right if the region is in host memory. message: the operation is a fetch.
  */
 static inline uint32_t near_stage_access(const struct near_region_entry *entry,
 					 bool message, uint32_t access)
@@ -104,7 +104,7 @@ void near_stage_begin(struct near_rma_op *op);
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
  * Continues the first operation in the queue, which must be on_device. Returns
- * 0: the operation has left the queue and may be freed; or -EAGAIN.
+ * 0: the operation has left the queue, and is possibly freed; or -EAGAIN.
  */
 int near_stage_continue(struct near_port *port, struct near_rma_op *op);
 /* Posts requests of filled chunks. Ends operations after their last chunk. */
@@ -112,11 +112,14 @@ void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 /* Handles a reply. False: the reply is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
-/* Waits for all copies, unmaps both stages. peer_lives: peer may still copy. */
+/*
+ * Waits for this port's copies, then unmaps both stages. peer_lives: the peer
+ * has not failed, so it may still copy.
+ */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 
 /* stage_serve.c: the target */
-/* Starts a request. Returns 0, -EAGAIN (retry) or -EPROTO (invalid). */
+/* Starts the copy for a request. Returns 0; -EAGAIN: retry; or -EPROTO. */
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /*
@@ -128,7 +131,10 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,
 		     uint8_t **memory, void **device);
-/* True if op sends a message of enough bytes in host memory to the peer. */
+/*
+ * True if op sends the peer a message from host memory of at least req->total
+ * bytes. op may be NULL.
+ */
 bool near_stage_has_message(const struct near_tx_op *op,
 			    const struct near_peer *peer,
 			    const struct near_rma_slot *req);

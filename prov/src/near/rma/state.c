@@ -80,7 +80,7 @@ static bool near_rma_use_poll_word(struct near_port *port,
 		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
-		return true;	/* not needed: a reply ends a read */
+		return true;	/* a read needs no poll word: a reply ends it */
 	if (port->poll_word != &port->poll_value)
 		return false;
 	near_rma_set_poll_word(port, at);
@@ -154,7 +154,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_stop_work(at);
-	/* close now: unexpected messages may hold the peer for a long time */
+	/* close now: unexpected messages may delay near_rma_forget() */
 	near_rma_view_drop(at);
 }
 

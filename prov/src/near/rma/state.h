@@ -46,9 +46,11 @@ struct near_rma_peer {
 	struct near_link link;		/* in port->onesided_work */
 	bool working;			/* link is in port->onesided_work */
 	bool view_tried;	/* near_rma_view_open() must not retry */
-	bool reading;	/* a read is pending, maybe with several replies */
-	uint32_t unanswered;		/* operations begun, but not ended */
-	uint32_t expect;		/* replies that the peer will send */
+	/* a read by near_rma_post() is pending; it may be a read in parts */
+	bool reading;
+	uint32_t unanswered;	/* number of operations begun, but not ended */
+	/* number of expected replies: one for a read in parts, 0 for staging */
+	uint32_t expect;
 	uint32_t replies_queued;	/* length of the list replies */
 	/* id of the peer's last operation if this port rejected it; else 0 */
 	uint64_t rejected;
@@ -72,9 +74,10 @@ struct near_rma_peer {
 	/* path of this port's last operation on device memory */
 	enum near_device_path device_path;
 	uint32_t loan_skip;	/* number of next operations not to lend */
-	/* operations on device memory begun, but not ended */
+	/* number of operations on device memory begun, but not ended */
 	uint32_t device_pending;
-	uint32_t gates;	/* operations that keep NEAR_GATE_QUEUE closed */
+	/* number of operations that keep NEAR_GATE_QUEUE closed */
+	uint32_t gates;
 	/* number of chunks and mapped operations that polls must continue */
 	uint32_t due;
 	struct near_link queue;	/* operations not yet issued, in order */
@@ -89,18 +92,19 @@ struct near_rma_op {
 	struct near_slot *slot;		/* slot of a delegated operation */
 	union {
 		uint64_t seq;	/* delegated operation: its number */
-		uint64_t mark;	/* others: near_rma_mark() after the request */
+		/* others: value of near_rma_mark() after the last request */
+		uint64_t mark;
 	};
 	size_t sent;			/* bytes requested or copied */
 	size_t answered;		/* bytes whose replies were received */
-	uint32_t expect;		/* replies that the target will send */
+	uint32_t expect;		/* part of near_rma_peer.expect */
 	bool begun;		/* counted in near_rma_peer.unanswered */
 	bool queued;			/* in near_rma_peer.queue */
 	bool gates;		/* counted in near_rma_peer.gates */
 	bool delegated;
 	bool small;	/* issued by the fast path of rma/inline.h */
 	bool on_device;	/* uses device memory: stage.h, mapped.h */
-	int err;			/* on_device: error > 0; 0: none */
+	int err;			/* if on_device: error, > 0; 0: none */
 	uint8_t *copy;	/* operands in memory from malloc(); or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
@@ -146,8 +150,8 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 /* Opens the peer's region table at the first call; NULL: not readable. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /*
- * True if polls need not continue operations with this peer now: all of them
- * wait for a slot, for the poll word (near_port.poll_word), or for a tick.
+ * True if polls need not continue operations with this peer now: each of them
+ * waits for a reply, for the poll word (near_port.poll_word), or for a tick.
  */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {

@@ -367,7 +367,8 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 
 /*
  * Copies the entry with this key. Returns 0; -EKEYREJECTED: not found in
- * NEAR_TABLE_PROBES entries. Valid only if the generation has not changed.
+ * NEAR_TABLE_PROBES entries. If the generation has changed during the call, the
+ * caller must ignore the result.
  */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)

@@ -27,21 +27,21 @@ static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 static_assert(NEAR_EXPORTS * sizeof(struct near_export) +
 	      2 * sizeof(struct near_region_entry) <= NEAR_STAGE, "they fit");
 
-/* The head of the copy in shared memory. */
+/* The head of a table in shared memory; the entries follow. */
 struct near_table_head {
 	uint32_t magic;
-	uint32_t bits;		/* 1 << bits entries follow */
+	uint32_t bits;		/* the number of entries is 1 << bits */
 	uint64_t nonce;
 	uint64_t generation;	/* odd while the owner writes */
 } __attribute__((aligned(64)));
 
 struct near_table {
-	struct near_table_head *shared;	/* the copy in the memfd */
+	struct near_table_head *shared;	/* copy for peers, in the memfd */
 	struct near_region_entry *own;	/* entries of the private table */
 	uint32_t bits;
 	uint32_t count;
 	int fd;
-	bool staged;		/* near_table_open(): with stages */
+	bool staged;		/* argument of near_table_open() */
 	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
 	uint64_t exports[NEAR_EXPORTS / 64];	/* bitmap of exports in use */
 	/* lists of near_mapped, and of mappings for near_table_unmapped() */
