@@ -184,7 +184,7 @@ void bn_curve_unexpected(void);
 void bn_curve_av(void);
 void bn_curve_cq(void);
 
-/* mem.c: changes name to that of a missing peer; false: unknown format */
+/* mem.c: stores a missing peer's address in name; false: unknown format */
 bool bn_fake_addr(uint8_t *name, size_t len, unsigned int index);
 
 #endif /* BENCH_H */

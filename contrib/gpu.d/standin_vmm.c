@@ -3,7 +3,7 @@
 
 /*
  * Physical memory (cuMemCreate) of the stand-in: a file for each handle. Other
- * processes get shared memory by the file's descriptor.
+ * processes map a shareable handle by the file's descriptor.
  */
 
 #include <fcntl.h>

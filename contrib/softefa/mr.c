@@ -3,9 +3,9 @@
 
 /*
  * Memory regions. A key is (generation << 16 | index), 24 bits as on the
- * device. Each use of a table entry has another generation, so that old keys do
- * not match. The data path reads entries without a lock: the key is stored last
- * and loaded first.
+ * device. Each registration increments the generation, so that the old key of
+ * an entry does not match. The data path reads entries without a lock: the key
+ * is stored last and loaded first.
  */
 #include <errno.h>
 #include <sched.h>

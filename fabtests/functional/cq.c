@@ -209,10 +209,7 @@ static void ft_case_selective_cq_has_requested(void)
 	ft_selective(true);
 }
 
-/*
- * The source must be returned for expected and unexpected messages, from rank 1
- * and from rank 0 itself.
- */
+/* Expected and unexpected messages must have their source. */
 static void ft_case_source_is_returned(void)
 {
 	struct ft_cfg cfg = { .caps = FI_SOURCE };

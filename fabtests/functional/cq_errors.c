@@ -164,7 +164,7 @@ static void ft_case_canceled_recv_fails_once(void)
 	ft_finish();
 }
 
-/* Before the first read there are more completions than the CQ has entries. */
+/* More operations are posted than the CQ has entries. */
 static void ft_overrun(size_t cq_size, bool separate)
 {
 	struct ft_cfg cfg = { .cq_size = cq_size, .separate_cqs = separate };

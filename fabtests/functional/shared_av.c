@@ -212,7 +212,7 @@ static void ft_case_ep_gets_av_with_holes(void)
 	ft_leave_all();
 }
 
-/* Inserts twice: some cores count the inserts, others return a new fi_addr. */
+/* For efa: a second insert must return the same fi_addr. Other cores differ. */
 static void ft_case_address_inserted_twice_works(void)
 {
 	fi_addr_t before[FT_MAX_RANKS];

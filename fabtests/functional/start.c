@@ -139,7 +139,7 @@ static void ft_case_stopped_process_means_core(void)
 {
 	int lock = -1;
 
-	/* without shared memory there is no registry to lock */
+	/* needs a /dev/shm of this test (FT_ROOM) with a registry */
 	if (!getenv("FT_ROOM") || getenv("FT_NO_SHM"))
 		return;
 	ft_round(false, ft.opts.rank == 0 ? &lock : NULL);

@@ -39,7 +39,7 @@ static struct ft_xfer ft_at(const struct ft_flood *f, int i)
 
 /*
  * Sends all messages. The provider may return -FI_EAGAIN until messages are
- * consumed, so the receiver starts after 300 ms at the latest.
+ * consumed, so the receiver does not wait for the last: it starts after 300 ms.
  */
 static void ft_send_flood(const struct ft_flood *f)
 {

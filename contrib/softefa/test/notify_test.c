@@ -75,8 +75,8 @@ static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 }
 
 /*
- * The CQ is armed before a send is posted, as by another thread. The send's
- * packet is lost: the channel must wake this thread to retransmit.
+ * The CQ is armed before a send is posted, as by another thread. Half of the
+ * packets are lost: the channel must wake this thread to retransmit.
  */
 START_TEST(channel_armed_before_send_wakes)
 {
