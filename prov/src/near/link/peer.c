@@ -222,7 +222,7 @@ void near_doorbell_ring(struct near_peer *peer)
 }
 
 /*
- * Takes a free claim and stores its index. fd: the segment's file. pid: this
+ * Takes a free claim and stores its index. fd: the segment's memfd. pid: this
  * process's pid, by which the receiver detects its exit; 0: the receiver is in
  * another pid namespace. Returns 0 or -errno; -ENOSPC: no claim is free.
  */
@@ -271,7 +271,7 @@ static void near_connect_place(const struct near_segment *segment,
 
 /*
  * Takes a claim, allocates and maps its ring, and opens the claim. growing: the
- * checked near_segment.growing. fd: the segment's file. Returns 0 or -errno.
+ * checked near_segment.growing. fd: the segment's memfd. Returns 0 or -errno.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
@@ -426,7 +426,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 		return near_connect_failed(port, peer, ret);
 	fd = near_connect_open(port, peer);
 	if (fd == -EAGAIN && peer->waits_ms) {
-		/* the reply may be in the socket already */
+		/* the peer's descriptors may be in the socket already */
 		near_fdx_read(port);
 		fd = near_connect_open(port, peer);
 	}

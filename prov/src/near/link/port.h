@@ -23,8 +23,8 @@
 enum near_peer_state {
 	NEAR_PEER_NEW,		/* no ring yet to send to the peer */
 	NEAR_PEER_OPEN,		/* this port has a ring to send to the peer */
-	NEAR_PEER_CLOSED_OFF,	/* alive, but this port cannot send to it */
-	NEAR_PEER_GONE,		/* failed or closed; the last state */
+	NEAR_PEER_CLOSED_OFF,	/* alive peer to which this port cannot send */
+	NEAR_PEER_GONE,		/* failed or closed peer; the last state */
 };
 
 /* A port's own descriptors in a datagram of the fd exchange, in this order. */
@@ -45,7 +45,7 @@ struct near_peer {
 	struct near_tx tx;
 	void *user;		/* embedder's pointer; each message loads it */
 	enum near_peer_state state;
-	bool draining;		/* failed; its ring may still have messages */
+	bool draining;	/* the peer has failed; its ring may have messages */
 	bool wanted;		/* near_peer_monitor() was called */
 	bool reads;		/* this port may access the peer's memory */
 	bool coop;	/* the peer may access this process's memory, too */
@@ -54,10 +54,11 @@ struct near_peer {
 	struct near_resize resize;
 	bool logged;		/* a connection error was logged; log no more */
 	struct near_segment *segment;	/* the peer's; NULL: not connected */
-	int pidfd;		/* of the peer's process; -1: none */
-	bool exited;	/* exited or exiting, or its port cannot be opened */
-	bool by_start;	/* no pidfd: monitored by the process's start time */
-	bool far;		/* in another pid or time namespace */
+	int pidfd;		/* pidfd of the peer's process; -1: none */
+	/* the process has exited or is exiting, or its port cannot be opened */
+	bool exited;
+	bool by_start;	/* the peer is monitored by start time, not by pidfd */
+	bool far;	/* the peer is in another pid or time namespace */
 	bool needs_fdx;		/* its descriptors require near_fdx_request() */
 	bool rejected;		/* near_fdx_request() must send no request */
 	bool expected;		/* near_peer_expect() has a reference */
@@ -84,8 +85,8 @@ struct near_rx_ring {
 	uint32_t index;			/* index in the segment */
 	uint32_t active_at;	/* index in port->active; or NEAR_NOT_ACTIVE */
 	uint64_t mark;		/* rx.head at the last near_port_sweep() */
-	uint32_t idle;	/* consecutive near_port_sweep() without a slot */
-	bool broken;		/* has had an invalid value; not polled */
+	uint32_t idle;	/* consecutive sweeps that have found no new slot */
+	bool broken;		/* had an invalid value; polls skip the ring */
 	uint8_t tier;		/* size class */
 	uint32_t resizes;	/* number of resizes so far */
 	uint64_t delegs;	/* last value stored in near_ctl.done */
@@ -202,7 +203,7 @@ struct near_port {
 	int table_fd;		/* descriptor of the region table; -1: none */
 	int epoll_fd;	/* monitors the pidfds, the socket, the wake pipe */
 	int wake[2];		/* wake pipe: a byte wakes sleeping threads */
-	uint32_t sleeps;	/* number of the last sleep: near_arm() */
+	uint32_t sleeps;	/* number of the last sleep, from near_arm() */
 	int fdx;		/* socket of the fd exchange; -1: none */
 	int dir;	/* directory of the socket's file; -1: abstract name */
 	bool denied_fdx;	/* a rejected datagram was logged */
@@ -239,7 +240,7 @@ void near_port_wake(struct near_port *port);
 
 /*
  * Sets NEAR_WORK_* bits in port->work and wakes sleeping threads. Must be
- * called after the work was added. work 0: near_port_tick() continues the work.
+ * called after the work was added. If work is 0, near_port_tick() continues it.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -359,8 +360,8 @@ void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
 
 /*
- * alive.c: adds fd to port->epoll_fd. ptr: if fd is a pidfd, the peer; if it is
- * the socket, the port; if it is the wake pipe, NULL. Returns 0 or -errno.
+ * alive.c: adds fd to port->epoll_fd. ptr: the peer for a pidfd, the port for
+ * the socket of the fd exchange, NULL for the wake pipe. Returns 0 or -errno.
  */
 int near_epoll_add(struct near_port *port, int fd, void *ptr);
 /* True if this port detects the exit of the peer's process. */
@@ -372,7 +373,8 @@ static inline bool near_monitored(const struct near_peer *peer)
  * Starts to monitor the peer's process. Returns 0, or
  * - -EAGAIN: a pidfd was requested from the peer; retry
  * - -ESRCH: the process has exited
- * - -EACCES: request rejected; or /proc hides the peer and a socket is missing
+ * - -EACCES: the peer has rejected the request; or /proc hides the peer, and
+ *   one of the two ports has no socket
  * - another -errno
  */
 int near_monitor(struct near_port *port, struct near_peer *peer);
@@ -388,9 +390,9 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /*
- * rx_ring.c: must be called after a copy from the peer's memory. True: the copy
- * must not be used, because the peer's port has closed and may have changed the
- * memory. Calls near_peer_fail() then.
+ * rx_ring.c: must be called after a copy from the peer's memory. If the peer's
+ * port has closed, calls near_peer_fail() and returns true. The caller must not
+ * use the copy then, because the peer may have changed the memory.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* True if the peer's process has exited. Costs one or two system calls. */

@@ -52,9 +52,10 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles the reply in near_ctl.size, if it has come. Memory ordering: message
- * passing. The load pairs with the release in near_rx_ring_resize(); this port
- * then finds zeros in all slots.
+ * Handles the reply in near_ctl.size, if it has come.
+ *
+ * Memory ordering: message passing. The load pairs with the release in
+ * near_rx_ring_resize(), so that this port finds zeros in all slots.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {

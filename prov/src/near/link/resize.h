@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NEAR_RESIZE_FULL 4	/* times the ring is full before a request */
+#define NEAR_RESIZE_FULL 4	/* times a ring must be full before a request */
 
 struct near_peer;
 struct near_port;

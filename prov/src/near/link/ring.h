@@ -76,16 +76,16 @@ struct near_rx {
 
 /*
  * Returns the length of the longest message for a data ring of dsize bytes: 3/8
- * of the ring. It fits after all earlier data is consumed, because then less
- * than 3/8 are skipped before the end of the ring, and less than 2/8 are
- * consumed but not yet counted in near_ctl.dhead.
+ * of the ring. After all earlier data is consumed, at least 3/8 are usable:
+ * less than 3/8 are skipped before the end of the ring, and less than 2/8 are
+ * not yet counted in near_ctl.dhead.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
 	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 }
 
-/* Initialize one end of a ring. All slots must be zero: the first lap is 1. */
+/* Initialize one end of a ring, at lap 1. All slots must have been zeroed. */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,

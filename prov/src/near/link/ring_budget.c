@@ -121,7 +121,7 @@ static uint32_t near_tier_for(uint32_t len)
 /*
  * Returns the largest size class, from `least` up to the even share, for which
  * the budget has memory. If `least` exceeds the even share, considers only
- * `least`. If there is no memory, returns the ring's present class.
+ * `least`. If no such class fits, returns the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -136,7 +136,7 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 	return ring->tier;
 }
 
-/* Returns the ring's size class after a resize. more: near_slot.resize.more. */
+/* Returns the size class for a resize of ring. more: near_slot.resize.more. */
 static uint32_t near_budget_grant(const struct near_port *port,
 				  const struct near_rx_ring *ring,
 				  uint32_t more)

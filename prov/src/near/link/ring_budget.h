@@ -3,12 +3,12 @@
 
 /*
  * The ring budget divides a port's ring memory among its senders. Each ring has
- * a page at least, and never shrinks. A new ring has the advertised size
+ * at least a page, and never shrinks. A new ring has the advertised size
  * (near_segment.adv), which leaves memory for further senders.
  *
  * After a request (link/resize.h) the port enlarges the ring to the even share:
- * the budget divided by the number of senders. If that is not enough, the ring
- * gets the least sufficient size class, while memory is free. See
+ * the budget divided by the number of senders. If the ring must be larger, it
+ * gets the least sufficient size class, provided that memory is free. See
  * docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H

@@ -62,8 +62,8 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 
 /*
  * Finds or creates the peer that has taken a claim. Checks a copy of the
- * address, because the sender can still change the claim. Takes a reference and
- * returns 0; or returns
+ * address, because the sender can still change the claim. After success, takes
+ * a reference and returns 0. Otherwise returns
  * - -EAGAIN: retry after the fd exchange; near_peer_expect() keeps the peer
  * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
  * - another -errno: retry
@@ -220,9 +220,9 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 
 /*
  * Handles a ring whose sender has closed its claim or was killed. Calls
- * near_peer_fail(), after which polls still deliver the sender's messages. If
- * the sender's state is NEAR_PEER_GONE already, frees the ring and discards its
- * messages.
+ * near_peer_fail(), after which polls still deliver the sender's messages. But
+ * if the sender's state is already NEAR_PEER_GONE, frees the ring and discards
+ * its messages.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -234,11 +234,11 @@ static void near_rx_ring_closed(struct near_port *port,
 }
 
 /*
- * Memory ordering: message passing. The sender closes its claim, rings the
- * doorbell, then frees or reuses the memory. This port copies the memory, then
+ * Memory ordering: message passing. The peer closes its claim, rings the
+ * doorbell, then frees or reuses its buffers. This port copies a buffer, then
  * loads the claim's state. If the copy has bytes from after the reuse, the load
- * finds the claim closed. The atomics of near_doorbell_ring() order the
- * sender's stores, the fence orders the loads.
+ * finds the claim closed. The atomics of near_doorbell_ring() order the peer's
+ * stores. The fence here orders this port's loads.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 {
@@ -277,7 +277,7 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 		}
 	}
 	near_rx_ring_activate(port, port->ring[index]);
-	/* the second case: the peer was killed before it closed its claim */
+	/* second condition: the peer was killed before it closed its claim */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
 	     near_peer_check_exited(port->ring[index]->peer)))
@@ -340,9 +340,9 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes the `count` rings idle whose need-doorbell flags near_port_sweep() has
- * just set (near_rx_ring.idle is 2 or more). A ring with a new slot stays
- * active. If membarrier fails, all rings stay active.
+ * Makes active rings idle if near_port_sweep() has just set their need-doorbell
+ * flag: the `count` rings with near_rx_ring.idle >= 2. A ring with a new slot
+ * stays active. If membarrier fails, all rings stay active.
  *
  * Memory ordering: store buffering. A sender stores a slot, then loads the flag
  * in near_tx_need_doorbell(); this port stores the flag, then loads the slot.

@@ -13,7 +13,7 @@
 #include "near/link/segment.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-/* bytes that the owner allocates: the head up to the first page of claims */
+/* bytes that the owner allocates: up to the end of the first page of claims */
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*

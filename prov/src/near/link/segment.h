@@ -13,8 +13,9 @@
 #include "near/link/shm.h"
 
 /*
- * Creates a segment and maps its head. Returns a descriptor or -errno. growing:
- * number of rings that may exceed a page. fence: the owner has no membarrier.
+ * Creates a segment and maps its struct near_segment. Returns a descriptor or
+ * -errno. growing: number of rings that can exceed a page. fence: the owner has
+ * no membarrier.
  */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
@@ -36,7 +37,7 @@ void near_segment_clear(int fd, size_t offset, size_t size);
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
- * Maps the head of a peer's segment; stores near_segment.growing in *growing.
+ * Maps a peer's struct near_segment; stores near_segment.growing in *growing.
  * After an error, closes fd and returns -errno:
  * - -ENOENT: fd is not the segment of the port with this nonce
  * - -ENOTSUP: the owner has another page size

@@ -113,7 +113,7 @@ struct near_slot {
 			uint64_t offset;
 			uint32_t len;
 			uint32_t err;
-			/* result, if it fits */
+			/* result, if it fits in the slot */
 			uint8_t bytes[NEAR_RMA_BYTES];
 		} rma_answer;
 	};
@@ -235,7 +235,7 @@ size_t near_segment_size(uint32_t growing);
 struct near_place {
 	size_t offset;
 	size_t span;	/* address space, enough for the largest class */
-	size_t size;		/* bytes in use, of class tier */
+	size_t size;		/* bytes of a ring of class tier */
 	uint32_t slots;		/* number of slots */
 	uint32_t data;		/* bytes of the data ring */
 	uint32_t tier;		/* size class */
