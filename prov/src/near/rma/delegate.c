@@ -75,7 +75,8 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 
 /*
  * True if the operation should be delegated. Requires that all pending ones are
- * delegated: a revoked operation would overtake others. Counts down at->skip.
+ * delegated, because the initiator executes a revoked operation before others.
+ * Counts down at->skip.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -123,7 +124,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* do not retry: no completion would show when the ring has space */
+	/* not -EAGAIN: no completion would show the caller when to retry */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;
@@ -150,7 +151,8 @@ static struct near_rma_op *near_deleg_of(struct near_link *link)
 
 /*
  * Changes state `from` to `to` in the slots of all operations that the target
- * has not finished. Fails for a slot that the target clears for a resize.
+ * has not finished. Leaves a slot as it is if the target has cleared the slot
+ * for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)

@@ -166,7 +166,7 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* True if op is a request already, or single copy is not possible now. */
+/* True if op's request is posted, or single copy is not possible now. */
 static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||

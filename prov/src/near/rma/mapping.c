@@ -251,8 +251,8 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 /*
  * Maps an allocation, or requests its descriptor. Returns NEAR_DEVICE_MAPPED,
  * or the reason why the allocation is not mapped. After -ENOMEM of map(), drops
- * unused mappings; a later call retries when near_table_unmapped() has returned
- * one of them.
+ * unused mappings. Later calls retry map() only after near_table_unmapped() has
+ * returned a mapping.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
@@ -372,7 +372,7 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	/* NEAR_RMA_COPY: the source is an unpinned copy, which must be staged */
+	/* the copy of the source (NEAR_RMA_COPY) is not pinned: stage it */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
 	path = near_mapped_queue(port, &args->local, &queue, &handle);

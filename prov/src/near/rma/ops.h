@@ -128,7 +128,7 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
-/* Calls event() if the operation has CQ data or this port requires events. */
+/* Calls near_rma_sink.event() if req has CQ data or this port needs events. */
 void near_rma_report(struct near_port *port, struct near_peer *peer,
 		     const struct near_rma_slot *req);
 

@@ -141,7 +141,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
-	/* the reply needs a ring, near_rma_view() the segment: connect for both */
+	/* connect, to get a ring for the reply and the peer's region table */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);

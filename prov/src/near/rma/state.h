@@ -135,7 +135,7 @@ struct near_rma_reply {
 	uint64_t len;
 	uint64_t key;	/* region key of a read in parts */
 	uint64_t addr;	/* target address of the request */
-	/* The next five fields are for staged operations. */
+	/* The next five fields are for staged and lent operations. */
 	bool staged;
 	void *copy;	/* pending copy of the device; or NULL */
 	struct near_rma_slot req;			/* the request */
