@@ -78,8 +78,9 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Moves unexpected messages whose source has an fi_addr now to the head of
- * ep->rx.unresolved, because the messages there arrived later.
+ * Makes unexpected messages unresolved if their source has an fi_addr now.
+ * Inserts them at the head of ep->rx.unresolved, because the messages that are
+ * there already have arrived later.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -108,9 +109,9 @@ void duo_arrival_identify(struct duo_ep *ep)
 
 /*
  * Starts to receive the unresolved message msg into the buffers of rx, a
- * receive in no queue. Moves buffers and context to msg, the entry to which the
- * transport refers, and frees rx. False: no memory; rx has ended with an error,
- * and msg is still unresolved.
+ * receive in no queue. Copies rx's buffers and context to msg, because the
+ * transport refers to msg. Frees rx. False: no memory; rx has ended with an
+ * error, and msg is still unresolved.
  */
 static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
@@ -134,7 +135,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/* Starts to receive msg into the first matching receive. False: none. */
+/* Starts to receive msg into the first receive that matches. False: none. */
 static bool duo_arrival_receive(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
@@ -224,7 +225,7 @@ void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno)
 	};
 
 	if ((rx->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
-		/* no error: the discarding peek has already completed */
+		/* FI_PEEK | FI_DISCARD: the peek has already completed */
 		return;
 	rx->ep->rx.failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &entry, FI_DUO_LOCAL);

@@ -18,9 +18,9 @@
 #include "rx/multi.h"
 
 /*
- * Removes and returns the first posted receive that matches; NULL: none.
- * Recalls a receive that is on the core. If the core has already matched this
- * receive, tries the next one. size: length of the message, bytes.
+ * Removes and returns the first posted receive that matches; NULL: none. If
+ * this receive is on the core, recalls it first. If the core has already
+ * matched it, tries the next receive. size: length of the message, bytes.
  */
 struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				     fi_addr_t addr, uint64_t tag, size_t size);
@@ -43,9 +43,9 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 }
 
 /*
- * Makes the source with this peer index a confirmed source. Blocked receives
- * become deferred: only local messages can now fill a multi-receive buffer that
- * names this source.
+ * Makes the source with this peer index a confirmed source. Only local messages
+ * can now fill a multi-receive buffer that names this source. Such a buffer no
+ * longer blocks receives: makes all blocked receives deferred.
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
@@ -69,13 +69,13 @@ void duo_arrival_identify(struct duo_ep *ep);
 /* Slow path of duo_arrival_done_at(). May change *entry. */
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
-/* Reports the error of a receive over the local path. rx->addr: the sender. */
+/* Reports the error of a receive over the local path, from sender rx->addr. */
 void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
- * Completes a receive over the local path. src: fi_addr of the sender. The
- * arguments stay in registers: loads from a struct would wait for the caller's
- * stores to the struct.
+ * Completes a receive over the local path. src: fi_addr of the sender. Takes
+ * many arguments and no struct: loads from a struct would wait for the caller's
+ * stores to it.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -177,8 +177,8 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 }
 
 /*
- * True if messages over the core may fill the buffer. Later receives must then
- * not be on the core, which would match them before the next remainder.
+ * True if messages over the core may fill the buffer. Then later receives must
+ * not be on the core: it would match them before the buffer's next remainder.
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
@@ -224,8 +224,8 @@ void duo_multi_to_core(struct duo_rx *rx)
 
 /*
  * True if an unexpected message matches the remainder rx. Only
- * duo_multi_resume() may start to receive this message, because the caller may
- * be a callback of the local transport.
+ * duo_multi_resume() can start to receive this message. The caller cannot,
+ * because it could be a callback of the local transport.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
@@ -276,7 +276,7 @@ void duo_multi_core_failed(struct duo_rx *rx,
 {
 	struct duo_ep *ep = rx->ep;
 
-	/* fi_close() of the core's endpoint has canceled rx */
+	/* FI_ECANCELED: fi_close() of the core's endpoint has canceled rx */
 	if (entry->err == FI_ECANCELED) {
 		rx->owner->canceled = true;
 	} else {

@@ -36,29 +36,31 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /* Posts ready remainders. Callbacks of the transport must not call this. */
 void duo_multi_resume(struct duo_ep *ep);
 
+/* multi.c: handling of messages */
+
 /*
- * multi.c: true if the core must not get rx yet: rx overlaps with an earlier
- * open buffer or blocked receive.
+ * True if the core must not get rx yet, because an earlier open buffer or an
+ * earlier blocked receive could match the same message.
  */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
  * Removes the remainder rx from the posted queue, for a local message of
- * msg_size bytes. Recalls rx from the core, cuts rx to the message, and posts
- * the next remainder. False: the core has matched rx; the caller must try the
- * next receive.
+ * msg_size bytes. Recalls rx if it is on the core. Cuts rx to the message, and
+ * posts the next remainder. False: the core has matched rx; the caller must try
+ * the next receive.
  */
 bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
-/* Reports the completion of a sub-receive, and ends it. */
+/* Reports the completion of the sub-receive rx, and drops its reference. */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);
-/* Handles the core's completion of the remainder rx; posts the next one. */
+/* Handles the core's completion of a remainder rx; posts the next remainder. */
 void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/* Ends a reported sub-receive. After the last one, releases the buffer. */
+/* Drops rx's reference to its buffer. The last one releases the buffer. */
 void duo_multi_end(struct duo_rx *rx);
-/* Ends rx, a remainder that has failed, and closes its buffer. */
+/* Closes the buffer of rx, a failed remainder, and drops rx's reference. */
 void duo_multi_abort(struct duo_rx *rx);
 
 /* The functions below are for multi.c and multi_post.c only. */
@@ -70,12 +72,12 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 			     void *desc);
 /* Closes the buffer: no further message matches it. */
 void duo_multi_close(struct duo_rx *owner);
-/* Reports the end of a closed buffer without sub-receives; frees owner. */
+/* Reports that a closed buffer has no sub-receives any more. Frees owner. */
 void duo_multi_release(struct duo_rx *owner);
 /*
  * Posts the remainder rx to the core; if the core rejects rx, closes the
- * buffer. No deferred receive needs to be posted first: the receives before the
- * buffer are already on the core.
+ * buffer. Posts no deferred receives first, because all receives that were
+ * posted before the buffer are already on the core.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

@@ -13,7 +13,7 @@
 /*
  * Starts to receive the unexpected message msg into the remainder rx, which
  * must be in no queue. Returns
- * - 0: rx is the next remainder
+ * - 0: rx has the remaining space, and is the next remainder
  * - 1: no space is left. The caller must free rx, but not call duo_multi_end(),
  *   because msg has taken over the reference of rx to the owner
  * - an error: nothing has changed
@@ -36,7 +36,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/* set before duo_recv_start(), which may complete msg and read both */
+	/* duo_recv_start() reads both fields if it completes msg */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
@@ -55,9 +55,9 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 }
 
 /*
- * Calls duo_multi_start() for each unexpected message that matches rx, until
- * the result is not 0. Returns the last result, or 0. Sets *started if a
- * message has started.
+ * Calls duo_multi_start() for each unexpected message that matches rx, until a
+ * call does not return 0. Returns the last call's result; 0 if no message
+ * matches. Sets *started if a call has started to receive a message.
  */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
@@ -133,9 +133,9 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * Closes a new buffer whose remainder could not be posted. If no message has
- * started, frees the buffer and returns ret. Otherwise returns 0, and the last
- * message releases the buffer.
+ * Closes a new buffer whose remainder could not be posted. started: the buffer
+ * receives or has received a message. Then returns 0, and the last such message
+ * releases the buffer. Otherwise frees the buffer and returns ret.
  */
 static ssize_t duo_multi_not_posted(struct duo_rx *owner, bool started, int ret)
 {

@@ -25,8 +25,8 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 }
 
 /*
- * Completes a peek that has found the message rx, and discards or claims rx on
- * request. The discard has no completion of its own.
+ * Completes a peek that has found the message rx. Discards or claims rx if
+ * recv->flags request it. The discard has no completion of its own.
  */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
@@ -56,8 +56,8 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek, or the receive of a claimed message, to the core. The receive
- * needs source and tag, too: tcp compares them with the message's.
+ * Passes a peek, or the receive of a claimed message, to the core. Both pass
+ * source and tag: tcp compares them even with those of a claimed message.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 				const struct duo_recv *recv)
@@ -105,9 +105,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * Executes a peek. No posted receive matches an unexpected message (I2 in
- * docs/matching.md), so the peek may report the message at once. If the core
- * cannot have a message, reports FI_ENOMSG.
+ * Executes a peek. Reports an unexpected message at once, because no posted
+ * receive matches it (I2 in docs/matching.md). If there is none, passes the
+ * peek to the core; if the core cannot have a message, reports FI_ENOMSG.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

@@ -67,8 +67,9 @@ DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
+	/* rx was a peek (FI_PEEK | FI_CLAIM): frees the peek's buffers */
 	if (rx->count > 1)
-		duo_rx_strip(&rx->ep->pool, rx); /* frees a peek's buffers */
+		duo_rx_strip(&rx->ep->pool, rx);
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
@@ -76,12 +77,12 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		/* duo_multi_done() tests owner->wanted instead */
 		rx->wanted = DUO_RX_UNWANTED;
 	}
-	/* a peek with FI_DISCARD: the message has no completion */
+	/* FI_PEEK | FI_DISCARD: the peek has a completion, the discard none */
 	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* True if a multi-receive buffer blocks rx; rx is then queued as blocked. */
+/* If a multi-receive buffer blocks rx, queues rx as blocked, returns true. */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -117,7 +118,8 @@ static int duo_recv_unreached(struct duo_rx *rx)
 
 /*
  * Posts rx to the core, or queues rx as blocked. final: the core cannot cancel
- * rx, so rx stays out of the posted queue. An error frees rx.
+ * rx, so rx is not in the posted queue while it is on the core: local messages
+ * must not match it. Frees rx on error.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -146,12 +148,12 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 }
 
 /*
- * Defers rx, and monitors the process of its source. final: the core never gets
- * rx, so rx is not in the list of deferred receives.
+ * Defers rx. If rx names a source, monitors the process of the source. final:
+ * the core never gets rx, so rx is not in the list of deferred receives.
  *
- * A wildcard makes an unused core used at once, because any process may send.
- * Other receives name a source that is probably local. duo_ep_age() makes the
- * core used when the list has not been empty for DUO_UNUSED_US.
+ * If the core is unused, a wildcard ends this state at once, because any
+ * process may send. A receive that names a source does not end it: the source
+ * is probably local. duo_ep_age() ends it if receives wait for DUO_UNUSED_US.
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -169,8 +171,9 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Posts rx to ofi_duo's queue, and to the core as `when` requires. due: with
- * DUO_RECV_NOW, the next poll may post rx to the core. An error frees rx.
+ * Posts rx to ofi_duo's queue, to the core, or to both, as `when` requires.
+ * due: with DUO_RECV_NOW, the next poll posts rx to the core, not this call.
+ * Frees rx on error.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -301,8 +304,8 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 
 /*
  * True if duo_recv_one() may post the receive without duo_recv_slow(). With
- * DUO_RECV_NOW, the next poll then posts the receive to the core, which is
- * early enough for a core that matches only in polls.
+ * DUO_RECV_NOW, the next poll then posts the receive to the core. The next poll
+ * is early enough if the core matches only in polls (polled_match).
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)
@@ -430,8 +433,8 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 
 	duo_group_lock(&ep->group);
 	/*
-	 * A program may cancel and repost a receive all the time. DUO_UNUSED_US
-	 * then never passes, and the core would stay unused.
+	 * A program may cancel and repost a receive again and again. Then no
+	 * receive waits for DUO_UNUSED_US, and the core would stay unused.
 	 */
 	duo_ep_use_core(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)

@@ -17,7 +17,7 @@
 #include "obj/ep.h"
 #include "transport/transport.h"
 
-/* The arguments of a receive call, in any variant. */
+/* The arguments of any receive call. */
 struct duo_recv {
 	enum duo_rx_kind kind;
 	const struct iovec *iov;
@@ -46,8 +46,8 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if posting the receive only appends to the posted queue: the core never
- * gets the receive, and no message waits. Needs the group's lock.
+ * True if a post only appends the receive to the posted queue: the core never
+ * gets the receive, and no message waits for it. Needs the group's lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
@@ -109,18 +109,18 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
 	return duo_lock_end(&duo_ep_of(ep_fid)->group->lock, mode, 0);
 }
 
-/* Posts rx to ofi_duo's queue, and perhaps to the core. An error frees rx. */
+/* Posts rx to ofi_duo's queue, the core, or both. Frees rx on error. */
 int duo_recv_place(struct duo_rx *rx);
-/* Fills in rx, except source and tag. Must follow duo_recv_reserve(). */
+/* Copies *recv to rx, except source and tag. Must follow duo_recv_reserve(). */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
 /*
- * Ends rx, which must be in no queue, with an error. If rx is a remainder, also
- * closes its buffer.
+ * Reports an error for rx, and frees rx, which must be in no queue. If rx is a
+ * remainder, also closes its buffer.
  */
 void duo_recv_fail(struct duo_rx *rx, int err);
 
-/* Reserves entries for a receive and its buffers. False: no memory. */
+/* Reserves both entries of a receive with several buffers. False: no memory. */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
