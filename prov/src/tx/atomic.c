@@ -8,9 +8,9 @@
 
 #include "tx/onesided.h"
 
-#define DUO_ATOMIC_DESCS 16	/* descriptors that a core accepts at most */
+#define DUO_ATOMIC_DESCS 16 /* maximum number of descriptors for a core */
 
-/* near's enums must have libfabric's values. near includes no such header. */
+/* near's enums must equal libfabric's: near does not include its headers. */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);
@@ -90,8 +90,8 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the buffers' descriptors. If there are none, returns an array of
- * NULL, because efa reads a descriptor for each buffer.
+ * Returns the descriptors of the buffers. If the application has passed none,
+ * returns an array of NULL, because efa reads a descriptor for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -138,7 +138,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
-/* Struct and flags for fi_atomicmsg(), for calls that have neither. */
+/* Struct and flags of fi_atomicmsg(), for calls that have other arguments. */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \

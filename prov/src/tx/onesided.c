@@ -20,8 +20,9 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Warns once per endpoint: the core executes an operation that near has
- * rejected (ret), and later messages do not wait for this operation.
+ * Must be called if the core executes an operation that near has rejected with
+ * ret. If messages and RMA must be in order, warns once per endpoint that later
+ * messages do not wait for this operation.
  */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
@@ -39,8 +40,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Makes the core execute all RMA and atomics from now on. Later operations of
- * near could overtake one with several remote buffers, which goes to the core.
+ * Makes the core execute all RMA and atomics from now on. Otherwise later
+ * operations of near could overtake an operation with several remote buffers,
+ * which the core executes.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -70,7 +72,7 @@ static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
 	       near_iov_len(bufs->iov, bufs->count) == len;
 }
 
-/* True if each list of local buffers is as long as the remote buffer. */
+/* True if each list of local buffers has the size of the remote buffer. */
 static bool duo_onesided_valid(const struct near_rma_args *op)
 {
 	bool atomic = op->about & FI_ATOMIC;
@@ -128,9 +130,9 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if a completion must report near's error, and the call must succeed:
- * local memory is invalid; or the target has rejected the operation, and the
- * core carries nothing.
+ * True if the call must return 0, and a completion must report near's error
+ * `ret`. These are errors of local memory and, if the core carries nothing,
+ * rejections by the target.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -156,8 +158,9 @@ static int duo_onesided_check(const struct duo_ep *ep,
 }
 
 /*
- * Replaces descriptors of device memory by near's handles, in device[]. False:
- * no buffer is device memory, and bufs->device is NULL.
+ * Sets bufs->device to device[], which gets near's handles in place of
+ * descriptors of device memory. If no buffer is device memory, sets
+ * bufs->device to NULL and returns false.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -215,8 +218,8 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Passes an operation on a local peer to near. Returns as duo_onesided_any().
- * Needs the group's lock.
+ * Passes an operation on a local peer to near. Returns 0, DUO_TO_CORE or an
+ * error. Needs the group's lock.
  */
 static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 			     struct near_rma_args *op, uint64_t flags,

@@ -3,11 +3,11 @@
 
 /*
  * RMA and atomics. duo_onesided_any() passes an operation to near, or returns
- * DUO_TO_CORE: the caller then calls the core. This call needs no lock, because
- * the application observes the core's threading level.
+ * DUO_TO_CORE: then the caller calls the core. The caller needs no lock for
+ * this, because the application observes the core's threading level.
  *
- * Keys, addresses and descriptors are the core's. near uses only descriptors of
- * device memory, which duo_onesided_any() replaces by near's handles.
+ * Keys, addresses and descriptors are the core's. Only descriptors of device
+ * memory matter to near: duo_onesided_any() replaces them by near's handles.
  *
  * Cost: 280 instructions inline for a small write, read or fetch-and-add; one
  * or two more calls for others.
@@ -24,7 +24,7 @@
 #include "transport/near/near_ep.h"
 #include "tx/send.h"
 
-/* return value: the caller must call the core */
+/* return value of functions below: the core must execute the operation */
 #define DUO_TO_CORE 1
 /* near_rma_args.verb for several remote buffers, which near cannot handle */
 #define DUO_SEVERAL NEAR_VERBS
@@ -34,14 +34,16 @@ extern struct fi_ops_atomic duo_atomic_ops;
 
 /*
  * Checks the address of an operation that near cannot execute. Returns
- * DUO_TO_CORE. -FI_EINVAL: dest is not in the AV, or the core carries nothing.
- * -FI_EOPBADSTATE: the endpoint is not enabled.
+ * - DUO_TO_CORE: the address is valid
+ * - -FI_EINVAL: dest is not in the AV, or there is no real core
+ *   (duo_traits.carries_nothing)
+ * - -FI_EOPBADSTATE: the endpoint is not enabled
  */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
- * Passes an operation to near, and takes the group's lock. Returns 0,
- * DUO_TO_CORE or an error. flags: those of the call. quiet: no completion after
- * success (injects). Changes *op.
+ * Passes an operation to near, under the group's lock. Returns 0, DUO_TO_CORE
+ * or an error. flags: flags of the application's call. quiet: a success has no
+ * completion (injects). Changes *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
@@ -79,8 +81,9 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Must follow each call of the core; ret: the result of this call. Counts a
- * success in ops[FI_DUO_CORE]. Renews the core poll budget. Returns ret.
+ * Must be called after each operation that is passed to the core. ret: the
+ * core's return value. Counts a success in ops[FI_DUO_CORE]. Renews the core
+ * poll budget. Returns ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
@@ -95,8 +98,8 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the endpoint's default flags, for calls without a flags argument.
- * Omits FI_INJECT above the inject size: the core would reject the call.
+ * Returns the endpoint's default flags, for calls without a flags argument. If
+ * len is above the inject size, omits FI_INJECT: the core would reject it.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

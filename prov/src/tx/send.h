@@ -56,8 +56,8 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Writes a message to a local peer's ring, and any completion to the CQ.
- * Returns the peer. NULL: nothing was written.
+ * Writes a message to a local peer's ring, and to the CQ its completion, if it
+ * has one. Returns the peer. NULL: nothing was written.
  */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
@@ -105,7 +105,7 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 	group = duo_group_of(&ep->group);
 	if (near_unlikely(!duo_send_route(ep, call.dest) ||
 			  !duo_group_take(&ep->group, group, mode)))
-		return NULL;	/* a send over the core takes no lock */
+		return NULL;	/* without the lock, if dest is not local */
 	peer = duo_send_put(ep, call);
 	if (near_unlikely(!peer))
 		duo_lock_end(&group->lock, mode, 0);
@@ -114,7 +114,7 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 
 /*
  * Ends the fast path: rings the doorbell if necessary, releases the lock, and
- * returns 0. Tail calls only, so that the fast path saves no registers.
+ * returns 0. Makes only tail calls, so that the fast path saves no registers.
  */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const enum duo_lock_mode mode)
