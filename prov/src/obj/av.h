@@ -35,8 +35,8 @@ struct duo_ep;
  * - from NONE to UNDECIDED when the address is inserted
  * - from UNDECIDED to CORE or LOCAL when a path is chosen
  * - from LOCAL to CORE only before the first message, to keep messages in order
- * - to UNDECIDED when the process of the address fails or is replaced; with
- *   duo_traits.peer_names to CORE
+ * - to UNDECIDED when the process of the address fails or is replaced; if
+ *   duo_traits.peer_names is set, to CORE instead
  * - to NONE when the address is removed
  */
 enum duo_route_state {
@@ -49,7 +49,7 @@ enum duo_route_state {
 
 typedef _Atomic uint64_t duo_route_word;
 
-/* An address in an AV. Its index in the array is ofi_duo's fi_addr. */
+/* An address in an AV. Its index in duo_av.addrs[] is its fi_addr. */
 struct duo_av_addr {
 	/* the address at the core; NULL: unknown, see duo_av_keep() */
 	uint8_t *bytes;
@@ -80,8 +80,9 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 }
 
 /*
- * Returns the source of a message over the core: src, the source that the core
- * reports, if src is in the AV or FI_ADDR_UNSPEC; otherwise FI_ADDR_NOTAVAIL.
+ * Returns the source of a message over the core. src: the source that the core
+ * has reported. Returns src if it is in the AV, or is FI_ADDR_UNSPEC; otherwise
+ * FI_ADDR_NOTAVAIL.
  */
 static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 {
@@ -89,7 +90,7 @@ static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 							      FI_ADDR_NOTAVAIL;
 }
 
-/* Returns the entry of a fi_addr. NULL: not in the AV, or bytes unknown. */
+/* Returns addr's entry. NULL: addr is not in the AV, or its bytes are NULL. */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)
 {

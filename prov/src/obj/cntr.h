@@ -23,9 +23,9 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
-	uint64_t own[2];	/* ofi_duo's part (cq/cntr.h): value, errors */
-	uint64_t core[2];	/* core's part when last read: value, errors */
-	uint32_t core_skip;	/* counts reads in duo_cntr_core_due() */
+	uint64_t own[2]; /* value and errors that ofi_duo adds (cq/cntr.h) */
+	uint64_t core[2]; /* value and errors as last read from the core */
+	uint32_t core_skip; /* number of reads; see duo_cntr_core_due() */
 	bool of_region;			/* also bound to a memory region */
 	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
@@ -50,8 +50,8 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 /* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /*
- * Counts an ended operation of near in each counter that was bound with `flag`.
- * err: 0 is a success, another value an error.
+ * Counts an operation of near that has ended, in each counter that was bound to
+ * ep with `flag`. err: 0 counts as a success, another value as an error.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

@@ -22,7 +22,7 @@
 #include "obj/waiter.h"
 #include "queue/ring.h"
 
-#define DUO_CORE_BATCH 16	/* completions per read of the core's CQ */
+#define DUO_CORE_BATCH 16	/* maximum entries per read of the core's CQ */
 
 struct duo_domain;
 struct duo_ep;
@@ -40,7 +40,7 @@ enum {
 struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_ring ring;
-	uint32_t attention;	/* DUO_CQ_* bits; 0: poll near's rings only */
+	uint32_t attention; /* DUO_CQ_* bits; 0: reads poll only near's rings */
 	/* number of fast-path reads until a read must call duo_cq_progress() */
 	uint32_t left;
 	struct duo_group *group;
@@ -58,17 +58,17 @@ struct duo_cq {
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
-	/* reads that duo_cq_grant() permitted and core_skip does not count */
+	/* reads that duo_cq_grant() has granted, not yet added to core_skip */
 	uint32_t granted;
 	/* if local_idle is above this, each poll also polls the core */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
-	/* reads that only take ring entries, until one also polls */
+	/* number of further reads that take ring entries and do not poll */
 	uint32_t ring_left;
-	/* interval of these polls, in reads that find an entry in the ring */
+	/* interval between calls of duo_cq_ring_poll(), in such reads */
 	uint32_t ring_every;
-	uint64_t ring_ms;	/* time of the last of these polls, ms */
+	uint64_t ring_ms;	/* time of the last duo_cq_ring_poll(), ms */
 	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
 	struct fid_peer_cq peer_cq;
 	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */
@@ -77,10 +77,10 @@ struct duo_cq {
 	uint32_t clock_in;	/* polls until the next read of the clock */
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
-	/* successive reads of the clock at least DUO_CLOCK_SLOW apart */
+	/* number of late reads of the clock in a row: DUO_CLOCK_SLOW */
 	uint32_t slow;
 	atomic_bool signaled;
-	/* sources of the core's entries, if the read requests none */
+	/* sources of the core's entries, if the read has no array for them */
 	fi_addr_t core_src[DUO_CORE_BATCH];
 	/* decides whether reads without an entry yield the CPU */
 	struct duo_oversub_check oversub;
@@ -99,7 +99,7 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* Sets whether a thread may be asleep, which the next entry must wake. */
+/* Sets cq->asleep: a thread may be asleep, and the next entry must wake it. */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -113,9 +113,10 @@ static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 		duo_cq_wake(cq);
 }
 
-/* Slow paths of duo_cq_push() and duo_cq_push_sent(): ring full or gated. */
+/* Slow path of duo_cq_push(): the ring is full or gated. */
 void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
+/* Slow path of duo_cq_push_sent(). */
 void duo_cq_push_sent_slow(struct duo_cq *cq, void *context, uint64_t flags);
 static inline void duo_cq_push(struct duo_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,
@@ -135,8 +136,8 @@ static inline void duo_cq_push(struct duo_cq *cq,
 }
 
 /*
- * True if duo_cq_put_sent() may write to the ring. While a read of the
- * application is running, entries must go to cq->sink first.
+ * True if the ring has a free slot for duo_cq_put_sent(). Does not test whether
+ * a read of the application is running: its entries must go to cq->sink.
  */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
@@ -184,9 +185,9 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 
 /*
  * With a local transport, the core is unused until duo_ep_use_core() is called
- * (docs/matching.md). Polls skip an unused core, because its first poll may be
- * expensive: efa allocates 30 MB. Exceptions: the CQ has a core poll budget, or
- * the AV of an endpoint is empty.
+ * (docs/matching.md). Polls skip an unused core, unless the CQ has a core poll
+ * budget or the AV of an endpoint is empty. Reason: the first poll of the core
+ * may be expensive. efa allocates 30 MB.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

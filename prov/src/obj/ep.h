@@ -23,7 +23,7 @@
 #include "queue/match.h"
 #include "queue/rx.h"
 
-#define DUO_LOCAL_BATCH 4096	/* new messages per local poll, at most */
+#define DUO_LOCAL_BATCH 4096	/* maximum of new messages per local poll */
 
 struct duo_map;
 struct duo_near;
@@ -47,8 +47,8 @@ enum {
 /* Deferred, blocked and retired receives; used by core/lazy.c. */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
-	uint32_t due;	/* due receives in list */
-	/* polls without a local event until the whole list is posted */
+	uint32_t due;	/* number of due receives in list */
+	/* polls without a local event after which the list is posted */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
 	/* blocked receives: must not be posted to the core yet */
@@ -68,13 +68,13 @@ struct duo_ep_multi {
 	size_t min_space;	/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
-/* State of receives: rx/. */
+/* State of receives; used by rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
 	struct duo_rx_list unresolved;	/* unresolved messages, oldest first */
 	bool ready;		/* the endpoint is enabled and can receive */
 	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
-	bool peer_exited;	/* some peer has exited: duo_map_exited() */
+	bool peer_exited;	/* at least one peer's process has exited */
 	size_t iov_limit;
 	uint64_t failed;
 	struct duo_rx_list claimed; /* messages claimed by FI_PEEK | FI_CLAIM */
@@ -98,7 +98,7 @@ struct duo_ep_opts {
 	bool messages;
 	bool local_permitted;	/* value of FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	/* FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES: permits no local side */
+	/* FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES is set: permits no local side */
 	bool in_order;
 	/* FI_FENCE, or an order between messages and RMA, was requested */
 	bool mixed_order;
@@ -117,7 +117,7 @@ struct duo_ep {
 	struct duo_near *near;	/* NULL: no local side, or not over near */
 	/* route words [DUO_AV_MAX], by fi_addr; NULL before fi_enable() */
 	duo_route_word *route;
-	fi_addr_t route_size; /* route words; 0: not enabled */
+	fi_addr_t route_size; /* number of route words; 0: ep is not enabled */
 	struct duo_cq *tx_cq;
 	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
 	bool closing;	/* fi_close() is running: no message is matched */
@@ -135,7 +135,7 @@ struct duo_ep {
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
 	/* endpoints of both paths; the local one from fi_enable() on */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
-	bool core_bound; /* CQs, counters are bound to the core's endpoint */
+	bool core_bound; /* the core's endpoint has its CQs and counters */
 	struct duo_av *av;
 	uint64_t caps;
 	struct duo_ep_tx tx;
@@ -154,11 +154,11 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	/* with core.peer_names: value of `near` after fi_enable() */
+	/* with core.peer_names: the value that fi_enable() stores in `near` */
 	struct duo_near *near_named;
 	struct duo_shm *shm;	/* NULL: no local side, or not over shm */
 	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */
-	/* FI_MSG_PREFIX: fi/calls_prefix.c */
+	/* for FI_MSG_PREFIX, see fi/calls_prefix.c */
 	struct {
 		size_t size;		/* length of the prefix, bytes */
 		/* the tables of calls for messages without a prefix */
@@ -240,7 +240,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* Returns the receive entry with the address `context`; NULL: none. */
+/* Returns the receive entry at address `context`; NULL: it is not an entry. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->group->rx_ranges, context) ? context :

@@ -8,8 +8,8 @@
  * may be read under the lock of any group; a change needs all locks. See
  * docs/architecture.md.
  *
- * Cost: an atomic operation to take a lock, another to release a lock; less in
- * other modes of base/lock.h.
+ * Cost: an atomic operation to take a lock, another to release a lock, in the
+ * mode DUO_LOCK_SHARED; less in the other modes of base/lock.h.
  */
 #ifndef DUO_OBJ_GROUP_H
 #define DUO_OBJ_GROUP_H
@@ -25,7 +25,7 @@ struct duo_ep;
 
 struct duo_group {
 	struct duo_lock lock;
-	/* number of unresolved messages, ready remainders, planned scans */
+	/* sum of unresolved messages, ready remainders and planned scans */
 	uint32_t pending;
 	uint32_t lazy;	/* number of deferred receives */
 	uint32_t waits;	/* number of deferred receives that are not due */
@@ -34,9 +34,9 @@ struct duo_group {
 
 /*
  * Returns the group of an object. at: the object's pointer to its group.
- * Another thread may move the object until the caller has the group's lock.
- * After locking, the caller must compare *at with the group again
- * (duo_group_take()).
+ * Until the caller has the group's lock, another thread may move the object to
+ * another group. So after locking, the caller must compare *at with the
+ * returned group (duo_group_take()).
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {
@@ -44,10 +44,10 @@ DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 }
 
 /*
- * Takes the lock of `group` in this mode. False: the lock is not free, or
- * `group` is not *at any more. Only DUO_LOCK_SHARED compares *at: in the other
- * modes, the application serializes the calls that use and that move the
- * object.
+ * Takes the lock of `group` in this mode. False: the lock is not free, or the
+ * object has moved to another group: *at. Only DUO_LOCK_SHARED compares *at. In
+ * the other modes, the application serializes the calls that use the object and
+ * those that move it.
  */
 DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 			       struct duo_group *group,

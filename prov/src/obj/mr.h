@@ -28,19 +28,20 @@ struct duo_mr {
 	void *device_state;	/* private to "device" */
 	/* result of duo_device_iface.pin(), for host memory only; or NULL */
 	struct duo_device_handle *pin;
-	/* entry in near's region table; key: duo_near_region_entry() */
+	/* entry in near's region table; see duo_near_region_entry() */
 	struct near_region_entry region;
-	/* description for peers that map the memory; id 0: not possible */
+	/* description by which peers map the memory; id 0: they cannot */
 	struct near_export export;
 	bool listed;		/* the region is in near's region table */
-	/* number of further registrations of this region: duo_device_list() */
+	/* number of further registrations that share this struct */
 	unsigned int again;
 	LIST_ENTRY(duo_mr) link;	/* in domain->mrs */
 };
 
 /*
  * Stores the key and the address by which local peers name the len bytes at
- * `memory`. False: not in the region, no `access`, or not in near's table.
+ * `memory`. False: the bytes are not in the region, or the region does not
+ * permit `access`, or near's table does not have the region.
  */
 static inline bool duo_mr_name(const struct duo_mr *mr, uint32_t access,
 			       const void *memory, size_t len, uint64_t *key,

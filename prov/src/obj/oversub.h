@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Decides when a CQ next calls near_oversub(). No lock, no system call. */
+/*
+ * Decides when a CQ checks again whether CPUs are oversubscribed. Takes no lock
+ * and makes no system call.
+ */
 #ifndef DUO_OVERSUB_H
 #define DUO_OVERSUB_H
 
@@ -9,9 +12,9 @@
 #include <stdint.h>
 
 /*
- * State of the checks for oversubscription. The interval is DUO_OVERSUB_SOON
- * after a change of the result, and doubles up to DUO_OVERSUB_LATE. Times are
- * in ms of any clock. Initially, all fields are 0.
+ * State of the checks for oversubscription. After a change of the result, the
+ * interval is DUO_OVERSUB_SOON. Each further check doubles the interval, up to
+ * DUO_OVERSUB_LATE. Times are in ms of any clock. Initially, all fields are 0.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check */

@@ -13,7 +13,7 @@
 #include "near/near.h"
 
 enum duo_send_variant {
-	DUO_SEND,		/* one buffer, with or without remote data */
+	DUO_SEND,		/* one buffer, with or without remote CQ data */
 	DUO_SEND_INJECT, /* one buffer; an inject, which has no completion */
 	DUO_SEND_VECTOR,
 	DUO_SEND_FLAGS,		/* fi_sendmsg, fi_tsendmsg */
@@ -21,7 +21,7 @@ enum duo_send_variant {
 
 struct duo_send {
 	enum duo_send_variant variant;
-	struct near_msg msg; /* the message for near, with the first buffer */
+	struct near_msg msg; /* the message; msg.payload: the first buffer */
 	const struct iovec *iov;
 	void **desc;		/* descriptors; NULL: none */
 	size_t count;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores. core/traits.c finds them by the core's name. A
- * difference that the result of a call shows needs no trait.
+ * Differences between cores. core/traits.c finds them by the core's name. No
+ * trait is needed for a difference that ofi_duo finds by the result of a call.
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -23,12 +23,12 @@ struct duo_core_ops {
 		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric);
-	/* length of each address, bytes; used in place of fi_av_lookup(3) */
+	/* length of each address, bytes; used if fi_av_lookup(3) fails */
 	size_t addr_len;
 };
 
 struct duo_traits {
-	/* NULL: the core is a provider of libfabric */
+	/* calls of a core that is part of ofi_duo; NULL: it is a provider */
 	const struct duo_core_ops *own;
 	/*
 	 * The address of an endpoint is its address at the local transport,
@@ -38,11 +38,14 @@ struct duo_traits {
 	bool peer_names;
 	/* The core carries no data: ofi_duo posts no receives to it. */
 	bool carries_nothing;
-	/* The core matches messages only in polls, so receives may be due. */
+	/*
+	 * The core matches messages only in polls. So a receive call can leave
+	 * the post to the next poll: a due receive.
+	 */
 	bool polled_match;
 	/*
-	 * fi_cancel() of an untagged receive with a source crashes: util_srx.c
-	 * of libfabric 2.0 to 2.6.
+	 * fi_cancel() of an untagged receive with a source crashes: defect of
+	 * util_srx.c, libfabric 2.0 to 2.6.
 	 */
 	bool cannot_cancel;
 	/* The completion of a peek has no source: defect of util_srx.c. */

@@ -3,7 +3,7 @@
 
 /*
  * Functions of higher layers that lower layers call; fi/ops.c has the table.
- * Each comment begins with the calling layer. Not for the fast path. Lock: the
+ * Each comment names the calling layer. Not for the fast path. Lock: the
  * group's.
  */
 #ifndef DUO_UP_H
@@ -19,27 +19,27 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/: the map has found the fi_addr of a peer. The peer's unexpected
-	 * messages without a source become unresolved.
+	 * Called by av/ when the map has found the fi_addr of a peer. Makes the
+	 * peer's unexpected messages unresolved.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
-	 * av/: the process of addr was replaced, has exited or cannot be
-	 * reached. The core may now deliver messages from addr.
+	 * Called by av/ when the process of addr was replaced, has exited or
+	 * cannot be reached. The core may now deliver messages from addr.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* core/: true if a multi-receive buffer blocks rx: duo_multi_blocks */
+	/* Called by core/. True if a multi-receive buffer blocks rx. */
 	bool (*blocked)(const struct duo_rx *rx);
-	/* core/: the core has received a message into the sub-receive rx. */
+	/* Called by core/: the core has filled rx, a sub-receive. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	/* core/: the core reports an error for the sub-receive rx. */
+	/* Called by core/: the core reports an error for rx, a sub-receive. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/* core/: the core has rejected rx, which is not posted any more. */
+	/* Called by core/: the core has rejected rx, which is in no queue. */
 	void (*rejected)(struct duo_rx *rx, int err);
-	/* rx/: polls both paths: duo_cq_progress(). */
+	/* Called by rx/. Polls both paths: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
-	/* obj/: sets the call tables for the lock mode of ep's new group. */
+	/* Called by obj/. Sets ep's calls for its new group's lock mode. */
 	void (*calls)(struct duo_ep *ep);
 };
 

@@ -55,7 +55,7 @@ int duo_waiter_add(struct duo_waiter *waiter, int fd)
 	if (fd < 0)
 		return fd;
 	if (epoll_ctl(waiter->fd, EPOLL_CTL_ADD, fd, &event) &&
-	    errno != EEXIST) /* EEXIST: two objects have the same descriptor */
+	    errno != EEXIST) /* EEXIST: two sources have the same descriptor */
 		return -errno;
 	return 0;
 }

@@ -28,14 +28,14 @@ struct duo_waiter {
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/* Adds a descriptor as a source. Returns 0 or -errno; fd if it is negative. */
+/* Adds fd as a source. Returns 0 or -errno. A negative fd is returned as is. */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
 /* Wakes the sleeping threads. Any thread may call this. */
 void duo_waiter_wake(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
-/* Restarts the timer, which wakes after wait_poll_us. Returns 0 or -errno. */
+/* Restarts the timer, which expires after wait_poll_us. Returns 0 or -errno. */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
 /* Executes FI_GETWAIT and FI_GETWAITOBJ; other commands: -FI_ENOSYS. */
 int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
