@@ -116,7 +116,7 @@ int cuCtxPopCurrent_v2(void **ctx)
 	return 0;
 }
 
-/* Creates a stream, whose handle is the current context. */
+/* Creates a stream; the current context is its handle. */
 int cuStreamCreate(void **stream, unsigned int flags)
 {
 	ck_assert_uint_eq(flags, 1);	/* non-blocking */

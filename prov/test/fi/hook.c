@@ -266,8 +266,8 @@ UNIT_TEST(uncopyable_device_memory_keeps_core_domain)
 }
 
 /*
- * Opens a domain of the fake core. Meanwhile opens a fabric and a domain of
- * another provider, as a nested core does.
+ * Opens a domain of the fake core. During this call opens a fabric and a domain
+ * of another provider, as a nested core does.
  */
 static int nesting_domain(struct fid_fabric *fid, struct fi_info *from,
 			  struct fid_domain **out, void *context)

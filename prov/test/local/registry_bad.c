@@ -20,7 +20,7 @@ static struct duo_publication pub;
 static uint8_t record[2 * RECORD_SIZE];
 static char name[DUO_TRANSPORT_NAME_MAX];
 
-/* Publishes a record of this process, whose file the tests overwrite. */
+/* Publishes a record of this process; tests overwrite its file. */
 static void setup(void)
 {
 	int fd;

@@ -3,7 +3,7 @@
 
 /*
  * The index of the registry's directory. A lookup finds each record that
- * exists, whatever changed before.
+ * exists, after any changes of the directory.
  */
 
 #include <fcntl.h>

@@ -222,7 +222,7 @@ static void model_cancel_taker(void)
 		model_cancel(&model.recv[i]);
 }
 
-/* Cancels a receive that has ended, or whose message has just arrived. */
+/* Cancels a receive that has ended, or has just matched a message. */
 static void model_act_cancel_late(void)
 {
 	int before = model.msg_count;

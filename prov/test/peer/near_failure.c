@@ -243,7 +243,7 @@ UNIT_TEST(new_process_at_address_is_reached)
 	ck_assert_str_eq(rig.payload, "x");
 }
 
-/* Publishes a record of another core address, whose owner has exited. */
+/* Publishes a record of another core address. Its owner has exited. */
 static void publish_exited(uint64_t core_addr)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
