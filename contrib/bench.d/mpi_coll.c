@@ -103,10 +103,7 @@ static void mb_op_barrier(int size)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/*
- * Executes the operation count times. *own: this rank's time in it. Returns the
- * total time.
- */
+/* Repeats the operation. *own: this rank's time in it. Returns total time. */
 static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 			     uint64_t *own)
 {

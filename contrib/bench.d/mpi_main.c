@@ -98,10 +98,7 @@ long mb_count(uint64_t ns, long count, long least, long most)
 	return mb_agree(fits < least ? least : fits > most ? most : fits);
 }
 
-/*
- * Reads the list of sizes. They must ascend: a test ends at the first size that
- * is too large for it.
- */
+/* Reads the sizes, ascending: a test ends at the first that is too large. */
 static void mb_size_list(char *list)
 {
 	char *size;

@@ -84,10 +84,7 @@ void bn_rma_wait(void)
 		bn_poll();
 }
 
-/*
- * Executes count windows of operations, and stores each time in ns[]. Returns
- * the total time, ns.
- */
+/* Executes count windows. Stores each time in ns[]. Returns the total, ns. */
 static uint64_t bn_ops(bn_op op, size_t size, uint64_t *ns, long count,
 		       int window)
 {

@@ -210,10 +210,7 @@ static void gpu_command(const char *command, unsigned int count, pid_t child)
 
 static int gpu_child_status = -1;	/* -1: the child has not ended */
 
-/*
- * SIGCHLD: ends rank 0 with the child's status if the child has failed.
- * Otherwise rank 0 would wait forever.
- */
+/* SIGCHLD: ends rank 0 if the child has failed. Rank 0 would wait forever. */
 static void gpu_child_ended(int sig)
 {
 	if (waitpid(-1, &gpu_child_status, WNOHANG) > 0 &&

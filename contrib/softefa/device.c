@@ -37,10 +37,7 @@ static int se_dev_init(struct se_dev *dev, int index)
 	return 0;
 }
 
-/*
- * Initializes the devices, once. A failure is reported on stderr, and leaves
- * the process without device.
- */
+/* Initializes the devices, once. On failure the process has no device. */
 static void se_start(void)
 {
 	uint32_t i;

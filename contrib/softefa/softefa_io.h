@@ -180,10 +180,7 @@ struct se_wire {
 	/* Passes up to "budget" packets to se_srd_rx(). Returns the number. */
 	int (*rx)(struct se_qp *qp, int budget);
 	bool (*rx_pending)(struct se_qp *qp);
-	/*
-	 * Frees remains of failed peers, at intervals while all CQs are empty.
-	 * May be NULL.
-	 */
+	/* Frees remains of failed peers, if all CQs are empty. May be NULL. */
 	void (*tidy)(struct se_qp *qp);
 	/*
 	 * True if a retransmission is useless: the peer has not read the

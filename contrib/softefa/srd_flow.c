@@ -114,10 +114,7 @@ static enum ibv_wc_opcode se_op_opcode(const struct se_op *op)
 	return op->kind == SE_OP_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
 }
 
-/*
- * Writes the completion and frees the operation, which must have no packet in
- * the flow's queue or window.
- */
+/* Writes the completion and frees the operation, which has no packet left. */
 void se_op_finish(struct se_qp *qp, struct se_op *op)
 {
 	struct se_cqe cqe = {

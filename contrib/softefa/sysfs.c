@@ -135,10 +135,7 @@ static bool se_sweep_entry(const char *name)
 	return dead;
 }
 
-/*
- * Removes orphans. With "leaving", stops at the first file with a live owner,
- * which will sweep at its exit.
- */
+/* Removes orphans. "leaving": stops at a live owner, which sweeps at exit. */
 static void se_sweep(bool leaving)
 {
 	DIR *dir = opendir(se_cfg.dir);

@@ -144,10 +144,7 @@ err_free:
 	return ret;
 }
 
-/*
- * Marks the ring as dead and removes its files. The mappings stay, because
- * threads may still poll at exit.
- */
+/* Removes the QP's files. Mappings stay: threads may still poll at exit. */
 static void se_shm_leave(struct se_qp *qp)
 {
 	struct se_shm_qp *sq = qp->wire_qp;

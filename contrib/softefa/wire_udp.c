@@ -23,10 +23,7 @@
 #define SE_UDP_MAX 65536
 #define SE_UDP_BUFFER (8 << 20)
 
-/*
- * A datagram. The secret authenticates its sender, if only trusted users can
- * read the network.
- */
+/* A secret authenticates the sender, if only trusted users can read packets. */
 struct se_udp_header {
 	uint64_t secret;
 	struct se_pkt pkt;

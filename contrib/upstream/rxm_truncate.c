@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A large message for a small receive: ofi_rxm reports FI_ETRUNC, and then
- * completes the receive a second time.
- */
+/* For a truncated large message ofi_rxm reports FI_ETRUNC and a completion. */
 
 #include "repro.h"
 

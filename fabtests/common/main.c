@@ -239,10 +239,7 @@ static void ft_own_stderr(int rank)
 		_exit(FT_FAIL);
 }
 
-/*
- * Forks all ranks, rank 0 too: crashes of all are reported alike. Returns the
- * worst status.
- */
+/* Forks all ranks, so that crashes are reported alike. Returns worst status. */
 static int ft_fork_ranks(void)
 {
 	int n = ft.opts.nranks, pair[FT_MAX_RANKS][2], status, worst = FT_PASS;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * All ranks add, fetch, and compare and swap at rank 0 at the same time. No
- * operation may be lost.
- */
+/* Atomic operations of all ranks on rank 0 at the same time: none is lost. */
 
 #include <inttypes.h>
 #include <rdma/fi_atomic.h>

@@ -42,10 +42,7 @@ static struct ft_xfer ft_at(size_t at, size_t len, bool tagged)
 	return x;
 }
 
-/*
- * A receive that is too short ends with FI_ETRUNC. The next receive must get
- * its own message unchanged.
- */
+/* A truncated receive ends with FI_ETRUNC. The next receive is not affected. */
 static void ft_truncated(size_t sent, size_t space, bool tagged, bool expected)
 {
 	struct ft_xfer x = ft_at(0, sent, tagged);

@@ -66,10 +66,7 @@ static void job_check(void)
 	}
 }
 
-/*
- * Waits until at[m] >= number for each living member m of this host, and then
- * for the other keepers.
- */
+/* Waits until at[m] >= number for all living members m, on all hosts. */
 static void job_wait(const atomic_int *at, int count, int number)
 {
 	int m;

@@ -242,10 +242,7 @@ static bool job_busy(const struct job_peer *peer, bool receives)
 	       peer->verb[peer->at].busy || (receives && peer->in.busy);
 }
 
-/*
- * A local member has died: all operations with it must end, and a further send
- * must fail.
- */
+/* A local member has died: all operations end, and a further send fails. */
 static void job_step_dead(int p)
 {
 	struct job_peer *peer = &peers[p];

@@ -97,10 +97,7 @@ static void ft_receive(uint64_t tag, uint64_t flags, struct ft_op *op)
 	ft_verify(buf.ptr, len, tag, "after a peek");
 }
 
-/*
- * Sends without a wait: a claimed message's send completes only when the claim
- * receives the message.
- */
+/* Does not wait: a claimed message completes when the claim receives it. */
 static void ft_send_one(uint64_t tag)
 {
 	struct ft_buf *mine = &txbuf[nsent];

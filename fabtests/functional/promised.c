@@ -68,10 +68,7 @@ static void ft_inject(enum ft_tx how, bool tagged, size_t len)
 	ft_buf_free(&buf);
 }
 
-/*
- * Returns the inject size of the sender, rank 1. efa's depends on its use of
- * shared memory.
- */
+/* Returns rank 1's inject size: efa's depends on its use of shared memory. */
 static size_t ft_inject_size(void)
 {
 	size_t all[FT_MAX_RANKS];

@@ -169,10 +169,7 @@ static void ft_sizes(void)
 	}
 }
 
-/*
- * An invalid key fails, in the call or as a completion, and leaves the target's
- * memory unchanged.
- */
+/* An invalid key fails, and leaves the target's memory unchanged. */
 static void ft_wrong_key(void)
 {
 	/* static: efa may report the operation a second time, later */

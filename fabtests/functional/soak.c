@@ -140,10 +140,7 @@ static bool ft_step(struct ft_load *l)
 	return l->sent < l->to_send || ft_recv_missing(l);
 }
 
-/*
- * Thread: one round of an endpoint. Then makes progress for its peers until the
- * other threads end.
- */
+/* Thread: one round of an endpoint, then progress until all others end. */
 static void *ft_round(void *arg)
 {
 	struct ft_load *l = arg;

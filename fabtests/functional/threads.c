@@ -200,10 +200,7 @@ static void ft_start(int t, struct ft_ep *e, void *(*run)(void *), bool tagged)
 	ft_buf_alloc(e, &w->rx, FT_WINDOW * FT_LEN);
 }
 
-/*
- * Starts the threads and waits for them. The last one may run until the others
- * have ended.
- */
+/* Runs the threads. The last one may run until the others have ended. */
 static void ft_go(void)
 {
 	int t;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Each pair of ranks exchanges and verifies messages of all sizes, blocking and
- * nonblocking.
- */
+/* Pairs of ranks exchange messages of all sizes, blocking and nonblocking. */
 
 #include "mt.h"
 

@@ -262,10 +262,7 @@ START_TEST(messages_are_reordered_by_default)
 }
 END_TEST
 
-/*
- * Equal seeds lose the same packets, other seeds other packets, and each seed
- * the configured number.
- */
+/* Equal seeds lose the same packets, other seeds the same number of others. */
 START_TEST(seed_selects_faults)
 {
 	int i, hits = 0, differ = 0;

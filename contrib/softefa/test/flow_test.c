@@ -21,10 +21,7 @@ static int fd_count(void)
 	return count;
 }
 
-/*
- * Sends one message and reports its vendor_err. Every second process exits
- * without destroying its QP.
- */
+/* Sends one message. Every second process exits without destroying its QP. */
 static void visitor(const struct rig_target *target, int out)
 {
 	struct rig_node node;

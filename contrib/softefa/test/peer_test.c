@@ -168,10 +168,7 @@ START_TEST(message_to_zombie_fails)
 }
 END_TEST
 
-/*
- * The target is killed between the ACK of a read request and its response: the
- * read must fail.
- */
+/* The target is killed after it acknowledged a read request: the read fails. */
 START_TEST(read_from_killed_peer_fails)
 {
 	struct rig_node a;
@@ -255,10 +252,7 @@ START_TEST(message_to_missing_host_fails)
 }
 END_TEST
 
-/*
- * Every third packet is lost. A QP must send its last acknowledgments before it
- * is destroyed.
- */
+/* A QP sends its last ACKs before it is destroyed, even if packets are lost. */
 START_TEST(closed_qp_still_acknowledges)
 {
 	struct rig_node a;

@@ -56,10 +56,7 @@ struct rig_to {
 struct rig_opt {
 	int dev;
 	uint8_t rnr_retry;
-	/*
-	 * channel: completion channel for the receive CQ; send_channel: for the
-	 * send CQ
-	 */
+	/* completion channels: of the receive CQ, and of the send CQ */
 	bool ud, channel, send_channel;
 	uint16_t qp_flags;
 	uint32_t cqe; /* entries of the receive CQ; 0: RIG_DEPTH */

@@ -216,10 +216,7 @@ static struct se_ring_slot *slot_holder(const struct rig_target *target,
 			     &peer->block_hint, pos);
 }
 
-/*
- * In another process: claims a slot and exits. Its process id still exists,
- * because the parent has not waited.
- */
+/* In another process: claims a slot and exits, but remains as a zombie. */
 static void die_with_slot(const struct rig_target *target, int out)
 {
 	struct rig_node node;
@@ -229,10 +226,7 @@ static void die_with_slot(const struct rig_target *target, int out)
 		_exit(0);
 }
 
-/*
- * In another process, in a new pid namespace: keeps a claimed slot until the
- * second call.
- */
+/* In a process in a new pid namespace: keeps a slot until the second call. */
 static void hold_slot(const struct rig_target *target, int out)
 {
 	struct se_ring_slot *slot;

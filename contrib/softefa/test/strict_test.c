@@ -10,10 +10,7 @@
 #include "softefa.h"
 #include "rig.h"
 
-/*
- * RDMA requests may have one scatter element and no inline data; sends as many
- * elements as configured.
- */
+/* RDMA requests may have one scatter element and no inline data. */
 START_TEST(excess_elements_are_rejected)
 {
 	struct ibv_sge sge[2] = { { 0 } };
