@@ -288,8 +288,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's doorbell bits at the peer and wakes sleeping threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops a reference, at most one per peer. Without
- * it, a peer that has no rx ring yet would be freed in the fd exchange. Either
+ * Takes (expected: true) or drops a reference, at most one per peer. The
+ * reference keeps a peer that has no rx ring yet during the fd exchange: either
  * the peer has sent a request and will attach to a ring, or it has attached and
  * must reply to this port's request. near drops the reference when the peer
  * fails or its claim is rejected.
