@@ -243,8 +243,8 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * Must be called after a successful recall, which shows that local messages
- * match the receives. Doubles lazy.limit, so that receives are posted later.
- * Also ends the effect of duo_lazy_expedite().
+ * match deferred receives. Doubles lazy.limit, so that receives stay deferred
+ * for more polls. Also ends the effect of duo_lazy_expedite().
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -342,7 +342,7 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	/* untagged receives that name a source cannot be recalled then */
+	/* cannot_cancel: untagged receives with a source cannot be recalled */
 	if (!ep->core.cannot_cancel)
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

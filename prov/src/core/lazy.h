@@ -26,22 +26,23 @@ void duo_lazy_insert(struct duo_rx *rx);
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx a blocked receive, until duo_lazy_unblock(). */
 void duo_lazy_block(struct duo_rx *rx);
-/* Defers all blocked receives when a multi-receive buffer is used up. */
+/* Defers all blocked receives, after a multi-receive buffer is used up. */
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
  * Must be called when the process of addr has exited, has been replaced or
- * cannot be reached: now the core may deliver messages from addr. Defers the
- * posted receives that name addr and are not on the core. First recalls and
- * defers later receives, so that the core gets all in posting order.
+ * cannot be reached: now the core may deliver messages from addr. Finds the
+ * posted receives that name addr and are neither on the core nor deferred.
+ * Recalls and defers the receives on the core that were posted after the oldest
+ * of these. Then defers those found, so that the core gets all in order.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
 int duo_lazy_flush(struct duo_ep *ep);
 /* Posts deferred receives up to the last due one. Returns 0 or -FI_EAGAIN. */
 int duo_lazy_flush_due(struct duo_ep *ep);
-/* For duo_ep_age(): posts all deferred receives. Returns 0 or -FI_EAGAIN. */
+/* duo_lazy_flush() for duo_ep_age(): does not renew the core poll budget. */
 int duo_lazy_flush_once(struct duo_ep *ep);
-/* For duo_ep_age(): posts the oldest receive that the core may have now. */
+/* For duo_ep_age(): posts the oldest receive that is allowed on the core. */
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 /*
  * Must be called before a receive or peek for *want is posted to the core.
@@ -65,7 +66,7 @@ void duo_cq_flush_lazy(struct duo_cq *cq);
  * Makes the next poll post the oldest deferred receive, or all if the local
  * transport is idle. Must be called after each message of the core.
  */
-#define DUO_LONG_AGO (-(1ULL << 62))	/* before all times, us */
+#define DUO_LONG_AGO (-(1ULL << 62))	/* earlier than any clock time, us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)
 {
 	ep->lazy.limit = duo_params.defer_polls;
@@ -86,7 +87,7 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	else
 		ep->group->waits++;
 	duo_ep_set_deferred(ep);
-	/* only polls post rx to the core */
+	/* the sleeping thread must poll: only polls post rx to the core */
 	duo_cq_wake_sleeper(ep->rx_cq);
 }
 

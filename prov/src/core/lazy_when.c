@@ -14,17 +14,18 @@
 
 /* minimum number of polls between two reads of the clock */
 #define DUO_CLOCK_MIN 4
-/* time between two reads of the clock, us, from which polls are slow */
+/* a read of the clock is slow if the previous one was this long ago, us */
 #define DUO_CLOCK_SLOW 4000
 /* maximum number of polls between two reads of the clock */
 #define DUO_CLOCK_MAX 64
-/* wait of receives, us, after which an unused core becomes used */
+/* if receives have waited for this time (us), an unused core becomes used */
 #define DUO_UNUSED_US 1000000
 
 /*
- * Reads the clock and sets the number of polls until the next read. cq->slow
- * counts the slow reads in a row: DUO_CLOCK_SLOW or more after the read before.
- * If cq->slow is above 1, duo_ep_flush_lazy() does not wait for idle polls.
+ * Reads the clock and sets the number of polls until the next read. Counts
+ * successive slow reads in cq->slow: reads at least DUO_CLOCK_SLOW after the
+ * previous one. If cq->slow is above 1, duo_ep_flush_lazy() posts all receives
+ * without waiting until the local transport is idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -115,8 +116,8 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Includes endpoints that only send with this CQ. A send may wait for its peer.
- * The peer may wait until a deferred receive of the endpoint is posted.
+ * Also posts receives of endpoints that use this CQ only for sends. A send may
+ * wait for its peer, and the peer may wait until such a receive is posted.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

@@ -24,7 +24,7 @@ struct duo_none_eq {
 
 struct duo_none_domain {
 	struct fid_domain domain_fid;
-	atomic_uint_fast64_t key; /* next key, if the domain chooses keys */
+	atomic_uint_fast64_t key; /* next region key that the domain assigns */
 	int mr_mode;
 };
 
@@ -110,7 +110,7 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 	       domain->mr_mode & FI_MR_PROV_KEY;
 }
 
-/* Creates a region's key and descriptor. near's region table has the region. */
+/* Creates only a key and a descriptor: near's region table has the region. */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {

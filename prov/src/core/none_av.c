@@ -3,7 +3,8 @@
 
 /*
  * The AV of the core "none" (none.h). Assigns a number, the fi_addr, to each
- * address. av/av.c stores the addresses, and removes only numbers in use.
+ * address. av/av.c stores the addresses. It removes only numbers in use, so
+ * this file need not check them.
  */
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ struct duo_none_av {
 	struct fid_av av_fid;
 	uint32_t count;		/* numbers below count are in use or free */
 	uint32_t free_count;	/* number of elements in free[] */
-	/* free numbers, [DUO_AV_MAX]; memory of duo_av_reserve() */
+	/* free numbers; duo_av_reserve() allocates DUO_AV_MAX elements */
 	uint32_t *free;
 };
 
@@ -76,7 +77,7 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		if (fi_addr[i] < DUO_AV_MAX)
 			av->free[av->free_count++] = fi_addr[i];
 		else
-			/* above the limit: see duo_av_admit() */
+			/* duo_av_admit() rejects the number just inserted */
 			av->count--;
 	}
 	return 0;

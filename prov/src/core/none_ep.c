@@ -15,7 +15,7 @@
 
 #define DUO_NONE_NAME sizeof(struct near_addr)	/* length of an endpoint's name,
 						 * bytes */
-/* bytes; reported to applications, but near has no limit */
+/* longest atomic, bytes; reported to applications, but near has no limit */
 #define DUO_NONE_ATOMIC_MAX 4096
 #define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			  FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -89,7 +89,7 @@ static struct duo_none_ep *duo_none_ep_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_none_ep, ep_fid.fid);
 }
 
-/* Binds a counter: one for each kind of operation. */
+/* Binds a counter. -FI_EINVAL: a kind of operation has a counter already. */
 static int duo_none_ep_bind_cntr(struct duo_none_ep *ep, uint64_t flags)
 {
 	if (flags & ~DUO_NONE_COUNTED)

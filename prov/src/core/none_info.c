@@ -24,7 +24,7 @@
 #define DUO_NONE_TX_OPS \
 	(FI_COMPLETION | FI_INJECT | FI_FENCE | FI_INJECT_COMPLETE | \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
-#define DUO_NONE_INJECT 4096	/* bytes */
+#define DUO_NONE_INJECT 4096	/* longest injected message, bytes */
 /* operations in flight in each direction; reported, not a limit */
 #define DUO_NONE_QUEUE 65536
 #define DUO_NONE_REGIONS (1 << 17)
@@ -117,7 +117,10 @@ static bool duo_none_named(const char *what, const char *requested)
 	return false;
 }
 
-/* Returns the mr_mode; FI_MR_BASIC and FI_MR_SCALABLE are whole modes. */
+/*
+ * Returns the mr_mode for the requested one: its bits that near supports.
+ * FI_MR_BASIC and FI_MR_SCALABLE are not bits, and are returned as they are.
+ */
 static int duo_none_mr_mode(int requested)
 {
 	if (requested == DUO_MR_BASIC || requested == DUO_MR_SCALABLE)
@@ -141,7 +144,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/* False for FI_HMEM without FI_MR_HMEM: near copies by region descriptors. */
+/* False for FI_HMEM without FI_MR_HMEM: near needs regions' descriptors. */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||

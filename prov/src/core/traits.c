@@ -20,7 +20,7 @@ static const struct duo_core_ops duo_none_ops = {
 	.addr_len = sizeof(struct near_addr),
 };
 
-/* Traits of a core (whole), or of each core with this provider in its stack. */
+/* whole: traits of the core `name`; else of each stack that contains `name` */
 static const struct duo_traits_row {
 	const char *name;
 	bool whole;
@@ -117,7 +117,8 @@ static int duo_efa_reject(struct fid *fid)
 
 /*
  * Number of functions that libfabric 2.2 has added to efa's table. Programs
- * built with 2.2 call them without a check, so a build with 2.1 has them, too.
+ * built with 2.2 call them without a check, so ofi_duo's table needs them even
+ * if ofi_duo is built with 2.1.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 

@@ -25,8 +25,9 @@ bool duo_traits_direct(const struct fi_fabric_attr *attr);
 /* True if the core has a fabric for which duo_traits_direct() is true. */
 bool duo_traits_has_direct(const char *core);
 /*
- * Replaces *ops, a table of calls of the core's domain, if its calls would get
- * objects of ofi_duo. Returns 0; -FI_EOPNOTSUPP: ofi_duo has no replacement.
+ * *ops: result of fi_open_ops(3) on the core's domain. Replaces *ops if its
+ * functions would be called with objects of ofi_duo. Returns 0;
+ * -FI_EOPNOTSUPP: ofi_duo has no replacement.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

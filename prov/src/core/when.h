@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides whether and when a receive is posted to the core, by its source: is
- * it local, and is it confirmed (has sent over the local path)? Table:
- * docs/matching.md. Calls no provider. Lock: the group's. Cost: two loads.
+ * Decides whether and when a receive is posted to the core. This depends on the
+ * source: whether it is local, and whether it is confirmed (has sent over the
+ * local path). See the table in docs/matching.md. Calls no provider. Lock: the
+ * group's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H

@@ -304,7 +304,10 @@ void duo_registry_withdraw(struct duo_publication *pub)
 	close(pub->dir);
 }
 
-/* Returns the reason. If /proc hides the process, the lock proves it alive. */
+/*
+ * Converts a result of duo_record_check() to a reason. -EACCES and -EPERM: the
+ * process is alive, as its lock shows, although /proc hides the process.
+ */
 static enum fi_duo_reason duo_record_reason(int check)
 {
 	switch (-check) {

@@ -9,9 +9,12 @@
  * An endpoint is alive if its file is locked and its process exists. In another
  * pid namespace, only the lock is tested. Malformed files are rejected.
  *
- * Cost: control path only. A lookup takes about ten system calls; without a
- * record one, or none with an index. Locks: flock on the directory, and a lock
- * on each record's file. The caller must serialize calls with the same struct.
+ * Cost: control path only. A lookup takes about ten system calls. If the
+ * address has no record, a lookup takes one; or none, if the names were read
+ * before (registry_index.h).
+ *
+ * Locks: flock(2) on the directory, and a lock on each record's file. The
+ * caller must serialize calls with the same struct duo_publication.
  */
 #ifndef DUO_REGISTRY_H
 #define DUO_REGISTRY_H
@@ -24,19 +27,19 @@
 #include "transport/transport.h"
 
 #define DUO_ADDR_MAX 256	/* longest core address, bytes */
-#define DUO_TRANSPORT_NAME_MAX 64	/* longest name, bytes, with the 0 */
+#define DUO_TRANSPORT_NAME_MAX 64	/* size of peer_name, bytes */
 #define DUO_PATH_MAX 512	/* longest path in the registry, bytes */
 
-/* The record of an endpoint, at its owner. */
+/* An endpoint's record, in the process that owns the endpoint. */
 struct duo_publication {
-	int fd;			/* the record's file; -1: no record */
-	int dir;		/* the user's directory */
+	int fd;			/* descriptor of the file; -1: no record */
+	int dir;		/* descriptor of the user's directory */
 	bool hidden;		/* the file was removed from the directory */
-	uint64_t pid_ns;	/* pid namespace, duo_proc_ns() */
-	/* network namespace of the address; 0: unique on the host */
+	uint64_t pid_ns;	/* id of the owner's pid namespace */
+	/* network namespace in which the address is unique; 0: on the host */
 	uint64_t net_ns;
 	char path[DUO_PATH_MAX];
-	/* set by the transport before duo_registry_reserve(): */
+	/* The transport sets all fields below before duo_registry_reserve(). */
 	enum duo_transport_kind peer;
 	uint64_t compat_id; /* must be equal at both ends */
 	bool any_pid_ns; /* peers in other pid namespaces can connect, too */
@@ -69,7 +72,7 @@ int duo_registry_open(const char *base, char *dir);
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
-/* Counts an endpoint of this compatibility id. Returns the count or -errno. */
+/* Adds 1 to the count for compat_id. Returns the new count or -errno. */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 /* Resets the count of duo_registry_count_ep(). Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
@@ -88,15 +91,15 @@ uint64_t duo_registry_state(int dir);
  * Returns the number of live endpoints. Needs the exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
-/* Sweeps the directory if it is unlocked and was last swept 1 s ago or more. */
+/* Sweeps the directory if it is unlocked and not swept in the last second. */
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
 /*
  * Creates and locks the record of a core address. per_net: the address is
  * unique only in its network namespace. Returns 0 or -errno; -FI_EADDRINUSE:
- * there is such a record. Without the directory's lock, a sweep may remove the
- * new record.
+ * the address already has a record. If the caller does not hold the directory's
+ * lock, a sweep may remove the new record.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);

@@ -17,9 +17,9 @@
 #include "local/registry_record.h"
 #include "base/proc.h"
 
-/* longest wait while no name is added or removed */
+/* longest wait for a lock while no name is added or removed */
 #define DUO_LOCK_WAIT_MS 3000
-#define DUO_LOCK_LAST_MS 60000	/* longest wait in all */
+#define DUO_LOCK_LAST_MS 60000	/* longest total wait for a lock */
 #define DUO_LOCK_RETRY_NS 500000 /* time between two attempts to lock, ns */
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_COUNT_NAME (1 + DUO_HASH_DIGITS + 1)
@@ -119,7 +119,7 @@ void duo_registry_reset_count(int dir, uint64_t compat_id)
 	unlinkat(dir, name, 0);
 }
 
-/* Removes the files that count endpoints if the directory has no others. */
+/* Removes the files that count endpoints, unless there are other files. */
 static void duo_dir_clear(int dir)
 {
 	DIR *stream = duo_dir_list(dir);

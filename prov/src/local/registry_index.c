@@ -9,7 +9,7 @@
 #include "local/registry.h"
 #include "local/registry_index.h"
 
-/* lookups that cost as much as reading the names */
+/* number of lookups that together cost as much as reading the names */
 #define DUO_INDEX_LOOKUPS 16
 #define DUO_INDEX_FIRST 256
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All fields 0: not read, any address may have a record. */
+/* If all fields are 0, no names were read: any address may have a record. */
 struct duo_registry_index {
 	bool read;
 	uint64_t *hash;		/* hashes in the names, ascending */

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds or creates the user's directory in the base. A user may have other
- * names and numbers in other user namespaces, so directories have random names.
- * A directory is the user's if the kernel reports the user as its owner. Other
- * users can neither take its name nor forge its owner.
+ * Finds or creates the user's directory in the base. Directories have random
+ * names, because one user may have a different user name and id in each user
+ * namespace. A directory is the user's if the kernel reports the user as its
+ * owner; no other user can create such a directory.
  *
  * All processes of a user must use the same directory, although they may create
  * and remove directories at the same time:
@@ -37,7 +37,7 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-/* most attempts to find or create the directory; any may fail by a race */
+/* maximum number of attempts to find or create the directory despite races */
 #define DUO_DIR_ROUNDS 1000
 #define DUO_DIR_DIGITS 16 /* digits of each of the two numbers in a name */
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
@@ -49,7 +49,7 @@ struct duo_base {
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* The lowest name of finished and of unfinished directories; "": none. */
+/* The lowest name of a finished and of an unfinished directory; "": none. */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
@@ -121,7 +121,7 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a directory that was found. -ENOENT: removed, or no longer private. */
+/* Opens a directory of duo_dirs_scan(). -ENOENT: now removed or not private. */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);
@@ -134,8 +134,8 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 }
 
 /*
- * Waits until another process has finished or removed the directory. Removes it
- * if this process has failed. Returns 0, -FI_ETIMEDOUT or -errno.
+ * Waits until the maker has finished or removed the directory. Removes the
+ * directory if the maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -152,10 +152,10 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Finishes this process's directory. Removes it instead if the user has another
- * one that is finished or has a lower name. fd: holds the directory's lock.
- * Returns 0 or an error; -FI_EPERM: not private, on a file system without
- * owners or modes.
+ * Finishes the directory that this process has created, or removes it if the
+ * user has another directory that is finished or has a lower name. fd: holds
+ * the directory's lock. Returns 0 or an error. -FI_EPERM: the file system has
+ * no owners or modes, so the directory is not private.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
@@ -199,7 +199,7 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* another process may have removed it, in duo_dir_await() */
+	/* duo_dir_await() of another process may have removed the directory */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

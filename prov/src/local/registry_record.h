@@ -14,8 +14,8 @@
 
 /*
  * Locks a directory with LOCK_SH or LOCK_EX. Returns 0 or -errno;
- * -FI_ETIMEDOUT: not free for 60 s, or for 3 s without an added or removed
- * name.
+ * -FI_ETIMEDOUT: other processes have held the lock for 60 s, or for 3 s in
+ * which no name was added or removed.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it was opened. */
@@ -32,8 +32,8 @@ struct duo_record {
 	uint32_t peer;		/* enum duo_transport_kind */
 	int32_t pid;
 	uint64_t pid_ns;	/* duo_proc_ns() of the owner */
-	uint64_t net_ns;	/* as in struct duo_publication */
-	uint64_t compat_id;	/* as in struct duo_publication */
+	uint64_t net_ns;	/* duo_publication.net_ns of the owner */
+	uint64_t compat_id;	/* must be equal at both ends */
 	uint64_t start;		/* duo_proc_start() of the owner; 0: unknown */
 	uint64_t addr_len;	/* length of addr, bytes */
 	uint8_t addr[DUO_ADDR_MAX];
@@ -44,12 +44,13 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor or an error. Not logged:
+ * Opens and reads a record. Returns its descriptor or an error. These errors
+ * are not logged:
  * - -FI_ENOENT: no record
  * - -FI_ENODATA: not written yet
  * - -FI_EPROTO: another version
  *
- * Logged, but not twice in a row for one file:
+ * These errors are logged, but not twice in a row for one file:
  * - -FI_EINVAL: malformed, another user's, or not accessible
  * - -EMFILE, -ENFILE, -ENOMEM: temporary
  */
@@ -60,7 +61,10 @@ const char *duo_record_suffix(const char *name);
 bool duo_record_ours(int fd, struct stat *st);
 /* Tests the owner's lock. 0: alive; -ESRCH: failed; or another error. */
 int duo_record_locked(int fd);
-/* Also tests the owner's process, if it is in the pid namespace pid_ns. */
+/*
+ * Tests the owner's lock and, if the owner is in pid_ns, its process. 0: alive;
+ * -ESRCH: failed; or another error.
+ */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
 
 #endif /* DUO_REGISTRY_RECORD_H */

@@ -98,9 +98,9 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. Its time is
- * the directory's access time. Reads of the names may update it, which only
- * delays a sweep.
+ * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. A sweep stores
+ * its time as the directory's access time. Reads of the directory may update
+ * the access time, too, which only delays the next sweep.
  */
 static bool duo_sweep_due(int dir)
 {

@@ -3,16 +3,17 @@
 
 /*
  * Local transports, which carry messages within a host: near (transport/near)
- * and libfabric's shm (shm/). Upper layers call them by struct duo_transport,
- * except near's fast paths. Two endpoints use a transport only if the records
- * of both contain its kind.
+ * and libfabric's shm (shm/). Upper layers call them by struct duo_transport;
+ * only near's fast paths are called directly. Two endpoints use a transport
+ * only if the records of both contain its kind.
  *
  * The part of an endpoint that belongs to the transport is its *local side*.
  * Messages and completions arrive in polls.
  *
  * Cost: an indirect call per poll and send. Locks that the caller must hold:
- * - open(), enable(), count(), close(): all locks of the domain; fi_endpoint
- *   calls open() without a lock, because no other thread has the endpoint yet
+ * - open(), enable(), count(), close(): all locks of the domain. Exception:
+ *   fi_endpoint calls open() without a lock, as no other thread has the
+ *   endpoint yet.
  * - fabric_open(), domain_open(), cq_open(), cntr_open(), reap(), sweep(): none
  * - other functions: the lock of the group of the endpoint or CQ
  */
@@ -45,7 +46,7 @@ enum duo_transport_kind {
 struct duo_transport_limits {
 	size_t inject_size;	/* longest injected message, bytes */
 	size_t iov_limit;
-	size_t queue;		/* pending operations, in each direction */
+	size_t queue;		/* pending operations in each direction */
 	size_t cq_data_size;	/* bytes of remote CQ data */
 };
 
@@ -132,7 +133,8 @@ struct duo_transport {
 	void (*reap)(const char *name);
 	/*
 	 * Removes further files of failed processes: near's sockets in dir, or
-	 * shm's regions with pid_ns in their names. NULL: none, as for reap().
+	 * shm's regions with pid_ns in their names. If a transport has no such
+	 * files, reap() or sweep() is NULL.
 	 */
 	void (*sweep)(int dir, uint64_t pid_ns);
 };

@@ -101,7 +101,7 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/* Sets ep->near in the provider near: see struct duo_near. */
+/* In the provider near, sets ep->near, which is NULL until fi_enable. */
 static void duo_near_show(struct duo_ep *ep)
 {
 	if (ep->near_named)
@@ -114,7 +114,7 @@ static void duo_near_hide(struct duo_ep *ep)
 		ep->near = NULL;
 }
 
-/* Adds the port's descriptor to the waiter if that has a wait object. */
+/* Adds the port's descriptor to the waiter if the waiter has a wait object. */
 static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 {
 	return waiter->fd < 0 ? 0 :
@@ -142,7 +142,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* a failure affects only peers in other pid namespaces */
+	/* ignore errors: they affect only peers in other pid namespaces */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -228,8 +228,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). Leaves it to the first send to open the peer's
- * segment. But near_peer_prepare() starts the fd exchange, if it is needed, so
+ * duo_transport.connect(). The first send opens the peer's segment, not this
+ * function. But if a fd exchange is needed, near_peer_prepare() starts it, so
  * that the first send need not wait.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
@@ -279,7 +279,7 @@ static void duo_near_monitor(struct duo_ep *ep, fi_addr_t index)
 	if (!peer)
 		return;
 	near_peer_monitor(ep->near->port, peer);
-	/* a confirmed source: the core cannot carry messages of the peer */
+	/* the peer is a confirmed source: only near can carry its messages */
 	if (ep->core.carries_nothing)
 		ep->confirmed[index / 64] |= 1ULL << index % 64;
 }

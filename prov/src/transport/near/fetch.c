@@ -44,7 +44,7 @@ void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op)
 		args.local.device = device;
 	if (near->fetches)
 		ret = near_rma(near->port, rx->arrival.peer, &args);
-	/* after success rx may be free: duo_near_fetched() ends it */
+	/* after success, duo_near_fetched() may have freed rx already */
 	if (ret)
 		duo_near_fetched(rx, -ret);
 }

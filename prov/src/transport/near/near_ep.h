@@ -15,7 +15,7 @@
 #include "queue/block.h"
 
 #define DUO_NEAR_INJECT 4096	/* longest injected message, bytes */
-/* pending operations, in each direction */
+/* maximum number of pending operations in each direction */
 #define DUO_NEAR_QUEUE 1024
 
 /*
@@ -29,7 +29,7 @@ struct duo_near {
 	struct duo_ep *ep;
 	struct near_port *port;
 	bool tx_all;	/* true: every send has a completion */
-	/* calls without flags write completions, and the CQ is not hidden */
+	/* true: the CQ is not hidden, and calls without flags write to it */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
@@ -38,12 +38,12 @@ struct duo_near {
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */
 	bool fetches;	/* near can fetch messages in device memory */
-	bool direct;	/* near executes this endpoint's RMA; else the core */
+	bool direct;	/* near executes this endpoint's RMA, not the core */
 	/* the warning of duo_onesided_unordered() was logged */
 	bool unordered;
 	/* duo_near_small() bits of operations that take near's fast path */
 	uint32_t small;
-	uint32_t next;	/* first index to try for the next peer */
+	uint32_t next;	/* index from which peer_up() seeks a free one */
 	/* peers by peer index; NULL: index not in use */
 	struct near_peer *peer[DUO_LOCAL_MAX];
 	/* true: ep->map has a reference to the peer with this index */

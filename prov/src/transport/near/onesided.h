@@ -24,7 +24,7 @@ int duo_near_onesided_open(struct duo_ep *ep);
 void duo_near_onesided_start(struct duo_ep *ep);
 /* Requests events of remote accesses that an endpoint's counter counts. */
 void duo_near_onesided_events(struct duo_ep *ep);
-/* near_rma_args.about of a fetch of a message; cookie: the duo_rx */
+/* near_rma_args.about of a fetch; near_rma_args.cookie is its struct duo_rx */
 #define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
 /* near_rma_sink.done(). about: DUO_NEAR_FETCH, or the completion's flags */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
@@ -40,9 +40,9 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
- * Opens the domain's region table if it is needed and not open: for RMA over
- * near, or for messages of device memory. The core executes RMA on regions that
- * were registered before. info: of the domain, or of an endpoint.
+ * Opens the domain's region table unless it is open or not needed. RMA over
+ * near and messages of device memory need the table. The core executes RMA on
+ * regions that were registered before. info: info of the domain or an endpoint.
  *
  * Logs a failure. Returns an error only if the core carries nothing. Takes all
  * locks of the domain.

@@ -18,7 +18,7 @@
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
 /* lowest key of regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
-/* access rights for messages and lent memory, which RMA does not need */
+/* access rights that messages and lent memory need, but not RMA */
 #define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)
@@ -130,9 +130,9 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 }
 
 /*
- * Returns the region's entry for the table; access 0: not for the table. An
- * entry without rights for RMA gets a new key, because applications may give
- * equal keys to regions without remote access.
+ * Returns the region's entry for the table. If the table must not have the
+ * region, entry.access is 0. An entry without rights for RMA gets a new key,
+ * because applications may give equal keys to regions without remote access.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {

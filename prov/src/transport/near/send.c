@@ -16,7 +16,7 @@
 #include "transport/near/near_ep.h"
 #include "transport/near/onesided.h"
 
-/* size of the buffer on the stack, bytes */
+/* longest message that is copied to a buffer on the stack, bytes */
 #define DUO_NEAR_GATHER 8192
 /* flags that duo_near_send() leaves to duo_near_send_any() */
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
@@ -131,7 +131,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* Handles `ret`, not 0, of near_send(). */
+/* Continues after near_send() has returned `ret`, which is not 0. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t index, int ret)

@@ -98,8 +98,9 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 
 /*
  * Starts to receive a rendezvous message; near calls duo_near_received() at the
- * end. Returns 0 or -FI_EAGAIN. The caller must call duo_near_begin(), before
- * or after. If *fetch is not NULL, the caller must then call duo_near_fetch().
+ * end. Returns 0 or -FI_EAGAIN. Besides this function, the caller must call
+ * duo_near_begin(), in any order. If *fetch is not NULL, the caller must call
+ * duo_near_fetch() after both.
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -157,9 +158,10 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message to its receive if the message is a rendezvous or must be
- * truncated, or the receive has several buffers or no completion. Returns 0;
- * -FI_EAGAIN: no memory, and the receive has ended with FI_ENOMEM.
+ * Delivers a message that has matched rx, if duo_near_complete() cannot: a
+ * rendezvous, a message to truncate, or a receive with several buffers or
+ * without a completion. Returns 0; -FI_EAGAIN: no memory, and the receive has
+ * ended with FI_ENOMEM.
  */
 static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,

@@ -60,7 +60,7 @@ duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 	};
 }
 
-/* Counts the message and frees rx, which must not be posted any more. */
+/* Counts the message and frees rx, which must not be in the posted queue. */
 static near_inline void duo_near_finish(struct duo_rx *rx, size_t len)
 {
 	struct duo_ep *ep = rx->ep;
@@ -143,7 +143,7 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* duo_near_match_first() for an inline message of one kind */
+/* Second part of duo_near_match_first(). *msg is the inline message. */
 static near_inline void *
 duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
@@ -167,7 +167,7 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives a ring's next message, an inline one, if it matches the first posted
+ * Receives a ring's next message if it is inline and matches the first posted
  * receive. Does nothing if this receive is deferred. Writes the completion to
  * `at`, and the source to *src if src is not NULL. Returns the place of the
  * next completion; NULL: nothing was done. duo_cq.attention must be 0: there
