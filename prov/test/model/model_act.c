@@ -222,7 +222,7 @@ static void model_cancel_taker(void)
 		model_cancel(&model.recv[i]);
 }
 
-/* Cancels a receive that has ended, or has just matched a message. */
+/* Cancels an ended receive, or the receive of a message that just arrived. */
 static void model_act_cancel_late(void)
 {
 	int before = model.msg_count;
