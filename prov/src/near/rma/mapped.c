@@ -121,7 +121,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		/* local memory that is not pinned does not fail the mapping */
+		/* keep the mapping if unpinned local memory may be the cause */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

@@ -44,7 +44,7 @@ struct near_table {
 	bool staged;		/* argument of near_table_open() */
 	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
 	uint64_t exports[NEAR_EXPORTS / 64];	/* bitmap of exports in use */
-	/* lists of near_mapped, and of mappings for near_table_unmapped() */
+	/* list of near_mapped; list of mappings for near_table_unmapped() */
 	struct near_link mapped, unmapped;
 	uint32_t unmapped_count;
 	/* number of mappings that near_table_unmapped() has returned */
