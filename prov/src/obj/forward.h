@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_open_ops() and fi_control(), passed to the core's object. Lock: none. */
+/* Passes fi_open_ops() and fi_control() to the core's object. Lock: none. */
 #ifndef DUO_FORWARD_H
 #define DUO_FORWARD_H
 

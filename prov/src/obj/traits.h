@@ -39,8 +39,8 @@ struct duo_traits {
 	/* The core carries no data: ofi_duo posts no receives to it. */
 	bool carries_nothing;
 	/*
-	 * The core matches messages only in polls. So a receive call can leave
-	 * the post to the next poll: a due receive.
+	 * The core matches messages only in polls. So instead of a receive
+	 * call, the next poll can post the receive to the core.
 	 */
 	bool polled_match;
 	/*

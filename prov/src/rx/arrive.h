@@ -44,8 +44,8 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 
 /*
  * Makes the source with this peer index a confirmed source. Only local messages
- * can now fill a multi-receive buffer that names this source. Such a buffer no
- * longer blocks receives: makes all blocked receives deferred.
+ * can now fill a multi-receive buffer that names this source. Also makes all
+ * blocked receives deferred, because such a buffer blocks none any longer.
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)

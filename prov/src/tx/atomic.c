@@ -10,7 +10,7 @@
 
 #define DUO_ATOMIC_DESCS 16 /* maximum number of descriptors for a core */
 
-/* near's enums must equal libfabric's: near does not include its headers. */
+/* near has enums of its own, whose values must equal those of libfabric. */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);

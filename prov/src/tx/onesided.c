@@ -158,9 +158,9 @@ static int duo_onesided_check(const struct duo_ep *ep,
 }
 
 /*
- * Sets bufs->device to device[], which gets near's handles in place of
- * descriptors of device memory. If no buffer is device memory, sets
- * bufs->device to NULL and returns false.
+ * Replaces the descriptors of device memory by near's handles: stores them in
+ * device[], and sets bufs->device to device[]. If no buffer is device memory,
+ * sets bufs->device to NULL and returns false.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)

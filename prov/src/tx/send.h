@@ -103,9 +103,10 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 	if (!mode)
 		return duo_send_put(ep, call);
 	group = duo_group_of(&ep->group);
+	/* tests the route first, because a send over the core takes no lock */
 	if (near_unlikely(!duo_send_route(ep, call.dest) ||
 			  !duo_group_take(&ep->group, group, mode)))
-		return NULL;	/* without the lock, if dest is not local */
+		return NULL;
 	peer = duo_send_put(ep, call);
 	if (near_unlikely(!peer))
 		duo_lock_end(&group->lock, mode, 0);
