@@ -43,7 +43,7 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/* polls need not continue op until its reply or a new poll word value */
+	/* polls need not continue op before a reply or a new poll word value */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
