@@ -66,7 +66,7 @@ struct duo_cq {
 	uint32_t core_skip;	/* polls since the last poll of the core */
 	/* number of further reads that take ring entries and do not poll */
 	uint32_t ring_left;
-	/* interval between calls of duo_cq_ring_poll(), in such reads */
+	/* interval of duo_cq_ring_poll(), in reads that take ring entries */
 	uint32_t ring_every;
 	uint64_t ring_ms;	/* time of the last duo_cq_ring_poll(), ms */
 	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
@@ -77,7 +77,7 @@ struct duo_cq {
 	uint32_t clock_in;	/* polls until the next read of the clock */
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
-	/* number of late reads of the clock in a row: DUO_CLOCK_SLOW */
+	/* successive reads of the clock that were late: see DUO_CLOCK_SLOW */
 	uint32_t slow;
 	atomic_bool signaled;
 	/* sources of the core's entries, if the read has no array for them */

@@ -36,7 +36,7 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 	};
 	int ret;
 
-	/* duo_recv_start() reads both fields if it completes msg */
+	/* duo_recv_start() reads refs and open if it completes msg */
 	owner->refs += !last;
 	owner->open = !last;
 	ret = duo_recv_start(msg, &recv);
