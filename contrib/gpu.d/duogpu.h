@@ -131,7 +131,7 @@ bool gpu_cuda_other(struct gpu_other *other, size_t len);
 
 /* run.c */
 extern const char *const gpu_kinds[], *const gpu_places[];
-double gpu_now(void);	/* s */
+double gpu_now(void);	/* time, s */
 /* Waits for this number of completions, and counts errors. */
 void gpu_complete(int count);
 void gpu_start(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,

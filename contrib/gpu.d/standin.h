@@ -21,7 +21,7 @@ struct mapping {
 	size_t len;		/* 0: not in use */
 	unsigned int number;	/* serial number in the process */
 	bool accessible;	/* the device may access it */
-	uint64_t handle;	/* of the physical memory; 0: an allocation */
+	uint64_t handle;	/* handle of physical memory; 0: an allocation */
 };
 
 extern pthread_mutex_t lock;	/* protects all of the stand-in */

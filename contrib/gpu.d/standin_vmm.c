@@ -28,7 +28,7 @@ static struct {
 	int fd, handle_types;
 	unsigned int refs;	/* number of uses: the handle, and mappings */
 	size_t len;
-} handles[HANDLES + 1];		/* the first one is not used */
+} handles[HANDLES + 1];		/* entry 0 is not used */
 
 /* Returns a new handle. Call with "lock" held. */
 static uint64_t add_handle(int fd, size_t len, int handle_types)

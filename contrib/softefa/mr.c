@@ -115,7 +115,7 @@ static uint32_t se_mr_insert(const struct ibv_pd *pd, uint64_t addr,
 {
 	struct se_dev *dev = se_dev_of(pd->context);
 	uint32_t i, index, key = 0;
-	static _Atomic uint32_t generation; /* of all devices */
+	static _Atomic uint32_t generation; /* shared by all devices */
 	struct se_mr_entry *entry;
 
 	pthread_mutex_lock(&dev->lock);

@@ -265,7 +265,7 @@ int se_post_recv(struct ibv_qp *qp_fid, struct ibv_recv_wr *wr,
 
 /* qp_list.c: all QPs of the process */
 void se_qps_add(struct se_qp *qp);
-void se_qps_remove(struct se_qp *qp); /* after it no thread drives the QP */
+void se_qps_remove(struct se_qp *qp); /* afterwards no thread drives the QP */
 uint32_t se_qps_total(void);
 void se_qps_drive(void);
 void se_qps_exit(void);

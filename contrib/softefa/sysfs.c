@@ -254,7 +254,7 @@ void se_dir_remove(void)
 {
 	if (se_sys_fd >= 0)
 		se_remove_tree(se_sys);
-	se_sweep(true); /* of killed peers, if this process is the last one */
+	se_sweep(true); /* frees files of killed peers, if no other is alive */
 	se_dir_unmake();
 }
 

@@ -143,7 +143,7 @@ static void test(void)
 	pid_t pid[SENDERS], parent = getpid();
 	fi_addr_t peer;
 
-	/* not the provider's shared memory */
+	/* do not use the provider's shared memory */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
 	/* a forked child cannot use the device of its parent */
 	for (i = 0; i < SENDERS; i++) {

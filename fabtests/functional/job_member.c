@@ -38,7 +38,7 @@ static void job_check_error(int p, const struct ft_op *op)
 	FT_CHECK(job->fate[p] != JOB_ALIVE, "an operation with member %d, "
 		 "which lives: %d (%s)", p, op->err, fi_strerror(op->err));
 	if (!job_local(p))
-		return;		/* its error is the core's */
+		return;		/* the core selects the error */
 	FT_CHECK(op->err == FI_ECONNRESET, "an operation with member %d, "
 		 "which has failed: %d (%s)", p, op->err, fi_strerror(op->err));
 	FT_CHECK(FI_MAJOR_VERSION < 2 || op->err_src == peers[p].addr,

@@ -24,11 +24,11 @@ struct job_peer {
 	struct job_act tx[JOB_KINDS], in, verb[JOB_VERBS];
 	int at; /* index in verb[] of the pending or next operation */
 	uint64_t was;		/* result of the addition */
-	unsigned int seed, len;	/* of the data written to the peer */
+	unsigned int seed, len;	/* data written to the peer: seed, length */
 	uint32_t got[JOB_KINDS], onesided;
 	/* job_any.c: turn of the receive with the peer's last message */
 	unsigned int any_turn;
-	/* at the start of the round */
+	/* got and onesided at the start of the round */
 	uint32_t old_got[JOB_KINDS], old_onesided;
 };
 

@@ -452,7 +452,7 @@ static void ft_run(void)
 	ft_buf_alloc(&e, &out, FT_LARGE);
 	if (far.child.pid)
 		ft_far_meet();
-	else /* takes fi_addr 0, the value in error entries without a source */
+	else /* takes fi_addr 0, which error entries without source have */
 		ft_exchange(&e);
 	ft.phase = "peers that die";
 	/* on a busy host steps are slow, so some are left out */

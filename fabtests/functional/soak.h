@@ -53,7 +53,7 @@ struct ft_cell {
 
 /* RMA and atomics: one operation at a time. */
 struct ft_verbs {
-	struct ft_cell *cells;	/* of this rank, one for each rank */
+	struct ft_cell *cells;	/* this rank's cells, one for each rank */
 	struct fid_mr *mr;
 	struct {
 		uint64_t base, key;

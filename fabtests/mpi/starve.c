@@ -15,7 +15,7 @@
 #include "mt.h"
 
 #define MT_TAG 5
-#define MT_TAG_REPORT 6 /* not the tag of requests: one may be pending */
+#define MT_TAG_REPORT 6 /* differs from MT_TAG: a request may be pending */
 #define MT_INTERVAL 0.02 /* seconds between two requests of the last rank */
 #define MT_WINDOW_MAX 1024
 /*
