@@ -27,7 +27,7 @@
 /* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
-/* All MR modes but FI_MR_LOCAL, which efa would return without need. */
+/* All MR modes but FI_MR_LOCAL: efa does not need it, but would return it. */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
 		    FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE)
@@ -72,9 +72,10 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 }
 #else
 /*
- * libfabric 1.x: ofi_duo does not support shm, and the build uses shm/none.c.
- * In 1.17, shm's CQ cannot be a peer CQ. Later, the types of fi_peer(3) differ
- * from 2.x. Structures of ofi_duo contain the following types all the same.
+ * With libfabric 1.x, ofi_duo does not support shm (the build has shm/none.c):
+ * in 1.17, shm's CQ cannot be a peer CQ, and in 1.18 to 1.22 the types of
+ * fi_peer(3) differ from 2.x. Structures of ofi_duo have members of the types
+ * below, so these are defined here.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Words after the fid of ofi_duo's fabrics and domains, because efa since
- * libfabric 2.4 takes each fid in the hints for a util_fabric or util_domain:
- * it loads a pointer to a name from there, and compares the name
- * (docs/upstream.md). Cost: 256 bytes per object.
+ * Valid pointers after the fid of ofi_duo's fabrics and domains. efa since
+ * libfabric 2.4 needs them: it takes each fid in the hints for a util_fabric or
+ * util_domain, loads a pointer to a name from behind the fid, and compares the
+ * name (docs/upstream.md). Cost: 256 bytes per object.
  *
  * Each word of the decoy points to a block. Each word of the block points to
  * the block, so a chain of loads stays in the block. Read as text, the block is

@@ -25,7 +25,7 @@ struct duo_hint {
 	const char *name;
 	bool set;	/* true: the value is a set of bits; false: a maximum */
 	bool direct;	/* true: the field is in fi_info itself */
-	/* if not `direct`: offset in fi_info of the pointer to the structure */
+	/* offset in fi_info of the structure's pointer; unused if `direct` */
 	size_t attr;
 	/* offset of the field in fi_info or in the structure */
 	size_t at;

@@ -95,7 +95,7 @@ void duo_lock_barrier(void)
 			break;
 }
 
-/* Spins, then sleeps, because the user may need this CPU to continue. */
+/* Spins, then sleeps: the thread inside may need this CPU to continue. */
 void duo_lock_empty(const struct duo_lock *lock)
 {
 	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };

@@ -8,16 +8,17 @@
  * unlock; one branch with FI_THREAD_DOMAIN, where the lock is off.
  *
  * A *single* lock protects data that one thread at a time uses, because the
- * application serializes its calls (FI_THREAD_COMPLETION). This thread is
- * called the user. The user enters and leaves by plain stores to `inside`.
+ * application serializes its calls (FI_THREAD_COMPLETION). This thread enters
+ * and leaves the lock by plain stores to `inside`.
  *
  * Other threads seldom change the data. For a change, a thread takes the lock,
- * calls duo_lock_barrier(), and waits until the user has left
+ * calls duo_lock_barrier(), and waits until no thread is inside
  * (duo_lock_empty()).
  *
- * Memory order (store buffering): the user stores `inside`, then loads `state`.
- * The other thread stores `state`, executes the barrier, then loads `inside`.
- * By the barrier, at least one of the two threads loads the other's store.
+ * Memory order (store buffering): a thread that enters stores `inside`, then
+ * loads `state`. A thread that makes a change stores `state`, executes the
+ * barrier, then loads `inside`. By the barrier, at least one of the two threads
+ * loads the other's store.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -51,7 +52,7 @@ struct duo_lock {
 	atomic_uint state;
 	bool on;	/* false: the lock is never taken */
 	bool single;	/* true: a single lock */
-	atomic_bool inside;	/* single lock: the user has entered */
+	atomic_bool inside;	/* single lock: a thread has entered */
 };
 
 static inline void duo_lock_init(struct duo_lock *lock, bool on)
@@ -79,7 +80,7 @@ void duo_lock_retire(struct duo_lock *lock);
 bool duo_lock_prepare(void);
 /* Executes a full barrier in all threads of the process. */
 void duo_lock_barrier(void);
-/* Waits until the user has left. Must follow duo_lock_barrier(). */
+/* Waits until no thread is inside. Must follow duo_lock_barrier(). */
 void duo_lock_empty(const struct duo_lock *lock);
 /* Wakes one waiting thread, after duo_lock_release(). Returns ret. */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
@@ -155,7 +156,7 @@ DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 	return ret;
 }
 
-/* Waits for the lock, takes it. Single locks need duo_group_lock(). */
+/* Waits for a lock and takes it. For single locks: duo_group_lock(). */
 static inline void duo_lock(struct duo_lock *lock)
 {
 	assert(!lock->single);

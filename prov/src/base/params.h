@@ -13,15 +13,15 @@
 
 struct duo_params {
 	/*
-	 * core of all fabrics (provider near); NULL: the provider name, such as
-	 * "tcp;ofi_duo", selects the core
+	 * in the provider near: name of the core of all fabrics. NULL: the
+	 * provider's name, such as "tcp;ofi_duo", selects the core
 	 */
 	const char *core;
-	bool hook;	/* this module is the hook */
+	bool hook;	/* true: this module is the hook */
 	bool local_on;		/* false: the core carries all messages */
 	enum duo_transport_kind local;
 	int stats;	/* 1: print statistics when endpoints close */
-	/* cores to return if the user names none, separated by commas */
+	/* default cores of fi_getinfo(): names, separated by commas */
 	char *cores;
 	/* parent directory of the users' registry directories */
 	char *registry_dir;
@@ -32,7 +32,7 @@ struct duo_params {
 	size_t defer_polls;
 	/* time until aging posts the oldest deferred receive, us */
 	size_t defer_us;
-	/* number of CQ reads per poll of an idle core during local traffic */
+	/* local traffic: CQ reads per poll of a core without messages */
 	size_t core_poll_interval;
 	/* time until a timer wakes a thread that sleeps on a wait object, us */
 	size_t wait_poll_us;

@@ -18,7 +18,7 @@
 #include "base/proc.h"
 
 #define DUO_PROC_SPARE 16	/* descriptors to leave free */
-#define DUO_STAT_STATE 3 /* numbers of fields in /proc/PID/stat, from 1 */
+#define DUO_STAT_STATE 3 /* fields of /proc/PID/stat, counted from 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
 
@@ -39,7 +39,7 @@ ssize_t duo_proc_read(const char *path, char *text, size_t size)
 }
 
 struct duo_stat {
-	char state;		/* of the main thread */
+	char state;		/* main thread's state, a letter: proc(5) */
 	unsigned long threads;	/* number of threads */
 	uint64_t start;
 };
@@ -50,7 +50,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	ssize_t len;
 	int field;
 
-	/* /proc/self is right even if /proc is of another pid namespace */
+	/* /proc/self is this process even if /proc is of another namespace */
 	if (pid == getpid())
 		strcpy(path, "/proc/self/stat");
 	else
@@ -131,9 +131,9 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * Stores in `path` the path to descriptor fd by another thread of the process
- * (/proc/PID/task/TID/fd/FD). False: the main thread has not ended, or there is
- * no other thread.
+ * Stores in `path` the path to descriptor fd through a thread other than the
+ * main thread (/proc/PID/task/TID/fd/FD). False: the main thread has not ended,
+ * or there is no other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -199,7 +199,10 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/* Returns this process's pid for /proc; 0: /proc is of the same namespace. */
+/*
+ * Returns this process's pid in the pid namespace of /proc. 0: that is this
+ * process's own namespace, or the pid is unknown.
+ */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -260,7 +263,7 @@ bool duo_proc_user_known(void)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
-	/* if all users are mapped, no other user has the overflow uid */
+	/* if all users are mapped, the overflow uid stands for one user */
 	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;
@@ -273,7 +276,7 @@ int duo_proc_pidfd(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* pidfd_send_signal() returns EBADF for other descriptors */
+/* pidfd_send_signal() fails with EBADF if fd is not a pidfd */
 bool duo_proc_is_pidfd(int fd)
 {
 	return !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) ||

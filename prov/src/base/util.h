@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* force or forbid inlining: the compiler decides by the number of callers */
+/* force or forbid inlining, instead of the compiler's own decision */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*

@@ -38,7 +38,7 @@ bool duo_info_prefix(const struct fi_info *info);
 /* True if the info has FI_FENCE, or an order between messages and RMA. */
 bool duo_info_mixed(const struct fi_info *info);
 
-/* getinfo.c: as fi_getinfo(3) */
+/* getinfo.c: implements fi_getinfo(3) */
 int duo_getinfo(uint32_t version, const char *node, const char *service,
 		uint64_t flags, const struct fi_info *hints,
 		struct fi_info **info);

@@ -45,7 +45,7 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/* Defines a call with one buffer. args: for the call without prefix */
+/* Defines a call with one buffer. args: arguments of the call without prefix */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_setname() and fi_getname() of endpoints; no connections */
+/* fi_setname() and fi_getname(). Calls for connections are not supported. */
 
 #include "fi/api.h"
 #include "base/enosys.h"

@@ -29,8 +29,8 @@ struct duo_param {
 	const char *name;
 	enum fi_param_type type;
 	/*
-	 * member of duo_params (int, size_t or char *), initially the default;
-	 * a char * gets a copy of the text
+	 * pointer to an int, size_t or char * in duo_params, which has the
+	 * default until the parameter is read; a char * gets a copy
 	 */
 	void *value;
 	void (*read)(const struct duo_param *param); /* NULL: by `type` */
@@ -41,7 +41,7 @@ struct fi_provider *fi_prov_ini(void);
 
 /* Defines and reads params[], and the parameters that all modules have. */
 void duo_params_load(const struct duo_param *params, size_t count);
-/* A duo_param.read: reads a number, and limits it to 1 to 1000000. */
+/* For duo_param.read: reads a number, and limits it to 1 to 1000000. */
 void duo_param_read_positive(const struct duo_param *param);
 
 /*

@@ -31,7 +31,7 @@ static const char duo_ident[] __attribute__((used)) =
 
 /*
  * True while this thread opens a domain. The hook must not wrap objects that
- * the core opens for its own use in this time.
+ * the core meanwhile opens for its own use.
  */
 static __thread bool duo_hook_inside;
 
@@ -75,8 +75,9 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 }
 
 /*
- * fi_domain2() with flags. Only providers pass flags, for domains that need no
- * wrapping. Calls without flags get to duo_hook_domain().
+ * Opens a domain of the core without wrapping it: fi_domain2() calls this
+ * function only if it has flags, and only providers pass flags. Without flags,
+ * fi_domain2() calls duo_hook_domain().
  */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,

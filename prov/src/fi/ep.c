@@ -64,7 +64,7 @@ static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
 	return 0;
 }
 
-/* Releases everything except the core's endpoint. Needs all locks. */
+/* Releases all but the core's endpoint. Needs all locks of the domain. */
 static void duo_ep_fini(struct duo_ep *ep)
 {
 	int kind;
@@ -97,9 +97,9 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Closes an endpoint. First reads the core's CQ, because its entries may refer
- * to receives. While ep->closing is set, no message is matched: a match might
- * post a receive to the core's endpoint, which is closed by then.
+ * Closes an endpoint. Reads the core's CQ before it frees the receives, because
+ * entries may refer to them. While ep->closing is set, no message is matched: a
+ * match might post a receive to the core's endpoint after its fi_close().
  */
 static int duo_ep_close(struct fid *fid)
 {
@@ -143,7 +143,7 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/* the core's values are smaller than the local transport's */
+/* The next two return the core's value: the local transport's is larger. */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];

@@ -29,8 +29,9 @@ static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 }
 
 /*
- * Binds the core's CQs to the core's endpoint. Receives get no
- * FI_SELECTIVE_COMPLETION, because the core's completion frees their entries.
+ * Binds the core's CQs to the core's endpoint. Binds receives without
+ * FI_SELECTIVE_COMPLETION: the core must report each receive, because ofi_duo
+ * frees the receive's entry only then.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
@@ -70,9 +71,9 @@ static int duo_core_enable(struct duo_ep *ep)
 }
 
 /*
- * Puts an endpoint and its new CQ into one group: the domain's, if the endpoint
- * has two CQs or a counter. other: the CQ that is bound already, or NULL. Needs
- * all locks. Returns 0 or -FI_ENOMEM.
+ * Puts an endpoint and its new CQ into one group: the domain's if the endpoint
+ * has two CQs or a counter, otherwise the CQ's. other: the CQ that is bound
+ * already, or NULL. Needs all locks of the domain. Returns 0 or -FI_ENOMEM.
  */
 static int duo_ep_unite(struct duo_ep *ep, struct duo_cq *cq,
 			struct duo_cq *other)
@@ -157,9 +158,9 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 /*
  * Binds a hidden CQ (ep->own_cq) for each direction that requires a CQ but has
  * none. A CQ is required
- * - with a local transport: for sends and receives
- * - without a local transport: for the directions in the endpoint's caps
- * - with neither messages nor RMA over near: for no direction
+ * - for no direction, if the endpoint has neither messages nor RMA over near
+ * - otherwise, with a local transport: for sends and receives
+ * - otherwise, without one: for the directions in the endpoint's caps
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {

@@ -49,12 +49,11 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 
 /*
  * Sets all MR modes (DUO_MR_ANY) in the hints for the core if the application's
- * hints have none. Otherwise efa would return infos that lack modes,
- * FI_REMOTE_READ and FI_REMOTE_WRITE, although efa chooses keys and requires
- * virtual addresses. Does nothing
+ * hints have none. Otherwise efa's infos would lack FI_REMOTE_READ,
+ * FI_REMOTE_WRITE, and the modes that efa requires. Does nothing
  * - if the hints request only messages
  * - in API versions before 1.5
- * - for a core that is part of ofi_duo, which would return the modes
+ * - for a core that is part of ofi_duo: it would require the modes needlessly
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {
@@ -165,8 +164,8 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 
 /*
  * Appends infos of the core's fabrics that ofi_duo never wraps
- * (duo_traits_direct()). The core cannot use ofi_duo's fids in the hints:
- * appends nothing if there are any.
+ * (duo_traits_direct()). Appends nothing if the hints have a fid of ofi_duo,
+ * because the core cannot use the fid.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -217,9 +216,9 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 }
 
 /*
- * Returns the name of the core in `stack`, which the caller must free. named:
- * of duo_wanted(); false: the stack is the core. NULL: the stack is not for
- * this module, or no memory.
+ * Returns the core's name for `stack`, a name from duo_wanted(). The caller
+ * must free it. NULL: the stack is not for this module, or no memory. named:
+ * the value that duo_wanted() has stored; if false, `stack` is the core's name.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {
@@ -245,8 +244,8 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
 	/*
-	 * efa ignores the name efa-direct in the hints: it would return infos
-	 * of its other fabric, which libfabric discards later
+	 * skipped if the hints name efa-direct: efa ignores this name, and
+	 * would return infos of its other fabric, which libfabric discards
 	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);

@@ -160,8 +160,8 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts an info of the core to the features that ofi_duo supports. Without
- * messages, the core's limits, orders and progress stay. Returns 0, or
+ * Restricts an info of the core to the features that ofi_duo supports. An info
+ * without messages keeps the core's limits, orders and progress. Returns 0, or
  * -FI_ENODATA if ofi_duo cannot use the info.
  */
 int duo_info_restrict(struct fi_info *info)
@@ -173,7 +173,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* over loopback, the core lacks FI_REMOTE_COMM */
+	/* keeps FI_REMOTE_COMM if set; over loopback, the core lacks it */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -218,7 +218,7 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/* duo_info_kept(). ours: a copy of the info, which this function restricts. */
+/* Implements duo_info_kept(). ours: a copy of info, to be restricted. */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -267,7 +267,10 @@ static const struct fi_info duo_info_limits = {
 	},
 };
 
-/* Fields that duo_hints_supported() checks; without messages, the first. */
+/*
+ * Fields that duo_hints_supported() checks. For hints without messages, it
+ * checks only the first field.
+ */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -305,7 +308,7 @@ bool duo_info_device(const struct fi_info *info)
 	return info->caps & FI_HMEM;
 }
 
-/* Removes FI_HMEM if not requested: it disables the fast path of RMA. */
+/* Removes FI_HMEM, unless requested: FI_HMEM disables RMA's fast path. */
 static void duo_info_drop_device(struct fi_info *info,
 				 const struct fi_info *hints)
 {
@@ -352,10 +355,10 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 /*
  * Removes orders between messages and RMA, because they slow down or disable
  * the local path.
- * - If near keeps these orders: removes those that the hints do not request;
- *   none, if the hints request no order at all.
- * - Otherwise: removes all of them and FI_FENCE; nothing, if the hints request
- *   FI_FENCE or one of these orders.
+ * - If near keeps these orders, and the hints have a msg_order: removes those
+ *   that are not in it.
+ * - If near does not keep these orders: removes all of them and FI_FENCE,
+ *   unless the hints request FI_FENCE or one of these orders.
  */
 static void duo_info_drop_order(struct fi_info *info,
 				const struct fi_info *hints)
@@ -384,7 +387,7 @@ static const struct duo_hint duo_info_fields[] = {
 	DUO_HINT_MAX(tx_attr, iov_limit),
 	DUO_HINT_MAX(tx_attr, size),
 	DUO_HINT_MAX(rx_attr, iov_limit),
-	/* as a number, FI_SHARED_CONTEXT is larger than any limit */
+	/* rejects FI_SHARED_CONTEXT: as a number, it exceeds any limit */
 	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
 	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
 	DUO_HINT_MAX(domain_attr, max_ep_stx_ctx),
@@ -394,9 +397,10 @@ static const struct duo_hint duo_info_fields[] = {
 };
 
 /*
- * Checks that a restricted info satisfies the hints. Returns 0 or -FI_ENODATA.
- * Removes FI_HMEM and orders that the hints do not request. Copies the hints'
- * AV type and threading level, because ofi_duo supports all of them.
+ * Checks that an info from duo_info_restrict() satisfies the hints. Returns 0
+ * or -FI_ENODATA. Removes from the info FI_HMEM and orders that the hints do
+ * not request. Copies the hints' AV type and threading level to the info,
+ * because ofi_duo supports all of them.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {

@@ -256,7 +256,7 @@ int duo_ep_open_local(struct duo_ep *ep)
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		/* no fi_enable(): closes the part of duo_ep_name_local() */
+		/* not enabled: closes what duo_ep_name_local() has opened */
 		if (ep->core.peer_names)
 			ep->domain->peer->close(ep);
 		return;

@@ -55,7 +55,7 @@ static int duo_mr_close(struct fid *fid)
 			 mr->region.memory);
 		return -FI_EBUSY;
 	}
-	/* before fi_close(core), which frees the descriptor: the tree's key */
+	/* must precede fi_close(core): that frees mem_desc, mr's tree key */
 	if (!duo_device_unlist(mr))
 		/*
 		 * mr serves another registration as well. Another thread may
@@ -120,7 +120,7 @@ static void duo_mr_copy(struct duo_mr *mr)
 	mr->mr_fid.key = mr->core->key;
 }
 
-/* fi_control(): FI_ENABLE may change the core's key or descriptor. */
+/* Implements fi_control(). FI_ENABLE may change the core's key or mem_desc. */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_mr *mr = duo_mr_of(fid);

@@ -23,7 +23,7 @@ static void duo_opened_give(void)
 	pthread_mutex_unlock(&duo_opened_lock);
 }
 
-/* Makes fork() wait until the lists are complete. */
+/* Makes fork() take the lock, so that the child gets complete lists. */
 __attribute__((constructor)) static void duo_opened_loaded(void)
 {
 	pthread_atfork(duo_opened_take, duo_opened_give, duo_opened_give);
@@ -116,7 +116,7 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/* True if a domain of level `has` serves an application of level `needs`. */
+/* True if a domain of threading level `has` suffices for the level `needs`. */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -129,10 +129,10 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 }
 
 /*
- * True if an endpoint of this info can be opened in the domain. If the info
- * names the core's domain, the core has compared the capabilities. FI_HMEM is
- * always compared: without FI_HMEM, the domain's local transport was opened for
- * host memory only.
+ * True if an endpoint of this info can be opened in the domain. If attr->domain
+ * is the core's domain, the core itself has compared capabilities and MR modes.
+ * FI_HMEM is compared all the same: the local transport of a domain without
+ * FI_HMEM was opened for host memory only.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -162,8 +162,8 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 }
 
 /*
- * Returns the oldest domain that fits the info, or NULL. Also compares mr_mode,
- * because the application has not chosen the domain.
+ * Returns the oldest domain that fits the info, or NULL. Requires an equal
+ * mr_mode, because the hints do not name a domain.
  */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,

@@ -33,15 +33,15 @@ void duo_closed_domain(struct duo_domain *domain);
  * they may belong to other providers.
  */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
-/* False, and a message in the log, if opened->foreign is set. */
+/* If opened->foreign is set, logs a message and returns false. */
 bool duo_opened_ours(const struct duo_opened *opened);
 
 /* Stores the fids of the core's objects in the hints for the core. */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Stores in an info the fids of ofi_duo's open objects that fit the info; NULL:
- * none fits. False: the hints name an object that does not fit.
+ * Stores in an info the fids of ofi_duo's open objects that fit the info, or
+ * NULL if none fits. False: the hints name an object that does not fit.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Tables of functions by which lower layers call higher ones, and the choice of
- * the tables of calls.
+ * Tables of functions by which lower layers call higher ones. Also selects an
+ * endpoint's tables of calls for messages.
  */
 
 #include "fi/api.h"
@@ -17,8 +17,8 @@
 
 /*
  * duo_up.calls(): sets the endpoint's tables of calls for the mode of the lock.
- * Does not store equal pointers, because other threads may read the pointers at
- * the same time: see duo_cq_calls().
+ * Stores nothing if the tables are right already, because other threads may
+ * read the pointers at the same time: see duo_cq_calls().
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

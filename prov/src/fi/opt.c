@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "obj/ep.h"
 
-/* FI_OPT_MIN_MULTI_RECV if the core has none, bytes */
+/* value of FI_OPT_MIN_MULTI_RECV if the core lacks the option, bytes */
 #define DUO_MIN_MULTI_RECV 64
 
 /* Sets the default flags of receives. */
@@ -32,8 +32,9 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 }
 
 /*
- * FI_SETOPSFLAG. The core does not get FI_MULTI_RECV, which ofi_duo implements.
- * An endpoint with a local side cannot change transmit flags.
+ * Implements FI_SETOPSFLAG of fi_control(). The core does not get
+ * FI_MULTI_RECV, which ofi_duo implements. An endpoint with a local side cannot
+ * change transmit flags.
  */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
@@ -147,7 +148,10 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 	return ret;
 }
 
-/* near may copy bytes in any order, so the endpoint gets no local side. */
+/*
+ * Sets an option of DUO_OPT_IN_ORDER(). If the option is true, the endpoint
+ * gets no local side, because near may copy bytes in any order.
+ */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)
 {

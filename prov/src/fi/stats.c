@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The operations of rdma/fi_duo.h, and statistics of closing endpoints */
+/* Implements fi_ops_duo of rdma/fi_duo.h. Prints statistics at fi_close(). */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
 	return 0;
 }
 
-/* duo_ops_path() for an address in the AV. Needs the group's lock. */
+/* Implements duo_ops_path() for an addr in the AV. Needs the group's lock. */
 static void duo_path_of(const struct duo_ep *ep, fi_addr_t addr,
 			enum fi_duo_path *path, enum fi_duo_reason *reason)
 {
