@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Growth with the length of queues and tables: latency of 8 bytes with many
- * posted receives or unexpected messages to search, and the time of an AV
- * insert with many addresses. The queues stay full: these tests run last in a
- * process.
+ * Growth with the length of queues and tables. Latency of 8 bytes with many
+ * posted receives or unexpected messages; time of an AV insert with many
+ * addresses. The queues stay full: these tests run last in a process.
  */
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 /*
  * Completion queues. As on the device, a ring has the requested number of
- * entries, and a completion is lost if all are in use.
+ * entries. A completion is lost if all are in use.
  */
 #include <errno.h>
 #include <stdlib.h>

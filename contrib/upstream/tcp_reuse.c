@@ -4,9 +4,9 @@
 /*
  * A peer closes its endpoint and opens another, which gets the same address
  * about once in 14,000 times. fi_av_remove leaves the sender's connection open,
- * and fi_av_insert finds it again. If the sender has made no progress since the
- * peer closed its end, a message is written to the old connection, completes,
- * and is lost.
+ * and fi_av_insert finds it again. A sender that has made no progress since the
+ * close writes its message to the old connection. The message completes, and is
+ * lost.
  */
 
 #include "repro.h"

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Directed receives of rank 0 for several senders, posted before or after the
- * messages arrive, and before or after the sender's address is inserted.
+ * Directed receives of rank 0 for several senders. They are posted before or
+ * after the messages arrive, and before or after the sender's address is
+ * inserted.
  */
 
 #include "common/ft.h"

@@ -71,9 +71,9 @@ int job_from(const uint8_t *buf);	/* sender of a message */
 uint32_t job_seq(const uint8_t *buf);	/* number of a message */
 uint64_t job_cpu_ns(void);	/* CPU time of this process, ns */
 /*
- * True if this process has at most "members" pidfds, and maps the segments and
- * region tables of at most that number of members, itself included. With
- * "late", fails the test instead of returning false.
+ * True if this process has at most "members" pidfds, and maps segments and
+ * region tables of at most "members", itself included. With "late", fails the
+ * test instead of returning false.
  */
 bool job_is_clean(int members, bool late);
 

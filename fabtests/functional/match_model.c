@@ -6,8 +6,8 @@
  * equal a model of MPI's matching: a receive matches the earliest message that
  * fits, and a message the earliest receive that fits.
  *
- * A script has either one sender and wildcards, or several senders and directed
- * receives only, so that the pairs do not depend on timing.
+ * The pairs must not depend on timing. So a script has either one sender and
+ * wildcards, or several senders and directed receives only.
  */
 
 #include <sched.h>

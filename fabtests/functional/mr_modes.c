@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 1 writes to and reads from rank 0, with the MR modes that fi_getinfo()
- * returns for different modes in the hints.
+ * Rank 1 writes to and reads from rank 0. The MR modes are those that
+ * fi_getinfo() returns for different modes in the hints.
  */
 
 #include <rdma/fi_rma.h>

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 1 writes to and reads from rank 0, by all calls and in many sizes, with
- * remote CQ data if the core supports it. At the end: an invalid key.
+ * Rank 1 writes to and reads from rank 0, by all calls, in many sizes, and with
+ * remote CQ data if supported. At the end: an invalid key.
  */
 
 #include <rdma/fi_rma.h>

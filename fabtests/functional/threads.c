@@ -129,7 +129,7 @@ static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 }
 
 /*
- * Opens and closes an endpoint and a region beside those in use, and inserts
+ * Opens an endpoint and a region beside those in use, and closes them. Inserts
  * the endpoint's address into the AV in use.
  */
 static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)

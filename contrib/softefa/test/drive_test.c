@@ -40,8 +40,8 @@ END_TEST
 
 /*
  * One of two ranks that close an endpoint at the same time. From its closing
- * endpoint each sends to an endpoint of the other that stays open, and polls
- * only the closing endpoint's CQ, as fi_close() of libfabric does.
+ * endpoint each sends to an open endpoint of the other. It polls only the
+ * closing endpoint's CQ, as fi_close() of libfabric does.
  */
 struct rank {
 	struct rig_node closing, other;
