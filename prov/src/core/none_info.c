@@ -25,10 +25,10 @@
 	(FI_COMPLETION | FI_INJECT | FI_FENCE | FI_INJECT_COMPLETE | \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define DUO_NONE_INJECT 4096	/* longest injected message, bytes */
-/* operations in flight in each direction; reported, not a limit */
+/* operations in flight in each direction, as reported; not a limit */
 #define DUO_NONE_QUEUE 65536
 #define DUO_NONE_REGIONS (1 << 17)
-/* objects of each kind; reported, not a limit */
+/* number of objects of each kind, as reported; not a limit */
 #define DUO_NONE_OBJECTS 1024
 #define DUO_NONE_MOST (SIZE_MAX / 2)
 
@@ -169,7 +169,7 @@ static bool duo_none_set_domain(struct fi_info *info,
 
 /*
  * Sets caps and op_flags to those of the hints, which must have been checked.
- * Without a direction in the hints (FI_SEND, FI_READ, ...), sets all.
+ * If the hints name no direction (FI_SEND, FI_READ, ...), sets all directions.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {

@@ -48,7 +48,7 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/* True if the core never gets a receive for *want. Needs an open local side. */
+/* True if the core never gets a receive for *want. Requires a local side. */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
 {

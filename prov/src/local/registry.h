@@ -57,7 +57,7 @@ enum duo_registry_lock_mode {
 };
 
 /*
- * Opens or creates the user's directory, and stores its path in dir, unless
+ * Opens or creates the user's directory. Stores its path in dir, unless dir is
  * NULL. Returns a descriptor or -errno. -FI_EPERM: this user cannot be
  * distinguished from others (overflow uid, or files without owners).
  */
@@ -72,13 +72,13 @@ int duo_registry_open(const char *base, char *dir);
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
-/* Adds 1 to the count for compat_id. Returns the new count or -errno. */
+/* Counts one more endpoint with compat_id. Returns their number or -errno. */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 /* Resets the count of duo_registry_count_ep(). Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
 /* Removes the directory if it is unused. file: the path of a file in it. */
 void duo_registry_leave(int dir, const char *file);
-/* Returns the number of records, also of endpoints that have failed. */
+/* Returns the number of records, including those of failed endpoints. */
 size_t duo_registry_count(int dir);
 /*
  * Returns a number that changes when a file is added or removed; 0: unknown,

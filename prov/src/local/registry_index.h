@@ -27,7 +27,7 @@ struct duo_registry_index {
 void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);
-/* False: there was no record with this key. True: there may be one. */
+/* False: no record had this key when the names were read. True: one may. */
 bool duo_registry_index_has(const struct duo_registry_index *index,
 			    uint64_t key);
 

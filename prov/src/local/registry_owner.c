@@ -121,7 +121,7 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a directory of duo_dirs_scan(). -ENOENT: now removed or not private. */
+/* Opens a found directory. -ENOENT: it was removed or is not private now. */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);

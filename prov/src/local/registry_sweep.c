@@ -31,7 +31,7 @@ static void duo_record_reap(int dir, const char *name,
 		 record->pid);
 }
 
-/* Removes an unlocked record, incomplete or of another version. */
+/* Removes a record that is incomplete or of another version, if unlocked. */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
 	struct stat st;

@@ -84,7 +84,7 @@ struct duo_transport {
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
 	 * True if local processes oversubscribe the CPUs of this thread.
-	 * endpoints: number of registry records on this host.
+	 * endpoints: number of records in the user's registry directory.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*

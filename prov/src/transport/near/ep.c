@@ -182,8 +182,8 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns a peer index. A freed index is not reused soon,
- * so that a late send finds no peer, not a wrong one.
+ * near_sink.peer_up(): assigns a peer index. Reuses a freed index as late as
+ * possible, so that a send with the old index finds no peer, not a wrong one.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {

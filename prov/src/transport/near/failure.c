@@ -76,7 +76,7 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
-		/* needs the routes that duo_map_peer_failed() removes */
+		/* must precede duo_map_peer_failed(), which removes routes */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);

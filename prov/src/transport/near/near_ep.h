@@ -19,10 +19,10 @@
 #define DUO_NEAR_QUEUE 1024
 
 /*
- * ep->near, from fi_enable to fi_close. In the provider near, fi_endpoint
- * creates this struct, because the port's address is the endpoint's address.
- * Until fi_enable, only ep->near_named points to the struct, and no thread
- * polls the port.
+ * ep->near points to this struct from fi_enable to fi_close. In the provider
+ * near, fi_endpoint creates the struct, because the port's address is the
+ * endpoint's address. Until fi_enable, only ep->near_named points to the
+ * struct, and no thread polls the port.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
@@ -103,7 +103,7 @@ ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
 /* near_sink.sent(): ends a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err);
-/* near_sink.unload(): copies to host memory. Returns 0 or an error > 0. */
+/* near_sink.unload(): copies a message to the host. Returns 0 or errno > 0. */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len);
 

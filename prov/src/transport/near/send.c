@@ -59,7 +59,7 @@ DUO_NOINLINE void duo_near_unsent(struct duo_ep *ep,
 	duo_cq_push_own_err(ep->tx_cq, op->context, op->flags, 0, op->to, err);
 }
 
-/* near_sink.sent(), called by reads of a CQ */
+/* near_sink.sent(): writes the completion or the error of a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err)
 {
 	struct duo_near_sending *op = cookie;

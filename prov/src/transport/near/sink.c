@@ -98,8 +98,8 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 
 /*
  * Starts to receive a rendezvous message; near calls duo_near_received() at the
- * end. Returns 0 or -FI_EAGAIN. Besides this function, the caller must call
- * duo_near_begin(), in any order. If *fetch is not NULL, the caller must call
+ * end. Returns 0 or -FI_EAGAIN. The caller must also call duo_near_begin(),
+ * before or after this function. If *fetch is not NULL, it must call
  * duo_near_fetch() after both.
  */
 static int duo_near_receive(struct duo_rx *rx,
