@@ -24,7 +24,7 @@
 /* size of struct fi_cq_err_entry in API versions 1.5 to 1.19, bytes */
 #if DUO_HEADERS(1, 20)
 #define DUO_CQ_ERR_OF_1_5 offsetof(struct fi_cq_err_entry, src_addr)
-/* initializer of the source of a message; FI_ADDR_NOTAVAIL: none */
+/* initializer of the field src_addr; FI_ADDR_NOTAVAIL: no source */
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)

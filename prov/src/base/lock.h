@@ -156,7 +156,7 @@ DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 	return ret;
 }
 
-/* Waits for a lock and takes it. For single locks: duo_group_lock(). */
+/* Waits for a lock and takes it. For single locks, call duo_group_lock(). */
 static inline void duo_lock(struct duo_lock *lock)
 {
 	assert(!lock->single);

@@ -100,8 +100,8 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * For a pid that /proc does not show, or whose start time is unknown. Checks by
- * a signal and a pidfd whether a process has the pid. Returns
+ * Checks by a signal and a pidfd whether a process has this pid. Needed if
+ * /proc does not show the pid, or if the start time is unknown. Returns
  * - -ESRCH: no process with this pid is alive
  * - -EACCES: a process is alive; its start time is unknown
  * - another -errno: pidfd_open() has failed, as in old kernels

@@ -48,7 +48,8 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
  * Opens a fabric of ofi_duo over `core`, the application's fabric of the core.
- * The new fabric owns `core`, and has `ops`. Returns 0 or -FI_ENOMEM.
+ * The new fabric owns `core`; its operations are `ops`. Returns 0 or
+ * -FI_ENOMEM.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);

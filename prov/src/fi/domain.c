@@ -113,8 +113,8 @@ static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
 
 /*
  * True if endpoints in different network namespaces of a host may have the same
- * address, as with IP addresses; also for unknown formats. Endpoints then use
- * the local transport only within a namespace.
+ * address, as with IP addresses. Also true for unknown formats. If true,
+ * endpoints use the local transport only within a network namespace.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {

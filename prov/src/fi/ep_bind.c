@@ -233,7 +233,7 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if fi_enable() must call duo_ep_use_core(), because
+ * True if fi_enable() must call duo_ep_use_core(), for one of these reasons:
  * - the endpoint has no local side
  * - the core may execute operations that need no receive
  * - a message over the core may have to wake a thread

@@ -196,7 +196,8 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
  * - the core of the fabric in the hints
  * - the parameter "cores"
  *
- * *named: true for the first two. The caller must free the text; NULL: error.
+ * Sets *named to true for the first two. The caller must free the text. NULL:
+ * no memory.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {

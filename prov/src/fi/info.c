@@ -186,8 +186,9 @@ int duo_info_restrict(struct fi_info *info)
 }
 
 /*
- * Fields that duo_info_keeps() compares: ofi_duo must support each bit of the
- * core's value (INFO, SET), or a number at least as large (MAX).
+ * Fields that duo_info_keeps() compares. In DUO_HINT_INFO and _SET, ofi_duo
+ * must support each bit of the core's value; in DUO_HINT_MAX, at least the
+ * core's number.
  */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),

@@ -19,7 +19,7 @@ struct duo_fabric;
 struct duo_opened {
 	struct duo_fabric *fabric;	/* set whenever domain is set */
 	struct duo_domain *domain;
-	/* a fid is not ofi_duo's, or the domain is not of the fabric */
+	/* true: a fid is not ofi_duo's, or the domain is of another fabric */
 	bool foreign;
 };
 
