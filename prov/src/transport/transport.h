@@ -66,9 +66,10 @@ struct duo_transport {
 	/* carries messages in device memory (device/device.h) */
 	bool device;
 	/*
-	 * Open the transport's objects, and store them in path_*[FI_DUO_LOCAL].
-	 * NULL: there is no such object. If fabric_open() or domain_open()
-	 * fails, it logs a warning, and the core carries all messages.
+	 * Each of these functions opens an object of the transport, and stores
+	 * it in path_*[FI_DUO_LOCAL]. If the transport has no such object, the
+	 * function is NULL. If fabric_open() or domain_open() fails, it logs a
+	 * warning, and the core carries all messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
