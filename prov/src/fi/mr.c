@@ -28,7 +28,7 @@ static struct duo_mr *duo_mr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_mr, mr_fid.fid);
 }
 
-/* Frees a region that is neither in near's table nor in the tree of device/. */
+/* Frees a region that is in neither near's table nor device memory's tree. */
 static void duo_mr_free(struct duo_mr *mr)
 {
 	duo_device_forget(mr);
