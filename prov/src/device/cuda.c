@@ -193,7 +193,10 @@ void duo_cuda_close(void *state)
 	pthread_mutex_unlock(&duo_cuda_lock);
 }
 
-/* Returns a new copy; NULL: failed. The stream's context must be current. */
+/*
+ * Returns a spare or new copy; NULL: failed. The stream's context must be
+ * current.
+ */
 static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 {
 	struct duo_cuda_copy *copy;
@@ -272,7 +275,7 @@ int duo_cuda_done(struct duo_device_handle *handle)
 
 	if (ret == DUO_CUDA_SUCCESS) {
 		ret = duo_cuda.query(copy->event);
-		/* after an error the caller may reuse the buffers: wait */
+		/* wait: after an error the caller may reuse the buffers */
 		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
 			duo_cuda.wait(copy->stream->stream);
 		duo_cuda.pop(&context);
@@ -283,7 +286,7 @@ int duo_cuda_done(struct duo_device_handle *handle)
 	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
 }
 
-/* Returns a stream, with a reference; NULL: there is none. */
+/* Returns any stream, with a new reference; NULL: none is open. */
 static struct duo_cuda_stream *duo_cuda_any(void)
 {
 	struct duo_cuda_stream *stream;
@@ -314,7 +317,7 @@ static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
 	return ret;
 }
 
-/* Pins host memory by a stream; by any stream if state is NULL. */
+/* Pins host memory. state: stream whose context to use; NULL: any stream. */
 struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len)
 {
 	struct duo_cuda_stream *stream = state;

@@ -17,7 +17,7 @@
 
 #define DUO_CUDA_LIBRARY "libcuda.so.1"
 
-/* Name of the driver's library; NULL in tests, for this program's symbols. */
+/* Name of the driver's library. Tests set NULL, to use their own functions. */
 extern const char *duo_cuda_library;
 
 int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,

@@ -105,7 +105,7 @@ struct duo_cuda_stream {
 	LIST_ENTRY(duo_cuda_stream) link;
 	void *context;
 	void *stream;
-	int device;	/* of the retained primary context; -1: none */
+	int device;	/* device of the retained primary context; -1: none */
 	/* number of regions, copies, pinned blocks and mappings that use it */
 	unsigned int refs;
 	unsigned int copies;	/* number of copies that have not ended */

@@ -98,7 +98,10 @@ bool duo_device_unlist(struct duo_mr *mr)
 	return last;
 }
 
-/* Ends fast paths, which ignore descriptors. Needs the domain's lock. */
+/*
+ * Makes all endpoints leave their fast paths, which ignore descriptors. Needs
+ * the domain's lock.
+ */
 static void duo_device_attend(struct duo_domain *domain)
 {
 	struct duo_av *av;
@@ -291,7 +294,7 @@ static const void *duo_device_queue(void *device)
 	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
 }
 
-/* near_device.host(). Tries only the region at the root of the tree. */
+/* Implements near_device.host(). Tries only the region at the tree's root. */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
 	const struct duo_domain *domain = ((const struct duo_ep *) ctx)->domain;

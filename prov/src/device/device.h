@@ -56,8 +56,9 @@ struct duo_device_iface {
 	/* Waits for all copies from and to the region; releases the state. */
 	void (*close)(void *state);
 	/*
-	 * The next four are as in struct near_device, with a state in place of
-	 * a device. `to`, `from` or both are device memory.
+	 * See struct near_device for start(), done(), pin() and unpin(); state
+	 * replaces its argument `device`. At least one of `to` and `from` is
+	 * device memory.
 	 */
 	int (*start)(void *state, void *to, const void *from, size_t len,
 		     struct duo_device_handle **copy);
@@ -66,29 +67,30 @@ struct duo_device_iface {
 	/* NULL if pin() always returns NULL. */
 	void (*unpin)(struct duo_device_handle *pin);
 	/*
-	 * True if pin() or the application has pinned this host memory. NULL:
-	 * not supported; otherwise pin() must also accept NULL as state.
+	 * True if pin() or the application has pinned this host memory. The
+	 * member may be NULL. If it is not, pin() must accept NULL as state.
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*
 	 * The next four are NULL if peers cannot map this kind of memory.
 	 * Otherwise regions with the same state must share one device queue.
 	 */
-	/* Stores a description for map(); an error if that is impossible. */
+	/* Stores a description for map(). -errno: peers cannot map the memory. */
 	int (*export)(const void *state, const void *addr, size_t len,
 		      struct near_export *export);
-	/* share() and map() are as in struct near_device. */
+	/* See near_device.share(). addr: start of the memory. */
 	int (*share)(const void *state, const void *addr);
+	/* See near_device.map(); state replaces its argument `device`. */
 	int (*map)(void *state, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/* May wait for the application's work on the device. */
 	void (*unmap)(struct duo_device_handle *mapping);
 };
 
-/* Table of interfaces. Unsupported ones have no start(). Tests replace it. */
+/* Table of interfaces; tests replace it. Unsupported ones have no start(). */
 extern const struct duo_device_iface *duo_device_ifaces;
 
-/* Returns the name of a loaded but unsupported interface; NULL: none. */
+/* Names an unsupported interface whose library is loaded; NULL: none. */
 const char *duo_device_unsupported(void);
 /* Prepares a region of the core for copies, and calls duo_device_list(). */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
@@ -104,9 +106,9 @@ void duo_device_forget(struct duo_mr *mr);
  * region before it changes mr_fid.mem_desc. Returns 0 or -FI_ENOMEM.
  *
  * A core with a cache of regions, such as efa without FI_MR_LOCAL, may return
- * an open region again. If open is not NULL, this function then counts a
- * further registration of the region in the tree, and stores that region in
- * *open.
+ * a region that is already open. Then the tree keeps the open region. If open
+ * is not NULL, this function counts one more registration of that region, and
+ * stores it in *open.
  */
 int duo_device_list(struct duo_mr *mr, struct duo_mr **open);
 /* Ends a registration. False: another remains, so the tree keeps the region. */
@@ -118,12 +120,13 @@ bool duo_device_unlist(struct duo_mr *mr);
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
 		      struct near_export *export);
 /*
- * Releases a mapping from near_table_unmapped(). The caller must not hold the
- * domain's lock, because this call may wait for the application's work.
+ * Releases a mapping that near_table_unmapped() has returned. The caller must
+ * not hold the domain's lock, because this call may wait for the application's
+ * work.
  */
 void duo_device_unmap(void *mapping);
 
-/* Copies for near; the argument "device" is the region's struct duo_mr. */
+/* Functions for near. Their argument `device` is the region's struct duo_mr. */
 extern const struct near_device duo_device_near;
 /* Returns the region of device memory with this descriptor; NULL: none. */
 struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
@@ -133,8 +136,8 @@ void duo_device_close(struct duo_domain *domain);
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*
- * As duo_device_any(). If true, stores in handle[] each buffer's handle for
- * near_device; NULL: host memory.
+ * Returns the result of duo_device_any(). If true, stores in handle[] each
+ * buffer's handle for near_device; NULL: host memory.
  */
 bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 			size_t count, void **handle);
@@ -145,9 +148,7 @@ bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
  */
 int duo_device_out(struct duo_domain *domain, void *host,
 		   const struct iovec *iov, void *const *desc, size_t len);
-/*
- * Copies len bytes from `host` to the buffers. Otherwise as duo_device_out().
- */
+/* Copies len bytes from `host` to the buffers: reverse of duo_device_out(). */
 int duo_device_in(struct duo_domain *domain, const struct iovec *iov,
 		  void *const *desc, const void *host, size_t len);
 

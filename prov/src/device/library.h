@@ -14,8 +14,8 @@ struct duo_symbol {
 
 /*
  * Loads a library, which stays loaded, and stores addresses of its functions.
- * library: NULL in tests, for this program's symbols. Returns NULL, or the name
- * of a missing library or function for duo_library_warn().
+ * Tests pass NULL for library, to use their own functions. Returns NULL, or the
+ * name of a missing library or function, for duo_library_warn().
  */
 const char *duo_library_load(const char *library,
 			     const struct duo_symbol *symbols, size_t count);

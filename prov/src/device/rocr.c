@@ -82,7 +82,10 @@ static void duo_rocr_load_once(void)
 		duo_library_warn(DUO_ROCR_LIBRARY, missing, "ROCr");
 }
 
-/* Stores ROCr's description; DUO_ROCR_UNKNOWN: neither allocated nor pinned. */
+/*
+ * Stores ROCr's description of the memory at addr. info->type is
+ * DUO_ROCR_UNKNOWN if ROCr has neither allocated nor pinned this memory.
+ */
 static int duo_rocr_look(const void *addr, struct duo_rocr_info *info)
 {
 	*info = (struct duo_rocr_info) { .size = sizeof(*info) };
@@ -209,9 +212,9 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * duo_device_iface.open(). Host memory that the application has allocated or
- * pinned with ROCr gets the stream of duo_rocr_cpu. duo_rocr_start() uses
- * memcpy() for this stream.
+ * Implements duo_device_iface.open(). Host memory that the application has
+ * allocated or pinned with ROCr gets the stream of duo_rocr_cpu.
+ * duo_rocr_start() uses memcpy() for this stream.
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {

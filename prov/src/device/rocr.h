@@ -17,7 +17,7 @@
 
 #define DUO_ROCR_LIBRARY "libhsa-runtime64.so.1"
 
-/* Name of the library; NULL in tests, for this program's symbols. */
+/* Name of the library. Tests set NULL, to use their own functions. */
 extern const char *duo_rocr_library;
 
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,

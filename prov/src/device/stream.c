@@ -86,7 +86,7 @@ void duo_stream_close(void *state)
 	pthread_mutex_unlock(&duo_stream_lock);
 }
 
-/* Adds a spare copy. Needs duo_stream_lock. */
+/* Adds a new copy to stream->spare. Needs duo_stream_lock. */
 static int duo_stream_add_copy(struct duo_stream *stream)
 {
 	struct duo_stream_copy *copy = calloc(1, stream->driver->copy_size);

@@ -32,7 +32,7 @@ struct duo_stream_copy {
 struct duo_stream_driver {
 	/* sizes of the interface's structs for a stream and a copy, bytes */
 	size_t size, copy_size;
-	/* Open and close a stream's objects of the library. NULL: none. */
+	/* Open and close the library's objects of a stream. NULL: none. */
 	int (*open)(struct duo_stream *stream);
 	void (*close)(struct duo_stream *stream);
 	/* Create and destroy the object that reports a copy's end. */
@@ -46,7 +46,7 @@ struct duo_stream_driver {
 	void (*wait)(struct duo_stream_copy *copy);
 };
 
-/* A stream. If an interface stores more, its struct begins with this one. */
+/* A stream, or the first member of an interface's larger struct for one. */
 struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
@@ -54,7 +54,7 @@ struct duo_stream {
 	void *context;	/* the library's context; or NULL */
 	unsigned int refs;	/* number of open regions and pending copies */
 	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */
-	LIST_HEAD(, duo_stream_copy) spare;	/* ended, for later copies */
+	LIST_HEAD(, duo_stream_copy) spare;	/* ended copies, for reuse */
 };
 
 /* Opens a device's stream or takes a reference. Stores the stream in *state. */

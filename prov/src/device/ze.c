@@ -43,7 +43,7 @@ struct duo_ze_stream {
 	void *list;		/* immediate command list */
 };
 
-/* A copy. Its pool has one event; a common pool would limit the copies. */
+/* A copy. Its pool has one event: a shared pool would limit pending copies. */
 struct duo_ze_copy {
 	struct duo_stream_copy copy;
 	void *pool;
@@ -58,7 +58,7 @@ static void *duo_ze_drivers[DUO_ZE_DRIVERS];
 static void *duo_ze_contexts[DUO_ZE_DRIVERS];
 static uint32_t duo_ze_count;	/* number of drivers */
 
-/* Creates a context per driver, until the process ends. False: all failed. */
+/* Creates a context per driver, which is never destroyed. False: all failed. */
 static bool duo_ze_add_contexts(void)
 {
 	const struct duo_ze_context desc = { .stype = DUO_ZE_IS_CONTEXT };
@@ -107,9 +107,10 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 }
 
 /*
- * Returns the memory's device, and stores ofi_duo's context of its driver. A
- * driver reports a device only for device memory of this context. If none does,
- * returns the device of attr. NULL: no such device.
+ * Returns the device of the memory at addr, and stores in *context ofi_duo's
+ * context of the device's driver. A driver reports a device only for device
+ * memory of this context. If no driver reports one, returns the device that
+ * attr names; NULL: no such device.
  */
 static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 			   void **context)

@@ -20,7 +20,7 @@
 
 #define DUO_ZE_LIBRARY "libze_loader.so.1"
 
-/* Name of the library; NULL in tests, for this program's symbols. */
+/* Name of the library. Tests set NULL, to use their own functions. */
 extern const char *duo_ze_library;
 
 int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state);

@@ -18,9 +18,10 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_COOP_MIN (64u << 10)	/* bytes of the shortest message */
+/* length of the shortest message for a cooperative copy, bytes */
+#define NEAR_COOP_MIN (64u << 10)
 #define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
-#define NEAR_COOP_STEPS 0xffffu	/* limit of steps of a message */
+#define NEAR_COOP_STEPS 0xffffu	/* maximum number of steps of a message */
 
 /*
  * Bits of two words in near_ctl, from high to low:
@@ -69,8 +70,9 @@ static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 }
 
 /*
- * Takes a step. Returns the number of steps that this end had taken before; -1:
- * all are taken, or the round has ended. all: number of steps of the message.
+ * Takes a step for one end: the sender or the receiver. Returns the number of
+ * steps that this end had taken before; -1: all steps are taken, or the round
+ * has ended. all: number of steps of the message.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -88,7 +90,10 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/* Ends the round, at the receiver. Returns the number of the sender's steps. */
+/*
+ * Ends the round, at the receiver. Returns the number of steps that the sender
+ * has taken.
+ */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	return near_coop_high(

@@ -23,7 +23,7 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
  * near_onesided.work() or near_onesided.advanced().
  */
 int near_work(struct near_port *port);
-/* Rings the peer's doorbell if required. Returns 0, for near_send_end(). */
+/* Slow path of near_send_end(): rings the doorbell if required. Returns 0. */
 ssize_t near_notify(struct near_peer *peer);
 /* msg/large_tx.c */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
@@ -156,7 +156,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* Sets tag, data and flags of msg, which inline, eager and RTS slots have. */
+/* Sets the fields of msg that inline, eager and RTS slots have in common. */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
 					    uint64_t word)
@@ -188,7 +188,10 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 	return true;
 }
 
-/* Sets the remaining fields of an eager message. False: invalid length. */
+/*
+ * Completes msg from an eager slot, after near_rx_ring_header(). False: invalid
+ * length.
+ */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
 					     struct near_msg *msg)
@@ -199,7 +202,7 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* Sets the remaining fields of a rendezvous message, from a slot RTS. */
+/* Completes msg from an RTS slot, after near_rx_ring_header(). */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
@@ -291,10 +294,10 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if a poll now would find nothing except slots in active rings. In place
- * of the next polls, at most near_polls_left(), the caller may then call
- * near_ring_ready(), which is cheaper. The caller must report the number of
- * these polls to near_passed().
+ * True if a poll now would find nothing except slots in active rings. The
+ * caller may then replace each of the next near_polls_left() polls by a call of
+ * near_ring_ready(), which is cheaper. The caller must pass the number of
+ * replaced polls to near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -309,7 +312,10 @@ static near_inline uint32_t near_polls_left(const struct near_port *port)
 	return port->tick_at - 1 - port->polls;
 }
 
-/* Counts replaced polls, but not the poll that calls near_port_tick(). */
+/*
+ * Counts polls that the caller has replaced, see near_rings_only(), but at most
+ * near_polls_left(): the poll that calls near_port_tick() must not be skipped.
+ */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
 	uint32_t left = near_polls_left(port);

@@ -3,15 +3,16 @@
 
 /*
  * Rendezvous: a slot RTS announces a large message. When its receive is posted,
- * the receiver chooses one of four schemes:
+ * the receiver chooses one of three schemes:
  *
  * - Single copy: the receiver reads the sender's memory.
  * - Cooperative copy, for long messages: the receiver sends COOP, and both ends
  *   copy (msg/coop.h).
  * - Fragments, if the receiver cannot read the sender's memory: the receiver
  *   sends CTS, and the sender sends slots FRAG, with data in the data ring.
- * - Fetch, for device memory: the embedder reads the message by near_rma(), see
- *   near_recv_begin().
+ *
+ * Device memory: instead of a scheme, the embedder uses a fetch. It reads the
+ * message by near_rma(), see near_recv_begin().
  *
  * At the end the receiver sends an ACK. Each poll copies a limited number of
  * bytes.
@@ -22,9 +23,10 @@
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-#define NEAR_STOP_MS 1000	/* limit of near_rx_coop_stop(), ms */
+#define NEAR_STOP_MS 1000	/* longest wait of near_rx_coop_stop(), ms */
 
-#define NEAR_STEP (512u << 10)	/* limit per poll and direction, bytes */
+/* limit of the bytes that one poll copies in each direction */
+#define NEAR_STEP (512u << 10)
 #define NEAR_FRAG (16u << 10)	/* limit of a fragment, bytes */
 
 enum near_tx_state {
@@ -42,9 +44,9 @@ struct near_tx_op {
 	struct near_peer *peer;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
-	size_t len;	/* bytes of the message; after a CTS: to send */
+	size_t len;	/* bytes of the message; after a CTS: bytes to send */
 	size_t done;		/* bytes sent in fragments */
-	uint64_t answer;	/* receiver's operation, from the CTS */
+	uint64_t answer;	/* id of the receiver's operation, from CTS */
 	/* Fields of a cooperative copy, valid after COOP was received. */
 	uint64_t there;		/* address of the receiver's buffer */
 	size_t shared;		/* bytes to copy by both ends together */
@@ -52,11 +54,11 @@ struct near_tx_op {
 	uint32_t step;		/* bytes of a step */
 	uint32_t steps;		/* number of steps */
 	uint32_t wrote;		/* steps that the sender has written */
-	bool device;	/* NEAR_DEVICE, and iov is still device memory */
+	bool device;	/* iov is device memory, not yet copied by unload() */
 	int failed;	/* positive error of near_sink.unload(); 0: none */
-	/* length if the message would be eager in a larger ring; else 0 */
+	/* length of the message if a larger ring would make it eager; else 0 */
 	uint32_t too_small;
-	/* copy of the message or near_large.owned, freed at the end; or NULL */
+	/* memory to free at the end: near_large.owned, or a copy; or NULL */
 	void *copy;
 	void *cookie;
 };
@@ -70,7 +72,7 @@ enum near_rx_state {
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments; in no list */
 	NEAR_RX_FETCHING,	/* the embedder fetches; in no list */
-	NEAR_RX_FAILED,		/* the sender has failed; must end */
+	NEAR_RX_FAILED,		/* the sender has failed; op must end */
 };
 
 /* The receiver's operation for a large message. */
@@ -83,11 +85,12 @@ struct near_rx_op {
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
 	size_t len;		/* bytes to receive */
-	size_t stop;	/* the receiver must read the bytes before this one */
+	size_t stop;	/* end of the bytes that the receiver must read */
 	size_t done;		/* bytes copied to iov by the receiver */
 	uint32_t step;		/* cooperative copy: bytes of a step */
 	uint32_t steps;		/* cooperative copy: number of steps */
-	uint32_t sender_steps;	/* steps of the sender: near_rx_coop_end() */
+	/* number of steps that the sender has taken: near_rx_coop_end() */
+	uint32_t sender_steps;
 	bool failed;	/* in a cooperative copy, a read has failed */
 	void *cookie;
 };
@@ -143,7 +146,7 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-/* Publishes a control message, which near_tx_consumed() ignores. */
+/* Publishes a control message. near_tx_consumed() does not count its slot. */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,
@@ -161,7 +164,7 @@ static near_inline void near_control_send(struct near_port *port,
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
-/* As near_tx_step(), for port->receiving. */
+/* Does for port->receiving what near_tx_step() does for port->sending. */
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
@@ -200,10 +203,13 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 /* Copies a fragment. The caller must check that len <= op->len - op->done. */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
-/* Frees an operation that is in no list, and reports its end if necessary. */
+/*
+ * Frees an operation that is in no list. First calls near_sink.received(),
+ * unless near has called it for this operation before.
+ */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
-/* large_coop.c: near_messages.stop() */
+/* large_coop.c: implements near_messages.stop() */
 void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_PROTO_LARGE_H */

@@ -81,7 +81,7 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 		return false;
 	op->step = near_coop_step(op->len);
 	op->steps = near_coop_steps(op->len, op->step);
-	if (!++op->peer->round)		/* round 0: none */
+	if (!++op->peer->round)		/* 0 means no round */
 		op->peer->round++;
 	near_coop_begin(op->peer->ring->rx.ctl, op->peer->round);
 	slot->coop.id = op->rndv.id;
@@ -95,8 +95,8 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 
 /*
  * Ends the round, so that neither end takes a further step. Stores the number
- * of the sender's steps. A faulty sender may have counted too many, so the
- * limit is the number of steps that the receiver has not read.
+ * of steps that the sender has taken. A faulty sender may have counted too
+ * many, so the limit is the number of steps that the receiver has not read.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {

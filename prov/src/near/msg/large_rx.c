@@ -114,9 +114,10 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * May complete a message before earlier ones that arrive in fragments. So the
- * embedder must keep the order of receives that share a buffer. The slot for
- * the ACK stays free during the copy, which sends nothing.
+ * Can complete a message before earlier messages that arrive in fragments. So
+ * the embedder must keep the order of receives that share a buffer.
+ *
+ * The slot for the ACK stays free during the copy, which sends nothing.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -151,7 +152,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/* Calls received(), once. Then near no longer accesses the receive buffer. */
+/* Calls received() once. near must not access the receive buffer afterwards. */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;

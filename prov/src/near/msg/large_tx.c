@@ -145,7 +145,7 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* slot->ack.id is also the id of a CTS or COOP, at the same place. */
+/* CTS and COOP slots have their id at the same place as slot->ack.id. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind)
 {
@@ -238,7 +238,10 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/* not quiet: operations with NEAR_RMA_BEHIND must wait for fragments */
+	/*
+	 * Not near_tx_publish_quiet(): operations with NEAR_RMA_BEHIND must
+	 * wait for fragments.
+	 */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
