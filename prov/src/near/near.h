@@ -27,7 +27,7 @@
 #define NEAR_INLINE 48	/* longest message in a slot, bytes */
 #define NEAR_MEMORY (1008u << 10)	/* default of near_attr.memory */
 
-/* near_msg.flags, which near passes to the receiver */
+/* bits of near_msg.flags; near passes them to the receiver */
 #define NEAR_TAGGED 1u		/* a tagged message: near_msg.tag is valid */
 #define NEAR_DATA 2u		/* near_msg.data is valid */
 #define NEAR_DEVICE 4u	/* large message in the sender's device memory */
@@ -43,10 +43,10 @@ struct near_addr {
 	uint32_t magic;
 	uint32_t layout;
 	int32_t pid;
-	int32_t fd;	/* descriptor number of the segment in that process */
+	int32_t fd;	/* number of the segment's descriptor in process pid */
 	uint64_t nonce;		/* random number: no other port has it */
 	uint64_t host;	/* identifies the machine and its present boot */
-	/* id of the pid and time namespaces of pid and start: duo_proc_ns() */
+	/* id of the namespaces that pid and start refer to: duo_proc_ns() */
 	uint64_t pid_ns;
 	uint64_t start;	/* start time of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
@@ -62,10 +62,12 @@ struct near_rx_op;
 /* Identifies a rendezvous message, which is still in the sender's memory. */
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
-	/* address in the sender's process; 0: receiver must use fragments */
+	/*
+	 * Address in the sender's process; 0: receiver must use fragments. With
+	 * NEAR_DEVICE: RMA address in the region that has `key`.
+	 */
 	uint64_t addr;
-	/* NEAR_DEVICE: key of the region in which addr is an address */
-	uint64_t key;
+	uint64_t key;		/* region key; only with NEAR_DEVICE */
 };
 
 struct near_msg {
@@ -74,7 +76,7 @@ struct near_msg {
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	/* valid if payload is NULL (receive) or flags has NEAR_DEVICE (send) */
+	/* received: valid if payload is NULL; sent: valid with NEAR_DEVICE */
 	struct near_rndv rndv;
 };
 
@@ -99,9 +101,9 @@ struct near_sink {
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
-	/* Reports a new peer: from near_peer_get(), or a new sender. */
+	/* Reports a new peer, created by near_peer_get() or as a new sender. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
-	/* Reports a failed or closed peer, whose operations have all ended. */
+	/* Reports a failed or closed peer; operations with it have ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
 	/* Reports that no references are left; near then frees the peer. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
@@ -115,8 +117,8 @@ struct near_attr {
 	void (*log)(int level, const char *text);
 	/* ring budget, bytes; each ring gets a page even beyond the budget */
 	size_t memory;
-	bool no_cma;	/* no process_vm_readv() and process_vm_writev() */
-	/* no prctl(PR_SET_PTRACER); Yama may then deny peers single copy */
+	bool no_cma;	/* do not use process_vm_readv() and _writev() */
+	/* do not call prctl(PR_SET_PTRACER); Yama may then deny single copy */
 	bool no_ptracer;
 	uint32_t timeout_ms;	/* timeout of the fd exchange, ms; 0: none */
 };
@@ -140,7 +142,8 @@ void near_address(const struct near_port *port, struct near_addr *addr);
 /*
  * Checks an address. Returns 0, or
  * - -EINVAL: not an address of this version of near
- * - -EHOSTUNREACH: another host; or another pid namespace, and no near_listen()
+ * - -EHOSTUNREACH: the address is of another host; or of another pid namespace,
+ *   and this port has no socket of near_listen()
  */
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
@@ -154,7 +157,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 /* Returns the peer with this address; NULL: none. Takes no reference. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* Starts peer failure detection now; without this, when the ports connect. */
+/* Starts peer failure detection now, not only when the ports connect. */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* If the first send to the peer would start an fd exchange, starts it now. */
@@ -169,7 +172,7 @@ bool near_peer_exists(const struct near_peer *peer);
  * port.
  */
 bool near_peer_exited(const struct near_peer *peer);
-/* True if this port has a ring to the peer, or waits for a reply to get one. */
+/* True if this port has a ring to send to the peer, or waits to get one. */
 bool near_peer_rings(const struct near_peer *peer);
 /* Sets near_peer.user, the embedder's pointer; NULL at first. */
 void near_peer_set_user(struct near_peer *peer, void *user);
@@ -180,8 +183,8 @@ struct near_large {
 	size_t count;
 	bool copy;	/* read the buffers only during the call */
 	/*
-	 * NULL, or the address of the only buffer, allocated by malloc(): near
-	 * then frees the buffer. Must be NULL if copy is set.
+	 * NULL, or the address of the only buffer, allocated by malloc(). near
+	 * frees the buffer when the operation ends. NULL if copy is set.
 	 */
 	void *owned;
 	/* passed to near_sink.sent(); NULL: no call of sent() */
@@ -240,8 +243,8 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  * cannot be read. A waiting thread should yield only in this case: otherwise an
  * unrelated process may get the CPU for milliseconds.
  *
- * pid: pids of `count` peers, which this call sorts; 0: unknown, counts as a
- * process. others: number of further processes.
+ * pid: array of `count` peers' pids; this call sorts the array. An unknown pid
+ * is 0 and counts as one process. others: number of further processes.
  *
  * Cost: one system call; with more processes than CPUs, one more per peer.
  */
@@ -255,8 +258,8 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
 
 /*
  * Calls near_oversub() for this process and the port's peers. endpoints: number
- * of endpoints on this host; 0: unknown. Those that are not peers count as
- * processes.
+ * of endpoints on this host; 0: unknown. Each endpoint that is not a peer
+ * counts as a process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The part of near.h for memory regions, RMA and atomics. Include near.h. */
+/* Memory regions, RMA and atomics of near. Include near.h, not this file. */
 #ifndef NEAR_NEAR_RMA_H
 #define NEAR_NEAR_RMA_H
 
@@ -14,20 +14,20 @@ struct near_port;
 struct near_peer;
 
 /*
- * Memory regions, found by their keys (rma/table.h). The embedder owns the
- * table. It must serialize calls for the table and for the ports that use it,
- * and must close these ports before the table.
+ * A region table finds memory regions by their keys (rma/table.h). The embedder
+ * owns the table. It must serialize calls for the table and for the ports that
+ * use it, and must close these ports before the table.
  */
-/* near_region_entry.access */
+/* bits of near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-#define NEAR_MAY_DEVICE 2 /* device memory: shift of the two flags above */
+#define NEAR_MAY_DEVICE 2 /* left shift of the flags above for device memory */
 #define NEAR_MAY_MESSAGE 16u	/* receivers may read NEAR_DEVICE messages */
 /* targets of the owner's RMA may copy this device memory (rma/loan.h) */
 #define NEAR_MAY_LEND 32u
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
-/* How peers can map an allocation of device memory: near_device.map(). */
+/* Description of an allocation of device memory, by which peers map it. */
 struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
 	uint64_t id;	/* id of the allocation, never used again; 0: none */
@@ -37,13 +37,13 @@ struct near_export {
 
 struct near_region_entry {
 	uint64_t key;
-	uint64_t start;		/* address of the first byte in RMA: fi_mr(3) */
-	uint64_t memory;	/* the owner's address of the first byte */
+	uint64_t start;		/* RMA address of the first byte: fi_mr(3) */
+	uint64_t memory;	/* owner's virtual address of the first byte */
 	uint64_t len;
 	uint32_t access;
 	uint32_t used;		/* 1: entry in use; set by near_table_add() */
 	uint64_t device;	/* handle for near_device; 0: host memory */
-	uint64_t export_id;	/* near_export.id; 0: peers cannot map it */
+	uint64_t export_id;	/* near_export.id; 0: region is not exported */
 	uint32_t export_index;	/* index of the export in the table's file */
 } __attribute__((aligned(64)));
 
@@ -64,7 +64,7 @@ void near_table_remove(struct near_table *table, uint64_t key);
  */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
-/* Returns an unused near_map.mapping, for the embedder to release; or NULL. */
+/* Returns an unused near_map.mapping, which the embedder must free; or NULL. */
 void *near_table_unmapped(struct near_table *table);
 
 /* One-sided operations (RMA and atomics). Protocol: docs/near/rma.md. */
@@ -81,7 +81,7 @@ enum near_type {
 	NEAR_FLOAT,
 	NEAR_DOUBLE,
 	NEAR_FLOAT_COMPLEX,
-	NEAR_TYPES,	/* types of more than 8 bytes would need a lock */
+	NEAR_TYPES,	/* no types of more than 8 bytes: they need a lock */
 };
 
 enum near_op {
@@ -114,7 +114,8 @@ enum near_verb {
 	NEAR_FETCH,
 	NEAR_COMPARE,
 	NEAR_VERBS,
-	NEAR_EVENT = NEAR_VERBS, /* in slots only: the initiator has copied */
+	/* only in slots: notifies the target of an executed operation */
+	NEAR_EVENT = NEAR_VERBS,
 };
 
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
@@ -123,8 +124,8 @@ enum near_verb {
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
 #define NEAR_RMA_HOLD 16u	/* send later messages after this read ends */
 /*
- * If this port cannot read the peer's region table, near_rma() sends the
- * operation to the peer. Without this flag near_rma() returns -ENOENT instead.
+ * If this port cannot read the peer's region table, near_rma() with this flag
+ * sends the operation to the peer. Without the flag it returns -ENOENT.
  */
 #define NEAR_RMA_TRY 32u
 /*
@@ -148,7 +149,7 @@ struct near_rma_bufs {
 struct near_rma_args {
 	enum near_verb verb;
 	uint32_t flags;
-	uint64_t addr;	/* target address: see near_region_entry.start */
+	uint64_t addr;	/* RMA address of the target's first byte */
 	uint64_t key;
 	struct near_rma_bufs local;
 	struct near_rma_bufs result;	/* NEAR_FETCH and NEAR_COMPARE only */
@@ -157,7 +158,7 @@ struct near_rma_args {
 	uint8_t op;			/* atomics only: enum near_op */
 	uint8_t type;			/* atomics only: enum near_type */
 	uint64_t data;
-	/* passed to near_rma_sink.done(); about 0: done() is not called */
+	/* arguments of near_rma_sink.done(); about 0: done() is not called */
 	uint32_t about;
 	void *cookie;
 };
@@ -173,12 +174,15 @@ struct near_rma_event {
 
 /* A mapping of a peer's device memory in this process. */
 struct near_map {
-	void *mapping;		/* for near_table_unmapped() */
+	void *mapping;		/* handle that near_table_unmapped() returns */
 	uint8_t *at;		/* address of the allocation in this process */
 	size_t len;		/* number of mapped bytes at `at` */
 };
 
-/* The embedder's functions for device memory. device: handle of this memory. */
+/*
+ * The embedder's functions for device memory. device: handle of the memory, as
+ * in near_region_entry.device and near_rma_bufs.device.
+ */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
 	int (*start)(void *device, void *to, const void *from, size_t len,
@@ -200,8 +204,8 @@ struct near_device {
 	/*
 	 * Returns a handle with which start() copies between this host memory
 	 * and a peer's memory that map() has mapped. NULL: not possible. The
-	 * handle is valid until the present call of near returns. The member
-	 * may be NULL.
+	 * handle is valid until the function of near that calls host() returns.
+	 * The member may be NULL.
 	 */
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
@@ -216,15 +220,15 @@ struct near_device {
 		   struct near_map *map);
 	/*
 	 * Returns a descriptor with which a peer can map the allocation of this
-	 * memory, or -errno. near closes the descriptor. All calls that read
-	 * the socket of near_listen() may call share(). The member may be NULL
-	 * if near_export.needs_fd is never set.
+	 * memory, or -errno. near closes the descriptor. It may call share()
+	 * within any call for a port. The member may be NULL if
+	 * near_export.needs_fd is never set.
 	 */
 	int (*share)(void *device);
 	/*
-	 * Stores the key and address of this memory, as in near_rma_args.
-	 * False: its region does not grant NEAR_MAY_LEND or is not exported.
-	 * The member may be NULL.
+	 * Stores this memory's region key and RMA address. False: the region
+	 * does not grant NEAR_MAY_LEND or is not exported. The member may be
+	 * NULL.
 	 */
 	bool (*lend)(void *device, const void *memory, size_t len,
 		     uint64_t *key, uint64_t *addr);
@@ -233,9 +237,9 @@ struct near_device {
 struct near_rma_sink {
 	/* if the embedder has no device memory: all members NULL */
 	const struct near_device *device;
-	/* no NEAR_ADDR_RMA: peers may only read NEAR_DEVICE messages */
+	/* peers may only read NEAR_DEVICE messages: no NEAR_ADDR_RMA */
 	bool messages_only;
-	/* Reports the end of an operation, after near_rma() has returned 0. */
+	/* Reports the end of an operation for which near_rma() returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
 	/*
@@ -252,14 +256,14 @@ struct near_rma_sink {
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
-/* Requests event() for all reads or writes of peers, even without CQ data. */
+/* Requests event() for all reads or writes, even without NEAR_RMA_DATA. */
 void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order
- * of the calls, and before later messages; those with NEAR_RMA_MESSAGE have no
- * order. NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE request further
- * order. Operations on device memory must not have NEAR_RMA_COPY. Returns
+ * of the calls, and before later messages. NEAR_RMA_BEHIND, NEAR_RMA_HOLD and
+ * NEAR_RMA_FENCE request further order, NEAR_RMA_MESSAGE requests no order.
+ * Operations on device memory must not have NEAR_RMA_COPY. Returns
  * - 0: done() will report the end
  * - NEAR_RMA_DONE: complete, done() is not called
  * - -EAGAIN: poll and retry
@@ -293,19 +297,19 @@ size_t near_type_size(unsigned int type);
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,	/* this process has mapped the peer's memory */
-	NEAR_DEVICE_SHARED,	/* as MAPPED, by a descriptor from the peer */
+	NEAR_DEVICE_SHARED,	/* mapped by a descriptor that the peer sent */
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
-	/* target in host memory, or no device can access local memory */
+	/* target is host memory, or a local buffer is unpinned host memory */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
-	NEAR_DEVICE_QUEUES,	/* buffers of different near_device.queue() */
+	NEAR_DEVICE_QUEUES,	/* queue() differs between the local buffers */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_FAILED,	/* near_device.map() or a copy has failed */
 	NEAR_DEVICE_WAITS,	/* the peer's descriptor has not arrived yet */
 	NEAR_DEVICE_MEMORY,	/* near_device.map() has returned -ENOMEM */
-	/* no mapping now: too many, no memory, or the region was removed */
+	/* too many mappings, no host memory, or the region was removed */
 	NEAR_DEVICE_LIMIT,
-	NEAR_DEVICE_BEHIND,	/* NEAR_RMA_BEHIND, and a message in the ring */
+	NEAR_DEVICE_BEHIND,	/* NEAR_RMA_BEHIND, and the ring has messages */
 	NEAR_DEVICE_PEERS,	/* near_rma() has returned -ENOSPC */
 	NEAR_DEVICE_PATHS,
 };

@@ -19,8 +19,8 @@
 #include "base/proc.h"
 
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
-#define NEAR_FDX_MS 10	/* ms between two reads of port->fdx, the socket */
-/* time after a request during which the socket is read every ms, ms */
+#define NEAR_FDX_MS 10	/* ms between two reads of the socket port->fdx */
+/* after a request, the socket is read every ms for this time, ms */
 #define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
@@ -31,7 +31,7 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 		-errno : 0;
 }
 
-/* True if duo_proc_check() has found a process that /proc hides (hidepid). */
+/* True if duo_proc_check() returned err because /proc hides the process. */
 static bool near_hidden(int err)
 {
 	return err == -EACCES || err == -EPERM || err == -ENOSYS;
@@ -81,7 +81,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->needs_fdx)
 		return ret;
 	ret = near_fdx_request(port, peer);
-	/* -ESRCH: no socket; but the peer may exist, hidden by /proc */
+	/* -ESRCH: the peer has no socket, but may exist, hidden by /proc */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -124,7 +124,8 @@ bool near_peer_exited(const struct near_peer *peer)
 /*
  * Makes a failed peer's rings active, so that polls deliver its messages.
  * Returns true if all messages are delivered; those in a broken ring do not
- * count. Then also completes delegated operations that the peer has executed.
+ * count. In this case also completes delegated operations that the peer has
+ * executed.
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
@@ -270,7 +271,7 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 		return true;
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
-	/* call again: no descriptor was free, or a pidfd was requested */
+	/* retry if no descriptor was free, or the peer's pidfd has not come */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
@@ -292,7 +293,7 @@ static void near_port_find_failed(struct near_port *port, bool all)
 	}
 }
 
-/* Reads the socket of the fd exchange if NEAR_FDX_MS, or 1 ms, have passed. */
+/* Reads the socket port->fdx every NEAR_FDX_MS; after a request, every ms. */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
 	if (port->fdx < 0 || now - port->fdx_ms <

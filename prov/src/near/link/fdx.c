@@ -18,8 +18,8 @@
 
 /*
  * True if the kernel confirms that this process's user has sent msg. False if
- * this user has the overflow uid, as have all users without an id in this user
- * namespace.
+ * this process has the overflow uid: it stands for all users without an id in
+ * this user namespace.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -265,8 +265,9 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
 		/*
-		 * the socket's file exists, but no process has the socket open.
-		 * A closing port removes the file first, so the peer has exited
+		 * -ECONNREFUSED, and the name is a file: no process has the
+		 * socket open, but the file exists. A port that closes removes
+		 * the file before it closes the socket, so the peer has exited.
 		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->requested_ms, "peer %d: its connection "
@@ -328,10 +329,10 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * -ENOENT from /proc: the process does not have a descriptor that an open port
- * keeps. So the port has closed, or the process is exiting, although its pidfd
- * is not readable yet. If needs_fdx is set, -ENOENT only means that no
- * descriptor was received.
+ * If fd is -ENOENT, the process lacks a descriptor that an open port always
+ * keeps. So the port has closed, or the process is exiting and its pidfd is not
+ * readable yet. If needs_fdx is set, -ENOENT only means that the peer's
+ * descriptor was not received yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

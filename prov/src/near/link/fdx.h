@@ -35,8 +35,8 @@ struct near_fdx {
 	struct near_addr from;
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
-	uint32_t count;	/* descriptors, in the order of enum near_fd_open */
-	/* only NEAR_FDX_GPU_*: key and export_id of near_region_entry */
+	uint32_t count;	/* number of descriptors; order: enum near_fd_open */
+	/* only for NEAR_FDX_GPU_*: near_region_entry.key and export_id */
 	uint64_t key;
 	uint64_t id;
 };
@@ -48,9 +48,9 @@ struct near_fdx_msg {
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;		/* number of descriptors in fd */
 	bool cut;	/* descriptors are missing: too many files are open */
-	bool known;		/* cred is valid; the kernel has added it */
+	bool known;		/* cred is valid: the kernel has checked it */
 	struct ucred cred;
-	struct sockaddr_un name;	/* of the sender's socket */
+	struct sockaddr_un name;	/* name of the sender's socket */
 	socklen_t name_len;
 };
 
@@ -64,7 +64,7 @@ struct near_fdx_msg {
  */
 int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
-/* Sends fdx with fdx->count descriptors. Returns as near_fdx_send(). */
+/* Sends fdx with fdx->count descriptors. Errors: those of near_fdx_send(). */
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd);
 /* Receives a datagram. False: none. True: near_fdx_msg_drop() must follow. */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);

@@ -18,7 +18,7 @@
 #define NEAR_NAME "near."
 #define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)	/* 16 hex digits */
 
-/* Control data of a datagram, aligned as struct cmsghdr requires. */
+/* Ancillary data of a datagram, aligned as struct cmsghdr requires. */
 union near_rights {
 	char bytes[CMSG_SPACE(NEAR_FD_KINDS * sizeof(int)) +
 		   CMSG_SPACE(sizeof(struct ucred))];
@@ -125,8 +125,8 @@ void near_fdx_close(struct near_port *port)
 }
 
 /*
- * Removes `entry` if it is a socket that no process has open. fd: a socket for
- * this test, by connect().
+ * Removes `entry` if it is a socket that no process has open. fd: a socket that
+ * this function connects to `entry` to test that.
  */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
@@ -188,7 +188,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
-	/* effective ids, which the receiver compares, in place of real ids */
+	/* the receiver compares effective ids; Linux would send real ids */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -214,7 +214,7 @@ int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/* the user has no id in this user namespace */
+		/* the user has no id in this user namespace: send no ids */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A process is in one control group, and the limits of its ancestors apply,
- * too. In version 1 of the interface, memory has its own hierarchy of groups.
- * In version 2 all resources share one hierarchy.
+ * A process is in one control group. The limits of that group and of its
+ * ancestors apply. In version 1 of the interface, memory has its own hierarchy
+ * of groups. In version 2 all resources share one hierarchy.
  */
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "base/proc.h"
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8	/* limit: the process's group and its ancestors */
+#define NEAR_GROUPS 8	/* limit of groups: the process's and its ancestors */
 #define NEAR_GROUP_PATH 512	/* limit of a path, bytes */
 #define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
 /* mount points of versions 2 and 1 of control groups */
@@ -38,7 +38,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* This process's control groups that have a limit, by near_groups_find(). */
+/* The control groups of this process, with ancestors, that have a limit. */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -115,8 +115,9 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds the group `path` and its ancestors, with directories below `mount`. In a
- * container `path` may not exist there; `mount` is then the container's group.
+ * Adds the control group `path` and its ancestors. The directory of each is
+ * mount + path. Adds `mount` itself, too: in a container, where `path` may not
+ * exist below `mount`, `mount` is the container's control group.
  */
 static void near_group_add_all(const char *mount, char *path, bool v2)
 {
@@ -134,7 +135,7 @@ static void near_group_add_all(const char *mount, char *path, bool v2)
 	near_group_add(mount, v2);
 }
 
-/* Finds this process's groups in /proc/self/cgroup: NUMBER:CONTROLLERS:PATH. */
+/* Fills near_groups. /proc/self/cgroup has lines NUMBER:CONTROLLERS:PATH. */
 static void near_groups_find(void)
 {
 	char line[NEAR_GROUP_PATH], *path;
