@@ -117,8 +117,9 @@ struct near_attr {
 	void (*log)(int level, const char *text);
 	/* ring budget, bytes; each ring gets a page even beyond the budget */
 	size_t memory;
-	bool no_cma;	/* do not use process_vm_readv() and _writev() */
-	/* do not call prctl(PR_SET_PTRACER); Yama may then deny single copy */
+	/* do not use process_vm_readv() and process_vm_writev() */
+	bool no_cma;
+	/* no prctl(PR_SET_PTRACER): Yama may then deny single copy to peers */
 	bool no_ptracer;
 	uint32_t timeout_ms;	/* timeout of the fd exchange, ms; 0: none */
 };

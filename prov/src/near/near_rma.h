@@ -180,8 +180,8 @@ struct near_map {
 };
 
 /*
- * The embedder's functions for device memory. device: handle of the memory, as
- * in near_region_entry.device and near_rma_bufs.device.
+ * The embedder's functions for device memory. device: the memory's handle, from
+ * near_region_entry, near_rma_bufs or host().
  */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */

@@ -123,9 +123,8 @@ bool near_peer_exited(const struct near_peer *peer)
 
 /*
  * Makes a failed peer's rings active, so that polls deliver its messages.
- * Returns true if all messages are delivered; those in a broken ring do not
- * count. In this case also completes delegated operations that the peer has
- * executed.
+ * Returns false if messages remain, except in broken rings. Before it returns
+ * true, it completes delegated operations that the peer has executed.
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {

@@ -4,7 +4,7 @@
 /*
  * Checks whether the control groups (cgroups of Linux) of this process permit
  * an allocation. At a group's limit fallocate() does not fail: the kernel kills
- * a process of the group. Best effort: another process may allocate later.
+ * a process of the group. Best effort: processes may allocate after the check.
  *
  * Cost: reads two small files for each group that has a limit, and a third file
  * close to the limit. Only near_segment_reserve() makes the check.
