@@ -183,7 +183,7 @@ void duo_cuda_close(void *state)
 	void *context;
 
 	pthread_mutex_lock(&duo_cuda_lock);
-	/* wait: after this call the application may free the memory */
+	/* wait, because the application may free the memory afterwards */
 	if (stream->copies &&
 	    duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
 		duo_cuda.wait(stream->stream);
@@ -275,7 +275,7 @@ int duo_cuda_done(struct duo_device_handle *handle)
 
 	if (ret == DUO_CUDA_SUCCESS) {
 		ret = duo_cuda.query(copy->event);
-		/* wait: after an error the caller may reuse the buffers */
+		/* wait: the caller may reuse the buffers after an error */
 		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
 			duo_cuda.wait(copy->stream->stream);
 		duo_cuda.pop(&context);

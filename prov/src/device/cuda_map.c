@@ -24,7 +24,10 @@ struct duo_cuda_mapping {
 	size_t len;	/* bytes of physical memory; 0: mapped by CUDA's IPC */
 };
 
-/* Describes physical memory: stores its length. -1: peers cannot map it. */
+/*
+ * Describes physical memory: stores its length. Returns a CUresult; -1: peers
+ * cannot map the memory.
+ */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
 {

@@ -75,7 +75,7 @@ struct duo_device_iface {
 	 * The next four are NULL if peers cannot map this kind of memory.
 	 * Otherwise regions with the same state must share one device queue.
 	 */
-	/* Stores a description for map(). -errno: peers cannot map the memory. */
+	/* Stores map()'s description. -errno: peers cannot map the memory. */
 	int (*export)(const void *state, const void *addr, size_t len,
 		      struct near_export *export);
 	/* See near_device.share(). addr: start of the memory. */

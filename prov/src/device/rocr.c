@@ -109,9 +109,9 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Prepares the source or destination of a copy, and stores its agent. Replaces
- * an address of host memory by that for GPUs. Pins host memory that is not
- * pinned yet, and stores its address in *pinned.
+ * Prepares the source or destination of a copy, and stores its agent. Pins host
+ * memory that is not pinned yet, and stores the host address in *pinned. For
+ * pinned host memory, replaces *addr by its address for GPUs.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)

@@ -79,7 +79,7 @@ void duo_stream_close(void *state)
 	struct duo_stream_copy *copy;
 
 	pthread_mutex_lock(&duo_stream_lock);
-	/* wait: after this call the application may free the memory */
+	/* wait, because the application may free the memory afterwards */
 	LIST_FOREACH(copy, &stream->copies, link)
 		stream->driver->wait(copy);
 	duo_stream_put(stream);

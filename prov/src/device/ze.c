@@ -90,7 +90,10 @@ static void duo_ze_load_once(void)
 		duo_library_warn(DUO_ZE_LIBRARY, missing, "Level Zero");
 }
 
-/* Finds the device and context of a fi_hmem_ze_device() number; NULL: none. */
+/*
+ * Returns the device for a number from fi_hmem_ze_device(), and stores the
+ * context of its driver. NULL: no such device.
+ */
 static void *duo_ze_by_number(unsigned int number, void **context)
 {
 	unsigned int driver = number >> 16, device = number & 0xffff;

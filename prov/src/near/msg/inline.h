@@ -39,9 +39,9 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the slot after the next one during a run: sends to the same peer,
- * with no slot received in between. After a single send, the prefetch would
- * only take the cache line away from the receiver.
+ * Prefetches the slot after the next one, but only during a run: at least two
+ * sends in a row to the same peer, with no slot received in between. After a
+ * single send, it would only take the cache line away from the receiver.
  */
 static near_inline void near_slot_prefetch(struct near_port *port,
 					   const struct near_peer *peer)

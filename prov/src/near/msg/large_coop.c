@@ -169,9 +169,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits, at most NEAR_STOP_MS, until the sender writes no more: the application
- * may then reuse the buffer. A sender that a signal has stopped for longer may
- * still write to the buffer later.
+ * Waits until the sender writes no more, because the application may reuse the
+ * buffer afterwards. Waits at most NEAR_STOP_MS: a sender that a signal has
+ * stopped for longer can still write to the buffer.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {
