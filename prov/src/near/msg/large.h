@@ -89,7 +89,7 @@ struct near_rx_op {
 	size_t done;		/* bytes copied to iov by the receiver */
 	uint32_t step;		/* cooperative copy: bytes of a step */
 	uint32_t steps;		/* cooperative copy: number of steps */
-	/* number of steps that the sender has taken: near_rx_coop_end() */
+	/* steps that the sender has taken, stored by near_rx_coop_end() */
 	uint32_t sender_steps;
 	bool failed;	/* in a cooperative copy, a read has failed */
 	void *cookie;

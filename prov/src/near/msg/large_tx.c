@@ -247,7 +247,7 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	return true;
 }
 
-/* Sends fragments up to *budget. True: op has left port->sending. */
+/* Sends fragments until *budget is used up. True: op has left port->sending. */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {
