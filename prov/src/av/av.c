@@ -3,8 +3,8 @@
 
 /*
  * The application's calls for AVs. The core's AV assigns each fi_addr. This AV
- * is always of type FI_AV_TABLE, so each fi_addr is an index. The application
- * must not interpret the fi_addr of its FI_AV_MAP.
+ * is always of type FI_AV_TABLE, so each fi_addr is an index. An application
+ * that has requested FI_AV_MAP gets indexes, too: it must not interpret them.
  */
 
 #include <inttypes.h>
@@ -62,8 +62,9 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array in which an insert stores each fi_addr: addr; or, if addr
- * is NULL, a new array, which the caller must free by *own. NULL: no memory.
+ * Returns the array in which an insert stores each fi_addr: addr, or a new one
+ * if addr is NULL. Stores a new array in *own, too; the caller must free *own.
+ * Returns NULL if there is no memory.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -80,10 +81,11 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 }
 
 /*
- * Stores the bytes of an address, as the core's fi_av_lookup() returns them. If
- * that call fails (ofi_rxd, before the first message), stores `bytes`, the
- * inserted address (NULL: inserted by name). An address without bytes, or with
- * more than DUO_CORE_ADDR_MAX, is not local. Returns 0 or -FI_ENOMEM.
+ * Stores the bytes of an address, as the core's fi_av_lookup() returns them.
+ * With ofi_rxd, that call fails before the first message. Then stores `bytes`,
+ * the address that the application has inserted; NULL: it has inserted a name.
+ * Stores nothing if there are no bytes, or more than DUO_CORE_ADDR_MAX: such an
+ * address is not local. Returns 0 or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {

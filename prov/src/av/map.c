@@ -136,10 +136,9 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Stores the peer index of an address in its route. Sets the path: local if
- * reason is FI_DUO_OK, otherwise the core. A path that is the core's already
- * remains. The peer's messages report addr as their source, unless they report
- * another address.
+ * Stores the peer index of an address in its route. Sets the path to local if
+ * reason is FI_DUO_OK, otherwise to core. Never changes the path core. If the
+ * peer's messages report no other fi_addr as their source, they report addr.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -164,7 +163,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 					      index), reason);
 	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
-	if (duo_route_mapped(word)) {	/* its process has been replaced */
+	if (duo_route_mapped(word)) {	/* addr has a new process */
 		duo_map_pass_source(ep, addr, duo_route_index(word));
 		ep->up->moved(ep, addr);
 	}
@@ -175,7 +174,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 }
 
 /*
- * Stores the name of the peer at addr at the local transport. Returns
+ * Stores the name that the peer of addr has at the local transport. Returns
  * FI_DUO_OK, or the reason why there is no name.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
@@ -322,7 +321,7 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	/* scan again: another process may have the address now */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
-	/* shortest delay: must not double for each failure in one poll */
+	/* the delay must not double for each of several failures in a poll */
 	ep->map->retry_after = 0;
 	duo_map_plan(ep);
 }
@@ -364,12 +363,12 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* a bad or unreadable record may be that of the same process */
+	/* if the record is bad or unreadable, the process may be the same */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/* a new insert shows that another process has the address */
+	/* an insert means that a new process has the failed one's address */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
@@ -412,8 +411,10 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Also finds a sender that has published its record since the last scan, or has
- * the address of a failed process. Addresses with the path core keep this path.
+ * Also looks up
+ * - addresses of failed processes: other processes may have them now
+ * - addresses with the path core, which keep this path: their processes may
+ *   send over the local path
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -441,7 +442,7 @@ void duo_map_scan(struct duo_ep *ep)
 	duo_map_plan(ep);
 }
 
-/* Keeps the peer index of the peer, whose messages may be queued. */
+/* Does not free the peer index: messages of the peer may be queued. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);

@@ -7,8 +7,8 @@
  * peer index, and the reason why an address is not local. The route words have
  * the peer index of each fi_addr. Lock: the group's.
  *
- * An address may be local for one endpoint only: both local sides must have
- * space for one more peer. So each endpoint has its own map.
+ * An address is local only if both local sides have space for one more peer. So
+ * it can be local for one endpoint and not for another: each has its own map.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -28,15 +28,16 @@ struct duo_map {
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
 	 * enum fi_duo_reason, indexed by fi_addr. Operations to an address with
-	 * FI_DUO_EXITED fail. Except with duo_traits.peer_names, this ends
-	 * - when a record shows that another process has the address
-	 * - when the application inserts the address again and the failed
-	 *   process has no record any more
+	 * FI_DUO_EXITED fail; without duo_traits.peer_names, only until
+	 * - a record shows that another process has the address, or
+	 * - the application inserts the address again and the failed process
+	 *   has no record any more
 	 */
 	uint8_t *reason;
 	/*
-	 * duo_map_id() of the last peer, indexed by fi_addr, and perhaps the
-	 * flag DUO_MAP_CONFIRMED; 0 if the reason is FI_DUO_UNDECIDED
+	 * duo_map_id() of the last peer, indexed by fi_addr. Has the flag
+	 * DUO_MAP_CONFIRMED if this peer has exited and was a confirmed source.
+	 * 0 if the reason is FI_DUO_UNDECIDED.
 	 */
 	uint64_t *id;
 	/* duo_registry_state() at the last scan; 0: scan again */

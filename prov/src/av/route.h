@@ -33,7 +33,7 @@ static inline enum duo_route_state duo_route_state(uint64_t word)
 	return (enum duo_route_state) (word & 3);
 }
 
-/* True if the address has a peer index. Its path may still be the core's. */
+/* True if the address has a peer index. Its path can be local or core. */
 static inline bool duo_route_mapped(uint64_t word)
 {
 	return word >> DUO_ROUTE_INDEX_SHIFT;

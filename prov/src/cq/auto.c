@@ -17,7 +17,7 @@
 /* interval between attempts to get the domain's lock, ms */
 #define DUO_AUTO_RETRY_MS 1
 
-/* the domains with a thread; the mutex protects the list */
+/* domains that have a progress thread; the mutex protects the list */
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);

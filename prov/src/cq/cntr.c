@@ -53,10 +53,10 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 }
 
 /*
- * True if this read must read the core's counter, which polls the core:
- * - the counter has no endpoint
- * - an endpoint has no CQ for sends, or each poll of that CQ polls the core
- * - otherwise, in every core_poll_interval-th read
+ * True if this read must read the core's counter, which polls the core. It must
+ * - if the counter has no endpoint
+ * - if an endpoint has no CQ for sends, or each poll of that CQ polls the core
+ * - in every core_poll_interval-th of the other reads
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -276,9 +276,9 @@ free_cntr:
 }
 
 /*
- * Binds the core's counter to the core's endpoint. If the endpoint has
- * messages, ofi_duo counts receives: the core would count recalled ones as
- * errors.
+ * Binds the core's counter to the core's endpoint. If the endpoint has FI_MSG
+ * or FI_TAGGED, ofi_duo counts receives itself: the core would count recalled
+ * ones as errors.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
@@ -337,7 +337,10 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	int ret;
 
 	duo_domain_lock(ep->domain);
-	/* if the endpoint is enabled, the core's fi_ep_bind() checks this */
+	/*
+	 * Each kind of operation can have one counter. If the endpoint is
+	 * enabled, the core's fi_ep_bind() checks this.
+	 */
 	if (!duo_ep_enabled(ep) && duo_cntr_counts(ep, bind->flags)) {
 		duo_domain_unlock(ep->domain);
 		return -FI_EINVAL;

@@ -190,7 +190,10 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 	}
 }
 
-/* Returns -FI_EAGAIN for events, and for a change since the last call. */
+/*
+ * Returns -FI_EAGAIN if there are events, or if the counter has changed since
+ * the last call.
+ */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {
 	int ret;

@@ -41,7 +41,7 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/* Clears DUO_CQ_ENTRIES if nothing is left. Must follow each removal. */
+/* Clears DUO_CQ_ENTRIES if the CQ is empty. Must follow each removal. */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
@@ -208,8 +208,8 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ; with a wait object if core_signals is set and the core
- * supports it. Otherwise clears core_signals.
+ * Opens the core's CQ. If core_signals is set, tries to open it with a wait
+ * object; if this fails, opens it without one and clears core_signals.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {

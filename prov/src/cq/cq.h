@@ -19,7 +19,7 @@
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
-/* Opens a hidden CQ. sleeps: a thread may wait for the endpoint's counter. */
+/* Opens a hidden CQ. sleeps: a thread can wait for the endpoint's counter. */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 

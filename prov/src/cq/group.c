@@ -25,7 +25,7 @@ static void duo_cq_calls(struct duo_cq *cq)
 		cq->cq_fid.ops = ops[duo_lock_mode(&cq->group->lock)];
 }
 
-/* True if the domain's CQs may have their own groups, and so locks. */
+/* True if each CQ of the domain may have its own group, with its own lock. */
 static bool duo_domain_splits(const struct duo_domain *domain)
 {
 	return domain->group.lock.on && !domain->device &&

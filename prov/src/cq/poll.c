@@ -11,7 +11,8 @@
 
 struct duo_poll_member {
 	struct fid *fid;	/* a CQ or counter, of ofi_duo or of the core */
-	uint64_t good, bad;	/* counter: values last returned by fi_poll() */
+	/* values of a counter when fi_poll() last reported it */
+	uint64_t good, bad;
 	LIST_ENTRY(duo_poll_member) link;
 };
 
@@ -87,8 +88,9 @@ static bool duo_poll_cq(const struct duo_poll_member *member)
 }
 
 /*
- * True if the counter has changed since this function last returned true. If
- * the caller cannot report the change (not wanted), returns false.
+ * True if the counter has changed since this function last returned true.
+ * wanted: false if the caller's array is full. The function then returns false,
+ * and a later call reports the change.
  */
 static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 {

@@ -62,8 +62,9 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
  * True if this poll must poll the core, because
  * - the CQ has a core poll budget, of which this function takes 1
  * - the local transport is idle
- * - core_poll_interval polls have passed since the last poll of the core. An
- *   unused core is then polled only if the AV of an endpoint is empty
+ * - core_poll_interval polls have passed since the last poll of the core
+ * Without a budget, an unused core is polled only if the AV of an endpoint is
+ * empty.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -81,8 +82,9 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the local transport. With a core poll budget, and
- * after DUO_LOCAL_IDLE idle polls, only each DUO_LOCAL_INTERVAL-th must.
+ * True if this poll must poll the local transport. Normally, each poll must. If
+ * the CQ has a core poll budget, and the last DUO_LOCAL_IDLE polls found no
+ * local event, only each DUO_LOCAL_INTERVAL-th poll must.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -92,9 +94,8 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of the
- * ports. Reads of another CQ may have polled the same port. duo_near_passed()
- * adds at most the polls before the port's next tick, which must not be
- * skipped.
+ * ports. Another CQ may have counted polls of the same port in the meantime. So
+ * duo_near_passed() stops before the port's next tick: no tick may be skipped.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -107,8 +108,8 @@ DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 }
 
 /*
- * Sets cq->left: the number of fast-path reads before the next call of
- * duo_cq_progress(), when the core is due or a port has a tick.
+ * Sets cq->left to the number of fast-path reads before the core is due or a
+ * port has a tick. After these reads, duo_cq_progress() must be called.
  */
 DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 {
@@ -121,9 +122,9 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls the local transport, and the core if it is due. A poll for another
- * reason, such as deferred work, uses up a granted fast-path read. When none is
- * left, grants new ones, unless reads must do more than poll near's rings.
+ * Polls the local transport, and the core if it is due. If fast-path reads are
+ * left (cq->left), this poll replaces one of them. If none are left at the end,
+ * calls duo_cq_grant(), unless reads must do more than poll near's rings.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {

@@ -4,7 +4,7 @@
 /*
  * Waits for completions (for counters: cntr_wait.c). The wait object of a CQ is
  * one epoll descriptor for the core's CQ, near's armed ports, and an eventfd by
- * which other threads wake the thread. If some source cannot wake a thread,
+ * which threads wake sleeping threads. If some source cannot wake a thread,
  * such as libfabric's shm, fi_trywait() starts a timer of wait_poll_us.
  */
 
@@ -174,8 +174,8 @@ static bool duo_cq_due(struct duo_cq *cq)
  *   now
  * - another error
  *
- * An error loses no wakeup of the descriptor: this thread may read only some
- * entries, and other threads must wake to read the remaining ones.
+ * If the result is not 0, the wait object stays readable: this thread may read
+ * only some entries, and other sleeping threads must read the remaining ones.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -212,8 +212,8 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
 		 * The caller polls again at once. After a second -FI_EAGAIN,
-		 * the thread pauses: near probably has work that only polls
-		 * continue.
+		 * the thread pauses: near probably has work that only a poll
+		 * can continue.
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {
@@ -248,7 +248,7 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/* Passes objects that the application has opened at the core to the core. */
+/* Calls fi_trywait() at the core for an object that was opened at the core. */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)

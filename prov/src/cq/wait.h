@@ -16,7 +16,7 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/* longest sleep, ms; a peer of near that closes its port wakes no thread */
+/* longest sleep, ms; limited, as a peer that closes its port wakes no thread */
 #define DUO_SLEEP_MS 1000
 
 /*
@@ -81,16 +81,20 @@ int duo_ep_arm(struct duo_ep *ep);
  * port's wakeup. Needs the group's lock.
  */
 void duo_ep_woken(struct duo_ep *ep);
-/* Arms the core's CQ. Returns as duo_ep_arm() does. */
+/*
+ * Arms the core's CQ. Returns 0, -FI_EAGAIN (there are events), or an error. If
+ * the result is not 0, duo_cq_force_poll() must follow.
+ */
 int duo_cq_arm_core(struct duo_cq *cq);
 /* Makes the next polls poll both paths. Needs the group's lock. */
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps. ret: the result of duo_cq_fall_asleep() or duo_cntr_fall_asleep()
- * - 0: until the wait object is readable, at most for the time left and max_ms
- * - the first -FI_EAGAIN in a row: not at all
- * - otherwise: a short sleep; with FI_WAIT_YIELD, yields the CPU instead
+ * Sleeps. ret: what duo_cq_fall_asleep() or duo_cntr_fall_asleep() returned
+ * - 0: sleeps until the wait object is readable, at most max_ms and the time
+ *   left
+ * - -FI_EAGAIN for the first time since a 0, or in this call: returns at once
+ * - otherwise: sleeps shortly, or yields the CPU if the object is FI_WAIT_YIELD
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter,
 		      struct duo_blocking *call, int ret, int max_ms);

@@ -19,7 +19,7 @@ struct duo_block;
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
 	size_t used;	/* sum of the sizes of all blocks in use, bytes */
-	/* bytes; if `used` is larger, duo_block_put() frees blocks */
+	/* limit, bytes: if `used` is above it, duo_block_put() frees blocks */
 	size_t keep;
 };
 

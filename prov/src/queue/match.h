@@ -7,14 +7,15 @@
  * the group's.
  *
  * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
- * source and tag. The hash leaves out the tag bits in `mask`: those that
- * receives have ignored so far (duo_match_learn()). A receive that ignores
- * other bits is in the list `wild`, which each search for a receive reads, too.
- * The search for a message for such a receive is linear.
+ * source and tag. The hash leaves out the tag bits of `mask`. duo_match_learn()
+ * adds the bits that a receive ignores to `mask`, up to a limit. A receive that
+ * ignores other bits is not in the hash table, but in the list `wild`. Each
+ * search for a receive also reads this list. For such a receive, the search for
+ * an unexpected message is linear.
  *
- * The first search of a long posted queue builds the index, which is turned off
- * when the queue becomes empty. The unexpected queue builds its indexes when it
- * becomes long, and keeps them.
+ * The first search of a long posted queue turns the queue's index on; the
+ * removal of the last receive turns it off. The indexes of the unexpected queue
+ * are turned on when this queue becomes long, and stay on.
  *
  * Cost: 64 KiB per index. Without memory for an index, searches are linear.
  */

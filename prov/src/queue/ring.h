@@ -236,9 +236,9 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first error to *entry. Copies err_data to the array that the caller
- * has set in *entry (fi_cq_readerr(3)); otherwise to `data`, which has
- * DUO_ERR_DATA_MAX bytes. Returns duo_err.path; -2: there is no error.
+ * Moves the first error to *entry. Copies its err_data to the caller's array in
+ * *entry (fi_cq_readerr(3)). If the caller has set none, copies it to `data`,
+ * which has DUO_ERR_DATA_MAX bytes. Returns duo_err.path; -2: no error.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -33,7 +33,8 @@
 
 #define DUO_IOV_LIMIT 4 /* maximum number of buffers of a receive */
 #define DUO_RX_FIRST (1U << 14)	/* entries in the first range of a pool */
-#define DUO_RX_RANGES 16	/* ranges of a pool; 2^30 entries in all */
+/* maximum number of ranges of a pool, which have 2^30 entries in all */
+#define DUO_RX_RANGES 16
 
 enum duo_rx_kind {
 	DUO_MSG,
@@ -63,7 +64,8 @@ struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	bool ended;	/* received; earlier messages are not reported yet */
+	/* sub-receive that has ended, and waits for the peer's earlier ones */
+	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
 	int err;		/* result, valid if "ended" */
 };

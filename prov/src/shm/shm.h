@@ -16,13 +16,13 @@
 #include "obj/cq.h"
 #include "obj/ep.h"
 
-#define DUO_SHM_REGION (16 << 20)	/* most bytes of an endpoint's region */
+#define DUO_SHM_REGION (16 << 20)	/* maximum size of a region, bytes */
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
 #define DUO_SHM_PEERS 256	/* limit of peers of an AV of shm */
-#define DUO_SHM_ENDPOINTS 250	/* per user and host: see struct duo_shm */
+#define DUO_SHM_ENDPOINTS 250	/* maximum per user and host: see duo_shm */
 #define DUO_SHM_QUEUE 1024	/* operations in flight in each direction */
-#define DUO_SHM_INJECT 4096	/* bytes */
-#define DUO_SHM_IOV 4		/* most buffers of a message */
+#define DUO_SHM_INJECT 4096	/* longest injected message, bytes */
+#define DUO_SHM_IOV 4		/* maximum number of buffers of a message */
 #define DUO_SHM_LIMITS { \
 	.inject_size = DUO_SHM_INJECT, \
 	.iov_limit = DUO_SHM_IOV, \

@@ -275,7 +275,7 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/* Copies a message from the bounce buffer, at most as much as fits. */
+/* Copies as much of a message as fits from the bounce buffer into rx. */
 DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 {
 	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
@@ -401,7 +401,7 @@ uint32_t duo_shm_poll(struct duo_cq *cq)
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
 		if (!duo_ep_has_entries(ep))
-			return 1;	/* as for an event: shm is not idle */
+			return 1;	/* not 0: shm must not appear idle */
 	cq->local_events = 0;
 	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
 	return cq->local_events;
