@@ -108,8 +108,8 @@ static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Adds an address of the core's AV. Returns 0; or an error, after which the
- * core's AV does not have the address either.
+ * Adds an address of the core's AV. If this fails, removes the address from the
+ * core's AV. Returns 0 or an error.
  */
 static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {

@@ -27,7 +27,7 @@
 #define DUO_MAP_CONFIRMED 1u
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
-#define DUO_MAP_COMPLETE 1 /* map->scanned if no further scan is needed */
+#define DUO_MAP_COMPLETE 1 /* value of map->scanned: no more scans needed */
 
 static void duo_map_free(struct duo_map *map)
 {

@@ -27,11 +27,11 @@ struct duo_map {
 	/* fi_addr of each peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
-	 * enum fi_duo_reason, indexed by fi_addr. Operations to an address with
-	 * FI_DUO_EXITED fail; without duo_traits.peer_names, only until
+	 * enum fi_duo_reason, indexed by fi_addr. FI_DUO_EXITED: operations to
+	 * the address fail. With duo_traits.peer_names, they fail for good;
+	 * otherwise until
 	 * - a record shows that another process has the address, or
-	 * - the application inserts the address again and the failed process
-	 *   has no record any more
+	 * - it is inserted again and the failed process has no record any more
 	 */
 	uint8_t *reason;
 	/*

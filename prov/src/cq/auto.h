@@ -3,7 +3,8 @@
 
 /*
  * FI_PROGRESS_AUTO: one thread per domain polls the endpoints. Only domains of
- * the hook have it. Cost: 100 wakeups a second. Lock: the domain's, in a poll.
+ * the hook have it. Cost: 100 wakeups a second. Each poll takes the domain's
+ * lock.
  */
 #ifndef DUO_CQ_AUTO_H
 #define DUO_CQ_AUTO_H

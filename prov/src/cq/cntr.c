@@ -292,9 +292,9 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. Two bindings cannot be undone and come last:
- * the core's, then that of a transport with counters (cntr_open). The core's is
- * first of these, because it is more likely to fail.
+ * Binds the counter on both paths. Two bindings cannot be undone, so they come
+ * last: first the core's, which is more likely to fail, then that of a local
+ * transport with its own counters (cntr_open).
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {

@@ -28,7 +28,7 @@ void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
 /* Binds the core's counters to the core's endpoint. Needs the domain's lock. */
 int duo_cntr_bind_core(const struct duo_ep *ep);
-/* Unbinds all counters; their values remain. Needs the domain's lock. */
+/* Unbinds ep's counters; their values remain. Needs the domain's lock. */
 void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */

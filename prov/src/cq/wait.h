@@ -66,7 +66,7 @@ static inline void duo_short_sleep(void)
 	nanosleep(&time, NULL);
 }
 
-/* True if the local transport can wake a thread, or there is none. */
+/* True if the local transport can wake a thread, or there is no transport. */
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*

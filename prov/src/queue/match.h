@@ -111,7 +111,10 @@ static inline bool duo_match_wild(const struct duo_match *match,
 	return ignore & ~match->mask;
 }
 
-/* True if a receive that ignores these bits changes neither mask nor index. */
+/*
+ * True if duo_match_append_plain() can post a receive that ignores these bits:
+ * the receive changes neither the mask nor an index.
+ */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
 	return !match->by_want.on && !duo_match_wild(match, ignore);

@@ -134,7 +134,10 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 	return 0;
 }
 
-/* Maps a range; adds unused entries of the last range to the free list. */
+/*
+ * Maps one more range, and puts the unused entries of the range before into the
+ * free list.
+ */
 static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 {
 	struct duo_rx *rest = pool->next, *end = pool->end;

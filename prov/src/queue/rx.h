@@ -53,7 +53,7 @@ enum duo_rx_wanted {
 enum duo_rx_lazy {
 	DUO_LAZY_NONE,
 	DUO_LAZY_DUE,		/* the next poll */
-	DUO_LAZY_WAITS,	/* polls without a local event, or aging */
+	DUO_LAZY_WAITS,	/* idle local transport, or aging */
 	DUO_LAZY_BLOCKED,	/* the end of an earlier multi-receive buffer */
 };
 

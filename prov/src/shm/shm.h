@@ -42,7 +42,7 @@ struct duo_cntr;
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
-	/* names by peer index */
+	/* names of the peers' regions, by peer index */
 	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];
 };
 
