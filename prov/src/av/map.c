@@ -237,9 +237,8 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 
 /*
  * Looks up an address. If its process is local, sets the peer index and path:
- * duo_map_bind(). Otherwise calls duo_ep_use_core(): messages of the process
- * come over the core. Returns FI_DUO_OK, or the reason why the address is not
- * local.
+ * duo_map_bind(). Otherwise calls duo_ep_use_core(), because its messages come
+ * over the core. Returns FI_DUO_OK, or the reason why the address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,

@@ -90,11 +90,11 @@ int duo_cq_arm_core(struct duo_cq *cq);
 void duo_cq_force_poll(struct duo_cq *cq);
 
 /*
- * Sleeps. ret: what duo_cq_fall_asleep() or duo_cntr_fall_asleep() returned
- * - 0: sleeps until the wait object is readable, at most max_ms and the time
- *   left
- * - -FI_EAGAIN for the first time since a 0, or in this call: returns at once
- * - otherwise: sleeps shortly, or yields the CPU if the object is FI_WAIT_YIELD
+ * Sleeps after duo_cq_fall_asleep() or duo_cntr_fall_asleep() has returned ret:
+ * - 0: sleeps until the wait object is readable, at most max_ms, and not longer
+ *   than the timeout of the blocking call
+ * - -FI_EAGAIN: the first time in the blocking call or after 0, does not sleep
+ * - otherwise: makes a short sleep, or yields the CPU with FI_WAIT_YIELD
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter,
 		      struct duo_blocking *call, int ret, int max_ms);

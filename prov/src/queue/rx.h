@@ -64,7 +64,7 @@ struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	/* sub-receive that has ended, and waits for the peer's earlier ones */
+	/* the sub-receive has ended, and waits for the peer's earlier ones */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
 	int err;		/* result, valid if "ended" */

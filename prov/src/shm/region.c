@@ -87,7 +87,10 @@ static bool duo_shm_sibling(const char *name, const char *other)
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
-/* Removes a region by name, of any uid: uids differ between user namespaces. */
+/*
+ * Removes a region by name. Does not compare its uid with that of this process:
+ * uids differ between user namespaces.
+ */
 void duo_shm_reap(const char *name)
 {
 	static const char prefix[] = "ofi_duo.s.";
