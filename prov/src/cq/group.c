@@ -8,10 +8,10 @@
 
 /*
  * Sets the table of calls for the mode of the group's lock. Other threads may
- * read cq_fid.ops at the same time, so this function stores a table only if it
- * differs. It differs while the CQ is opened, and when the CQ leaves its own
- * single lock for the domain's lock. No other thread reads cq_fid.ops then:
- * with a single lock, the application serializes its calls.
+ * read cq_fid.ops at the same time, so this function does not store the present
+ * table again. The table changes only while the CQ is opened, and when the CQ
+ * leaves its own single lock for the domain's lock. No other thread reads ops
+ * then: with a single lock, the application serializes its calls.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

@@ -28,8 +28,9 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * Returns the reason why shm cannot be used; NULL: it can. With a libfabric
- * that is not the version of the build, structures of fi_peer(3) may differ.
+ * Returns the reason why shm cannot be used; NULL: it can. libfabric must have
+ * the version that ofi_duo was built for, because the structures of fi_peer(3)
+ * may differ between versions.
  */
 static const char *duo_shm_excluded(void)
 {
