@@ -112,8 +112,8 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Returns false if the ring has a free slot, and only appears full because a
- * gate is closed. Otherwise true. The caller must have found no space.
+ * Must be called when the ring has no space. True: slots or data space are used
+ * up. False: a slot is free, but a closed gate makes the ring appear full.
  */
 static bool near_tx_full(const struct near_tx *tx)
 {

@@ -19,10 +19,10 @@ struct near_peer;
 struct near_port;
 
 struct near_resize {
-	uint64_t full_at;	/* near_tx.tail when full was last increased */
+	uint64_t full_at;	/* near_tx.tail at the last increase of `full` */
 	uint32_t count;		/* resizes so far */
 	uint32_t full;	/* times the ring was full since the last resize */
-	uint32_t backoff;	/* value of full that causes a request */
+	uint32_t backoff;	/* value of `full` that causes a request */
 	uint32_t more;		/* value of near_slot.resize.more to send */
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */

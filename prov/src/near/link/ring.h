@@ -21,7 +21,7 @@
 #include "near/link/shm.h"
 
 #define NEAR_EAGER_MAX 8192	/* limit of eager messages, bytes */
-#define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out: near_fanout() */
+#define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out, bytes */
 
 /* Until when near_tx_need_doorbell() executes a fence after each slot. */
 enum near_fence {
@@ -131,7 +131,7 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 	tx->gated |= why;
 }
 
-/* Opens a gate. If all are open, near_tx_slot() loads near_ctl.head. */
+/* Opens a gate. Once all are open, near_tx_slot() loads near_ctl.head. */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
@@ -173,7 +173,8 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		if (at > tx->dsize) {	/* dbase is of the previous pass */
+		/* the last data began a new pass, but dbase was not changed */
+		if (at > tx->dsize) {
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;
 		}
@@ -194,7 +195,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* compute before the store: to the compiler, it may change *tx */
+	/* computed first: the compiler assumes that the store changes *tx */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -282,7 +283,7 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Releases the current slot, which has no data. Stores near_ctl.head after each
+ * Releases the current slot, but not its data. Stores near_ctl.head after each
  * quarter of the ring. A lap can end only where a quarter ends, so that most
  * calls need only one test.
  */

@@ -7,7 +7,8 @@
 
 /* assumptions of near_budget_advertise() */
 #define NEAR_BUDGET_FEW 8	/* least number of expected senders */
-#define NEAR_BUDGET_MANY 63	/* least number of pages kept for senders */
+/* least number of senders for which the budget keeps the first page */
+#define NEAR_BUDGET_MANY 63
 #define NEAR_BUDGET_NEXT 4	/* least number of expected further senders */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)

@@ -30,12 +30,18 @@ struct near_budget {
 
 void near_budget_init(struct near_budget *budget, size_t bytes);
 
-/* Adds more (1 or -1) to the number of peers, unless addr is the port's own. */
+/*
+ * Adds a peer to the port's budget (more: 1), or subtracts it (more: -1).
+ * Ignores the port's own address.
+ */
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
 /* Sets near_segment.adv. Must be called after each change of the budget. */
 void near_budget_advertise(struct near_port *port);
-/* Adds (more: 1) or subtracts (more: -1) an rx ring with its present size. */
+/*
+ * Adds an rx ring with its present size to the port's budget (more: 1), or
+ * subtracts it (more: -1).
+ */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 

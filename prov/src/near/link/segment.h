@@ -26,7 +26,7 @@ int near_segment_create(struct near_segment **segment, uint32_t growing,
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
-/* Frees whole system pages of the file, which then read as zeros. */
+/* Zeroes whole system pages of the file; frees their memory if possible. */
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
@@ -44,13 +44,19 @@ int near_segment_reserve(int fd, size_t offset, size_t size);
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
-/* Stores the file's size. -ENOENT: too small, or not sealed by F_SEAL_SHRINK */
+/*
+ * Stores the file's size. Returns 0 or -errno; -ENOENT: the file is too small
+ * or is not sealed by F_SEAL_SHRINK.
+ */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
-/* Maps place->span bytes for a ring; only place->size bytes are accessible. */
+/*
+ * Maps place->span bytes for a ring; only place->size bytes are accessible.
+ * Returns 0 or -errno.
+ */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
-/* Makes the first size bytes of a mapped ring accessible. */
+/* Makes the first size bytes of a ring accessible. Returns 0 or -errno. */
 int near_ring_extend(void *ring, size_t size);
 
 #endif /* NEAR_LINK_SEGMENT_H */

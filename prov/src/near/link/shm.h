@@ -134,7 +134,7 @@ struct near_ctl {
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* steps taken by each end of a cooperative copy: msg/coop.h */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
-	uint64_t wrote;	/* number of steps that the producer has written */
+	uint64_t wrote;	/* steps that the producer has written: msg/coop.h */
 	uint64_t done;	/* number of the last delegated operation that ended */
 	/* number of the first rejected delegated operation; 0: none */
 	uint64_t rejected;
@@ -222,7 +222,10 @@ void near_page_assume(size_t bytes);
 uint32_t near_tier_least(void);
 /* Returns the size of a class in pages. tier must be below NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
-/* Returns the largest class of at most this number of pages, or the least. */
+/*
+ * Returns the largest class of at most this number of pages. If pages is 0,
+ * returns the least class.
+ */
 uint32_t near_tier_fit(size_t pages);
 
 /* Returns the largest class that the ring with this index can have. */
@@ -234,7 +237,7 @@ size_t near_segment_size(uint32_t growing);
 /* Place of a ring in the segment's file; sizes in bytes. */
 struct near_place {
 	size_t offset;
-	size_t span;	/* address space, enough for the largest class */
+	size_t span;	/* address space: the size in class near_tier_most() */
 	size_t size;		/* bytes of a ring of class tier */
 	uint32_t slots;		/* number of slots */
 	uint32_t data;		/* bytes of the data ring */

@@ -28,7 +28,10 @@ ssize_t near_notify(struct near_peer *peer)
 	return 0;
 }
 
-/* Handles a CTS, COOP or ACK, the receiver's replies to an RTS. */
+/*
+ * Handles a CTS, COOP or ACK, the receiver's replies to an RTS. Returns 0; or
+ * -EPROTO: the slot is invalid.
+ */
 static int near_control_answer(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot,
@@ -101,8 +104,8 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 }
 
 /*
- * Calls step() for a list until *budget bytes are copied. Returns the number of
- * operations that have left the list.
+ * Calls step() for each operation of a list, until *budget bytes are copied.
+ * Returns the number of operations that have left the list.
  */
 static int near_work_list(struct near_port *port, struct near_link *list,
 			  bool (*step)(struct near_port *port,

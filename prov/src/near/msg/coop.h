@@ -7,8 +7,8 @@
  * sender writes steps from the last on, until all are taken. A busy end takes
  * fewer steps.
  *
- * Each copy has a number, its round, which counts from 1; 0: none. near_ctl has
- * the state of one copy, so a ring has one copy at a time.
+ * Each copy has a number greater than 0, its round. Round 0 means no copy.
+ * near_ctl has the state of one copy, so a ring has one copy at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H

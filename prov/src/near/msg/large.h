@@ -11,8 +11,8 @@
  * - Fragments, if the receiver cannot read the sender's memory: the receiver
  *   sends CTS, and the sender sends slots FRAG, with data in the data ring.
  *
- * Device memory: instead of a scheme, the embedder uses a fetch. It reads the
- * message by near_rma(), see near_recv_begin().
+ * Device memory: instead of a scheme, the embedder uses a fetch, an RMA read of
+ * the message by near_rma(): see near_recv_begin().
  *
  * At the end the receiver sends an ACK. Each poll copies a limited number of
  * bytes.
@@ -85,11 +85,11 @@ struct near_rx_op {
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
 	size_t len;		/* bytes to receive */
-	size_t stop;	/* end of the bytes that the receiver must read */
+	size_t stop;	/* offset at which the receiver must stop reading */
 	size_t done;		/* bytes copied to iov by the receiver */
 	uint32_t step;		/* cooperative copy: bytes of a step */
 	uint32_t steps;		/* cooperative copy: number of steps */
-	/* steps that the sender has taken, stored by near_rx_coop_end() */
+	/* steps that the sender has taken; set by near_rx_coop_end() */
 	uint32_t sender_steps;
 	bool failed;	/* in a cooperative copy, a read has failed */
 	void *cookie;

@@ -117,7 +117,7 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
  * Can complete a message before earlier messages that arrive in fragments. So
  * the embedder must keep the order of receives that share a buffer.
  *
- * The slot for the ACK stays free during the copy, which sends nothing.
+ * The copy sends nothing, so the slot for the ACK is still free afterwards.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)

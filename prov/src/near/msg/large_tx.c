@@ -9,7 +9,10 @@
 
 #include "near/msg/large.h"
 
-/* Stores the buffers, or a copy if large->copy is set. -EAGAIN: no memory. */
+/*
+ * Stores the addresses of the buffers. If large->copy is set, copies their
+ * contents instead. Returns 0; or -EAGAIN: no memory.
+ */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
 	op->copy = large->owned;
@@ -181,8 +184,8 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 }
 
 /*
- * Replaces op's device buffer by a copy in host memory. Sets op->failed if the
- * copy fails. False: no memory; retry.
+ * Replaces op's device buffer by a copy in host memory. If the copy fails, sets
+ * op->failed, but returns true. False: no memory; the caller must retry.
  */
 static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 {
