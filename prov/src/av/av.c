@@ -82,8 +82,10 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 
 /*
  * Stores the bytes of an address, as the core's fi_av_lookup() returns them.
- * With ofi_rxd, that call fails before the first message. Then stores `bytes`,
- * the address that the application has inserted; NULL: it has inserted a name.
+ * This call fails with ofi_rxd before the first message. If it fails, stores
+ * `bytes`, the address that the application has inserted. NULL: the application
+ * has inserted a name.
+ *
  * Stores nothing if there are no bytes, or more than DUO_CORE_ADDR_MAX: such an
  * address is not local. Returns 0 or -FI_ENOMEM.
  */

@@ -163,7 +163,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 					      index), reason);
 	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
-	if (duo_route_mapped(word)) {	/* addr has a new process */
+	if (duo_route_mapped(word)) {	/* replaces another peer */
 		duo_map_pass_source(ep, addr, duo_route_index(word));
 		ep->up->moved(ep, addr);
 	}
@@ -294,7 +294,10 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 	ep->up->moved(ep, addr);
 }
 
-/* Plans a further scan if map->failed is set. Its delay doubles each time. */
+/*
+ * Plans a further scan if map->failed is set, otherwise cancels the planned
+ * one. The delay before the scan doubles each time, up to about a second.
+ */
 static void duo_map_plan(struct duo_ep *ep)
 {
 	struct duo_map *map = ep->map;
@@ -320,7 +323,10 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	/* scan again: another process may have the address now */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
-	/* the delay must not double for each of several failures in a poll */
+	/*
+	 * duo_map_plan() then starts with DUO_MAP_RETRY_MS: several failures in
+	 * a poll must not double the delay several times
+	 */
 	ep->map->retry_after = 0;
 	duo_map_plan(ep);
 }
@@ -362,12 +368,12 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* if the record is bad or unreadable, the process may be the same */
+	/* a bad or unreadable record may be that of the same process */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/* an insert means that a new process has the failed one's address */
+	/* inserted again after a failure: a new process has the address */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
@@ -410,10 +416,10 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Also looks up
- * - addresses of failed processes: other processes may have them now
- * - addresses with the path core, which keep this path: their processes may
- *   send over the local path
+ * Looks up the addresses without a live peer. These include
+ * - those of failed processes: other processes may have the addresses now
+ * - those with the path core, which keep this path: their processes may send
+ *   over the local path
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -430,7 +436,11 @@ void duo_map_scan(struct duo_ep *ep)
 	for (addr = 0; addr < ep->av->high; addr++) {
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
-		/* an earlier lookup has called duo_ep_use_core() */
+		/*
+		 * A retry does not call duo_ep_use_core(): the failure of a
+		 * local peer is no reason to use the core. For other addresses
+		 * an earlier lookup has called it.
+		 */
 		if (map->retry)
 			duo_map_connect(ep, addr, &names);
 		else

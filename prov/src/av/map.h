@@ -31,7 +31,8 @@ struct duo_map {
 	 * the address fail. With duo_traits.peer_names, they fail for good;
 	 * otherwise until
 	 * - a record shows that another process has the address, or
-	 * - it is inserted again and the failed process has no record any more
+	 * - the application inserts the address again, and the failed process
+	 *   has no record any more
 	 */
 	uint8_t *reason;
 	/*

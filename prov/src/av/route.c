@@ -14,8 +14,8 @@ int duo_ep_early(struct duo_ep *ep)
 }
 
 /*
- * Chooses the path at the first send to an address. Takes the group's lock. The
- * result has no endpoint in the cases of duo_route_error().
+ * Chooses the path at the first send to an address. Takes the group's lock. If
+ * the address has no route, the result's ep is NULL: see duo_route_error().
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -53,8 +53,9 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
 	/*
-	 * no path if the core carries nothing; otherwise there is a path by
-	 * now: another thread has found a new process at the address
+	 * With a core that never carries data, the address has no path. With
+	 * any other core, it has a path again: another thread has found a new
+	 * process at the address.
 	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

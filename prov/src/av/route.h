@@ -61,7 +61,8 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
  * - -FI_EOPBADSTATE: the endpoint is not enabled
  * - -FI_EINVAL: the address is not in the AV
  * - -FI_ECONNRESET: the process of the address has exited
- * - -FI_EHOSTUNREACH: not local, and the core carries nothing
+ * - -FI_EHOSTUNREACH: the address is not local, and the core never carries data
+ *   (duo_traits.carries_nothing)
  * - -FI_EAGAIN: the address has a route again; the caller may retry
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);

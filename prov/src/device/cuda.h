@@ -30,7 +30,7 @@ struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len);
 void duo_cuda_unpin(struct duo_device_handle *pin);
 bool duo_cuda_pinned(void *state, const void *memory, size_t len);
 
-/* cuda_map.c: allocations that other processes map */
+/* cuda_map.c: exports of allocations, and mappings of peers' allocations */
 int duo_cuda_export(const void *state, const void *addr, size_t len,
 		    struct near_export *export);
 int duo_cuda_share(const void *state, const void *addr);

@@ -24,7 +24,7 @@
 #include "obj/mr.h"
 
 #define DUO_DEVICE_PART ((size_t) 256 << 10)	/* bytes of the bounce buffer */
-/* minimum length of pinned host regions, bytes */
+/* shorter host regions are not pinned, bytes */
 #define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)
 
 static const struct duo_device_iface duo_device_table[] = {

@@ -3,7 +3,7 @@
 
 /*
  * Device memory (FI_HMEM): copies from and to the memory of a device. near
- * itself accesses only host memory. By these copies it also carries messages
+ * itself accesses only host memory. These copies enable it to carry messages
  * and RMA of device memory. The core's descriptor shows whether a buffer is
  * device memory.
  *
@@ -68,14 +68,17 @@ struct duo_device_iface {
 	void (*unpin)(struct duo_device_handle *pin);
 	/*
 	 * True if pin() or the application has pinned this host memory. The
-	 * member may be NULL. If it is not, pin() must accept NULL as state.
+	 * member may be NULL. An interface that has this member must accept
+	 * NULL as the state of pin().
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*
-	 * The next four are NULL if peers cannot map this kind of memory.
-	 * Otherwise regions with the same state must share one device queue.
+	 * The next four are NULL if peers cannot map this kind of memory. If
+	 * they are not NULL, open() may store the same *state for two regions
+	 * only if start() copies both in the same device queue (stream): see
+	 * near_device.queue().
 	 */
-	/* Stores map()'s description. -errno: peers cannot map the memory. */
+	/* Describes memory for a peer's map(). -errno: peers cannot map it. */
 	int (*export)(const void *state, const void *addr, size_t len,
 		      struct near_export *export);
 	/* See near_device.share(). addr: start of the memory. */
@@ -90,9 +93,13 @@ struct duo_device_iface {
 /* Table of interfaces; tests replace it. Unsupported ones have no start(). */
 extern const struct duo_device_iface *duo_device_ifaces;
 
-/* Names an unsupported interface whose library is loaded; NULL: none. */
+/* Returns an unsupported interface's name if its library is loaded, or NULL. */
 const char *duo_device_unsupported(void);
-/* Prepares a region of the core for copies, and calls duo_device_list(). */
+/*
+ * Prepares a region of the core for copies. Device memory: calls
+ * duo_device_list(). Host memory: tries to pin the region. Stores mr in *open,
+ * unless duo_device_list() stores another region. Returns 0 or an error.
+ */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
 			struct duo_mr **open);
 /*
@@ -111,7 +118,10 @@ void duo_device_forget(struct duo_mr *mr);
  * stores it in *open.
  */
 int duo_device_list(struct duo_mr *mr, struct duo_mr **open);
-/* Ends a registration. False: another remains, so the tree keeps the region. */
+/*
+ * Ends a registration. Returns true if it was the last: the region is no longer
+ * in the tree. False: the region remains registered and in the tree.
+ */
 bool duo_device_unlist(struct duo_mr *mr);
 /*
  * Stores a description by which peers can map the region's memory. Returns

@@ -34,11 +34,11 @@ struct duo_rocr_signal {
 
 /* The first members of hsa_amd_pointer_info_t. */
 struct duo_rocr_info {
-	uint32_t size;		/* of this struct, bytes */
+	uint32_t size;		/* size of this struct, bytes */
 	uint32_t type;
 	void *agent_base;	/* address for GPUs */
 	void *host_base;
-	size_t len;		/* of the allocation, bytes */
+	size_t len;		/* length of the allocation, bytes */
 	void *user;
 	struct duo_rocr_agent owner;
 };

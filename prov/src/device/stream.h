@@ -57,7 +57,10 @@ struct duo_stream {
 	LIST_HEAD(, duo_stream_copy) spare;	/* ended copies, for reuse */
 };
 
-/* Opens a device's stream or takes a reference. Stores the stream in *state. */
+/*
+ * Stores a device's stream in *state, with a new reference. Opens the stream if
+ * it is not open. Returns 0 or a negative error.
+ */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		    void *context, void **state);
 

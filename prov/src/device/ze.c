@@ -136,7 +136,10 @@ static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 	return duo_ze_by_number((unsigned int) attr->device.ze, context);
 }
 
-/* Returns a copy queue group, preferably one without compute; -1: none. */
+/*
+ * Returns the index of a command queue group that can copy; -1: none. Prefers a
+ * group that cannot compute.
+ */
 static int duo_ze_group(void *device)
 {
 	struct duo_ze_group groups[DUO_ZE_GROUPS] = { { 0 } };

@@ -61,7 +61,7 @@ struct duo_ze_group {
 struct duo_ze_queue {
 	int stype;
 	const void *next;
-	uint32_t ordinal;	/* index of the group */
+	uint32_t ordinal;	/* index of the command queue group */
 	uint32_t index;
 	uint32_t flags;
 	int mode;

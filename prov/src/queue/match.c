@@ -6,7 +6,7 @@
 
 #include "queue/match.h"
 
-#define DUO_MASK_BITS 16	/* maximum number of bits in the mask */
+#define DUO_MASK_BITS 16	/* maximum bits in duo_match.mask */
 
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind)
 {

@@ -28,7 +28,8 @@
 #define DUO_BUCKETS 4096
 
 struct duo_index {
-	struct duo_rx_list *bucket;	/* [DUO_BUCKETS]; NULL: never used */
+	/* array of DUO_BUCKETS lists; NULL: not allocated yet */
+	struct duo_rx_list *bucket;
 	bool on;
 };
 
@@ -95,7 +96,7 @@ void duo_match_fini(struct duo_match *match);
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/* Posts rx at the place of rx->seq. Cost: a walk through the posted queue. */
+/* Inserts rx into the posted queue in order of seq. Cost: a walk through it. */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);

@@ -135,8 +135,8 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 }
 
 /*
- * Maps one more range, and puts the unused entries of the range before into the
- * free list.
+ * Maps one more range, and puts the unused entries of the previous range into
+ * the free list. Returns 0 or -FI_ENOMEM.
  */
 static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 {

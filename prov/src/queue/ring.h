@@ -186,7 +186,7 @@ static inline int duo_ring_push(struct duo_ring *ring,
 
 /*
  * Moves up to `count` entries to buf, and their sources to src, unless src is
- * NULL. Returns the number of entries.
+ * NULL. Returns the number of entries moved.
  */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
@@ -220,7 +220,7 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/* Returns the number of entries before the first error, or of all entries. */
+/* Returns the number of entries before the first error; no error: of all. */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {

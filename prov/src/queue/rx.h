@@ -64,7 +64,7 @@ struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	/* the sub-receive has ended, and waits for the peer's earlier ones */
+	/* ended; reported after the peer's earlier sub-receives have ended */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
 	int err;		/* result, valid if "ended" */

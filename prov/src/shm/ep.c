@@ -275,7 +275,10 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 	return ret;
 }
 
-/* Counts a new endpoint over shm. -EUSERS: too many. */
+/*
+ * Adds a new endpoint to the registry's count of endpoints over shm. Returns 0;
+ * -EUSERS: more than DUO_SHM_ENDPOINTS; or another error.
+ */
 static int duo_shm_count_ep(uint64_t compat_id)
 {
 	int count, dir = duo_registry_open(duo_params.registry_dir, NULL);

@@ -53,7 +53,8 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 
 /*
  * Computes the compatibility id. The user namespace is part of the id, because
- * the kernel may forbid reads of memory of a process in another one.
+ * the kernel may forbid reads from a process in another user namespace. Returns
+ * 0 or -FI_EOPNOTSUPP.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -278,7 +279,10 @@ bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
 	return !access(path, F_OK);
 }
 
-/* Counts each endpoint as a process that runs only on this thread's CPUs. */
+/*
+ * True if this thread's CPUs are oversubscribed. Assumes that each endpoint is
+ * a process that may run only on these CPUs.
+ */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
 	return near_oversub(NULL, 0, near_oversub_others(endpoints, 1));

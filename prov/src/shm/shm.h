@@ -60,7 +60,7 @@ int duo_shm_check_space(void);
  * If shm then writes to a page before this call, SIGBUS ends the process.
  */
 int duo_shm_allocate(const char *name);
-/* Sets shm's fields of *pub; makes a random name for the endpoint's region. */
+/* Sets shm's fields of *pub, with a random region name. Returns 0 or -errno. */
 int duo_shm_publish(struct duo_publication *pub);
 /* Functions of struct duo_transport. */
 void duo_shm_reap(const char *name);

@@ -275,7 +275,7 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/* Copies as much of a message as fits from the bounce buffer into rx. */
+/* Fills the buffers of rx with the first bytes of rx's bounce buffer. */
 DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 {
 	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
