@@ -14,7 +14,7 @@
 
 /*
  * True if a module built with version `built` works with version `running`. A
- * version in no group works only with itself.
+ * version outside group[] works only with itself.
  */
 static inline bool duo_abi_same(uint32_t built, uint32_t running)
 {

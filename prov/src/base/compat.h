@@ -22,7 +22,7 @@
 #include <rdma/fi_ext.h>
 #endif
 
-#define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS since 2.2 */
+#define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS of 2.2 and later */
 
 /* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */
 #define DUO_MR_BASIC 1

@@ -55,7 +55,7 @@ struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
 					size_t count);
-/* True if no field of the hints exceeds the info. Otherwise logs a field. */
+/* True if no field of the hints exceeds the info. Otherwise logs the first. */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
 #define DUO_HINTS_BEYOND(hints, info, table) \

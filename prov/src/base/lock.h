@@ -35,7 +35,7 @@ enum {
 	DUO_LOCK_FREE,
 	DUO_LOCK_HELD,
 	DUO_LOCK_AWAITED, /* held; threads may sleep until the release */
-	DUO_LOCK_RETIRED,	/* never free again */
+	DUO_LOCK_RETIRED,	/* replaced by another lock; never free */
 };
 
 /*
@@ -44,7 +44,7 @@ enum {
  */
 enum duo_lock_mode {
 	DUO_LOCK_OFF,	/* FI_THREAD_DOMAIN: does not take the lock */
-	DUO_LOCK_SHARED,	/* several threads may wait for the lock */
+	DUO_LOCK_SHARED,	/* takes the lock, which several threads use */
 	DUO_LOCK_SINGLE,	/* enters a single lock */
 };
 
@@ -85,7 +85,10 @@ void duo_lock_empty(const struct duo_lock *lock);
 /* Wakes one waiting thread, after duo_lock_release(). Returns ret. */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
-/* Takes the lock if it is free. Acquire; pairs with duo_lock_release(). */
+/*
+ * Takes the lock. False: the lock is not free. Acquire; pairs with
+ * duo_lock_release().
+ */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;

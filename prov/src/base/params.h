@@ -32,7 +32,7 @@ struct duo_params {
 	size_t defer_polls;
 	/* time until aging posts the oldest deferred receive, us */
 	size_t defer_us;
-	/* local traffic: CQ reads per poll of a core without messages */
+	/* CQ reads per poll of a core without messages, during local traffic */
 	size_t core_poll_interval;
 	/* time until a timer wakes a thread that sleeps on a wait object, us */
 	size_t wait_poll_us;

@@ -50,7 +50,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	ssize_t len;
 	int field;
 
-	/* /proc/self is this process even if /proc is of another namespace */
+	/* /proc/self is this process, even in another pid namespace's /proc */
 	if (pid == getpid())
 		strcpy(path, "/proc/self/stat");
 	else
@@ -200,8 +200,8 @@ int duo_proc_host(uint64_t *host)
 }
 
 /*
- * Returns this process's pid in the pid namespace of /proc. 0: that is this
- * process's own namespace, or the pid is unknown.
+ * Returns this process's pid in the pid namespace of /proc. 0: /proc belongs to
+ * this process's own pid namespace, or the pid is unknown.
  */
 static uint32_t duo_proc_outside(void)
 {

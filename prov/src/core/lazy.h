@@ -22,7 +22,7 @@ int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
 /* Defers rx: inserts rx into the list, ordered by rx->seq. */
 void duo_lazy_insert(struct duo_rx *rx);
-/* If `lazy` is deferred or blocked, inserts rx before it, in its state. */
+/* If `lazy` is deferred or blocked, inserts rx before it, in the same state. */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx a blocked receive, until duo_lazy_unblock(). */
 void duo_lazy_block(struct duo_rx *rx);
@@ -33,16 +33,16 @@ void duo_lazy_unblock(struct duo_ep *ep);
  * cannot be reached: now the core may deliver messages from addr. Finds the
  * posted receives that name addr and are neither on the core nor deferred.
  * Recalls and defers the receives on the core that were posted after the oldest
- * of these. Then defers those found, so that the core gets all in order.
+ * of these. Then defers those found: the core gets all in posting order.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
 int duo_lazy_flush(struct duo_ep *ep);
 /* Posts deferred receives up to the last due one. Returns 0 or -FI_EAGAIN. */
 int duo_lazy_flush_due(struct duo_ep *ep);
-/* duo_lazy_flush() for duo_ep_age(): does not renew the core poll budget. */
+/* Same as duo_lazy_flush(), but does not renew the core poll budget. */
 int duo_lazy_flush_once(struct duo_ep *ep);
-/* For duo_ep_age(): posts the oldest receive that is allowed on the core. */
+/* Posts the oldest receive that the core may have. Returns 0 or -FI_EAGAIN. */
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 /*
  * Must be called before a receive or peek for *want is posted to the core.

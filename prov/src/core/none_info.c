@@ -118,8 +118,8 @@ static bool duo_none_named(const char *what, const char *requested)
 }
 
 /*
- * Returns the mr_mode for the requested one: its bits that near supports.
- * FI_MR_BASIC and FI_MR_SCALABLE are not bits, and are returned as they are.
+ * Returns the bits of `requested`, an mr_mode, that near supports. FI_MR_BASIC
+ * and FI_MR_SCALABLE are values instead of bits, and are returned unchanged.
  */
 static int duo_none_mr_mode(int requested)
 {

@@ -23,7 +23,8 @@ static void duo_lazy_retire(struct duo_rx *rx)
 
 /*
  * Makes rx a retired entry, because efa and ofi_rxm report a truncated receive
- * of several packets twice. rx is freed after DUO_RETIRED_MAX further entries.
+ * of several packets twice. rx is freed when DUO_RETIRED_MAX further entries
+ * have been retired.
  */
 static void duo_lazy_set_retired(struct duo_rx *rx)
 {
@@ -138,8 +139,8 @@ int duo_cq_core_err(struct duo_cq *cq)
 
 /*
  * Returns the receive that a successful entry of the core's CQ completes; NULL:
- * none. An entry for a remote read or write completes no receive. efa may leave
- * the context of an earlier receive in it, if the device has no RDMA write.
+ * none. An entry for a remote read or write completes no receive. If the device
+ * has no RDMA write, efa may leave an earlier receive's context in the entry.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)
@@ -192,7 +193,7 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 	}
 }
 
-/* Copies a batch's remaining entries before completions overwrite them. */
+/* Handles entries from a copy, because completions may overwrite `from`. */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
 					const fi_addr_t *from_src, size_t count)
@@ -205,7 +206,10 @@ DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 	duo_cq_core_copy(cq, entry, src, count);
 }
 
-/* Changes the core's entries in the application's array in place. */
+/*
+ * Handles `count` entries that the core has written to the application's array,
+ * and changes them there if possible. Returns count.
+ */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
 	struct fi_cq_tagged_entry *entry = cq->sink.buf;
@@ -226,7 +230,10 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	return count;
 }
 
-/* Reads the core's CQ into an array on the stack, not the application's. */
+/*
+ * Reads entries of the core's CQ into an array on the stack, and not into the
+ * application's array. Returns their number.
+ */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];
@@ -234,7 +241,7 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* entries that do not fit in the sink would be copied once more */
+	/* more entries than cq->sink has space for would be copied once more */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

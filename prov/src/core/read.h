@@ -27,7 +27,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/* Reads the core's CQ inline, for the common case that it is empty. */
+/* Inline version of duo_cq_poll_core(), because the CQ is usually empty. */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t space = cq->sink.space;

@@ -20,7 +20,10 @@ static const struct duo_core_ops duo_none_ops = {
 	.addr_len = sizeof(struct near_addr),
 };
 
-/* whole: traits of the core `name`; else of each stack that contains `name` */
+/*
+ * whole: if true, only the core `name` has the traits; if false, each stack of
+ * providers that contains `name`
+ */
 static const struct duo_traits_row {
 	const char *name;
 	bool whole;

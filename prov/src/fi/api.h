@@ -93,8 +93,9 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side. Takes all locks of the domain. Logs a failure. Returns
- * an error only if the core carries nothing.
+ * Opens the local side. Takes all locks of the domain. If this fails, logs the
+ * error and returns 0: the core carries all messages. Over a core that carries
+ * no data (duo_traits.carries_nothing), returns the error instead.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 /* Reverts duo_ep_name_local() and duo_ep_open_local(). */

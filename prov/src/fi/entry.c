@@ -14,7 +14,7 @@
 #include "base/param.h"
 #include "base/params.h"
 
-/* maximum of parameters in polls or microseconds */
+/* largest value of a parameter that is a number of polls or microseconds */
 #define DUO_PARAM_MAX 1000000
 
 /* Reads a string. Copies it, because the environment may change. */

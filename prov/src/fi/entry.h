@@ -5,7 +5,7 @@
  * Functions that the entry files share. Each module has one entry file:
  * - entry_duo.c: the provider name selects the core
  * - entry_hook.c: the application opens the core's fabric
- * - entry_near.c: the core carries nothing
+ * - entry_near.c: the core is "none" (core/none.h), which carries no data
  *
  * Modules in a process share nothing, because each exports only one symbol.
  * Cost: once, when libfabric loads the module. Lock: none.
@@ -29,8 +29,9 @@ struct duo_param {
 	const char *name;
 	enum fi_param_type type;
 	/*
-	 * pointer to an int, size_t or char * in duo_params, which has the
-	 * default until the parameter is read; a char * gets a copy
+	 * pointer to a field of duo_params: an int, size_t or char *. Until
+	 * the parameter is read, the field has the default. A char * gets a
+	 * copy of the text
 	 */
 	void *value;
 	void (*read)(const struct duo_param *param); /* NULL: by `type` */

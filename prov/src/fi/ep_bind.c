@@ -137,7 +137,7 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 	return duo_ep_attach_cq(ep, cq, flags);
 }
 
-/* Returns -FI_ENOCQ if neither a CQ nor a counter reports sends or receives. */
+/* Returns -FI_ENOCQ if sends, or receives, have neither a CQ nor a counter. */
 static int duo_ep_check_cqs(const struct duo_ep *ep)
 {
 	const char *lacks = NULL;
@@ -160,7 +160,7 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
  * none. A CQ is required
  * - for no direction, if the endpoint has neither messages nor RMA over near
  * - otherwise, with a local transport: for sends and receives
- * - otherwise, without one: for the directions in the endpoint's caps
+ * - otherwise, without a local transport: for the directions in ep->caps
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {

@@ -165,7 +165,7 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 /*
  * Appends infos of the core's fabrics that ofi_duo never wraps
  * (duo_traits_direct()). Appends nothing if the hints have a fid of ofi_duo,
- * because the core cannot use the fid.
+ * because the core cannot use the fid. Returns the new tail.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -232,8 +232,8 @@ static char *duo_wanted_core(const char *stack, bool named)
 }
 
 /*
- * Appends infos of fabrics that ofi_duo wraps; if there are none, of fabrics
- * that ofi_duo never wraps.
+ * Appends infos of the core's fabrics that ofi_duo wraps. If there are none,
+ * appends infos of the fabrics that ofi_duo never wraps. Returns the new tail.
  */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,

@@ -173,7 +173,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* keeps FI_REMOTE_COMM if set; over loopback, the core lacks it */
+	/* keeps FI_REMOTE_COMM if the core has it (not over loopback) */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -186,9 +186,9 @@ int duo_info_restrict(struct fi_info *info)
 }
 
 /*
- * Fields that duo_info_keeps() compares. In DUO_HINT_INFO and _SET, ofi_duo
- * must support each bit of the core's value; in DUO_HINT_MAX, at least the
- * core's number.
+ * Fields that duo_info_keeps() compares. In rows with DUO_HINT_INFO and
+ * DUO_HINT_SET, ofi_duo must support each bit of the core's value. In rows with
+ * DUO_HINT_MAX, ofi_duo must support at least the core's number.
  */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),

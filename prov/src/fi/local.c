@@ -173,7 +173,10 @@ static int duo_local_open_shared(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens the local side under the directory's exclusive lock, after a sweep. */
+/*
+ * Sweeps the registry, then opens the local side, under the exclusive lock.
+ * Stores the number of live endpoints in *live. Returns 0 or an error.
+ */
 static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
 {
 	int ret, lock;
