@@ -19,7 +19,7 @@ struct near_peer;
 struct near_port;
 
 struct near_resize {
-	uint64_t full_at;	/* near_tx.tail at the last increase of `full` */
+	uint64_t full_at;	/* near_tx.tail when `full` was increased */
 	uint32_t count;		/* resizes so far */
 	uint32_t full;	/* times the ring was full since the last resize */
 	uint32_t backoff;	/* value of `full` that causes a request */
