@@ -30,7 +30,7 @@ struct duo_rx;
 
 /* Bits of duo_cq.attention: why a read must do more than poll near's rings. */
 enum {
-	DUO_CQ_ENTRIES = 1,	/* the ring has entries, or errors are queued */
+	DUO_CQ_ENTRIES = 1, /* `ring` has entries, or `errs` has errors */
 	DUO_CQ_DEFERRED = 2,	/* see duo_ep_set_deferred() */
 	/* the local transport is not near, or an endpoint closes */
 	DUO_CQ_OTHERS = 4,
@@ -47,7 +47,7 @@ struct duo_cq {
 	LIST_HEAD(, duo_ep) rx_eps; /* endpoints that receive with this CQ */
 	enum fi_cq_format format;
 	uint32_t local_idle;	/* polls since the last local event */
-	/* core poll budget, polls; parallel updates may get lost */
+	/* core poll budget, polls; concurrent updates may get lost */
 	atomic_uint core_poll_budget;
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
@@ -64,9 +64,12 @@ struct duo_cq {
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
-	/* number of further reads that take ring entries and do not poll */
+	/* number of further reads that take entries of `ring` without a poll */
 	uint32_t ring_left;
-	/* interval of duo_cq_ring_poll(), in reads that take ring entries */
+	/*
+	 * number of reads that take entries of `ring`, from one
+	 * duo_cq_ring_poll() to the next
+	 */
 	uint32_t ring_every;
 	uint64_t ring_ms;	/* time of the last duo_cq_ring_poll(), ms */
 	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
@@ -77,7 +80,7 @@ struct duo_cq {
 	uint32_t clock_in;	/* polls until the next read of the clock */
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
-	/* successive reads of the clock that were late: see DUO_CLOCK_SLOW */
+	/* number of late reads of the clock in a row: see DUO_CLOCK_SLOW */
 	uint32_t slow;
 	atomic_bool signaled;
 	/* sources of the core's entries, if the read has no array for them */
@@ -99,7 +102,7 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* Sets cq->asleep: a thread may be asleep, and the next entry must wake it. */
+/* asleep: true if a thread may be asleep. Then the next entry must wake it. */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -113,7 +116,7 @@ static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 		duo_cq_wake(cq);
 }
 
-/* Slow path of duo_cq_push(): the ring is full or gated. */
+/* Slow path of duo_cq_push(): cq->ring is full or gated (queue/ring.h). */
 void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
 /* Slow path of duo_cq_push_sent(). */
@@ -136,15 +139,16 @@ static inline void duo_cq_push(struct duo_cq *cq,
 }
 
 /*
- * True if the ring has a free slot for duo_cq_put_sent(). Does not test whether
- * a read of the application is running: its entries must go to cq->sink.
+ * True if cq->ring has a free slot for duo_cq_put_sent(). Does not test whether
+ * the application's read is running (cq->sink.space). While a read is running,
+ * new entries must go to cq->sink, not to the ring.
  */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
-/* Writes a send's completion to the ring. duo_cq_accepts() must be true. */
+/* Writes a send's completion to cq->ring. Needs duo_cq_accepts(). */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -184,10 +188,10 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 }
 
 /*
- * With a local transport, the core is unused until duo_ep_use_core() is called
- * (docs/matching.md). Polls skip an unused core, unless the CQ has a core poll
- * budget or the AV of an endpoint is empty. Reason: the first poll of the core
- * may be expensive. efa allocates 30 MB.
+ * True if the core is unused (docs/matching.md). With a local transport, it is
+ * unused until duo_ep_use_core() ends this state. Polls skip an unused core,
+ * because the first poll of a core may be expensive: efa allocates 30 MB.
+ * Exceptions: the CQ has a core poll budget, or the AV of an endpoint is empty.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

@@ -23,7 +23,8 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-#define DUO_LOCAL_BUSY 256 /* duo_cq.local_busy if the core is used, polls */
+/* value of duo_cq.local_busy when the core is no longer unused, polls */
+#define DUO_LOCAL_BUSY 256
 
 static void duo_cq_use_core(struct duo_cq *cq)
 {
@@ -50,7 +51,7 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/* True if a send with the default flags completes when it is in the ring. */
+/* True if a send with the default flags completes when near's ring has it. */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

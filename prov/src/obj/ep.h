@@ -48,7 +48,7 @@ enum {
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
 	uint32_t due;	/* number of due receives in list */
-	/* polls without a local event after which the list is posted */
+	/* number of polls without a local event until `list` is posted */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
 	/* blocked receives: must not be posted to the core yet */
@@ -57,7 +57,7 @@ struct duo_ep_lazy {
 	struct duo_rx_list retired;
 	uint32_t retired_count;
 	uint64_t aged_us;		/* time of the last aging step, us */
-	uint64_t all_us; /* time of the last posting of the whole list, us */
+	uint64_t all_us; /* time of the last posting of all of `list`, us */
 };
 
 /* Multi-receive buffers; used by rx/multi.c. */
@@ -135,7 +135,8 @@ struct duo_ep {
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
 	/* endpoints of both paths; the local one from fi_enable() on */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
-	bool core_bound; /* the core's endpoint has its CQs and counters */
+	/* fi_enable() has tried to bind the core's CQs and counters */
+	bool core_bound;
 	struct duo_av *av;
 	uint64_t caps;
 	struct duo_ep_tx tx;
@@ -219,7 +220,11 @@ void duo_cq_attend(struct duo_cq *cq);
  */
 void duo_ep_use_core(struct duo_ep *ep);
 
-/* Makes the next poll match unresolved messages and post deferred receives. */
+/*
+ * Makes the reads of the endpoint's CQs take the slow path, until
+ * duo_cq_has_deferred() is false: the fast path (cq/read.c) does no deferred
+ * work. Must be called after a change that makes duo_cq_has_deferred() true.
+ */
 static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)

@@ -44,10 +44,10 @@ DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 }
 
 /*
- * Takes the lock of `group` in this mode. False: the lock is not free, or the
- * object has moved to another group: *at. Only DUO_LOCK_SHARED compares *at. In
- * the other modes, the application serializes the calls that use the object and
- * those that move it.
+ * Takes the lock of `group` in this mode. False: the lock is not taken, because
+ * it is not free, or because the object has moved to another group (*at is not
+ * `group`). Only the mode DUO_LOCK_SHARED tests for a move. In the other modes,
+ * the application serializes this call with the calls that move the object.
  */
 DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 			       struct duo_group *group,
@@ -62,7 +62,7 @@ DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 	return false;
 }
 
-/* group.c: waits for, and takes, the lock of the object's current group. */
+/* Waits for the lock of the object's current group, and takes the lock. */
 void duo_group_wait(struct duo_group *const *at);
 
 /* Locks an object's group. The object stays in this group until the unlock. */

@@ -30,7 +30,7 @@ struct duo_mr {
 	struct duo_device_handle *pin;
 	/* entry in near's region table; see duo_near_region_entry() */
 	struct near_region_entry region;
-	/* description by which peers map the memory; id 0: they cannot */
+	/* description by which peers map the memory; id 0: not mappable */
 	struct near_export export;
 	bool listed;		/* the region is in near's region table */
 	/* number of further registrations that share this struct */

@@ -17,8 +17,8 @@
  * DUO_OVERSUB_LATE. Times are in ms of any clock. Initially, all fields are 0.
  */
 struct duo_oversub_check {
-	uint64_t next;		/* time of the next check */
-	uint64_t wait;		/* interval to the next check */
+	uint64_t next;		/* time of the next check, ms */
+	uint64_t wait;		/* interval to the next check, ms */
 	bool oversubscribed;	/* result of the last check */
 };
 

@@ -36,7 +36,10 @@ struct duo_traits {
 	 * ofi_duo needs no registry.
 	 */
 	bool peer_names;
-	/* The core carries no data: ofi_duo posts no receives to it. */
+	/*
+	 * The core has no data calls: it is the core of the provider near
+	 * (core/none.h). ofi_duo sends and receives over near only.
+	 */
 	bool carries_nothing;
 	/*
 	 * The core matches messages only in polls. So instead of a receive
@@ -58,8 +61,9 @@ struct duo_traits {
 	/* The core can work without FI_MSG_PREFIX: see fi/calls_prefix.c. */
 	bool prefix_optional;
 	/*
-	 * A poll of any CQ changes lists of the domain, which the core locks
-	 * only with FI_THREAD_SAFE (docs/upstream.md, FI_THREAD_COMPLETION).
+	 * A poll of any of the core's CQs changes lists of the core's domain.
+	 * The core locks these lists only if the domain has FI_THREAD_SAFE
+	 * (docs/upstream.md, FI_THREAD_COMPLETION).
 	 */
 	bool shares_lists;
 };

@@ -135,7 +135,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/* Starts to receive msg into the first receive that matches. False: none. */
+/* Starts to receive msg into the first matching receive. False: no match. */
 static bool duo_arrival_receive(struct duo_rx *msg)
 {
 	struct duo_rx *rx;

@@ -50,7 +50,10 @@ bool duo_multi_blocks(const struct duo_rx *rx);
  * the next receive.
  */
 bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
-/* Reports the completion of the sub-receive rx, and drops its reference. */
+/*
+ * Reports the completion of the sub-receive rx, and drops rx's reference to its
+ * buffer, see duo_multi_end().
+ */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);
 /* Handles the core's completion of a remainder rx; posts the next remainder. */
@@ -58,7 +61,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/* Drops rx's reference to its buffer. The last one releases the buffer. */
+/* Drops rx's reference to its buffer. The last drop releases the buffer. */
 void duo_multi_end(struct duo_rx *rx);
 /* Closes the buffer of rx, a failed remainder, and drops rx's reference. */
 void duo_multi_abort(struct duo_rx *rx);
@@ -72,7 +75,11 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 			     void *desc);
 /* Closes the buffer: no further message matches it. */
 void duo_multi_close(struct duo_rx *owner);
-/* Reports that a closed buffer has no sub-receives any more. Frees owner. */
+/*
+ * Returns a closed buffer without sub-receives to the application: writes a
+ * completion with FI_MULTI_RECV; an error if the buffer was canceled. Frees
+ * owner.
+ */
 void duo_multi_release(struct duo_rx *owner);
 /*
  * Posts the remainder rx to the core; if the core rejects rx, closes the

@@ -10,7 +10,10 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/* Discards an unexpected or claimed message. An error changes nothing. */
+/*
+ * Discards an unexpected or claimed message. Returns 0 or an error, which has
+ * changed nothing.
+ */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	/* no buffers: the message is not copied */
@@ -136,7 +139,10 @@ static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 	return 0;
 }
 
-/* Receives or discards the message that a peek with this context claimed. */
+/*
+ * Receives or discards the message that a peek with this context has claimed.
+ * Returns 0 or an error; -FI_EINVAL: there is no such message.
+ */
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;

@@ -107,7 +107,8 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 
 /*
  * Ends rx with FI_ECONNRESET, because no path can deliver its message: the
- * source has exited, or the source is not local and the core carries nothing.
+ * source has exited, or the source is not local and the core has no data calls
+ * (duo_traits.carries_nothing).
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -173,7 +174,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 /*
  * Posts rx to ofi_duo's queue, to the core, or to both, as `when` requires.
  * due: with DUO_RECV_NOW, the next poll posts rx to the core, not this call.
- * Frees rx on error.
+ * Returns 0 or an error; an error frees rx.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,

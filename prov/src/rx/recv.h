@@ -3,8 +3,8 @@
 
 /*
  * Receives. recv.c posts a receive to ofi_duo's queue, and to the core at once,
- * later or never. peek.c has FI_PEEK and FI_CLAIM, multi.h FI_MULTI_RECV. Lock:
- * the application's calls take the group's lock; other functions need it.
+ * later or never. FI_PEEK and FI_CLAIM are in peek.c, FI_MULTI_RECV in multi.h.
+ * Lock: the application's calls take the group's lock; other functions need it.
  *
  * Cost: 100 instructions for one buffer without an unexpected message, plus the
  * core's post if the core gets the receive.
@@ -109,7 +109,10 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
 	return duo_lock_end(&duo_ep_of(ep_fid)->group->lock, mode, 0);
 }
 
-/* Posts rx to ofi_duo's queue, the core, or both. Frees rx on error. */
+/*
+ * Posts rx to ofi_duo's queue, the core, or both. Returns 0 or an error; an
+ * error frees rx.
+ */
 int duo_recv_place(struct duo_rx *rx);
 /* Copies *recv to rx, except source and tag. Must follow duo_recv_reserve(). */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
@@ -130,7 +133,10 @@ DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 
-/* Starts to receive the queued or claimed message rx. Errors change nothing. */
+/*
+ * Starts to receive the queued or claimed message rx. Returns 0 or an error,
+ * which has changed nothing.
+ */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	return duo_recv_reserve(rx->ep, recv) ?

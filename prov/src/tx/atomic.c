@@ -8,7 +8,7 @@
 
 #include "tx/onesided.h"
 
-#define DUO_ATOMIC_DESCS 16 /* maximum number of descriptors for a core */
+#define DUO_ATOMIC_DESCS 16 /* length of the array in duo_iocs_desc() */
 
 /* near has enums of its own, whose values must equal those of libfabric. */
 #define DUO_SAME(ours, theirs) \
@@ -45,7 +45,10 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/* Stores up to NEAR_IOV_MAX buffers in iov[]. size: bytes of an element. */
+/*
+ * Converts buffers of elements to buffers of bytes. Stores the first
+ * NEAR_IOV_MAX in iov[], to which the result refers. size: bytes of an element.
+ */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
 {
@@ -92,6 +95,7 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 /*
  * Returns the descriptors of the buffers. If the application has passed none,
  * returns an array of NULL, because efa reads a descriptor for each buffer.
+ * More than DUO_ATOMIC_DESCS buffers without descriptors: returns NULL.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {

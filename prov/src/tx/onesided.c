@@ -131,8 +131,8 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 
 /*
  * True if the call must return 0, and a completion must report near's error
- * `ret`. These are errors of local memory and, if the core carries nothing,
- * rejections by the target.
+ * `ret`. These are errors of local memory and, if no core can execute the
+ * operation (duo_traits.carries_nothing), rejections by the target.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {

@@ -56,7 +56,7 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Reads or writes one remote buffer of the total length of msg's local buffers.
+ * Reads or writes one remote buffer, as long as msg's local buffers together.
  * flags: added to the endpoint's default flags.
  */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,

@@ -56,8 +56,8 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Writes a message to a local peer's ring, and to the CQ its completion, if it
- * has one. Returns the peer. NULL: nothing was written.
+ * Writes a message to a local peer's ring. If the send has a completion, writes
+ * the completion to the CQ. Returns the peer. NULL: nothing was written.
  */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
