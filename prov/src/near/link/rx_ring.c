@@ -295,8 +295,8 @@ static bool near_claim_abandoned(uint32_t state)
 
 /*
  * Finds claims of senders that were killed before they rang the doorbell. Reads
- * no page of claims after that of claim port->ring_count: senders take the first
- * free claim, and a load from a later page would allocate memory.
+ * no page of claims after that of claim port->ring_count. Senders take the
+ * first free claim, and a load from a later page would allocate memory.
  */
 void near_rings_check(struct near_port *port)
 {
