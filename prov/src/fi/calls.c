@@ -3,8 +3,8 @@
 
 /*
  * Calls for messages. Calls with one buffer try the inline fast path first,
- * then the slow path (tx/send.c, rx/recv.c). calls_locked.c and calls_single.c
- * include this file for the other modes of the lock.
+ * then the slow path (tx/send.c, rx/recv.c). Compiled for DUO_LOCK_OFF;
+ * calls_locked.c and calls_single.c include this file for the other modes.
  */
 
 #include "fi/api.h"

@@ -134,7 +134,7 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/* True if FI_HOOK names the hook. If false, the module defines no parameters. */
+/* True if FI_HOOK names the hook. If not, the module defines no parameters. */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;
