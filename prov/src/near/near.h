@@ -101,7 +101,7 @@ struct near_sink {
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
-	/* Reports a new peer, created by near_peer_get() or as a new sender. */
+	/* Reports a new peer: created by near_peer_get(), or a new sender. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/* Reports a failed or closed peer; operations with it have ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);

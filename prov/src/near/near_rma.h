@@ -21,8 +21,9 @@ struct near_peer;
 /* bits of near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-#define NEAR_MAY_DEVICE 2 /* left shift of the flags above for device memory */
-#define NEAR_MAY_MESSAGE 16u	/* receivers may read NEAR_DEVICE messages */
+/* for device memory, the two flags above are shifted left by this number */
+#define NEAR_MAY_DEVICE 2
+#define NEAR_MAY_MESSAGE 16u	/* receivers may read messages in the region */
 /* targets of the owner's RMA may copy this device memory (rma/loan.h) */
 #define NEAR_MAY_LEND 32u
 
@@ -30,7 +31,7 @@ struct near_peer;
 /* Description of an allocation of device memory, by which peers map it. */
 struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
-	uint64_t id;	/* id of the allocation, never used again; 0: none */
+	uint64_t id;	/* id of the allocation, never reused; 0: none */
 	uint64_t base;	/* address of the allocation in the owner's process */
 	uint64_t needs_fd; /* 1: map() requires a descriptor from share() */
 };
@@ -64,7 +65,10 @@ void near_table_remove(struct near_table *table, uint64_t key);
  */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
-/* Returns an unused near_map.mapping, which the embedder must free; or NULL. */
+/*
+ * Removes an unused mapping from the table. Returns its near_map.mapping, which
+ * the embedder must free; NULL: no mapping is unused.
+ */
 void *near_table_unmapped(struct near_table *table);
 
 /* One-sided operations (RMA and atomics). Protocol: docs/near/rma.md. */
@@ -114,7 +118,10 @@ enum near_verb {
 	NEAR_FETCH,
 	NEAR_COMPARE,
 	NEAR_VERBS,
-	/* only in slots: notifies the target of an executed operation */
+	/*
+	 * Only in slots, not in calls: notifies the target of an operation that
+	 * the initiator has executed.
+	 */
 	NEAR_EVENT = NEAR_VERBS,
 };
 
@@ -149,7 +156,7 @@ struct near_rma_bufs {
 struct near_rma_args {
 	enum near_verb verb;
 	uint32_t flags;
-	uint64_t addr;	/* RMA address of the target's first byte */
+	uint64_t addr;	/* RMA address of the first byte in the target */
 	uint64_t key;
 	struct near_rma_bufs local;
 	struct near_rma_bufs result;	/* NEAR_FETCH and NEAR_COMPARE only */
@@ -166,7 +173,8 @@ struct near_rma_args {
 /* An operation that a peer has executed on memory of this process. */
 struct near_rma_event {
 	struct near_peer *peer;
-	bool write;		/* a write, or an atomic without a result */
+	/* a write or an atomic without a result; false: another operation */
+	bool write;
 	bool has_data;
 	uint64_t data;
 	uint64_t len;
@@ -237,7 +245,10 @@ struct near_device {
 struct near_rma_sink {
 	/* if the embedder has no device memory: all members NULL */
 	const struct near_device *device;
-	/* peers may only read NEAR_DEVICE messages: no NEAR_ADDR_RMA */
+	/*
+	 * True: the port's address does not get NEAR_ADDR_RMA, so that peers
+	 * only fetch messages.
+	 */
 	bool messages_only;
 	/* Reports the end of an operation for which near_rma() returned 0. */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
@@ -296,8 +307,10 @@ size_t near_type_size(unsigned int type);
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
-	NEAR_DEVICE_MAPPED,	/* this process has mapped the peer's memory */
-	NEAR_DEVICE_SHARED,	/* mapped by a descriptor that the peer sent */
+	/* peer's memory, mapped in this process without a descriptor */
+	NEAR_DEVICE_MAPPED,
+	/* peer's memory, mapped by a descriptor that the peer has sent */
+	NEAR_DEVICE_SHARED,
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
 	/* target is host memory, or a local buffer is unpinned host memory */
 	NEAR_DEVICE_HOST,

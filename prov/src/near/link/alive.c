@@ -20,7 +20,7 @@
 
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
 #define NEAR_FDX_MS 10	/* ms between two reads of the socket port->fdx */
-/* after a request, the socket is read every ms for this time, ms */
+/* time after a request during which the socket is read every ms, ms */
 #define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
@@ -276,8 +276,8 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Calls near_peer_fail() for failed peers. all: also calls near_peer_missed(),
- * which costs system calls.
+ * Calls near_peer_fail() for failed peers. all: also for those that only
+ * near_peer_missed() finds, which costs system calls.
  */
 static void near_port_find_failed(struct near_port *port, bool all)
 {

@@ -104,8 +104,8 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Stores in `rest` the part of iov with len bytes from byte `offset` on, or
- * fewer if iov ends before. Returns the number of elements of rest.
+ * Stores in `rest` the part of iov that begins at byte `offset`: len bytes, or
+ * fewer if iov ends earlier. Returns the number of elements of rest.
  */
 static inline size_t near_iov_from(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,

@@ -300,8 +300,9 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * If sockets are in a directory, returns true, because only processes of this
- * user can create them there. Otherwise compares the names of the sockets.
+ * If port->dir is a directory, returns true, because only processes of this
+ * user can create sockets there. Otherwise compares the name of the sender's
+ * socket with the name that belongs to the nonce.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

@@ -16,7 +16,7 @@
 #include "base/proc.h"
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8	/* limit of groups: the process's and its ancestors */
+#define NEAR_GROUPS 8	/* limit of control groups in near_groups */
 #define NEAR_GROUP_PATH 512	/* limit of a path, bytes */
 #define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
 /* mount points of versions 2 and 1 of control groups */
@@ -38,7 +38,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* The control groups of this process, with ancestors, that have a limit. */
+/* The process's control groups and their ancestors, if they have a limit. */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -99,7 +99,10 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/* Adds group `dir` if it has a limit. Version 1: a huge number is no limit. */
+/*
+ * Adds the control group of directory dir if it has a limit. In version 1, a
+ * huge number means no limit.
+ */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;

@@ -270,8 +270,8 @@ static void near_connect_place(const struct near_segment *segment,
 }
 
 /*
- * Takes a claim, allocates and maps its ring, and opens the claim. growing: the
- * checked near_segment.growing. fd: the segment's memfd. Returns 0 or -errno.
+ * Takes a claim, allocates and maps its ring, and opens the claim. growing: as
+ * stored by near_segment_open(). fd: the segment's memfd. Returns 0 or -errno.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
@@ -386,7 +386,7 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->needs_fdx = true;
 	ret = near_fdx_request(port, peer);
-	/* no socket: if the peer exists, return near_peer_open()'s error */
+	/* if an existing peer has no socket, return near_peer_open()'s error */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }

@@ -45,7 +45,10 @@ static inline bool near_pool_ready(const struct near_pool *pool)
 	return pool->free;
 }
 
-/* Returns an object with near_pooled set; NULL: limit reached, or no memory. */
+/*
+ * Returns an object. The caller must initialize it, except its near_pooled.
+ * NULL: pool->limit is reached, or there is no memory.
+ */
 static inline void *near_pool_get(struct near_pool *pool)
 {
 	struct near_pooled *obj = pool->free;

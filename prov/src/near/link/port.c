@@ -209,7 +209,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last: a peer that finds it set may reuse the ring from this port */
+	/* last: once closed is set, peers may reuse rings from this port */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -16,7 +16,8 @@
 #define NEAR_TICK_POLLS 16	/* most polls from one tick to the next */
 #define NEAR_TICK_QUICK 16	/* ticks until the tick interval doubles */
 #define NEAR_SWEEP_POLLS 1024	/* polls between two near_port_sweep() */
-#define NEAR_ACTIVE_MIN 8	/* rings that near_port_sweep() leaves active */
+/* number of active rings that near_port_sweep() never makes idle */
+#define NEAR_ACTIVE_MIN 8
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
 #define NEAR_BURST 64		/* limit of slots per ring and poll */
 
@@ -43,7 +44,7 @@ enum near_fd_open {
  */
 struct near_peer {
 	struct near_tx tx;
-	void *user;		/* embedder's pointer; each message loads it */
+	void *user;	/* embedder's pointer, loaded for each message */
 	enum near_peer_state state;
 	bool draining;	/* the peer has failed; its ring may have messages */
 	bool wanted;		/* near_peer_monitor() was called */
@@ -105,10 +106,10 @@ struct near_messages {
 
 /* Functions of the RMA layer (rma/) that lower layers call. */
 struct near_onesided {
-	/* Handles a slot NEAR_KIND_RMA. Nonzero: do not consume the slot. */
+	/* Handles NEAR_KIND_RMA. Returns nonzero if the slot must stay. */
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot, uint64_t word);
-	/* Handles a slot NEAR_KIND_ANSWER. Nonzero: do not consume the slot. */
+	/* Handles NEAR_KIND_ANSWER. Returns nonzero if the slot must stay. */
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
@@ -239,8 +240,9 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 void near_port_wake(struct near_port *port);
 
 /*
- * Sets NEAR_WORK_* bits in port->work and wakes sleeping threads. Must be
- * called after the work was added. If work is 0, near_port_tick() continues it.
+ * Must be called after an operation was added or a peer has failed. Sets the
+ * NEAR_WORK_* bits of `work` in port->work and wakes sleeping threads. work: 0
+ * if near_port_tick() continues the work.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -285,14 +287,14 @@ int near_connect(struct near_port *port, struct near_peer *peer);
 void near_disconnect(struct near_port *port, struct near_peer *peer);
 /* Frees a peer that is in no list of the port any more. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
-/* Sets this port's doorbell bits at the peer and wakes sleeping threads. */
+/* Sets this port's bits in the peer's doorbell and wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops a reference, at most one per peer. The
- * reference keeps a peer that has no rx ring yet during the fd exchange: either
- * the peer has sent a request and will attach to a ring, or it has attached and
- * must reply to this port's request. near drops the reference when the peer
- * fails or its claim is rejected.
+ * Takes (expected: true) or drops a reference, at most one per peer. It keeps
+ * the peer during the fd exchange, while the peer has no rx ring yet. The peer
+ * either has sent a request and will attach to a ring, or has attached and must
+ * reply to this port's request. near drops the reference when the peer fails or
+ * its claim is rejected.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -364,7 +366,7 @@ void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
  * the socket of the fd exchange, NULL for the wake pipe. Returns 0 or -errno.
  */
 int near_epoll_add(struct near_port *port, int fd, void *ptr);
-/* True if this port detects the exit of the peer's process. */
+/* True if this port monitors the peer's process. */
 static inline bool near_monitored(const struct near_peer *peer)
 {
 	return peer->pidfd >= 0 || peer->by_start;
@@ -385,8 +387,8 @@ void near_unmonitor(struct near_port *port, struct near_peer *peer);
  */
 void near_peer_fail(struct near_port *port, struct near_peer *peer);
 /*
- * True if this port may access the peer's memory by pid: the process existed in
- * the last NEAR_CHECK_MS, and Linux does not reuse a pid so soon.
+ * True if this port may access the peer's memory by pid. The process existed at
+ * a check at most NEAR_CHECK_MS ago, and Linux does not reuse a pid so soon.
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /*
@@ -405,9 +407,9 @@ void near_port_tick(struct near_port *port);
 /*
  * port.c: executes a full barrier in this thread, and in all threads of
  * processes that are registered for membarrier. Other processes execute fences
- * themselves (enum near_fence). If port->fence is set, all senders do, so that
- * the barrier in this thread suffices. False: membarrier has failed, and other
- * threads may not have executed a barrier.
+ * themselves (enum near_fence). If port->fence is set, all senders execute
+ * fences, so that the barrier in this thread suffices. False: membarrier has
+ * failed, and other threads may not have executed a barrier.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)
