@@ -27,7 +27,7 @@
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
 
-/* Returns a slot's word with another state of the operation. */
+/* Returns `word` with the operation's state replaced by `deleg`. */
 static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 {
 	return (word & ~((uint64_t)NEAR_DELEG_MASK << NEAR_WORD_FLAGS)) |
@@ -74,9 +74,9 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated. Requires that all pending ones are
- * delegated, because the initiator executes a revoked operation before others.
- * Counts down at->skip.
+ * True if the operation should be delegated. False while a pending operation is
+ * not delegated, because the initiator would execute a revoked operation before
+ * that one. Counts down at->skip.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -92,7 +92,10 @@ static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 	return false;
 }
 
-/* Posts the request of an operation, then counts the operation as delegated. */
+/*
+ * Posts the request of an operation, then counts the operation as delegated.
+ * Returns: see near_rma_part().
+ */
 static int near_deleg_post(struct near_port *port, struct near_rma_peer *at,
 			   struct near_rma_op *op)
 {
@@ -290,7 +293,10 @@ void near_delegs_drained(struct near_port *port, struct near_peer *peer)
 	}
 }
 
-/* Revokes the operations if the first one has waited NEAR_DELEG_BACKOFF. */
+/*
+ * Calls near_delegs_revoke() if the first delegated operation has waited for
+ * NEAR_DELEG_BACKOFF. Returns the number of executed operations.
+ */
 static int near_delegs_due(struct near_port *port, struct near_rma_peer *at)
 {
 	uint64_t now = duo_now_ns();
@@ -329,7 +335,10 @@ int near_delegs_advanced(struct near_port *port)
 	near_peer_hold(peer);
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
-	/* the first operation waits for a reply: work() selects a poll word */
+	/*
+	 * The target has finished the first operation, but a reply must end it.
+	 * So the next poll calls work(), which selects another poll word.
+	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);

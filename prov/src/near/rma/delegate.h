@@ -43,7 +43,7 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/* polls need not continue op before a reply or a new poll word value */
+	/* op waits for a reply or the poll word: polls need not continue it */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -70,9 +70,10 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 }
 
 /*
- * Completes the delegated writes that the target has executed. If there are
- * none, a tick revokes and executes operations that have waited too long.
- * Returns the number of ended operations. at->delegs must not be 0.
+ * Completes the delegated writes that the target has executed. If there are no
+ * such writes, and the poll has a tick, revokes and executes operations that
+ * have waited for NEAR_DELEG_BACKOFF. Returns the number of operations that
+ * have ended. at->delegs must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* near_onesided.advanced(): completes writes if the poll word has changed. */
@@ -96,16 +97,19 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 }
 
 /*
- * Starts the operation in a slot, at the target. Returns
- * - 0: the caller must execute the operation, and must not defer it
- * - -EAGAIN: the initiator is executing it; the slot must stay in the ring
- * - NEAR_DELEG_SKIPPED, NEAR_DELEG_ANSWERED: the caller must not execute it
+ * Decides at the target which end executes the operation in a slot. Returns
+ * - 0: the caller must execute the operation now
+ * - -EAGAIN: the initiator has revoked it; the slot must stay in the ring
+ * - NEAR_DELEG_SKIPPED: the initiator's copy has failed, or the initiator has
+ *   failed after a revocation; the caller must not execute the operation
+ * - NEAR_DELEG_ANSWERED: the initiator has executed it; the caller must not
+ *   execute it, but must call near_rma_report()
  *
  * Memory ordering: store buffering. The target stores near_ctl.doing, then
  * loads the slot again. The initiator changes the slot in near_delegs_mark(),
  * then loads near_ctl.doing in near_deleg_at(). The membarrier in
- * near_delegs_mark() orders both ends. Only a process that is not registered
- * for membarrier needs a fence here.
+ * near_delegs_mark() orders both ends. So the target needs a fence here only if
+ * its process is not registered for membarrier.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

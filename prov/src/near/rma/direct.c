@@ -108,7 +108,10 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/* not quiet: no reply follows, so near_tx_consumed() must count it */
+	/*
+	 * Not near_tx_publish_quiet(): no reply follows, so near_tx_consumed()
+	 * must count the slot.
+	 */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);

@@ -140,7 +140,10 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/* Posts requests for up to NEAR_STEP bytes. -EAGAIN: parts of op are left. */
+/*
+ * Posts requests for about NEAR_STEP bytes. Returns 0: all parts of op are
+ * posted; -EAGAIN: parts are left; or -ECONNRESET.
+ */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -166,7 +169,10 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* True if op's request is posted, or single copy is not possible now. */
+/*
+ * True if the target must execute op: op's request is posted already, or this
+ * port cannot execute op by single copy now.
+ */
 static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
@@ -188,7 +194,10 @@ static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Continues op. Returns 0: op has left the queue, and is possibly freed. */
+/*
+ * Continues op. Returns 0: op has left the queue, and is possibly freed; or
+ * -errno: op stays in the queue.
+ */
 static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -311,7 +320,10 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* have the next poll check the delegated writes after this operation */
+	/*
+	 * The reply may have ended the first delegated operation. The next poll
+	 * must then check the writes that were delegated after it.
+	 */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;
@@ -412,7 +424,10 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	return 0;
 }
 
-/* Executes a short operation by single copy. -EPERM: not possible now. */
+/*
+ * Executes an operation of up to NEAR_STEP bytes by single copy. Returns
+ * NEAR_RMA_DONE; -EPERM: not possible now; or another -errno.
+ */
 static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args, uint64_t memory)
 {
@@ -434,7 +449,10 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
 }
 
-/* Delegates an operation, executes it by single copy, or queues it. */
+/*
+ * Delegates an operation, executes it by single copy, or queues it. The return
+ * value is that of near_rma().
+ */
 static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 			  const struct near_rma_args *args, uint64_t memory)
 {

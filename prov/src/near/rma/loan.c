@@ -98,8 +98,9 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Sets local->iov_base to a message in host memory. Returns 0; EKEYREJECTED: no
- * such message to the peer; NEAR_LOAN_REJECTED: its first buffer is too short.
+ * Sets local->iov_base to a message in host memory. Returns 0; EKEYREJECTED:
+ * near_stage_has_message() is false; NEAR_LOAN_REJECTED: the message's first
+ * buffer is too short.
  */
 static int near_loan_message(const struct near_port *port,
 			     const struct near_peer *peer,
@@ -116,8 +117,9 @@ static int near_loan_message(const struct near_port *port,
 }
 
 /*
- * Sets local->iov_base to the request's address in a region. Returns 0 or an
- * errno value, > 0; NEAR_LOAN_REJECTED: device memory.
+ * Sets local->iov_base to the memory of this port's region that the request
+ * names. Returns 0 or an errno value, > 0; NEAR_LOAN_REJECTED: the region is in
+ * device memory.
  */
 static int near_loan_region(const struct near_port *port,
 			    const struct near_rma_reply *reply,
@@ -156,7 +158,10 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }
 
-/* Starts the copy, unless the loan is revoked. Returns 0 or -errno. */
+/*
+ * Takes the loan and starts the copy. Returns 0 or -errno; -ENOENT: the loan is
+ * revoked, or the device cannot access `local`.
+ */
 static int near_loan_copy(struct near_port *port, struct near_rma_reply *reply,
 			  struct near_loan *loan, const struct iovec *local,
 			  uint8_t *lent)

@@ -59,7 +59,7 @@ static bool near_mapped_started(const struct near_rma_op *op)
 	return false;
 }
 
-/* Counts an operation as begun; near_mapped_step() ends it. */
+/* Counts an operation as begun; near_mapped_step() ends it. Returns 0. */
 static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -121,7 +121,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		/* keep the mapping if unpinned local memory may be the cause */
+		/* false if unpinned local memory may be the cause */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

@@ -25,7 +25,7 @@
 /* limit of near_table.unmapped_count; near_mappings_close() ignores it */
 #define NEAR_UNMAPPED 64
 #define NEAR_DROPPED 8	/* length of near_mapped.dropped */
-/* time from a region's removal to the drop of its repeated mapping, ms */
+/* time that near keeps a repeated mapping after the region's removal, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
 /* time after which a request for a descriptor is repeated, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
@@ -60,8 +60,11 @@ struct near_mapped {
 	struct near_table *table;
 	const struct near_device *device;
 	struct near_link mappings;
-	uint32_t count;			/* length of the list mappings */
-	/* generation of the peer's table for which all drops are done */
+	uint32_t count;			/* number of elements of mappings */
+	/*
+	 * Generation of the peer's table when near last dropped all mappings of
+	 * removed regions.
+	 */
 	uint64_t searched;
 	/* ids of the mappings dropped last, and the number of all drops */
 	uint64_t dropped[NEAR_DROPPED];

@@ -117,7 +117,10 @@ static void near_mapped_search(struct near_mapped *mapped)
 		mapped->searched = now;
 }
 
-/* Moves all mappings that no operation uses to near_table.unmapped. */
+/*
+ * Moves the mappings that no operation uses to near_table.unmapped, until
+ * unmapped_count is NEAR_UNMAPPED.
+ */
 static void near_mappings_evict(struct near_table *table)
 {
 	struct near_link *at, *link, *next;
@@ -161,8 +164,9 @@ void *near_table_unmapped(struct near_table *table)
 }
 
 /*
- * Finds the one device queue that can copy all local buffers. Stores the queue
- * and the handle of a buffer. Returns NEAR_DEVICE_MAPPED, or why there is none.
+ * Finds the one device queue that can copy all local buffers. Stores the queue,
+ * and the near_device handle of one of the buffers. Returns NEAR_DEVICE_MAPPED,
+ * or the reason why there is no such queue.
  */
 static enum near_device_path
 near_mapped_queue(const struct near_port *port,
@@ -192,7 +196,10 @@ near_mapped_queue(const struct near_port *port,
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
-/* Adds a mapping, not mapped yet. NULL: no memory, or limit NEAR_MAPPINGS. */
+/*
+ * Adds a mapping that map() has not mapped yet. NULL: no memory, or there are
+ * NEAR_MAPPINGS mappings already.
+ */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 {
@@ -214,7 +221,10 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 	return mapping;
 }
 
-/* Logs `why`. Sets mapping->failed, so that near stages later operations. */
+/*
+ * Logs `why`. Sets mapping->failed, so that near stages later operations.
+ * Returns NEAR_DEVICE_FAILED.
+ */
 static enum near_device_path near_mapping_give_up(struct near_port *port,
 						  struct near_mapping *mapping,
 						  const struct near_peer *peer,
@@ -372,7 +382,10 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	/* the copy of the source (NEAR_RMA_COPY) is not pinned: stage it */
+	/*
+	 * With NEAR_RMA_COPY, near's copy of the source is not pinned. So the
+	 * operation is staged.
+	 */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
 	path = near_mapped_queue(port, &args->local, &queue, &handle);

@@ -15,8 +15,9 @@ void near_rma_ungate(struct near_rma_op *op);
 /* Issues operations of the queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * Posts a request for the next len bytes; for a read, always for all bytes.
- * flags: for near_slot.word. Returns 0, -EAGAIN (no space) or -ECONNRESET.
+ * Posts a request for the next len bytes of op. A read has only one request, so
+ * len must be the length of the whole read. flags: for near_slot.word. Returns
+ * 0, -EAGAIN (no space) or -ECONNRESET.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -107,10 +108,13 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
  * - -EAGAIN: retry; other errors end the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* near_rma_direct() without the lookup. memory: from near_rma_look_up(). */
+/*
+ * Same as near_rma_direct(), but does not look up the address. memory: from
+ * near_rma_look_up().
+ */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
-/* True if this port may execute the operation by single copy, now or later. */
+/* True if single copy is possible for this operation, once it may start. */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);

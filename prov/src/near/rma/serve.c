@@ -252,7 +252,10 @@ static near_inline void near_small_answer(struct near_port *port,
 	near_control_send(port, peer, answer, NEAR_KIND_ANSWER, 0);
 }
 
-/* Executes a request on the fast path. False: nothing done, use slow path. */
+/*
+ * Executes a request on the fast path. False: the request was not executed, so
+ * the caller must use the slow path.
+ */
 static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 			     const struct near_slot *slot, uint64_t word)
 {
@@ -300,7 +303,10 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
-/* Executes a request on the slow path. Nonzero: the slot stays in the ring. */
+/*
+ * Executes a request on the slow path. Returns 0; -EAGAIN: the slot must stay
+ * in the ring, because the request was not executed; or -EPROTO.
+ */
 static int near_rma_serve_slot(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot, uint64_t word)
@@ -410,7 +416,7 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 	}
 	while (reply->offset < reply->len && reply->offset < stop) {
 		len = reply->len - reply->offset;
-		/* 0 without a ring to the peer: near_rma_answer() connects */
+		/* 0: no ring to the peer, so near_rma_answer() connects */
 		most = near_frag_max(&at->peer->tx);
 		if (len > most)
 			len = most;

@@ -126,7 +126,10 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 	return staging->device->start(device, to, from, len, copy);
 }
 
-/* Copies a chunk's part of the local buffers, to the chunk if `out` is true. */
+/*
+ * Copies between a chunk and its part of the local buffers: to the chunk if
+ * `out` is true. Returns 0 or -errno.
+ */
 static int near_chunk_copy(struct near_staging *staging,
 			   struct near_chunk *chunk, bool out)
 {
@@ -388,7 +391,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	struct near_chunk *chunk = NULL;
 	uint32_t i;
 
-	if (!staging)	/* op is mapped: no peer replies to such an operation */
+	if (!staging)	/* op is mapped, without a request: invalid reply */
 		return false;
 	for (i = staging->freed; i != staging->filled; i++) {
 		chunk = &staging->chunk[i % NEAR_STAGE_CHUNKS];

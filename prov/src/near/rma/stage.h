@@ -71,6 +71,7 @@ int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
  * Copies between a stage and local memory. If device is NULL, the CPU copies
  * at once. Otherwise starts a device copy, and stores its handle in *copy.
+ * Returns 0 or -errno.
  */
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,
@@ -132,8 +133,8 @@ int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,
 		     uint8_t **memory, void **device);
 /*
- * True if op sends the peer a message from host memory of at least req->total
- * bytes. op may be NULL.
+ * True if op sends the peer a message that is in host memory and has at least
+ * req->total bytes. op may be NULL.
  */
 bool near_stage_has_message(const struct near_tx_op *op,
 			    const struct near_peer *peer,

@@ -9,7 +9,10 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Maps the peer's stage, for operations on memory of this process. */
+/*
+ * Maps the peer's stage, for operations on memory of this process. Returns 0 or
+ * -errno; -EPROTO: the index is invalid.
+ */
 static int near_stage_open_theirs(struct near_port *port,
 				  struct near_rma_peer *at, int index)
 {
@@ -62,8 +65,8 @@ bool near_stage_has_message(const struct near_tx_op *op,
 }
 
 /*
- * Copies a part of a message in host memory into a chunk. Returns 0, EAGAIN
- * (retry), or EKEYREJECTED: no such message to the peer in host memory.
+ * Copies a part of a message in host memory into a chunk. Returns 0; EAGAIN:
+ * retry; EKEYREJECTED: near_stage_has_message() is false.
  */
 static int near_stage_message(struct near_port *port, struct near_peer *peer,
 			      const struct near_rma_slot *req, uint64_t id,

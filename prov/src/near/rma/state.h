@@ -21,7 +21,8 @@
 /* near_rma_args.flags: near lends this operation (loan.h); set only by near */
 #define NEAR_RMA_LENDS 256u
 #define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
-#define NEAR_RMA_PART 256	/* limit of an atomic's bytes per request */
+/* limit of the bytes of an atomic's request, and of a read not in parts */
+#define NEAR_RMA_PART 256
 #define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
 /* limit of queued replies to a peer; a peer that requests more is faulty */
 #define NEAR_RMA_REPLIES_MAX 1024
@@ -49,9 +50,12 @@ struct near_rma_peer {
 	/* a read by near_rma_post() is pending; it may be a read in parts */
 	bool reading;
 	uint32_t unanswered;	/* number of operations begun, but not ended */
-	/* number of expected replies: one for a read in parts, 0 for staging */
+	/*
+	 * Number of expected replies: 1 for each read in parts. Replies to
+	 * staged and lent operations do not count.
+	 */
 	uint32_t expect;
-	uint32_t replies_queued;	/* length of the list replies */
+	uint32_t replies_queued;	/* number of elements of replies */
 	/* id of the peer's last operation if this port rejected it; else 0 */
 	uint64_t rejected;
 	/* id of the peer's last staged or lent operation if it failed; or 0 */
@@ -121,7 +125,8 @@ struct near_rma_op {
 
 /*
  * A reply to a peer's request. A read of more than NEAR_RMA_PART bytes is a
- * *read in parts*: several slots, each filled from the region when it is sent.
+ * *read in parts*: its reply has several slots. Each slot is filled from the
+ * region when the slot is sent.
  */
 struct near_rma_reply {
 	struct near_pooled pooled;
@@ -134,13 +139,13 @@ struct near_rma_reply {
 	/* length of bytes[]; read in parts: length of the whole read */
 	uint64_t len;
 	uint64_t key;	/* region key of a read in parts */
-	uint64_t addr;	/* target address of the request */
+	uint64_t addr;	/* RMA address or message id in the request */
 	/* The next five fields are for staged and lent operations. */
 	bool staged;
 	void *copy;	/* pending copy of the device; or NULL */
 	struct near_rma_slot req;			/* the request */
 	struct near_loan *loan;		/* loan that this port has taken */
-	struct near_mapping *mapping;	/* mapping of the loan; NULL: no loan */
+	struct near_mapping *mapping;	/* mapping of lent memory; or NULL */
 	uint8_t bytes[NEAR_RMA_PART];
 };
 
@@ -227,7 +232,7 @@ static near_inline bool near_rma_adds(unsigned int type, unsigned int op)
 	return (type == NEAR_UINT64 || type == NEAR_INT64) && op == NEAR_SUM;
 }
 
-/* Returns a request's number of operands: 0 for reads, 2 for NEAR_COMPARE. */
+/* Returns a request's number of operands: 0, 1, or (NEAR_COMPARE) 2. */
 static inline unsigned int near_rma_operands(unsigned int verb,
 					     unsigned int op)
 {

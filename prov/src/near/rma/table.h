@@ -41,7 +41,7 @@ struct near_table {
 	uint32_t bits;
 	uint32_t count;
 	int fd;
-	bool staged;		/* argument of near_table_open() */
+	bool staged;	/* the file can hold stages */
 	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
 	uint64_t exports[NEAR_EXPORTS / 64];	/* bitmap of exports in use */
 	/* list of near_mapped; list of mappings for near_table_unmapped() */
