@@ -52,7 +52,7 @@ struct near_addr {
 	uint64_t flags;		/* NEAR_ADDR_* */
 };
 
-#define NEAR_ADDR_RMA 1u	/* the port has a region table for near_rma() */
+#define NEAR_ADDR_RMA 1u	/* near_rma() may access the port's regions */
 #define NEAR_ADDR_DEVICE 2u	/* the port can receive NEAR_DEVICE messages */
 
 struct near_port;

@@ -286,7 +286,7 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
  * - -EKEYREJECTED: the peer has no region with this key
  * - -EACCES: the region does not grant this access or range
  * - -EINVAL: the target address of an atomic is not aligned
- * - -EOPNOTSUPP: the peer has no region table; or an atomic on device memory
+ * - -EOPNOTSUPP: peer has no NEAR_ADDR_RMA; or an atomic on device memory
  * - -ENOENT: the peer's region table cannot be read; see NEAR_RMA_TRY
  * - -ENOSPC: too many peers for operations on device memory
  */

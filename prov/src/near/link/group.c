@@ -18,7 +18,7 @@
 
 #define NEAR_GROUPS 8	/* limit of control groups in near_groups */
 #define NEAR_GROUP_PATH 512	/* limit of a path, bytes */
-#define NEAR_GROUP_TEXT 8192	/* buffer for a file, bytes */
+#define NEAR_GROUP_TEXT 8192	/* buffer size for a file, bytes */
 /* mount points of versions 2 and 1 of control groups */
 #define NEAR_V2 "/sys/fs/cgroup"
 #define NEAR_V1 "/sys/fs/cgroup/memory"

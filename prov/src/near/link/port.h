@@ -64,7 +64,7 @@ struct near_peer {
 	bool rejected;		/* near_fdx_request() must send no request */
 	bool expected;		/* near_peer_expect() has a reference */
 	int fd[NEAR_FD_KINDS];	/* descriptors from the fd exchange; -1: none */
-	uint64_t requested_ms;	/* last near_fdx_request(), ms; 0: none */
+	uint64_t requested_ms; /* time of last near_fdx_request(), ms; 0: none */
 	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	uint32_t refs;
@@ -204,7 +204,7 @@ struct near_port {
 	int table_fd;		/* descriptor of the region table; -1: none */
 	int epoll_fd;	/* monitors the pidfds, the socket, the wake pipe */
 	int wake[2];		/* wake pipe: a byte wakes sleeping threads */
-	uint32_t sleeps;	/* number of the last sleep, from near_arm() */
+	uint32_t sleeps; /* number of the last sleep; set by near_arm() */
 	int fdx;		/* socket of the fd exchange; -1: none */
 	int dir;	/* directory of the socket's file; -1: abstract name */
 	bool denied_fdx;	/* a rejected datagram was logged */
