@@ -52,7 +52,11 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 	return reply->verb == NEAR_WRITE && !ring->rejected;
 }
 
-/* Suspends delegation for a number of operations, which doubles each time. */
+/*
+ * Suspends delegation for the next operations. Their number doubles with each
+ * call, unless the target has executed a delegated operation since the last
+ * call.
+ */
 static void near_deleg_back_off(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP

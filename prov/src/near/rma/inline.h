@@ -167,7 +167,10 @@ static near_inline bool near_rma_small(struct near_port *port,
 /* issue.c: part of near_rma_end() for operations of the slow path */
 void near_rma_end_more(struct near_rma_op *op, int err);
 
-/* Frees an operation and calls done(). err: 0 or a positive errno value. */
+/*
+ * Frees op. Calls near_rma_sink.done() unless op->args.about is 0. err: 0 or an
+ * errno value, > 0.
+ */
 static near_inline void near_rma_end(struct near_port *port,
 				     struct near_rma_op *op, int err)
 {

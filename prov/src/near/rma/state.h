@@ -47,7 +47,7 @@ struct near_rma_peer {
 	struct near_link link;		/* in port->onesided_work */
 	bool working;			/* link is in port->onesided_work */
 	bool view_tried;	/* near_rma_view_open() must not retry */
-	/* a read by near_rma_post() is pending; it may be a read in parts */
+	/* a read of near_rma_post() is pending, perhaps a read in parts */
 	bool reading;
 	uint32_t unanswered;	/* number of operations begun, but not ended */
 	/*
