@@ -64,7 +64,7 @@ struct near_peer {
 	bool rejected;		/* near_fdx_request() must send no request */
 	bool expected;		/* near_peer_expect() has a reference */
 	int fd[NEAR_FD_KINDS];	/* descriptors from the fd exchange; -1: none */
-	uint64_t requested_ms; /* time of last near_fdx_request(), ms; 0: none */
+	uint64_t requested_ms; /* time of last fd request, ms; 0: none */
 	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	uint32_t refs;
