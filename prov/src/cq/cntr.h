@@ -24,7 +24,10 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 void duo_cntr_progress(struct duo_cntr *cntr);
 /* Stores the counts of successes and failures. Needs the domain's lock. */
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
-/* Does not poll: returns the failures known so far. Takes the domain's lock. */
+/*
+ * Does not poll: returns the number of failures counted so far. Takes the
+ * domain's lock.
+ */
 uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
 /* Binds the core's counters to the core's endpoint. Needs the domain's lock. */
 int duo_cntr_bind_core(const struct duo_ep *ep);

@@ -18,12 +18,12 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-/* maximum number of reads of the ring between two polls */
+/* maximum number of reads of cq->ring between two polls */
 #define DUO_RING_READS 128
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls both paths although the ring has an entry for this read. Otherwise a
+ * Polls both paths although cq->ring has an entry for this read. Otherwise a
  * program that sends before each read might only read entries of sends, and
  * never poll. The number of reads per poll doubles up to DUO_RING_READS, and
  * returns to 1 if polls are DUO_RING_SLOW apart.
@@ -65,7 +65,7 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 }
 
 /*
- * Reads entries of the ring, up to the first error. Releases the group's lock.
+ * Reads entries of cq->ring, up to the first error. Releases the group's lock.
  * Returns the number of entries; -FI_EAVAIL: the error comes first.
  */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,

@@ -3,7 +3,7 @@
 
 /*
  * Completion queues. progress.c polls both paths, which write completions to
- * the ring or to the array of the running read. cq.c and read.c read, wait.c
+ * duo_cq.ring or to the array of the running read. cq.c and read.c read, wait.c
  * sleeps. Lock: the functions in fi_ops_cq take the group's lock; all others
  * need it.
  *
@@ -19,7 +19,7 @@
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
-/* Opens a hidden CQ. sleeps: a thread can wait for the endpoint's counter. */
+/* Opens a hidden CQ. sleeps: the endpoint has a counter with a wait object. */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
@@ -39,7 +39,7 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /*
- * group.c: puts the CQ into its own group. Puts it into the domain's group if
+ * group.c: puts the CQ into its own group, but into the domain's group if
  * - the domain's lock is off
  * - the local transport is libfabric's shm
  * - the domain may have a bounce buffer for device memory

@@ -50,9 +50,9 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 }
 
 /*
- * Polls the rings of ep, from `ring` on (NULL: all), and of the endpoints
- * behind ep. Events go to cq->sink. Releases the group's lock. Returns the
- * read's result.
+ * Polls the active rings of ep's port, starting at `ring` (NULL: at the first),
+ * and those of the endpoints that follow ep in the CQ. Events go to cq->sink.
+ * Releases the group's lock. Returns the result of fi_cq_read().
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,

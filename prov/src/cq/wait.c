@@ -41,7 +41,7 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* a core that carries nothing has no events to signal */
+	/* the core of the provider near carries no data: it has no events */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	cq->core_fd = -1;
@@ -53,7 +53,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int fd, ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 				 &fd);
 
-	/* a core that carries nothing stores -1 in fd */
+	/* the core of the provider near stores -1: it has no descriptor */
 	if (!ret && fd >= 0)
 		ret = duo_waiter_add(&cq->waiter, fd);
 	if (!ret)

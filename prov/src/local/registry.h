@@ -9,9 +9,9 @@
  * An endpoint is alive if its file is locked and its process exists. In another
  * pid namespace, only the lock is tested. Malformed files are rejected.
  *
- * Cost: control path only. A lookup takes about ten system calls. If the
- * address has no record, a lookup takes one; or none, if the names were read
- * before (registry_index.h).
+ * Cost: control path only. A lookup takes about ten system calls, or one if the
+ * address has no record. If the names of the records were read before
+ * (registry_index.h), a lookup of an address without a record takes none.
  *
  * Locks: flock(2) on the directory, and a lock on each record's file. The
  * caller must serialize calls with the same struct duo_publication.
@@ -36,7 +36,10 @@ struct duo_publication {
 	int dir;		/* descriptor of the user's directory */
 	bool hidden;		/* the file was removed from the directory */
 	uint64_t pid_ns;	/* id of the owner's pid namespace */
-	/* network namespace in which the address is unique; 0: on the host */
+	/*
+	 * id of the network namespace in which the address is unique; 0: the
+	 * address is unique on the host
+	 */
 	uint64_t net_ns;
 	char path[DUO_PATH_MAX];
 	/* The transport sets all fields below before duo_registry_reserve(). */
@@ -67,12 +70,12 @@ int duo_registry_open(const char *base, char *dir);
  * descriptor for duo_registry_unlock(), or
  * - -FI_ETIMEDOUT: another process, probably stopped, has held the lock for 3 s
  *   in which no endpoint started, or for 60 s
- * - -FI_EBUSY: duo_registry_open() has timed out; another call would, too
+ * - -FI_EBUSY: duo_registry_open() has timed out; a retry would time out, too
  * - another -errno
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
-/* Counts one more endpoint with compat_id. Returns their number or -errno. */
+/* Counts one more endpoint with compat_id. Returns the new count or -errno. */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 /* Resets the count of duo_registry_count_ep(). Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
@@ -87,7 +90,8 @@ size_t duo_registry_count(int dir);
 uint64_t duo_registry_state(int dir);
 
 /*
- * Removes records of failed processes; peers[kind] removes their other files.
+ * Removes records of failed processes. reap() and sweep() of peers[kind] remove
+ * other files of these processes.
  * Returns the number of live endpoints. Needs the exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);

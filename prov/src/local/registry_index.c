@@ -37,7 +37,7 @@ static bool duo_index_add(struct duo_registry_index *index, uint64_t hash)
 	return true;
 }
 
-/* Reads all names and sorts the hashes. False: not all were read. */
+/* Reads all records' names, sorts their hashes. False: not all were read. */
 static bool duo_index_read(struct duo_registry_index *index, DIR *stream)
 {
 	struct dirent *entry;

@@ -12,22 +12,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* If all fields are 0, no names were read: any address may have a record. */
+/*
+ * If all fields are 0, no names of records were read: any address may have a
+ * record.
+ */
 struct duo_registry_index {
 	bool read;
-	uint64_t *hash;		/* hashes in the names, ascending */
+	uint64_t *hash;		/* hashes in the records' names, ascending */
 	size_t count;
 	size_t capacity;	/* allocated elements of hash */
 };
 
 /*
- * Reads the names if at least DUO_INDEX_LOOKUPS lookups follow; for fewer, this
- * costs more than it saves. The caller must close the index.
+ * Reads the records' names if at least DUO_INDEX_LOOKUPS lookups follow; for
+ * fewer, this costs more than it saves. The caller must close the index.
  */
 void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);
-/* False: no record had this key when the names were read. True: one may. */
+/*
+ * True if a record may have this key. False if none had it when the names were
+ * read.
+ */
 bool duo_registry_index_has(const struct duo_registry_index *index,
 			    uint64_t key);
 

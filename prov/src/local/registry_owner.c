@@ -43,19 +43,22 @@
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
 
-/* The base. prefix: start of the names of this host's directories. */
+/* The base directory. prefix: start of the names of this host's directories */
 struct duo_base {
 	int fd;
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/* The lowest name of a finished and of an unfinished directory; "": none. */
+/*
+ * ready: the lowest name of a finished directory; making: the lowest name of a
+ * directory under construction; "": there is none
+ */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
 };
 
-/* Opens the base. The prefix has the id of the host and its boot. */
+/* Opens the base directory. The prefix contains an id of the host's boot. */
 static int duo_base_open(struct duo_base *base, const char *path)
 {
 	uint64_t host;
@@ -121,7 +124,10 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a found directory. -ENOENT: it was removed or is not private now. */
+/*
+ * Opens a directory that duo_dirs_scan() has found. Returns -ENOENT if the
+ * directory was removed or is not private any more.
+ */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);

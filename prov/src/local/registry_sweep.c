@@ -45,7 +45,10 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/* Removes the record of a failed owner. Returns 1: the owner may be alive. */
+/*
+ * Removes the record if its owner has failed. Returns 1 if the record is
+ * readable and the owner may be alive, else 0.
+ */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {

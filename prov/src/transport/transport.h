@@ -130,12 +130,15 @@ struct duo_transport {
 	 * in an error. NULL: not supported.
 	 */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
-	/* Removes a failed process's file. name: peer_name of its record. */
+	/*
+	 * Removes the file of a failed process. name: peer_name of the
+	 * process's record. NULL: the transport has no such files.
+	 */
 	void (*reap)(const char *name);
 	/*
 	 * Removes further files of failed processes: near's sockets in dir, or
-	 * shm's regions with pid_ns in their names. If a transport has no such
-	 * files, reap() or sweep() is NULL.
+	 * shm's regions with pid_ns in their names. NULL: the transport has no
+	 * such files.
 	 */
 	void (*sweep)(int dir, uint64_t pid_ns);
 };

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Failure of a peer, after near has delivered the peer's complete messages and
- * ended all operations with the peer. Ends receives that name the peer. Drops
- * its unexpected rendezvous messages: their data are in its memory.
+ * Handles the failure of a peer, after near has delivered the peer's complete
+ * messages and ended all operations with the peer. Ends receives that name the
+ * peer. Drops rendezvous messages of the peer that have matched no receive:
+ * their data are in the peer's memory.
  */
 
 #include <rdma/fi_errno.h>

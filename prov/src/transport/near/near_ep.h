@@ -28,13 +28,16 @@ struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
 	struct duo_ep *ep;
 	struct near_port *port;
-	bool tx_all;	/* true: every send has a completion */
-	/* true: the CQ is not hidden, and calls without flags write to it */
+	bool tx_all;	/* true: all sends except injects have completions */
+	/*
+	 * true: the CQ is not hidden, and calls without a flags argument write
+	 * completions, except injects
+	 */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/* pending sub-receives; those of one peer complete in this order */
+	/* pending sub-receives; those of one peer complete in list order */
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */
 	bool fetches;	/* near can fetch messages in device memory */
@@ -83,7 +86,7 @@ static near_inline fi_addr_t duo_near_index(const struct near_peer *peer)
 	return (fi_addr_t) (uintptr_t) peer->user - 1;
 }
 
-/* Counts `polls` reads of the CQ, which found no message, as polls. */
+/* Counts `polls` fast-path reads of the CQ as polls of the endpoint's port. */
 static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 {
 	if (ep->near)

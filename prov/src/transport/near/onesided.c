@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Completions of RMA and atomics over near, and events of peers. */
+/* Completions of RMA and atomics over near, and events of peers' accesses. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>

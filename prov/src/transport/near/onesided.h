@@ -16,8 +16,9 @@
 /*
  * Enables near's RMA and atomics for the endpoint, or only fetches of messages
  * in device memory. Must precede near_address(). After a failure, the core
- * executes RMA, and a warning is logged. Returns an error if the core carries
- * nothing or the application requires order between messages and RMA.
+ * executes RMA, and a warning is logged. But an error is returned
+ * - in the provider near, whose core carries no data
+ * - if the application requires order between messages and RMA
  */
 int duo_near_onesided_open(struct duo_ep *ep);
 /* For fi_enable: sets near->small and requests events. */
@@ -42,17 +43,18 @@ bool duo_near_serves(const struct fi_info *info);
 /*
  * Opens the domain's region table unless it is open or not needed. RMA over
  * near and messages of device memory need the table. The core executes RMA on
- * regions that were registered before. info: info of the domain or an endpoint.
+ * regions that were registered before this call. info: info of the domain or of
+ * an endpoint.
  *
- * Logs a failure. Returns an error only if the core carries nothing. Takes all
- * locks of the domain.
+ * Logs a failure. Returns an error only in the provider near, whose core
+ * carries no data. Takes all locks of the domain.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);
 /*
- * Releases mappings of peers' regions that near no longer uses. The caller must
- * not hold the domain's lock: a release may wait for the device.
+ * Releases unused mappings of peers' device memory. The caller must not hold
+ * the domain's lock: a release may wait for the device.
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
 /* Fills in mr->region and calls duo_near_region_list(). */
@@ -60,19 +62,19 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
 /*
  * Adds the region to near's table if peers may access it. The core executes
- * operations on regions outside the table. Returns an error only if the core
- * carries nothing. Takes all locks of the domain.
+ * operations on regions outside the table. Returns an error only in the
+ * provider near, whose core carries no data. Takes all locks of the domain.
  */
 int duo_near_region_list(struct duo_mr *mr);
 /* Removes the region from the table. Takes all locks of the domain. */
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
- * True if a pending operation uses the region's device memory. False if the
- * memory has several registrations, because another one may be in use. Takes
- * the domain's lock.
+ * True if a pending operation uses the region's device memory. But false if the
+ * memory has several registrations, because the operation may use another one.
+ * Takes the domain's lock.
  */
 bool duo_near_region_used(const struct duo_mr *mr);
-/* True if peers may fetch a message from buf. Stores its address and key. */
+/* True if peers may fetch the message in buf. Then sets rndv->key and addr. */
 bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 			       size_t len, struct near_rndv *rndv);
 

@@ -18,7 +18,7 @@
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
 /* lowest key of regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
-/* access rights that messages and lent memory need, but not RMA */
+/* access rights that messages and lent memory need, but RMA does not need */
 #define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)

@@ -77,8 +77,9 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles an error of a send. Returns the error if it is -FI_EINVAL or the core
- * carries nothing. Otherwise returns -FI_EAGAIN. A retry takes
+ * Handles an error of a send. Returns the error if it is -FI_EINVAL, and in the
+ * provider near, whose core carries no data. Otherwise returns -FI_EAGAIN. A
+ * retry takes
  * - near, if the ring was full or the fd exchange is not finished
  * - the core, if the peer cannot be connected
  * - the path of a new lookup, if the peer has failed
@@ -220,7 +221,10 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 	return -duo_device_out(domain, host, &iov, &op->desc, len);
 }
 
-/* Sends a message in device memory, or a copy if the receiver cannot fetch. */
+/*
+ * Sends a message in device memory. If the receiver cannot fetch the message,
+ * sends a copy in host memory.
+ */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
 					  fi_addr_t index)

@@ -205,7 +205,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	 * The message becomes unresolved, for a later poll to match, if
 	 * - there are unresolved messages, which must be matched first
 	 * - fi_close is running: if it fails, the message must not be lost
-	 * - its source has no fi_addr here, but may be in the AV
+	 * - the map has no fi_addr for its source, but the AV may have one
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
