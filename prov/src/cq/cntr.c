@@ -312,8 +312,8 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 }
 
 /*
- * Adds (sign 1) or subtracts (-1) the endpoint's counts to own[], so that the
- * end or start of a binding does not change the counter.
+ * Keeps the counter unchanged when a binding ends or starts. sign 1 (at its end)
+ * adds the endpoint's counts to own[]; -1 (at its start) subtracts them.
  */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {

@@ -30,7 +30,7 @@
 #define DUO_TRANSPORT_NAME_MAX 64	/* size of peer_name, bytes */
 #define DUO_PATH_MAX 512	/* longest path in the registry, bytes */
 
-/* An endpoint's record, in the process that owns the endpoint. */
+/* State of a record, in the process that owns the record's endpoint. */
 struct duo_publication {
 	int fd;			/* descriptor of the file; -1: no record */
 	int dir;		/* descriptor of the user's directory */

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics over near, on the core's regions and keys. The core executes
- * operations that near does not support or would reject.
+ * RMA and atomics over near. They use the core's memory regions and keys. The
+ * core executes operations that near does not support or would reject.
  */
 #ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
 #define DUO_TRANSPORT_NEAR_ONESIDED_H
