@@ -312,8 +312,9 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 }
 
 /*
- * Keeps the counter unchanged when a binding ends or starts. sign 1 (at its end)
- * adds the endpoint's counts to own[]; -1 (at its start) subtracts them.
+ * Keeps the counter unchanged when a binding starts or ends. At its start
+ * (sign -1), subtracts the endpoint's counts from own[]; at its end (1), adds
+ * them.
  */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
