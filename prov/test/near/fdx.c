@@ -189,14 +189,16 @@ UNIT_TEST(lost_request_is_repeated)
 /* The peer's close is reported, although no message or request was sent. */
 UNIT_TEST(closed_unused_peer_is_reported)
 {
+	const struct near_addr addr = them->addr;
+
 	near_peer_monitor(them->port, rig_peer(them, us));
 	rig_poll_ms(us, ENOUGH_MS / 10);
-	ck_assert_ptr_nonnull(near_peer_find(us->port, &them->addr));
+	ck_assert_ptr_nonnull(near_peer_find(us->port, &addr));
 	rig_close(them);
 	rig_until(us, NULL, 1);
 	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
 	near_peer_put(us->port, us->event[0].peer);
-	ck_assert_ptr_null(near_peer_find(us->port, &us->addr));
+	ck_assert_ptr_null(near_peer_find(us->port, &addr));
 }
 
 /* Neither side takes a released reference for a peer failure. */
