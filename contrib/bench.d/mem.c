@@ -24,8 +24,8 @@ struct bn_memory {
 static void bn_memory(struct bn_memory *mem)
 {
 	struct mallinfo2 heap = mallinfo2();
+	char line[512], rights[5];
 	bool shm = false;
-	char line[512];
 	double kb;
 	FILE *file;
 
@@ -33,8 +33,8 @@ static void bn_memory(struct bn_memory *mem)
 	mem->heap = heap.uordblks + heap.hblkhd;
 	file = fopen("/proc/self/smaps", "r");
 	while (file && fgets(line, sizeof(line), file)) {
-		if (strchr(line, '-') && strstr(line, " rw"))
-			shm = strstr(line, "/dev/shm/");
+		if (sscanf(line, "%*x-%*x %4s", rights) == 1)
+			shm = rights[1] == 'w' && strstr(line, "/dev/shm/");
 		if (shm && sscanf(line, "Size: %lf kB", &kb) == 1)
 			mem->shm_size += kb * 1024;
 		if (shm && sscanf(line, "Rss: %lf kB", &kb) == 1)
