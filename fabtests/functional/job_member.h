@@ -23,7 +23,6 @@ struct job_peer {
 	uint64_t dead_ns;	/* CPU time when its failure was found; 0: alive */
 	struct job_act tx[JOB_KINDS], in, verb[JOB_VERBS];
 	int at; /* index in verb[] of the pending or next operation */
-	uint64_t was;		/* result of the addition */
 	unsigned int seed, len;	/* data written to the peer: seed, length */
 	uint32_t got[JOB_KINDS], onesided;
 	/* job_any.c: turn of the receive with the peer's last message */
