@@ -250,7 +250,10 @@ struct near_rma_sink {
 	 * only fetch messages.
 	 */
 	bool messages_only;
-	/* Reports the end of an operation for which near_rma() returned 0. */
+	/*
+	 * Reports the end of an operation for which near_rma() returns 0.
+	 * near_rma() may call it before it returns.
+	 */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
 	/*
