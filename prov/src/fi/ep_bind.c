@@ -59,10 +59,10 @@ static int duo_core_enable(struct duo_ep *ep)
 
 	duo_domain_lock(ep->domain);
 	if (!ep->core_bound) {
-		ep->core_bound = true;
 		ret = duo_core_bind_cqs(ep);
 		if (!ret)
 			ret = duo_cntr_bind_core(ep);
+		ep->core_bound = !ret;
 	}
 	if (!ret)
 		ret = fi_enable(ep->path_ep[FI_DUO_CORE]);

@@ -135,7 +135,7 @@ struct duo_ep {
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
 	/* endpoints of both paths; the local one from fi_enable() on */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
-	/* fi_enable() has tried to bind the core's CQs and counters */
+	/* fi_enable() has bound the core's CQs and counters */
 	bool core_bound;
 	struct duo_av *av;
 	uint64_t caps;

@@ -157,6 +157,28 @@ static void open_anew(void)
 	fx.ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 }
 
+/* Each call into the core fails once: the next fi_enable binds all. */
+UNIT_TEST(failed_bind_is_repeated)
+{
+	struct fake_obj *core;
+	int n, failed = 0;
+
+	for (n = 1; failed == n - 1; n++) {
+		open_anew();
+		core = fake_obj_of(&fixture_ep()->path_ep[FI_DUO_CORE]->fid);
+		fake.path[FI_DUO_CORE].fail_at =
+			fake.path[FI_DUO_CORE].calls + n;
+		if (fi_enable(fx.ep)) {
+			failed++;
+			ck_assert_int_eq(fi_enable(fx.ep), 0);
+		}
+		ck_assert_ptr_nonnull(core->tx_cq);
+		ck_assert_ptr_nonnull(core->rx_cq);
+		fixture_close();
+	}
+	ck_assert_int_ge(failed, 3);	/* both CQs, and fi_enable */
+}
+
 /* While fi_enable waits for the registry's lock, threads can use the domain. */
 UNIT_TEST(enable_waits_without_the_lock)
 {
