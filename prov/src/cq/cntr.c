@@ -338,12 +338,8 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	int ret;
 
 	duo_domain_lock(ep->domain);
-	/*
-	 * Each kind of operation can have one counter. If the endpoint is
-	 * enabled, the core's fi_ep_bind() checks this, except for FI_RECV that
-	 * duo_cntr_bind_one() leaves out.
-	 */
-	if (!duo_ep_enabled(ep) && duo_cntr_counts(ep, bind->flags)) {
+	/* each kind of operation can have one counter */
+	if (duo_cntr_counts(ep, bind->flags)) {
 		duo_domain_unlock(ep->domain);
 		return -FI_EINVAL;
 	}

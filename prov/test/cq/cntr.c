@@ -107,6 +107,23 @@ UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 	fixture_close();
 }
 
+/* An enabled endpoint rejects a second counter, as one that is not enabled. */
+UNIT_TEST(second_counter_after_enable_fails)
+{
+	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
+	struct fid_cntr *cntr;
+
+	pair_open(&attr);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, FI_RECV), -FI_EINVAL);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, FI_SEND), 0);
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, FI_SEND), -FI_EINVAL);
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	fixture_close();
+}
+
 /* Sends are counted on both paths, also injected ones without completion. */
 UNIT_LOOP(sends_are_counted, 0, 2)
 {
