@@ -17,7 +17,7 @@
  * Enables near's RMA and atomics for the endpoint, or only fetches of messages
  * in device memory. Must precede near_address(). After a failure, the core
  * executes RMA, and a warning is logged. But an error is returned
- * - in the provider near, whose core carries no data
+ * - in the provider near (its core carries no data)
  * - if the application requires order between messages and RMA
  */
 int duo_near_onesided_open(struct duo_ep *ep);
@@ -46,7 +46,7 @@ bool duo_near_serves(const struct fi_info *info);
  * regions that were registered before this call. info: info of the domain or of
  * an endpoint.
  *
- * Logs a failure. Returns an error only in the provider near, whose core
+ * Logs a failure. Returns an error only in the provider near: its core
  * carries no data. Takes all locks of the domain.
  */
 int duo_near_table_open(struct duo_domain *domain,
@@ -63,7 +63,7 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 /*
  * Adds the region to near's table if peers may access it. The core executes
  * operations on regions outside the table. Returns an error only in the
- * provider near, whose core carries no data. Takes all locks of the domain.
+ * provider near: its core carries no data. Takes all locks of the domain.
  */
 int duo_near_region_list(struct duo_mr *mr);
 /* Removes the region from the table. Takes all locks of the domain. */
