@@ -77,7 +77,7 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		if (fi_addr[i] < DUO_AV_MAX)
 			av->free[av->free_count++] = fi_addr[i];
 		else
-			/* number above the limit: duo_av_admit() rejected it */
+			/* duo_av_admit() has rejected this fi_addr */
 			av->count--;
 	}
 	return 0;

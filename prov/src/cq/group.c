@@ -7,11 +7,12 @@
 #include "transport/transport.h"
 
 /*
- * Sets the table of calls for the mode of the group's lock. Other threads may
- * read cq_fid.ops at the same time, so this function does not store the present
- * table again. The table changes only while the CQ is opened, and when the CQ
- * leaves its own single lock for the domain's lock. No other thread reads ops
- * then: with a single lock, the application serializes its calls.
+ * Sets the table of calls for the mode of the group's lock. If this table is
+ * set already, stores nothing, because other threads may be reading cq_fid.ops.
+ *
+ * The table changes in two cases only, and no other thread reads ops then:
+ * while the CQ is opened, and when the CQ leaves its own single lock for the
+ * domain's lock. With a single lock, the application serializes its calls.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

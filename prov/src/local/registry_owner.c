@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds or creates the user's directory in the base. Directories have random
+ * Finds or creates the user's directory in the base directory, which the caller
+ * names. Directories have random
  * names, because one user may have a different user name and id in each user
  * namespace. A directory is the user's if the kernel reports the user as its
  * owner; no other user can create such a directory.
@@ -11,14 +12,15 @@
  * and remove directories at the same time:
  * - A directory under construction has the sticky bit. Its maker, the process
  *   that has created it, holds its lock.
- * - The maker scans for other directories of the user, finished or under
- *   construction. If there are none, the maker clears the bit, and the
- *   directory is finished.
- * - At most one of two makers succeeds: the maker with the later mkdir() finds
- *   the other directory, and no maker removes a finished directory.
- * - If several directories are under construction, the one with the lowest name
- *   remains. A maker waits only for locks of higher names, so there is no
- *   deadlock.
+ * - The maker scans for other directories of the user. If there are none, it
+ *   clears the sticky bit: its directory is finished.
+ * - If the maker finds a finished directory, or one under construction with a
+ *   lower name, it removes its own directory.
+ * - If all other directories are under construction and have higher names, the
+ *   maker waits for the lock of the lowest one, and then scans again.
+ * - At most one of two makers finishes its directory: the one with the later
+ *   mkdir() finds the other's directory, and no maker removes a finished one.
+ * - There is no deadlock: a maker waits only for locks of higher names.
  */
 
 #include <dirent.h>

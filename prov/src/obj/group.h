@@ -25,7 +25,10 @@ struct duo_ep;
 
 struct duo_group {
 	struct duo_lock lock;
-	/* sum of unresolved messages, ready remainders and planned scans */
+	/*
+	 * sum of unresolved messages, remainders that are ready to be posted,
+	 * and endpoints with a planned scan of the registry (duo_map.retry)
+	 */
 	uint32_t pending;
 	uint32_t lazy;	/* number of deferred receives */
 	uint32_t waits;	/* number of deferred receives that are not due */

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends. Lock: none over the core; the group's over the local path. Cost: 20
- * instructions more than the send of the core or local transport.
+ * The send calls. A send over the core takes no lock. A send over the local
+ * path takes the group's lock. Cost: 20 instructions more than the same send of
+ * the core or of the local transport alone.
  */
 #ifndef DUO_SEND_H
 #define DUO_SEND_H

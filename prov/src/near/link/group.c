@@ -63,7 +63,7 @@ static bool near_group_number(const char *dir, const char *name,
 	       sscanf(text, "%" SCNu64, number) == 1;
 }
 
-/* Returns the number after word at the start of a line; 0: none. */
+/* Returns the number after `word` in the line that begins with it; 0: none. */
 static uint64_t near_group_line(const char *text, const char *word)
 {
 	const char *at = text;

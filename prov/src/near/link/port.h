@@ -114,9 +114,9 @@ struct near_onesided {
 			const struct near_slot *slot);
 	/*
 	 * Continues all pending operations. Returns 0 if there was no progress.
-	 * Sets *waits to false if the next poll must call work() again.
-	 * Otherwise polls call advanced() until NEAR_WORK_DUE is set, or
-	 * near_port_tick() is due.
+	 * Sets *waits to false if the next poll must call work() again. If
+	 * *waits stays true, polls call advanced() until NEAR_WORK_DUE is set
+	 * or near_port_tick() is due.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/* Completes operations if *poll_word changed. Returns their number. */
@@ -240,9 +240,9 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 void near_port_wake(struct near_port *port);
 
 /*
- * Must be called after an operation was added or a peer has failed. Sets the
- * NEAR_WORK_* bits of `work` in port->work and wakes sleeping threads. work: 0
- * if near_port_tick() continues the work.
+ * Must be called after an operation was added or a peer has failed. Sets bits
+ * in port->work and wakes sleeping threads. work: the NEAR_WORK_* bits; 0:
+ * none, because near_port_tick() handles the event.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {

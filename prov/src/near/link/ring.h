@@ -70,7 +70,7 @@ struct near_rx {
 	uint64_t dnext;		/* dhead after the current slot's data */
 	uint64_t dpublished;	/* dhead when last stored in near_ctl.dhead */
 	uint32_t dsize;
-	uint32_t dmax;			/* limit of a slot's data, bytes */
+	uint32_t dmax;	/* limit of one slot's data in the data ring, bytes */
 	struct near_ctl *ctl;
 };
 

@@ -188,7 +188,8 @@ struct near_segment {
 	uint32_t page;		/* near_page_size() of the owner, bytes */
 	/* bit w: a sender has set a bit of doorbell[w] */
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
-	uint32_t armed;	/* number of the current sleep; 0: no thread sleeps */
+	/* sequence number of the current sleep, from 1; 0: no thread sleeps */
+	uint32_t armed;
 	int32_t wake_fd; /* descriptor number of the wake pipe; -1: none */
 	/* bit i of doorbell[w]: ring 64 w + i has a new slot or claim state */
 	uint64_t doorbell[NEAR_SENDERS / 64]

@@ -113,9 +113,11 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender writes no more steps. sender_steps: result of
- * near_coop_end(). Stores in *steps the number of steps that the sender has
- * written; the receiver must read all others. Pairs with near_coop_wrote().
+ * True if the sender writes no more steps: it has written all steps that it
+ * has taken, or a write has failed. sender_steps: number of steps that the
+ * sender has taken, from near_coop_end(). Stores in *steps the number of steps
+ * that it has written; the receiver must read all other steps. Pairs with
+ * near_coop_wrote().
  */
 static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
 					  uint32_t round, uint32_t sender_steps,

@@ -189,8 +189,8 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 }
 
 /*
- * Completes msg from an eager slot, after near_rx_ring_header(). False: invalid
- * length.
+ * Fills the other fields of msg from an eager slot, after
+ * near_rx_ring_header(). False: invalid length.
  */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
@@ -202,7 +202,7 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* Completes msg from an RTS slot, after near_rx_ring_header(). */
+/* Fills in the fields of msg that near_rx_ring_header() did not, for an RTS. */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {

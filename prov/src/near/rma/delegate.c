@@ -214,8 +214,9 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target reports the event when it consumes the slot, but does not
-	 * reply. So near_tx_consumed() must count the slot as a message.
+	 * The target reports the operation's event when it consumes the slot,
+	 * and does not reply. So near_tx_consumed() must not return true before
+	 * the slot is consumed, as if the slot were a message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;

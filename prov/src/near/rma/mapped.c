@@ -76,7 +76,8 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 /*
  * Turns a mapped operation that has not begun into a staged one. Returns
  * -EAGAIN: the operation is still queued. Returns 0 if no stage is available:
- * near_mapped_step() then ends the operation with the error.
+ * near_mapped_step() then ends the operation with
+ * the error of near_stage_open().
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {

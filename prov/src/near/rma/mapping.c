@@ -260,9 +260,9 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 
 /*
  * Maps an allocation, or requests its descriptor. Returns NEAR_DEVICE_MAPPED,
- * or the reason why the allocation is not mapped. After -ENOMEM of map(), drops
- * unused mappings. Later calls retry map() only after near_table_unmapped() has
- * returned a mapping.
+ * or the reason why the allocation is not mapped. If map() returns -ENOMEM,
+ * drops unused mappings. Later calls for this mapping call map() again only
+ * after the embedder has got a dropped mapping from near_table_unmapped().
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
