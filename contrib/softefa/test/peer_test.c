@@ -85,6 +85,15 @@ static void peer_end(struct peer *peer)
 	ck_assert_int_eq(status, 0);
 }
 
+/* The peer takes no packet after the return. */
+static void peer_stop(struct peer *peer)
+{
+	siginfo_t info;
+
+	kill(peer->pid, SIGSTOP);
+	ck_assert_int_eq(waitid(P_PID, peer->pid, &info, WSTOPPED), 0);
+}
+
 static void peer_bury(struct peer *peer)
 {
 	ck_assert_int_eq(waitpid(peer->pid, NULL, 0), peer->pid);
@@ -137,7 +146,7 @@ START_TEST(message_to_killed_peer_fails)
 	rig_open(&a, NULL);
 	to = rig_to(&a, &peer.gid, peer.qpn);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
-	kill(peer.pid, SIGSTOP);
+	peer_stop(&peer);
 	ck_assert_int_eq(send_one(&a, &to, 100), -1);
 	peer_kill(&peer);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_REMOTE_BAD_DEST_QPN);
@@ -181,7 +190,7 @@ START_TEST(read_from_killed_peer_fails)
 	rig_open(&a, NULL);
 	to = rig_to(&a, &peer.gid, peer.qpn);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
-	kill(peer.pid, SIGSTOP);
+	peer_stop(&peer);
 	ck_assert_int_eq(rig_rdma(&a, &to, IBV_WR_RDMA_READ, 1, 0, 1 << 20,
 				  peer.rkey, peer.addr), 0);
 	ck_assert(!rig_wait(a.scq, &wc, NULL, 50));
@@ -205,7 +214,7 @@ START_TEST(message_to_stopped_peer_waits)
 	rig_open(&a, NULL);
 	to = rig_to(&a, &peer.gid, peer.qpn);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
-	kill(peer.pid, SIGSTOP);
+	peer_stop(&peer);
 	ck_assert_int_eq(send_one(&a, &to, 700), -1);
 	kill(peer.pid, SIGCONT);
 	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
@@ -227,7 +236,7 @@ START_TEST(message_to_silent_peer_times_out)
 	rig_open(&a, NULL);
 	to = rig_to(&a, &peer.gid, peer.qpn);
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), 0);
-	kill(peer.pid, SIGSTOP);
+	peer_stop(&peer);
 	se_cfg.timeout_ms = 300;
 	ck_assert_int_eq(send_one(&a, &to, RIG_WAIT_MS), SE_UNRESP_REMOTE);
 	peer_kill(&peer);
