@@ -22,6 +22,16 @@ static void dir_use(const char *name)
 	rig_env("SOFTEFA_DIR", dir);
 }
 
+/* Appends to the name of the directory until its path fills path[size]. */
+static void lengthen(char *path, size_t size)
+{
+	int len = snprintf(path, size, "%s", dir);
+
+	memset(path + len, 'x', size - 1 - len);
+	path[size - 1] = '\0';
+	rig_env("SOFTEFA_DIR", path);
+}
+
 static void touch(const char *name)
 {
 	char path[256];
@@ -138,27 +148,27 @@ END_TEST
 /* A path that is too long or relative would name another directory. */
 START_TEST(invalid_path_gives_no_device)
 {
-	char path[300] = "/dev/shm/";
+	char path[210];
 
-	memset(path + 9, 'x', 200);
-	rig_env("SOFTEFA_DIR", path);
+	dir_use("invalid");
+	lengthen(path, sizeof(path));
 	ck_assert_int_eq(run_child(), 0);
 	path[191] = '\0';
 	ck_assert_int_ne(access(path, F_OK), 0);
 	ck_assert_int_eq(chdir("/dev/shm"), 0);
-	rig_env("SOFTEFA_DIR", "softefa-relative");
+	rig_env("SOFTEFA_DIR", strrchr(dir, '/') + 1);
 	ck_assert_int_eq(run_child(), 0);
-	ck_assert_int_ne(access("softefa-relative", F_OK), 0);
+	ck_assert_int_ne(access(dir, F_OK), 0);
 }
 END_TEST
 
 /* With the longest permitted path, the names of all files must fit. */
 START_TEST(longest_path_works)
 {
-	char path[192] = "/dev/shm/";
+	char path[192];
 
-	memset(path + 9, 'x', sizeof(path) - 10);
-	rig_env("SOFTEFA_DIR", path);
+	dir_use("longest");
+	lengthen(path, sizeof(path));
 	rig_env("SOFTEFA_NDEV", "32");
 	ck_assert_int_eq(run_child(), 32);
 	ck_assert_int_ne(access(path, F_OK), 0);
