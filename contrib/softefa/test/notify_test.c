@@ -27,7 +27,7 @@ START_TEST(message_wakes_channel)
 	pfd = (struct pollfd){ .fd = b.channel->fd, .events = POLLIN };
 	ck_assert_int_eq(poll(&pfd, 1, 50), 0);
 	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 64), 0);
-	ck_assert_int_eq(poll(&pfd, 1, 1000), 1);
+	ck_assert_int_eq(poll(&pfd, 1, RIG_WAIT_MS), 1);
 	ck_assert_int_eq(ibv_get_cq_event(b.channel, &cq, &ctx), 0);
 	ck_assert_ptr_eq(cq, ibv_cq_ex_to_cq(b.rcq));
 	ibv_ack_cq_events(cq, 1);
@@ -64,7 +64,7 @@ static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 	void *ctx;
 
 	for (;;) {
-		if (poll(&pfd, 1, 2000) != 1)
+		if (poll(&pfd, 1, RIG_WAIT_MS) != 1)
 			return false;
 		ck_assert_int_eq(ibv_get_cq_event(node->channel, &cq, &ctx), 0);
 		ibv_ack_cq_events(cq, 1);
