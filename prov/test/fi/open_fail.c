@@ -195,6 +195,9 @@ UNIT_TEST(enable_waits_without_the_lock)
 	lock = &duo_domain_of(fx.domain)->group.lock;
 	for (i = 0; i < 20; i++) {
 		usleep(5000);
+		/* a change of the directory makes the registry wait longer */
+		peer_publish(1);
+		peer_withdraw();
 		/* the thread may hold the lock before its wait */
 		while (!duo_lock_try(lock))
 			usleep(100);
