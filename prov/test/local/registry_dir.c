@@ -132,8 +132,8 @@ UNIT_TEST(wait_for_lock_grows_with_starts)
 		lock(DUO_REGISTRY_EXCLUSIVE);
 		_exit(0);
 	}
-	for (i = 0; i < 4; i++) {
-		usleep(1000000);
+	for (i = 0; i < 16; i++) {	/* 4 s: longer than the wait */
+		usleep(250000);
 		publish();
 		duo_registry_withdraw(&pub);
 	}
