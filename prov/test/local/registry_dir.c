@@ -237,12 +237,17 @@ static void swept(int seconds_ago)
 
 UNIT_TEST(sweep_is_limited_in_rate)
 {
-	leave_dead();
-	swept(10);
-	duo_registry_tidy(dir, duo_transports);
-	ck_assert_int_eq(unit_dir_count(), 0);
-	leave_dead();
-	duo_registry_tidy(dir, duo_transports);
+	time_t begin;
+
+	do {	/* until both calls are within a second */
+		begin = time(NULL);
+		leave_dead();
+		swept(10);
+		duo_registry_tidy(dir, duo_transports);
+		ck_assert_int_eq(unit_dir_count(), 0);
+		leave_dead();
+		duo_registry_tidy(dir, duo_transports);
+	} while (!unit_dir_count() && time(NULL) > begin + 1);
 	ck_assert_msg(unit_dir_count() == 1, "swept twice in a second");
 	swept(-10);	/* the clock was set back */
 	duo_registry_tidy(dir, duo_transports);
