@@ -69,6 +69,7 @@ UNIT_TEST(polling_peer_gets_messages)
 {
 	enum fi_duo_reason reason;
 
+	fixture_ep()->near->port->timeout_ms = 0;	/* none */
 	connect_far(true);
 	ck_assert_int_eq(sockets(), 2);
 	send_when(true);
