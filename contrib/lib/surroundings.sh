@@ -140,9 +140,9 @@ surround_rank()
 	local rank=$1 host=$2
 	shift 2
 	"$duo_src/contrib/hosts" exec "$host" -- "$@" \
-		"$OFI_DUO_BUILD/fabtests/$surround_program" -q -S 65537 -x "$seed" -T 50 \
-		-p "tcp;ofi_duo" -r "$rank" -n 2 -o 10.77.0.1:7471 -H "h$host" \
-		-s "10.77.0.$host"
+		"$OFI_DUO_BUILD/fabtests/$surround_program" -q -S 65537 -x "$seed" \
+		-T "$((hang_s - 5))" -p "tcp;ofi_duo" -r "$rank" -n 2 \
+		-o 10.77.0.1:7471 -H "h$host" -s "10.77.0.$host"
 }
 
 # surround_pair HOST COMMAND...: within contrib/hosts, runs rank 0 on h1 and
