@@ -16,7 +16,7 @@ struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 
-/* longest sleep, ms; limited, as a peer that closes its port wakes no thread */
+/* longest sleep, ms: a peer that closes its port may fail to wake the thread */
 #define DUO_SLEEP_MS 1000
 
 /*
