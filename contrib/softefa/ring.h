@@ -60,7 +60,10 @@ struct se_ring {
 	_Alignas(64) struct se_ring_slot slot[];
 };
 
-/* Returns a ring's size in bytes. slots: a power of two; payload: bytes. */
+/*
+ * Returns a ring's size, bytes. slots: a power of two. payload: length of the
+ * longest payload, bytes.
+ */
 size_t se_ring_size(uint32_t slots, uint32_t blocks, uint32_t payload);
 void se_ring_init(struct se_ring *ring, uint32_t slots, uint32_t blocks,
 		  uint32_t payload);

@@ -173,7 +173,10 @@ static bool info_get_module(const struct info_fabric *fabric, char *path,
 	return false;
 }
 
-/* Loads the module. Returns false and reports the cause on failure. */
+/*
+ * Loads the module. Returns false after a failure, and reports the cause, which
+ * libfabric would not report.
+ */
 static bool info_module_loads(const char *path)
 {
 	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);

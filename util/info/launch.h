@@ -3,7 +3,8 @@
 
 /*
  * Exchange of data between the processes of a job, by PMIx, by PMI-1, or by
- * files in a directory that all hosts share. Functions that fail print a line.
+ * files in a directory that all hosts share. The program is linked with neither
+ * an MPI library nor PMIx. Functions that fail print a line on stderr.
  */
 #ifndef LAUNCH_H
 #define LAUNCH_H

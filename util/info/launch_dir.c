@@ -81,7 +81,10 @@ static void dir_fence_key(char *key, size_t size, int fence, int rank)
 	snprintf(key, size, LAUNCH_PREFIX "fence.%d.%d", fence, rank);
 }
 
-/* Waits for the fence file of RANK. Returns 0 or -1. */
+/*
+ * Waits for the fence file of RANK. The sleeps become longer, to reduce the
+ * load of the file server. Returns 0 or -1.
+ */
 static int dir_await(struct launch *launch, int rank, time_t end)
 {
 	struct timespec interval = { .tv_nsec = 1000000 };

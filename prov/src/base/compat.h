@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Differences between the headers of libfabric 1.17 to 2.7. */
+/*
+ * Differences between the headers of libfabric 1.17 to 2.7. One needs no code
+ * here: since 2.3, fi_peer_rx_entry has no list links. ofi_duo uses only its
+ * own links.
+ */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
 
@@ -116,7 +120,8 @@ struct fi_peer_rx_entry {
 
 /*
  * The next two functions copy attributes without wait_set and later fields.
- * ofi_duo supports neither wait sets nor FI_XPU (2.7), which uses later fields.
+ * Older applications have no later fields. ofi_duo supports neither wait sets
+ * nor FI_XPU (2.7), which uses later fields.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

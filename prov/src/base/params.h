@@ -42,9 +42,9 @@ struct duo_params {
 	/* 1: permit peers' single copy if Yama's ptrace_scope is 1 */
 	int ptracer;
 	/*
-	 * number of CQ reads without a local event after which the reader
-	 * yields its CPU, minus 1; the number is a power of 2. All bits set:
-	 * the reader never yields
+	 * number of CQ reads in a row without a local event after which the
+	 * reader yields its CPU, minus 1; the number is a power of 2. All bits
+	 * set: the reader never yields
 	 */
 	uint32_t yield_mask;
 	bool yield_always;	/* true: yield even if not oversubscribed */

@@ -5,7 +5,7 @@
  * Device memory (FI_HMEM): copies from and to the memory of a device. near
  * itself accesses only host memory. These copies enable it to carry messages
  * and RMA of device memory. The core's descriptor shows whether a buffer is
- * device memory.
+ * device memory. A host buffer may have a descriptor, too.
  *
  * Copies for RMA, and for messages that the receiver fetches by RMA, are
  * asynchronous. Copies for other messages end before the call returns.
@@ -96,9 +96,10 @@ extern const struct duo_device_iface *duo_device_ifaces;
 /* Returns an unsupported interface's name if its library is loaded, or NULL. */
 const char *duo_device_unsupported(void);
 /*
- * Prepares a region of the core for copies. Device memory: calls
- * duo_device_list(). Host memory: tries to pin the region. Stores mr in *open,
- * unless duo_device_list() stores another region. Returns 0 or an error.
+ * Prepares a region for copies. The core must have registered it before. Device
+ * memory: calls duo_device_list(). Host memory: tries to pin the region. Stores
+ * mr in *open, unless duo_device_list() stores another region. Returns 0 or an
+ * error, after which the region must not be used.
  */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
 			struct duo_mr **open);
@@ -124,8 +125,8 @@ int duo_device_list(struct duo_mr *mr, struct duo_mr **open);
  */
 bool duo_device_unlist(struct duo_mr *mr);
 /*
- * Stores a description by which peers can map the region's memory. Returns
- * -errno if they cannot, or if the parameter gpu_ipc is off.
+ * Stores a description by which peers can map the region's memory. Returns 0;
+ * or -errno if they cannot, or if the parameter gpu_ipc is off. Needs no lock.
  */
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
 		      struct near_export *export);

@@ -109,9 +109,10 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Prepares the source or destination of a copy, and stores its agent. Pins host
- * memory that is not pinned yet, and stores the host address in *pinned. For
- * pinned host memory, replaces *addr by its address for GPUs.
+ * Prepares the source or destination of a copy, and stores its agent. Replaces
+ * the *addr of host memory by its address for GPUs. If ROCr has not pinned host
+ * memory yet, pins it and stores the host address in *pinned: duo_rocr_pin()
+ * may have failed, or another interface may have pinned the region.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)

@@ -29,7 +29,7 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/* Reads a number into *value. False: not set, or not a number. */
+/* Reads a number. False: not set, or not a number; *value is unchanged. */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;

@@ -55,7 +55,10 @@ static int duo_mr_close(struct fid *fid)
 			 mr->region.memory);
 		return -FI_EBUSY;
 	}
-	/* must precede fi_close(core): that frees mem_desc, mr's tree key */
+	/*
+	 * must precede fi_close(core): the core may then give mem_desc, mr's
+	 * tree key, to a new region
+	 */
 	if (!duo_device_unlist(mr))
 		/*
 		 * mr serves another registration as well. Another thread may

@@ -3,7 +3,8 @@
 
 /*
  * Regions, the shared memory files of shm: names, space, connections to peers,
- * and removal after failures of processes.
+ * and removal after failures of processes. shm does not allocate the pages of a
+ * region: access to a page without space in /dev/shm raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -189,7 +190,8 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 
 /*
  * Tests whether a peer's region can be mapped. Returns 0 or -errno. shm 2.0 to
- * 2.6 maps a region at the first send, and does not handle a failure.
+ * 2.6 maps a region at the first send. If that fails, it returns -FI_EAGAIN
+ * forever, or uses the address MAP_FAILED.
  */
 static int duo_shm_probe(const char *name)
 {

@@ -56,8 +56,9 @@ int duo_shm_check_space(void);
  * Allocates all pages of an enabled endpoint's region. Returns 0 or -errno.
  * After -FI_ENOSPC the caller must close the endpoint without any other use.
  *
- * Other files in /dev/shm may have taken the space since duo_shm_check_space().
- * If shm then writes to a page before this call, SIGBUS ends the process.
+ * Other files in /dev/shm may have taken the space since duo_shm_check_space();
+ * this user's endpoints have not (duo_transport.exclusive_start). If shm then
+ * writes to a page before this call, SIGBUS ends the process.
  */
 int duo_shm_allocate(const char *name);
 /* Sets shm's fields of *pub, with a random region name. Returns 0 or -errno. */
