@@ -136,7 +136,7 @@ int near_listen(struct near_port *port, int dir);
 void near_sweep(int dir);
 /*
  * Closes a port. Peers still receive all messages that near_send() has
- * accepted. Pending large messages and RMA end without a callback.
+ * accepted. Pending large messages, RMA and atomics end without a callback.
  */
 void near_close(struct near_port *port);
 void near_address(const struct near_port *port, struct near_addr *addr);
@@ -149,9 +149,10 @@ void near_address(const struct near_port *port, struct near_addr *addr);
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
 /*
- * Finds or creates the peer with this address and takes a reference. Returns 0
- * or -ENOMEM. near keeps a connected peer until it fails or closes, even
- * without references.
+ * Finds or creates the peer with this address and takes a reference, which
+ * near_peer_put() drops. Returns 0 or -ENOMEM. The first send connects the
+ * peer. near keeps a connected peer until it fails or closes, even without
+ * references.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
@@ -185,7 +186,8 @@ struct near_large {
 	bool copy;	/* read the buffers only during the call */
 	/*
 	 * NULL, or the address of the only buffer, allocated by malloc(). near
-	 * frees the buffer when the operation ends. NULL if copy is set.
+	 * frees the buffer when the operation ends. Must be NULL if copy is
+	 * set.
 	 */
 	void *owned;
 	/* passed to near_sink.sent(); NULL: no call of sent() */
@@ -259,8 +261,8 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
 
 /*
  * Calls near_oversub() for this process and the port's peers. endpoints: number
- * of endpoints on this host; 0: unknown. Each endpoint that is not a peer
- * counts as a process.
+ * of endpoints on this host; 0: unknown. Each endpoint that is neither
+ * this port nor a peer counts as a process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 

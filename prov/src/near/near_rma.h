@@ -23,7 +23,7 @@ struct near_peer;
 #define NEAR_MAY_WRITE 2u
 /* for device memory, the two flags above are shifted left by this number */
 #define NEAR_MAY_DEVICE 2
-#define NEAR_MAY_MESSAGE 16u	/* receivers may read messages in the region */
+#define NEAR_MAY_MESSAGE 16u	/* receivers may fetch this device memory */
 /* targets of the owner's RMA may copy this device memory (rma/loan.h) */
 #define NEAR_MAY_LEND 32u
 
@@ -141,7 +141,10 @@ enum near_verb {
  * message it requires NEAR_MAY_MESSAGE.
  */
 #define NEAR_RMA_MESSAGE 64u
-/* with NEAR_RMA_MESSAGE: addr is near_rndv.id of a message in host memory */
+/*
+ * With NEAR_RMA_MESSAGE: addr is near_rndv.id of a message in host memory. The
+ * message needs no region.
+ */
 #define NEAR_RMA_BY_ID 128u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
@@ -277,7 +280,7 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
  * Starts a one-sided operation. Operations to one peer take effect in the order
  * of the calls, and before later messages. NEAR_RMA_BEHIND, NEAR_RMA_HOLD and
  * NEAR_RMA_FENCE request further order, NEAR_RMA_MESSAGE requests no order.
- * Operations on device memory must not have NEAR_RMA_COPY. Returns
+ * NEAR_RMA_COPY requires local buffers in host memory. Returns
  * - 0: done() will report the end
  * - NEAR_RMA_DONE: complete, done() is not called
  * - -EAGAIN: poll and retry
@@ -315,7 +318,7 @@ enum near_device_path {
 	/* peer's memory, mapped by a descriptor that the peer has sent */
 	NEAR_DEVICE_SHARED,
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
-	/* target is host memory, or a local buffer is unpinned host memory */
+	/* target is host memory, or no device can access a local buffer */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
 	NEAR_DEVICE_QUEUES,	/* queue() differs between the local buffers */

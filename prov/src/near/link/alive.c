@@ -325,8 +325,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 
 /*
  * Schedules the next near_port_tick(). If the last one was NEAR_CHECK_MS or
- * more ago, polls are rare: each poll then has a tick. Afterwards the interval
- * doubles after every NEAR_TICK_QUICK ticks, up to NEAR_TICK_POLLS polls.
+ * more ago, polls are rare. Each poll then has a tick, to detect failures in
+ * time. Afterwards the interval doubles after every NEAR_TICK_QUICK ticks, up
+ * to NEAR_TICK_POLLS polls.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {

@@ -44,7 +44,7 @@ enum near_fd_open {
  */
 struct near_peer {
 	struct near_tx tx;
-	void *user;	/* embedder's pointer, loaded for each message */
+	void *user;	/* embedder's pointer; each message loads it and tx */
 	enum near_peer_state state;
 	bool draining;	/* the peer has failed; its ring may have messages */
 	bool wanted;		/* near_peer_monitor() was called */
@@ -372,7 +372,7 @@ static inline bool near_monitored(const struct near_peer *peer)
 	return peer->pidfd >= 0 || peer->by_start;
 }
 /*
- * Starts to monitor the peer's process. Returns 0, or
+ * Monitors the peer's process, if it is not monitored yet. Returns 0, or
  * - -EAGAIN: a pidfd was requested from the peer; retry
  * - -ESRCH: the process has exited
  * - -EACCES: the peer has rejected the request; or /proc hides the peer, and

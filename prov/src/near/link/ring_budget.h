@@ -7,9 +7,9 @@
  * (near_segment.adv), which leaves memory for further senders.
  *
  * After a request (link/resize.h) the port enlarges the ring to the even share:
- * the budget divided by the number of senders. If the ring must be larger, it
- * gets the least sufficient size class, provided that memory is free. See
- * docs/near/design.md, *Ring sizes*.
+ * the budget divided by the number of senders. If the even share is not enough,
+ * the ring gets the least sufficient size class, provided that memory is free.
+ * See docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H

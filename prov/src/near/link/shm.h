@@ -224,7 +224,7 @@ uint32_t near_tier_least(void);
 /* Returns the size of a class in pages. tier must be below NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
 /*
- * Returns the largest class of at most this number of pages. If pages is 0,
+ * Returns the largest class of at most this number of pages. If there is none,
  * returns the least class.
  */
 uint32_t near_tier_fit(size_t pages);

@@ -23,7 +23,7 @@
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-#define NEAR_STOP_MS 1000	/* longest wait of near_rx_coop_stop(), ms */
+#define NEAR_STOP_MS 1000	/* longest wait for a peer's copy at close, ms */
 
 /* limit of the bytes that one poll copies in each direction */
 #define NEAR_STEP (512u << 10)

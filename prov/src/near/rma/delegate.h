@@ -98,7 +98,7 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 
 /*
  * Decides at the target which end executes the operation in a slot. Returns
- * - 0: the caller must execute the operation now
+ * - 0: the caller must now execute the operation, and must not fail any more
  * - -EAGAIN: the initiator has revoked it; the slot must stay in the ring
  * - NEAR_DELEG_SKIPPED: the initiator's copy has failed, or the initiator has
  *   failed after a revocation; the caller must not execute the operation

@@ -49,7 +49,10 @@ struct near_loan {
 bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry);
-/* Lends op's memory. Returns -EAGAIN: op stays in the queue until the reply. */
+/*
+ * Lends the memory of op, the first operation in the queue. Returns -EAGAIN: op
+ * stays in the queue until the reply.
+ */
 int near_loan_issue(struct near_port *port, struct near_rma_op *op);
 /*
  * Handles the reply to a loan. Returns err, the error in the reply. If the

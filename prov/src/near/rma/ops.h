@@ -77,9 +77,9 @@ bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
  * Queues op and closes NEAR_GATE_QUEUE. A fetch (NEAR_RMA_MESSAGE) goes before
- * other operations that have not begun. Otherwise two ports could deadlock,
- * because an operation with NEAR_RMA_FENCE waits until the peer has fetched
- * this port's large messages.
+ * operations that have not begun, but behind other fetches. Otherwise two ports
+ * could deadlock, because an operation with NEAR_RMA_FENCE waits until the peer
+ * has fetched this port's large messages.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */

@@ -95,13 +95,19 @@ static inline uint32_t near_stage_access(const struct near_region_entry *entry,
 	return message ? NEAR_MAY_MESSAGE :
 	       entry->device ? access << NEAR_MAY_DEVICE : access;
 }
-/* True if no copy is pending. Stores a failed copy's error, > 0, in *err. */
+/*
+ * True if none of the NEAR_IOV_MAX copies is pending. Stores a failed copy's
+ * error, > 0, in *err.
+ */
 bool near_copies_ended(const struct near_device *device, void **copy, int *err);
 /* Waits until the copy, if any, has ended. Sets *copy to NULL. */
 void near_copy_wait(const struct near_staging *staging, void **copy);
 /* Counts an operation as begun. If it is a fetch, lets messages overtake it. */
 void near_stage_begin(struct near_rma_op *op);
-/* Opens this port's stage. Returns 0 or -errno; -ENOSPC: no stage is free. */
+/*
+ * Opens this port's stage for the peer. Returns 0 or -errno; -EAGAIN: retry;
+ * -ENOSPC: no stage is free.
+ */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
  * Continues the first operation in the queue, which must be on_device. Returns

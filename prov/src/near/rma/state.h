@@ -56,7 +56,10 @@ struct near_rma_peer {
 	 */
 	uint32_t expect;
 	uint32_t replies_queued;	/* number of elements of replies */
-	/* id of the peer's last operation if this port rejected it; else 0 */
+	/*
+	 * id of the peer's last operation if this port rejected it, and so must
+	 * not execute its further parts; else 0
+	 */
 	uint64_t rejected;
 	/* id of the peer's last staged or lent operation if it failed; or 0 */
 	uint64_t failed;
@@ -144,7 +147,7 @@ struct near_rma_reply {
 	bool staged;
 	void *copy;	/* pending copy of the device; or NULL */
 	struct near_rma_slot req;			/* the request */
-	struct near_loan *loan;		/* loan that this port has taken */
+	struct near_loan *loan;		/* loan taken by this port; or NULL */
 	struct near_mapping *mapping;	/* mapping of lent memory; or NULL */
 	uint8_t bytes[NEAR_RMA_PART];
 };
