@@ -40,9 +40,15 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 int duo_lazy_flush(struct duo_ep *ep);
 /* Posts deferred receives up to the last due one. Returns 0 or -FI_EAGAIN. */
 int duo_lazy_flush_due(struct duo_ep *ep);
-/* Same as duo_lazy_flush(), but does not renew the core poll budget. */
+/*
+ * Same as duo_lazy_flush(), but does not renew the core poll budget: the caller
+ * polls the core itself.
+ */
 int duo_lazy_flush_once(struct duo_ep *ep);
-/* Posts the oldest receive that the core may have. Returns 0 or -FI_EAGAIN. */
+/*
+ * Posts the oldest receive that the core may have, and does not renew the core
+ * poll budget either. Returns 0 or -FI_EAGAIN.
+ */
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 /*
  * Must be called before a receive or peek for *want is posted to the core.
@@ -59,7 +65,10 @@ bool duo_lazy_recall(struct duo_rx *rx);
 
 /* Reads the clock and ages receives, before a poll of the local transport. */
 void duo_cq_age(struct duo_cq *cq);
-/* Posts due receives, or all receives if the local transport is idle. */
+/*
+ * After a poll of the local transport: posts due receives, or all receives if
+ * the transport is idle or the application polls seldom.
+ */
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*

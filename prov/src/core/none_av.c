@@ -77,7 +77,10 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		if (fi_addr[i] < DUO_AV_MAX)
 			av->free[av->free_count++] = fi_addr[i];
 		else
-			/* duo_av_admit() has rejected this fi_addr */
+			/*
+			 * duo_av_admit() removes every number above the limit
+			 * during the insert, so none of them is in use
+			 */
 			av->count--;
 	}
 	return 0;

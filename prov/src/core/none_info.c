@@ -119,7 +119,8 @@ static bool duo_none_named(const char *what, const char *requested)
 
 /*
  * Returns the bits of `requested`, an mr_mode, that near supports. FI_MR_BASIC
- * and FI_MR_SCALABLE are values instead of bits, and are returned unchanged.
+ * and FI_MR_SCALABLE, from before libfabric 1.5, are values instead of bits,
+ * and are returned unchanged.
  */
 static int duo_none_mr_mode(int requested)
 {

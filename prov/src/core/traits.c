@@ -111,7 +111,10 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 	return ret ? ret : ops->query_mr(mr->core, attr);
 }
 
-/* Rejects a call: efa's own function would take fid for an object of efa. */
+/*
+ * Rejects a call of gda[]. efa's own function would take fid for an object of
+ * efa, and an operation on efa's queues would bypass ofi_duo.
+ */
 static int duo_efa_reject(struct fid *fid)
 {
 	duo_efa_no_gda(fid);
