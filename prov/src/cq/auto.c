@@ -115,8 +115,8 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends all threads, at exit or unload. The core still exists, because
- * libfabric's destructors run later.
+ * Ends all threads, at exit or unload. The core still exists: this module
+ * depends on libfabric, so libfabric's destructors run later.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

@@ -25,8 +25,8 @@ void duo_cntr_progress(struct duo_cntr *cntr);
 /* Stores the counts of successes and failures. Needs the domain's lock. */
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /*
- * Does not poll: returns the number of failures counted so far. Takes the
- * domain's lock.
+ * Returns the number of failures. Does not poll: uses the core's error count as
+ * last read. Takes the domain's lock.
  */
 uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
 /* Binds the core's counters to the core's endpoint. Needs the domain's lock. */

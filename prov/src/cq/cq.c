@@ -157,7 +157,10 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
-/* Interprets prov_errno by the path of the last error that was read. */
+/*
+ * prov_errno must be that of the last error read: only the provider that has
+ * reported this error (cq->err_path) can interpret prov_errno.
+ */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {

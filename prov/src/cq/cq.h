@@ -48,7 +48,10 @@ extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 void duo_cq_group(struct duo_cq *cq);
 /* Closes the CQ's own group. Needs all locks. */
 void duo_cq_ungroup(struct duo_cq *cq);
-/* Moves the CQ and its endpoints to the domain's group. Needs all locks. */
+/*
+ * Moves the CQ and its endpoints to the domain's group. Needs all locks.
+ * Returns 0; -FI_ENOMEM: nothing has changed.
+ */
 int duo_cq_join(struct duo_cq *cq);
 
 /* True if the CQ has a core poll budget. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-
 #include "cq/cq.h"
 #include "obj/ep.h"
 #include "transport/transport.h"

@@ -164,6 +164,7 @@ void duo_ep_progress(const struct duo_ep *ep)
 		duo_cq_progress(ep->tx_cq);
 }
 
+/* False without a local side, because the core does not yield either. */
 static bool duo_ep_yields(const struct duo_ep *ep)
 {
 	return ep->path_ep[FI_DUO_LOCAL] &&

@@ -66,7 +66,7 @@ static inline void duo_short_sleep(void)
 	nanosleep(&time, NULL);
 }
 
-/* True if the local transport can wake a thread, or there is no transport. */
+/* True if the local transport can wake a thread, or if there is none. */
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
@@ -83,7 +83,7 @@ int duo_ep_arm(struct duo_ep *ep);
 void duo_ep_woken(struct duo_ep *ep);
 /*
  * Arms the core's CQ. Returns 0, -FI_EAGAIN (there are events), or an error. If
- * the result is not 0, duo_cq_force_poll() must follow.
+ * the result is not 0, duo_cq_force_poll() must follow. Needs the group's lock.
  */
 int duo_cq_arm_core(struct duo_cq *cq);
 /* Makes the next polls poll both paths. Needs the group's lock. */
