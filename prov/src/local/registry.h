@@ -60,9 +60,9 @@ enum duo_registry_lock_mode {
 };
 
 /*
- * Opens or creates the user's directory. Stores its path in dir, unless dir is
- * NULL. Returns a descriptor or -errno. -FI_EPERM: this user cannot be
- * distinguished from others (overflow uid, or files without owners).
+ * Opens or creates the user's directory. Stores its path in dir: DUO_PATH_MAX
+ * bytes, or NULL. Returns a descriptor or -errno. -FI_EPERM: this user cannot
+ * be distinguished from others (overflow uid, or files without owners).
  */
 int duo_registry_open(const char *base, char *dir);
 /*
@@ -75,11 +75,17 @@ int duo_registry_open(const char *base, char *dir);
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
-/* Counts one more endpoint with compat_id. Returns the new count or -errno. */
+/*
+ * Counts one more endpoint with compat_id. Returns the number since the last
+ * reset, or -errno. Needs no lock.
+ */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 /* Resets the count of duo_registry_count_ep(). Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
-/* Removes the directory if it is unused. file: the path of a file in it. */
+/*
+ * Removes the directory, unless it has a record or is locked. file: the path of
+ * a file in it.
+ */
 void duo_registry_leave(int dir, const char *file);
 /* Returns the number of records, including those of failed endpoints. */
 size_t duo_registry_count(int dir);
@@ -91,8 +97,8 @@ uint64_t duo_registry_state(int dir);
 
 /*
  * Removes records of failed processes. reap() and sweep() of peers[kind] remove
- * other files of these processes.
- * Returns the number of live endpoints. Needs the exclusive lock.
+ * other files of these processes. Returns the number of live endpoints. Needs
+ * the exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /* Sweeps the directory if it is unlocked and not swept in the last second. */
@@ -111,13 +117,16 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 int duo_registry_ready(struct duo_publication *pub);
 /* Removes the record from the directory. Needs no lock; may be repeated. */
 void duo_registry_hide(struct duo_publication *pub);
-/* Hides the record, closes its file, and removes the directory if unused. */
+/*
+ * Hides the record, closes its file, and calls duo_registry_leave(). Needs no
+ * lock; may be repeated.
+ */
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address for the endpoint `self`. Stores the peer's name and
- * returns FI_DUO_OK; or returns the reason why the two endpoints cannot
- * connect.
+ * Looks up a core address for the endpoint `self`. Stores the peer's name in
+ * peer_name (DUO_TRANSPORT_NAME_MAX bytes) and returns FI_DUO_OK; or returns
+ * the reason why the two endpoints cannot connect. Needs no lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,

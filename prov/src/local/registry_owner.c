@@ -3,10 +3,10 @@
 
 /*
  * Finds or creates the user's directory in the base directory, which the caller
- * names. Directories have random
- * names, because one user may have a different user name and id in each user
- * namespace. A directory is the user's if the kernel reports the user as its
- * owner; no other user can create such a directory.
+ * names. Directories have random names, because one user may have a different
+ * user name and id in each user namespace. A directory is the user's if the
+ * kernel reports the user as its owner; no other user can create such a
+ * directory.
  *
  * All processes of a user must use the same directory, although they may create
  * and remove directories at the same time:
