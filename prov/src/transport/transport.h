@@ -77,7 +77,10 @@ struct duo_transport {
 	int (*cntr_open)(struct duo_cntr *cntr);
 	/* Opens the local side and fills its part of ep->publication. */
 	int (*open)(struct duo_ep *ep);
-	/* Enables the local side. The endpoint must have its record and map. */
+	/*
+	 * Enables the local side and stores it in path_ep[FI_DUO_LOCAL]. The
+	 * endpoint must have its map, and its record if it uses the registry.
+	 */
 	int (*enable)(struct duo_ep *ep);
 	/* Binds a counter to an enabled endpoint. */
 	int (*count)(const struct duo_cntr_bind *bind);

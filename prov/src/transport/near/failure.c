@@ -77,7 +77,10 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	int kind;
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
-		/* must precede duo_map_peer_failed(), which removes routes */
+		/*
+		 * must precede duo_map_peer_failed(), which removes the routes
+		 * that give these messages' source its fi_addr
+		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_lose(&ep->match[kind].unexp, peer);

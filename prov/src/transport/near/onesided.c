@@ -134,7 +134,7 @@ int duo_near_onesided_open(struct duo_ep *ep)
 
 void duo_near_onesided_start(struct duo_ep *ep)
 {
-	/* the fast path does not read the descriptors of device memory */
+	/* the fast path does not test whether a buffer is device memory */
 	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
 	duo_near_onesided_events(ep);

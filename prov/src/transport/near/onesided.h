@@ -3,7 +3,8 @@
 
 /*
  * RMA and atomics over near. They use the core's memory regions and keys. The
- * core executes operations that near does not support or would reject.
+ * core executes operations that near does not support or would reject, so that
+ * the application gets the core's result.
  */
 #ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
 #define DUO_TRANSPORT_NEAR_ONESIDED_H
@@ -27,7 +28,10 @@ void duo_near_onesided_start(struct duo_ep *ep);
 void duo_near_onesided_events(struct duo_ep *ep);
 /* near_rma_args.about of a fetch; near_rma_args.cookie is its struct duo_rx */
 #define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
-/* near_rma_sink.done(). about: DUO_NEAR_FETCH, or the completion's flags */
+/*
+ * near_rma_sink.done(). about: DUO_NEAR_FETCH, or flags of the completion;
+ * without FI_COMPLETION a success writes no completion
+ */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
@@ -57,7 +61,10 @@ void duo_near_table_close(struct duo_domain *domain);
  * the domain's lock: a release may wait for the device.
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
-/* Fills in mr->region and calls duo_near_region_list(). */
+/*
+ * Fills in mr->region and calls duo_near_region_list(), but does nothing for a
+ * region with several buffers.
+ */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
 /*

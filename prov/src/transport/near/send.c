@@ -164,7 +164,7 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 
 /*
  * Sends a message in host memory. owned: NULL, or the message in malloc()
- * memory, which this call takes over.
+ * memory, which this function or near frees, even after an error.
  */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
