@@ -189,8 +189,8 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 
 /*
  * True if the core is unused (docs/matching.md). With a local transport, it is
- * unused until duo_ep_use_core() ends this state. Polls skip an unused core,
- * because the first poll of a core may be expensive: efa allocates 30 MB.
+ * unused until duo_ep_use_core() ends this state for good. Polls skip an unused
+ * core, because the first poll of a core may be expensive: efa allocates 30 MB.
  * Exceptions: the CQ has a core poll budget, or the AV of an endpoint is empty.
  */
 #define DUO_CORE_UNUSED UINT32_MAX

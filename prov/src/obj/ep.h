@@ -98,9 +98,13 @@ struct duo_ep_opts {
 	bool messages;
 	bool local_permitted;	/* value of FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	/* FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES is set: permits no local side */
+	/* FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES is set: ep gets no local side */
 	bool in_order;
-	/* FI_FENCE, or an order between messages and RMA, was requested */
+	/*
+	 * FI_FENCE, or an order between messages and RMA, was requested. If
+	 * near cannot keep it, for a peer or at all, the core carries the
+	 * messages
+	 */
 	bool mixed_order;
 	bool counted;		/* a counter with a wait object is bound */
 	atomic_bool early_logged; /* a call before fi_enable() was logged */
@@ -155,7 +159,10 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	/* with core.peer_names: the value that fi_enable() stores in `near` */
+	/*
+	 * with core.peer_names: exists from fi_endpoint() on; fi_enable()
+	 * copies it to `near`
+	 */
 	struct duo_near *near_named;
 	struct duo_shm *shm;	/* NULL: no local side, or not over shm */
 	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */
@@ -214,9 +221,9 @@ void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
 /*
- * Ends the unused state of the core: from now on ofi_duo polls the core. Must
- * be called when the core may have a message for a receive of the endpoint:
- * docs/matching.md, "An unused core".
+ * Ends the unused state of the core: from now on ofi_duo polls the core, and
+ * posts receives to it. Must be called when the core may have a message for a
+ * receive of the endpoint: docs/matching.md, "An unused core".
  */
 void duo_ep_use_core(struct duo_ep *ep);
 

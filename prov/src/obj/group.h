@@ -39,7 +39,8 @@ struct duo_group {
  * Returns the group of an object. at: the object's pointer to its group.
  * Until the caller has the group's lock, another thread may move the object to
  * another group. So after locking, the caller must compare *at with the
- * returned group (duo_group_take()).
+ * returned group (duo_group_take()). If the object has left its CQ's own group,
+ * the lock of that group is retired: it never becomes free again.
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {

@@ -13,7 +13,7 @@
 
 /*
  * State of the checks for oversubscription. After a change of the result, the
- * interval is DUO_OVERSUB_SOON. Each further check doubles the interval, up to
+ * interval is DUO_OVERSUB_SOON. Each equal result doubles the interval, up to
  * DUO_OVERSUB_LATE. Times are in ms of any clock. Initially, all fields are 0.
  */
 struct duo_oversub_check {

@@ -38,7 +38,8 @@ struct duo_traits {
 	bool peer_names;
 	/*
 	 * The core has no data calls: it is the core of the provider near
-	 * (core/none.h). ofi_duo sends and receives over near only.
+	 * (core/none.h). ofi_duo posts no receive to the core. Operations that
+	 * near rejects fail.
 	 */
 	bool carries_nothing;
 	/*

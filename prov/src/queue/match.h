@@ -145,7 +145,7 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/* Removes rx from the posted queue, but from no index. Keeps rx->state. */
+/* Removes rx, which must be in no index, from the queue. Keeps rx->state. */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {

@@ -206,8 +206,9 @@ bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
 /* Returns an entry never used before. NULL: no memory, which was logged. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
- * Returns the list for `count` buffers of rx (at least 2), in a second entry.
- * The caller must have reserved this entry by duo_rx_pool_reserve().
+ * Adds a second entry to rx for `count` buffers, at least 2. The caller must
+ * have reserved this entry by duo_rx_pool_reserve(). Returns the place of the
+ * list of buffers, which the caller must write.
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);

@@ -223,9 +223,10 @@ void duo_multi_to_core(struct duo_rx *rx)
 }
 
 /*
- * True if an unexpected message matches the remainder rx. Only
- * duo_multi_resume() can start to receive this message. The caller cannot,
- * because it could be a callback of the local transport.
+ * True if an unexpected message matches the remainder rx. This message arrived
+ * while the core had the previous remainder, and must be received before later
+ * messages. Only duo_multi_resume() can start to receive this message: the
+ * caller could be a callback of the local transport.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {

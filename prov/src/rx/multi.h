@@ -33,7 +33,11 @@ ssize_t duo_multi_cancel(struct duo_rx *rx);
  * cannot cancel the remainder.
  */
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
-/* Posts ready remainders. Callbacks of the transport must not call this. */
+/*
+ * Starts to receive the unexpected messages that match ready remainders; posts
+ * the space that is left to the core. Callbacks of the local transport must not
+ * call this function, because no receive may start in a callback.
+ */
 void duo_multi_resume(struct duo_ep *ep);
 
 /* multi.c: handling of messages */
@@ -46,8 +50,8 @@ bool duo_multi_blocks(const struct duo_rx *rx);
 /*
  * Removes the remainder rx from the posted queue, for a local message of
  * msg_size bytes. Recalls rx if it is on the core. Cuts rx to the message, and
- * posts the next remainder. False: the core has matched rx; the caller must try
- * the next receive.
+ * posts the next remainder if space is left. False: the core has matched rx;
+ * the caller must try the next receive.
  */
 bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
 /*

@@ -154,7 +154,8 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
  *
  * If the core is unused, a wildcard ends this state at once, because any
  * process may send. A receive that names a source does not end it: the source
- * is probably local. duo_ep_age() ends it if receives wait for DUO_UNUSED_US.
+ * is probably local. duo_ep_age() ends it if receives wait for DUO_UNUSED_US. A
+ * receive that joins the empty list restarts this time (all_us = 0).
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -306,7 +307,9 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 /*
  * True if duo_recv_one() may post the receive without duo_recv_slow(). With
  * DUO_RECV_NOW, the next poll then posts the receive to the core. The next poll
- * is early enough if the core matches only in polls (polled_match).
+ * is early enough if the core matches only in polls (polled_match). The poll
+ * posts all earlier deferred receives as well, so they must be due. Open
+ * buffers and failed peers need the checks of duo_recv_post_core().
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)

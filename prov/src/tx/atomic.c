@@ -8,7 +8,7 @@
 
 #include "tx/onesided.h"
 
-#define DUO_ATOMIC_DESCS 16 /* length of the array in duo_iocs_desc() */
+#define DUO_ATOMIC_DESCS 16 /* no core accepts more descriptors */
 
 /* near has enums of its own, whose values must equal those of libfabric. */
 #define DUO_SAME(ours, theirs) \
@@ -295,8 +295,8 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 }
 
 /*
- * Injects an atomic. Calls the core's fi_inject_atomic(), because no flag of
- * fi_atomicmsg() prevents the completion.
+ * Injects an atomic. If the core must execute it, calls fi_inject_atomic(),
+ * because no flag of fi_atomicmsg() prevents the completion.
  */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,

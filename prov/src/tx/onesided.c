@@ -118,7 +118,7 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 {
 	struct near_peer *peer = ep->near->peer[index];
 
-	/* without a ring to the peer, the core must carry all messages */
+	/* no ring, now or later: the core must carry all messages */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_use_core(ep, index);
