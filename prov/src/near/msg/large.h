@@ -63,6 +63,7 @@ struct near_tx_op {
 	void *cookie;
 };
 
+/* State of a near_rx_op, which is in port->receiving unless noted here. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
 	NEAR_RX_COOP_PENDING,	/* must send COOP, or waits in peer->waiting */

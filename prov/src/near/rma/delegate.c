@@ -37,7 +37,8 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 /*
  * Writes need no reply, because near_ctl.done counts all finished operations.
  * But the count does not show which of them were rejected. So from the first
- * rejected operation (near_ctl.rejected) on, writes get replies, too.
+ * rejected operation on, writes get replies, too. The function stores that
+ * operation's number in near_ctl.rejected.
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply)
@@ -65,7 +66,10 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 		at->next_skip = 2 * at->skip;
 }
 
-/* True if the operation is short enough to be delegated. */
+/*
+ * True if the operation is short enough for one fragment, and for the buffers
+ * near_rma_op.kept and near_rma_reply.bytes.
+ */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
 {
@@ -131,7 +135,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* not -EAGAIN: no completion would show the caller when to retry */
+	/* no operation is pending, so no completion would start a retry */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;
@@ -215,8 +219,8 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			 __ATOMIC_RELEASE);
 	/*
 	 * The target reports the operation's event when it consumes the slot,
-	 * and does not reply. So near_tx_consumed() must not return true before
-	 * the slot is consumed, as if the slot were a message.
+	 * and does not reply. So near_tx_consumed() must count the slot as a
+	 * message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -226,8 +230,9 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Revokes and executes the delegated operations, unless the target has started
- * one. Reopens those that were not executed. If none was executed, delays the
- * next revocation. Returns the number of executed operations.
+ * one. Reopens those that were not executed. If this port has revoked
+ * operations but executed none, delays the next revocation. Returns the number
+ * of executed operations.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {

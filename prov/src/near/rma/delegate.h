@@ -71,16 +71,20 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 
 /*
  * Completes the delegated writes that the target has executed. If there are no
- * such writes, and the poll has a tick, revokes and executes operations that
- * have waited for NEAR_DELEG_BACKOFF. Returns the number of operations that
- * have ended. at->delegs must not be 0.
+ * such writes, and the poll has a tick, revokes and executes all operations
+ * after the first one has waited for NEAR_DELEG_BACKOFF. Returns the number of
+ * operations that have ended. at->delegs must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* near_onesided.advanced(): completes writes if the poll word has changed. */
 int near_delegs_advanced(struct near_port *port);
 /* near_onesided.drained(): completes writes that a failed peer has executed. */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
-/* True if the target need not reply, because near_deleg_done() suffices. */
+/*
+ * True if the target need not reply, because near_deleg_done() suffices. Must
+ * be called before near_deleg_done(), because this function stores
+ * near_ctl.rejected, which the initiator loads after near_ctl.done.
+ */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*

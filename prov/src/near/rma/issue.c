@@ -179,7 +179,10 @@ static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
-/* Posts the next requests. Returns 0: op has left the queue; or -errno. */
+/*
+ * Posts the next requests. Returns 0: op has left the queue; or -errno. A read
+ * with NEAR_RMA_HOLD stays in the queue until its end, so that messages wait.
+ */
 static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = 0;

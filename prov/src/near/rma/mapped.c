@@ -76,8 +76,7 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 /*
  * Turns a mapped operation that has not begun into a staged one. Returns
  * -EAGAIN: the operation is still queued. Returns 0 if no stage is available:
- * near_mapped_step() then ends the operation with
- * the error of near_stage_open().
+ * near_mapped_step() then ends the operation with an error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
@@ -105,7 +104,10 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	uint64_t address;
 	int ret;
 
-	/* wait for copies in another queue: two queues have no common order */
+	/*
+	 * Wait for other operations, and for copies in another device queue:
+	 * only copies in one queue are made in order.
+	 */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))
 		return -EAGAIN;

@@ -147,7 +147,8 @@ struct near_rma_reply {
 	bool staged;
 	void *copy;	/* pending copy of the device; or NULL */
 	struct near_rma_slot req;			/* the request */
-	struct near_loan *loan;		/* loan taken by this port; or NULL */
+	/* loan that this port has taken; valid if mapping is not NULL */
+	struct near_loan *loan;
 	struct near_mapping *mapping;	/* mapping of lent memory; or NULL */
 	uint8_t bytes[NEAR_RMA_PART];
 };

@@ -110,7 +110,7 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
 			   struct near_export *export);
-/* Returns the entry found last if it has this key and is unchanged; or NULL. */
+/* Returns the entry found last. NULL: other key, or the table has changed. */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
 {
