@@ -26,7 +26,7 @@ void duo_lazy_insert(struct duo_rx *rx);
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx a blocked receive, until duo_lazy_unblock(). */
 void duo_lazy_block(struct duo_rx *rx);
-/* Defers all blocked receives, after a multi-receive buffer is used up. */
+/* Defers all blocked receives; those that still must wait are blocked again. */
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
  * Must be called when the process of addr has exited, has been replaced or

@@ -294,7 +294,7 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
  * - -EINVAL: the target address of an atomic is not aligned
  * - -EOPNOTSUPP: peer has no NEAR_ADDR_RMA; or an atomic on device memory
  * - -ENOENT: the peer's region table cannot be read; see NEAR_RMA_TRY
- * - -ENOSPC: too many peers for operations on device memory
+ * - -ENOSPC, -ENOMEM: no stage for operations on device memory
  */
 int near_rma(struct near_port *port, struct near_peer *peer,
 	     const struct near_rma_args *args);
