@@ -140,10 +140,7 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/*
- * Posts requests for about NEAR_STEP bytes. Returns 0: all parts of op are
- * posted; -EAGAIN: parts are left; or -ECONNRESET.
- */
+/* Posts about NEAR_STEP bytes of op. -EAGAIN: parts are left; or -ECONNRESET. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -169,10 +166,7 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/*
- * True if the target must execute op: op's request is posted already, or this
- * port cannot execute op by single copy now.
- */
+/* True if op's request is posted, or this port cannot copy for op directly. */
 static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
@@ -197,10 +191,7 @@ static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/*
- * Continues op. Returns 0: op has left the queue, and is possibly freed; or
- * -errno: op stays in the queue.
- */
+/* Continues op. 0: op has left the queue, or is freed; -errno: op is queued. */
 static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -427,10 +418,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	return 0;
 }
 
-/*
- * Executes an operation of up to NEAR_STEP bytes by single copy. Returns
- * NEAR_RMA_DONE; -EPERM: not possible now; or another -errno.
- */
+/* Executes a short operation by single copy. -EPERM: not possible now. */
 static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args, uint64_t memory)
 {
@@ -452,10 +440,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
 }
 
-/*
- * Delegates an operation, executes it by single copy, or queues it. The return
- * value is that of near_rma().
- */
+/* Delegates, executes or queues an operation. Returns near_rma()'s result. */
 static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 			  const struct near_rma_args *args, uint64_t memory)
 {
