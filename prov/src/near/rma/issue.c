@@ -140,7 +140,7 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/* Posts about NEAR_STEP bytes of op. -EAGAIN: parts are left; or -ECONNRESET. */
+/* Posts about NEAR_STEP bytes of op. Returns 0, -EAGAIN (not all) or -errno. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
