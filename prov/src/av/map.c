@@ -419,10 +419,11 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Looks up the addresses without a live peer. These include
- * - those of failed processes: other processes may have the addresses now
- * - those with the path core, which keep this path: their processes may send
- *   over the local path
+ * Looks up each address that has no peer index, or whose peer no longer exists.
+ * These include
+ * - addresses of failed processes: other processes may have them now
+ * - addresses with the path core and no peer index. The path remains, but the
+ *   process may send over the local path, and the index identifies the sender.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -440,9 +441,9 @@ void duo_map_scan(struct duo_ep *ep)
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
 		/*
-		 * A retry does not call duo_ep_use_core(): the failure of a
-		 * local peer is no reason to use the core. For other addresses
-		 * an earlier lookup has called it.
+		 * A planned scan does not call duo_ep_use_core(): the failure
+		 * of a local peer is no reason to use the core. If an address
+		 * was never local, an earlier lookup has called that function.
 		 */
 		if (map->retry)
 			duo_map_connect(ep, addr, &names);

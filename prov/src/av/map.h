@@ -68,9 +68,10 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Looks up all addresses without a live peer, if the registry has changed since
- * the last scan. Plans another scan if a record cannot be read. Must be called
- * when the endpoint starts, and after a message whose source has no fi_addr.
+ * Looks up all addresses without an existing peer, if the registry has changed
+ * since the last scan. Plans another scan if a record cannot be read. Must be
+ * called when the endpoint starts, and after a message whose source has no
+ * fi_addr.
  */
 void duo_map_scan(struct duo_ep *ep);
 /* True if it is time for the planned scan. */

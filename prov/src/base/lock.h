@@ -86,8 +86,8 @@ void duo_lock_empty(const struct duo_lock *lock);
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
 /*
- * Takes the lock. False: the lock is not free. Acquire; pairs with
- * duo_lock_release().
+ * Takes the lock. False: the lock is not free. Memory order: acquire; pairs
+ * with duo_lock_release().
  */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
@@ -100,8 +100,8 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 }
 
 /*
- * Releases the lock. True: the caller must call duo_lock_wake(). Release; pairs
- * with duo_lock_try() and duo_lock_wait().
+ * Releases the lock. True: the caller must call duo_lock_wake(). Memory order:
+ * release; pairs with duo_lock_try() and duo_lock_wait().
  */
 DUO_INLINE bool duo_lock_release(struct duo_lock *lock)
 {
@@ -117,7 +117,7 @@ DUO_INLINE ssize_t duo_lock_release_last(struct duo_lock *lock, ssize_t ret)
 	       duo_lock_wake(lock, ret) : ret;
 }
 
-/* Leaves a single lock. Release; pairs with duo_lock_empty(). */
+/* Leaves a single lock. Memory order: release; pairs with duo_lock_empty(). */
 DUO_INLINE void duo_lock_leave(struct duo_lock *lock)
 {
 	atomic_store_explicit(&lock->inside, false, memory_order_release);

@@ -22,7 +22,7 @@ enum duo_recv_when {
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/* Decides for a wildcard, or for an address that is not in the AV. */
+/* duo_recv_when() for a wildcard, or for an address that is not in the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {

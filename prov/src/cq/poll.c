@@ -19,7 +19,7 @@ struct duo_poll_member {
 struct duo_poll {
 	struct fid_poll poll_fid;
 	struct duo_domain *domain;
-	struct duo_lock lock;	/* on if the domain's lock is on */
+	struct duo_lock lock;	/* used if the domain's lock is: duo_lock.on */
 	LIST_HEAD(, duo_poll_member) members;
 };
 

@@ -66,7 +66,7 @@ static inline void duo_short_sleep(void)
 	nanosleep(&time, NULL);
 }
 
-/* True if the local transport can wake a thread, or if there is none. */
+/* True if the domain has no local transport, or one that can wake a thread. */
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*

@@ -20,8 +20,8 @@ struct duo_symbol {
 const char *duo_library_load(const char *library,
 			     const struct duo_symbol *symbols, size_t count);
 /*
- * Warns that near cannot copy an interface's memory. missing: result of
- * duo_library_load(); NULL: the library has found no device.
+ * Warns that near cannot copy device memory of iface ("CUDA", for example).
+ * missing: result of duo_library_load(); NULL: the library has found no device.
  */
 void duo_library_warn(const char *library, const char *missing,
 		      const char *iface);

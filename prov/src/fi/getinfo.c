@@ -233,7 +233,8 @@ static char *duo_wanted_core(const char *stack, bool named)
 
 /*
  * Appends infos of the core's fabrics that ofi_duo wraps. If there are none,
- * appends infos of the fabrics that ofi_duo never wraps. Returns the new tail.
+ * appends infos of the fabrics that fi_fabric() opens at the core, without
+ * ofi_duo: duo_getinfo_direct(). Returns the new tail.
  */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,

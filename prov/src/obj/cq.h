@@ -188,10 +188,11 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 }
 
 /*
- * True if the core is unused (docs/matching.md). With a local transport, it is
- * unused until duo_ep_use_core() ends this state for good. Polls skip an unused
- * core, because the first poll of a core may be expensive: efa allocates 30 MB.
- * Exceptions: the CQ has a core poll budget, or the AV of an endpoint is empty.
+ * True if the core is unused (docs/matching.md). If the domain has a local
+ * transport, the core is unused until duo_ep_use_core() ends this state for
+ * good. A poll skips an unused core, unless the CQ has a core poll budget or
+ * the AV of an endpoint is empty. Reason: the first poll of a core may be
+ * expensive; efa allocates 30 MB.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

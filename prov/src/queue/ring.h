@@ -131,8 +131,8 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Restarts an empty ring at slot 0, which is in the CPU's cache. No error may
- * be in the list, because errors store ring positions.
+ * Restarts an empty ring at slot 0, which is in the CPU's cache. The CQ's list
+ * of errors must be empty, because each error stores a ring position.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {

@@ -64,7 +64,10 @@ struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
 	void *payload;		/* NULL: still in the sender's memory */
-	/* ended; reported after the peer's earlier sub-receives have ended */
+	/*
+	 * The receive has ended. A sub-receive is reported only after earlier
+	 * sub-receives with messages of the same peer have ended.
+	 */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
 	int err;		/* result, valid if "ended" */

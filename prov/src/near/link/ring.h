@@ -23,7 +23,7 @@
 #define NEAR_EAGER_MAX 8192	/* limit of eager messages, bytes */
 #define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out, bytes */
 
-/* Until when near_tx_need_doorbell() executes a fence after each slot. */
+/* How long near_tx_need_doorbell() must execute a fence after each slot. */
 enum near_fence {
 	NEAR_FENCE_NONE,	/* never: the consumer's membarrier suffices */
 	NEAR_FENCE_UNREGISTERED,	/* until near_barrier_ready() is true */

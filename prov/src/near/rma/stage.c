@@ -343,7 +343,7 @@ static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 		.op = (uint8_t)(chunk - staging->chunk),
 		.type = (uint8_t)staging->ours.index,
 		.flags = near_stage_flags(args->flags),
-		/* bytes in the chunk */
+		/* bytes in the chunk; 0: lent operation */
 		.len = args->flags & NEAR_RMA_LENDS ? 0 : (uint32_t)chunk->len,
 	};
 	near_control_send(port, at->peer, slot, NEAR_KIND_RMA, 0);

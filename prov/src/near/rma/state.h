@@ -78,7 +78,7 @@ struct near_rma_peer {
 	/* The fields up to device_pending are for device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
-	/* path of this port's last operation on device memory */
+	/* how this port's last operation on device memory was copied */
 	enum near_device_path device_path;
 	uint32_t loan_skip;	/* number of next operations not to lend */
 	/* number of operations on device memory begun, but not ended */

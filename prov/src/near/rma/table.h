@@ -120,8 +120,9 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 }
 
 /*
- * Checks an access to len bytes at addr, and stores their address in the
- * owner's process. Returns 0; -EACCES: outside the region, or not permitted.
+ * Checks an access to the len bytes at addr. Stores in *memory the address that
+ * these bytes have in the owner's process. Returns 0; -EACCES: outside the
+ * region, or not permitted.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
