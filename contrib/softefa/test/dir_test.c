@@ -180,7 +180,6 @@ Suite *suite_dir(void)
 	Suite *suite = suite_create("dir");
 	TCase *tc = tcase_create("dir");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, foreign_directory_is_not_changed);
 	tcase_add_test(tc, foreign_files_are_not_removed);
 	tcase_add_test(tc, directory_is_removed_by_its_creator);

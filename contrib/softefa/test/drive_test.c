@@ -146,7 +146,6 @@ Suite *suite_drive(void)
 	Suite *suite = suite_create("drive");
 	TCase *tc = tcase_create("drive");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, poll_of_third_cq_drives_all, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, ranks_can_close_at_the_same_time, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, polls_do_not_block_close, 0, RIG_WIRES);

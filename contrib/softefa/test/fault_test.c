@@ -321,7 +321,6 @@ Suite *suite_faults(void)
 	Suite *suite = suite_create("faults");
 	TCase *tc = tcase_create("faults");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, faulty_wire_delivers_exactly_once, 0,
 			    rows * RIG_WIRES);
 	tcase_add_loop_test(tc, injected_error_ends_message, 0, RIG_WIRES);

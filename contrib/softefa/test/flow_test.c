@@ -203,7 +203,6 @@ Suite *suite_flows(void)
 	Suite *suite = suite_create("flows");
 	TCase *tc = tcase_create("flows");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, flows_of_exited_peers_are_freed, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, peer_beyond_limit_gets_error, 0, RIG_WIRES);
 	tcase_add_test(tc, missing_descriptor_is_no_failure);

@@ -196,7 +196,6 @@ Suite *suite_limits(void)
 	Suite *suite = suite_create("limits");
 	TCase *tc = tcase_create("limits");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, queues_are_bounded, 0, RIG_WIRES);
 	tcase_add_test(tc, work_requests_are_checked);
 	tcase_add_test(tc, objects_are_bounded);

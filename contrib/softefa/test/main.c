@@ -13,11 +13,13 @@ int main(void)
 	int failed;
 
 	/*
-	 * a directory of its own, so that runs at the same time neither remove
-	 * nor count each other's files
+	 * a directory for this run only, so that runs at the same time neither
+	 * remove nor count each other's files
 	 */
 	snprintf(dir, sizeof(dir), "/dev/shm/softefa-test-%d", (int)getpid());
 	setenv("SOFTEFA_DIR", dir, 1);
+	/* limit of each test, s: single waits take up to RIG_WAIT_MS */
+	setenv("CK_DEFAULT_TIMEOUT", "300", 1);
 	runner = srunner_create(suite_srd());
 	srunner_add_suite(runner, suite_faults());
 	srunner_add_suite(runner, suite_limits());

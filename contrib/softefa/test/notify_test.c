@@ -119,7 +119,6 @@ Suite *suite_notify(void)
 	Suite *suite = suite_create("notify");
 	TCase *tc = tcase_create("notify");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, message_wakes_channel, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, channel_armed_before_send_wakes, 0, RIG_WIRES);
 	suite_add_tcase(suite, tc);

@@ -324,7 +324,6 @@ Suite *suite_peers(void)
 	Suite *suite = suite_create("peers");
 	TCase *tc = tcase_create("peers");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, message_reaches_other_process, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, message_to_killed_peer_fails, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, message_to_zombie_fails, 0, RIG_WIRES);

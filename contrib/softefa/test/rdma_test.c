@@ -377,7 +377,6 @@ Suite *suite_rdma(void)
 	Suite *suite = suite_create("rdma");
 	TCase *tc = tcase_create("rdma");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, rdma_moves_data, 0, rows * RIG_WIRES);
 	tcase_add_loop_test(tc, reads_beyond_limit_succeed, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, invalid_rdma_is_rejected, 0, RIG_WIRES);

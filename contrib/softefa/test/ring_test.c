@@ -332,7 +332,6 @@ Suite *suite_ring(void)
 	Suite *suite = suite_create("ring");
 	TCase *tc = tcase_create("ring");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, ring_is_bounded);
 	tcase_add_test(tc, blocks_are_bounded);
 	tcase_add_test(tc, head_is_a_hint);

@@ -433,7 +433,6 @@ Suite *suite_rules(void)
 	Suite *suite = suite_create("rules");
 	TCase *tc = tcase_create("rules");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, invalid_queue_pair_is_rejected, 0,
 			    COUNT(qp_rows));
 	tcase_add_test(tc, longer_structure_with_zeros_is_accepted);

@@ -230,7 +230,6 @@ Suite *suite_work_rules(void)
 	Suite *suite = suite_create("work_rules");
 	TCase *tc = tcase_create("work_rules");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, invalid_state_change_is_rejected, 0,
 			    COUNT(step_rows));
 	tcase_add_loop_test(tc, invalid_work_request_is_rejected, 0,

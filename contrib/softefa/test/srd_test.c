@@ -309,7 +309,6 @@ Suite *suite_srd(void)
 	Suite *suite = suite_create("srd");
 	TCase *tc = tcase_create("srd");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, message_arrives, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, immediate_and_inline_data_arrive, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, qp_sends_to_itself, 0, RIG_WIRES);

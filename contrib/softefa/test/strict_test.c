@@ -176,7 +176,6 @@ Suite *suite_strict(void)
 	Suite *suite = suite_create("strict");
 	TCase *tc = tcase_create("strict");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, excess_elements_are_rejected);
 	tcase_add_loop_test(tc, other_protection_domain_is_rejected, 0,
 			    RIG_WIRES);

@@ -150,7 +150,6 @@ Suite *suite_ud(void)
 	Suite *suite = suite_create("ud");
 	TCase *tc = tcase_create("ud");
 
-	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, datagrams_arrive, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, undeliverable_datagram_is_dropped, 0,
 			    DROPPED * RIG_WIRES);
