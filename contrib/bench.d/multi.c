@@ -3,8 +3,8 @@
 
 /*
  * Many messages into multi-receive buffers: rank 0 sends windows of untagged
- * messages, and waits for an ACK after each. Rank 1 posts each of its two
- * buffers again when it is released. Values are ns per message.
+ * messages, and waits for an ACK after each. Rank 1 has two buffers. It posts a
+ * buffer again when the provider releases it. Values are ns per message.
  */
 
 #include "bench.h"

@@ -185,7 +185,10 @@ int se_cq_attach(struct se_cq *cq, struct se_qp *qp)
 	return ret;
 }
 
-/* Removes the QP from the CQ. A poll of its completions returns EINVAL. */
+/*
+ * Removes the QP from the CQ. A poll that reaches one of the QP's completions
+ * returns EINVAL.
+ */
 void se_cq_detach(struct se_cq *cq, struct se_qp *qp)
 {
 	uint64_t pos;

@@ -33,8 +33,8 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (mkfifo(bell->path, 0600))
 		return errno;
 	/*
-	 * Open for writing, too: without a writer of its own the FIFO would
-	 * report an end of file when the last peer closes
+	 * Open for writing, too: if no process had the FIFO open for writing,
+	 * it would report an end of file
 	 */
 	bell->fd = open(bell->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (bell->fd < 0) {

@@ -3,9 +3,8 @@
 
 /*
  * The UDP wire: a socket per QP. Its IPv4 address is in the GID, its port is
- * the QPN. A failed peer's port is closed, so the kernel of its host answers
- * the next packet with an ICMP error. The failure of a host shows only by its
- * silence.
+ * the QPN. When a process exits, the kernel closes its port, and answers the
+ * next packet with an ICMP error. A failed host sends nothing.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A sender is killed after a part of its message has arrived. The receive
- * neither completes nor fails, even after failed sends to the peer, and
- * fi_cancel does not find it. Requires an EFA, or contrib/softefa/softefa.
+ * A sender is killed when a message has arrived in part. The receive neither
+ * completes nor fails, even after failed sends to the peer, and fi_cancel does
+ * not find it. Requires an EFA, or contrib/softefa/softefa.
  */
 
 #include <signal.h>
