@@ -11,6 +11,8 @@ static const size_t sizes[] = {
 	8, 4096, 65536, 1 << 20, 16 << 20, 64 << 20,
 };
 #define SIZES (sizeof(sizes) / sizeof(*sizes))
+/* writes of a series: several times the length of a provider's queue */
+#define GPU_SERIES 8192
 
 static int gpu_rounds(size_t len)
 {
@@ -47,12 +49,11 @@ static double gpu_latency(enum gpu_kind kind, enum gpu_place mine,
 	return kind == GPU_TAGGED ? begin / 2 : begin;
 }
 
-/* Returns the bytes per second of GPU_WINDOW operations at a time. */
-static double gpu_bandwidth(enum gpu_kind kind, enum gpu_place mine,
-			    enum gpu_place theirs, size_t len)
+/* Executes operations, GPU_WINDOW at a time. */
+static void gpu_stream(enum gpu_kind kind, enum gpu_place mine,
+		       enum gpu_place theirs, size_t len, int rounds)
 {
-	int i, under_way = 0, rounds = 2 * gpu_rounds(len);
-	double begin = gpu_now();
+	int i, under_way = 0;
 
 	for (i = 0; i < rounds; i++) {
 		gpu_start(kind, mine, theirs, 0, len);
@@ -62,7 +63,33 @@ static double gpu_bandwidth(enum gpu_kind kind, enum gpu_place mine,
 		}
 	}
 	gpu_complete(under_way);
+}
+
+/* Returns the bytes per second of GPU_WINDOW operations at a time. */
+static double gpu_bandwidth(enum gpu_kind kind, enum gpu_place mine,
+			    enum gpu_place theirs, size_t len)
+{
+	int rounds = 2 * gpu_rounds(len);
+	double begin = gpu_now();
+
+	gpu_stream(kind, mine, theirs, len, rounds);
 	return (double) len * rounds / (gpu_now() - begin);
+}
+
+/*
+ * Returns the time of each write of a series, s. The last write is delivered,
+ * so the time ends when all bytes are in the target's memory.
+ */
+static double gpu_series(enum gpu_place mine, enum gpu_place theirs, size_t len)
+{
+	double begin = gpu_now();
+
+	gpu_stream(GPU_WRITE, mine, theirs, len, GPU_SERIES - 1);
+	gpu.sh->settle = true;
+	gpu_start(GPU_WRITE, mine, theirs, 0, len);
+	gpu_complete(1);
+	gpu.sh->settle = false;
+	return (gpu_now() - begin) / GPU_SERIES;
 }
 
 static void gpu_head(void)
@@ -196,6 +223,14 @@ static void gpu_time(enum gpu_kind kind, enum gpu_place mine,
 	fflush(stdout);
 }
 
+static void gpu_series_time(enum gpu_place mine, size_t len)
+{
+	printf("time write in series, %s to %s|%zu|%.2f|1\n", gpu_places[mine],
+	       gpu_places[GPU_DEVICE], len,
+	       1e6 * gpu_series(mine, GPU_DEVICE, len));
+	fflush(stdout);
+}
+
 void gpu_times(void)
 {
 	static const size_t len[] = { 8, 4096, 65536, 1 << 20, 64 << 20 };
@@ -210,6 +245,10 @@ void gpu_times(void)
 				gpu_time(kind, where >> 1 & 1, where >> 2,
 					 len[i]);
 			}
+	gpu.sh->settle = false;
+	for (where = 0; where < GPU_PLACES; where++)
+		for (i = 0; i < 2; i++)
+			gpu_series_time(where, len[i]);
 	gpu_next(GPU_END);
 	if (gpu.errors)
 		GPU_FAIL("%d operations failed", gpu.errors);
