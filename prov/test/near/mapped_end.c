@@ -6,6 +6,7 @@
  * of the device, faulty and failed peers, limits
  */
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "gpu_side.h"
@@ -128,6 +129,20 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 	side_until(2, true);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 	gpu_paths(2, call > 1 ? 2 : 0);
+}
+
+/* An operation that cannot be copied waits for the memory of a stage. */
+UNIT_TEST(operation_waits_for_stage)
+{
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	side_until(1, false);
+	unit_reject(SYS_mmap, SECCOMP_RET_ERRNO | EAGAIN);
+	gpu.fail_at = gpu.calls + 1;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	side_poll(20);
+	ck_assert_uint_eq(a.done, 1);
+	ck_assert(near_rma_busy(to_b));
+	gpu_paths(2, 2);
 }
 
 /*
