@@ -121,6 +121,9 @@ static bool se_sweep_entry(const char *name)
 	snprintf(path, sizeof(path), "%s/%s", se_cfg.dir, name);
 	snprintf(lock, sizeof(lock), "%s%s", path, tree ? "/lock" : "");
 	fd = open(lock, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	/* an empty tree: a live owner will fail to create its lock, and retry */
+	if (fd < 0 && errno == ENOENT && tree)
+		rmdir(path);
 	if (fd < 0)
 		return true;
 	dead = !flock(fd, LOCK_EX | LOCK_NB);

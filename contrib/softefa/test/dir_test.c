@@ -133,6 +133,20 @@ START_TEST(foreign_files_are_not_removed)
 }
 END_TEST
 
+/* A process was killed after the creation of its tree, before its lock. */
+START_TEST(tree_without_lock_is_removed)
+{
+	char tree[128];
+
+	dir_use("empty");
+	ck_assert_int_eq(mkdir(dir, 0700), 0);
+	snprintf(tree, sizeof(tree), "%s/sys-abcdef", dir);
+	ck_assert_int_eq(mkdir(tree, 0700), 0);
+	ck_assert_int_eq(run_child(), 1);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 /* The directory is removed if softefa created it; otherwise it stays. */
 START_TEST(directory_is_removed_by_its_creator)
 {
@@ -182,6 +196,7 @@ Suite *suite_dir(void)
 
 	tcase_add_test(tc, foreign_directory_is_not_changed);
 	tcase_add_test(tc, foreign_files_are_not_removed);
+	tcase_add_test(tc, tree_without_lock_is_removed);
 	tcase_add_test(tc, directory_is_removed_by_its_creator);
 	tcase_add_test(tc, invalid_path_gives_no_device);
 	tcase_add_test(tc, longest_path_works);
