@@ -24,11 +24,10 @@ bool se_qpn_take(struct se_dev *dev, uint32_t qpn)
 	return !taken;
 }
 
-static void se_qpn_drop(struct se_dev *dev, uint32_t qpn)
+void se_qpn_release(struct se_dev *dev, uint32_t qpn)
 {
 	pthread_mutex_lock(&dev->lock);
 	dev->qpn_taken[qpn & dev->qpn_mask] = 0;
-	dev->qp_count--;
 	pthread_mutex_unlock(&dev->lock);
 }
 
@@ -190,6 +189,13 @@ static bool se_qp_count_take(struct se_qp *qp)
 	return space;
 }
 
+static void se_qp_count_release(struct se_dev *dev)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev->qp_count--;
+	pthread_mutex_unlock(&dev->lock);
+}
+
 static void se_qp_free(struct se_qp *qp)
 {
 	pthread_mutex_destroy(&qp->lock);
@@ -236,12 +242,9 @@ static struct ibv_qp *se_qp_create(struct ibv_context *ctx,
 
 err_close_wire:
 	qp->wire->close(qp);
-	se_qpn_drop(qp->dev, qp->ex.qp_base.qp_num);
-	goto err_free;
+	se_qpn_release(qp->dev, qp->ex.qp_base.qp_num);
 err_drop_count:
-	pthread_mutex_lock(&qp->dev->lock);
-	qp->dev->qp_count--;
-	pthread_mutex_unlock(&qp->dev->lock);
+	se_qp_count_release(qp->dev);
 err_free:
 	se_qp_free(qp);
 	errno = ret;
@@ -348,7 +351,8 @@ SE_EXPORT int ibv_destroy_qp(struct ibv_qp *qp_fid)
 	se_srd_close(qp);
 	qp->wire->close(qp);
 	pthread_mutex_unlock(&qp->lock);
-	se_qpn_drop(qp->dev, qp_fid->qp_num);
+	se_qpn_release(qp->dev, qp_fid->qp_num);
+	se_qp_count_release(qp->dev);
 	se_qp_free(qp);
 	return 0;
 }

@@ -252,6 +252,7 @@ int se_notify_arm(struct ibv_cq *cq_fid, int solicited_only);
 
 /* qp.c */
 bool se_qpn_take(struct se_dev *dev, uint32_t qpn);
+void se_qpn_release(struct se_dev *dev, uint32_t qpn);
 struct ibv_qp *se_qp_create_ex(struct ibv_context *ctx,
 			       struct ibv_qp_init_attr_ex *attr);
 

@@ -70,7 +70,7 @@ static int se_shm_number(struct se_qp *qp, struct se_shm_qp *sq)
 			qp->ex.qp_base.qp_num = qpn;
 			return 0;
 		}
-		qp->dev->qpn_taken[qpn & qp->dev->qpn_mask] = 0;
+		se_qpn_release(qp->dev, qpn);
 	}
 	return ret;
 }
@@ -138,7 +138,7 @@ err_unmap:
 err_remove:
 	unlink(sq->path);
 	close(sq->fd);
-	qp->dev->qpn_taken[qp->ex.qp_base.qp_num & qp->dev->qpn_mask] = 0;
+	se_qpn_release(qp->dev, qp->ex.qp_base.qp_num);
 err_free:
 	free(sq);
 	return ret;
