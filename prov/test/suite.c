@@ -119,6 +119,15 @@ int unit_run(void)
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static void unit_filter(struct sock_filter *code, unsigned short count)
+{
+	struct sock_fprog filter = { count, code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_msg(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter),
+		      "seccomp rejects the filter: %s", strerror(errno));
+}
+
 void unit_reject(uint32_t call, uint32_t result)
 {
 	struct sock_filter code[] = {
@@ -128,11 +137,24 @@ void unit_reject(uint32_t call, uint32_t result)
 		BPF_STMT(BPF_RET | BPF_K, result),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog filter = { sizeof(code) / sizeof(*code), code };
 
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_msg(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter),
-		      "seccomp rejects the filter: %s", strerror(errno));
+	unit_filter(code, ARRAY_SIZE(code));
+}
+
+void unit_reject_command(uint32_t call, uint32_t command, uint32_t result)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, command, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, result),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	unit_filter(code, ARRAY_SIZE(code));
 }
 
 void unit_check_space(void)

@@ -79,6 +79,11 @@ bool duo_lock_prepare(void)
 			MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }
 
+static bool duo_lock_membarrier(void)
+{
+	return !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
 /*
  * Executes membarrier. If this process is a forked child, membarrier fails: the
  * function registers the child and tries again.
@@ -90,9 +95,11 @@ void duo_lock_barrier(void)
 {
 	struct timespec left = { .tv_nsec = DUO_LOCK_BARRIER_NS };
 
-	while (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
-		if (!duo_lock_prepare() && !nanosleep(&left, &left))
-			break;
+	if (duo_lock_membarrier() ||
+	    (duo_lock_prepare() && duo_lock_membarrier()))
+		return;
+	while (nanosleep(&left, &left))
+		;
 }
 
 /* Spins, then sleeps: the thread inside may need this CPU to continue. */
