@@ -49,10 +49,11 @@ void info_check_libfabric(struct info_fabric *fabric)
 	*(void **) &fabric->freeinfo = dlsym(lib, "fi_freeinfo");
 	*(void **) &fabric->dupinfo = dlsym(lib, "fi_dupinfo");
 	*(void **) &fabric->fabric = dlsym(lib, "fi_fabric");
+	*(void **) &fabric->strerror = dlsym(lib, "fi_strerror");
 	*(void **) &fabric->getparams = dlsym(lib, "fi_getparams");
 	*(void **) &fabric->freeparams = dlsym(lib, "fi_freeparams");
 	if (!version || !fabric->getinfo || !fabric->fabric ||
-	    !fabric->freeinfo || !fabric->dupinfo ||
+	    !fabric->freeinfo || !fabric->dupinfo || !fabric->strerror ||
 	    !dladdr((void *) version, &where) ||
 	    !realpath(where.dli_fname, fabric->path)) {
 		info_found("libfabric", INFO_ERROR, "%s is not libfabric",

@@ -47,6 +47,7 @@ struct info_fabric {
 		      void *context);
 	void (*freeinfo)(struct fi_info *info);
 	struct fi_info *(*dupinfo)(const struct fi_info *info);
+	const char *(*strerror)(int err);	/* fi_strerror() */
 	int (*getparams)(struct fi_param **params, int *count);
 	void (*freeparams)(struct fi_param *params);
 };

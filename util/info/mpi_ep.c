@@ -23,11 +23,12 @@ struct mpi_message {
 	uint64_t word;
 };
 
-static int mpi_ep_failed(char *error, size_t size, const char *call,
-			 const char *provider, int ret)
+static int mpi_ep_failed(const struct info_fabric *fabric, char *error,
+			 size_t size, const char *call, const char *provider,
+			 int ret)
 {
 	snprintf(error, size, "%s of \"%s\": %s", call, provider,
-		 ret ? strerror(-ret) : "not a provider of ofi_duo");
+		 ret ? fabric->strerror(-ret) : "not a provider of ofi_duo");
 	return -1;
 }
 
@@ -87,16 +88,18 @@ int mpi_ep_open(struct mpi_ep *ep, const struct info_fabric *fabric,
 	}
 	ret = mpi_ep_info(ep, fabric, provider);
 	if (ret)
-		return mpi_ep_failed(error, size, "fi_getinfo", provider, ret);
+		return mpi_ep_failed(fabric, error, size, "fi_getinfo",
+				     provider, ret);
 	ret = fabric->fabric(ep->info->fabric_attr, &ep->fabric, NULL);
 	if (!ret)
 		ret = mpi_ep_objects(ep);
 	fabric->freeinfo(ep->info);
 	if (ret)
-		return mpi_ep_failed(error, size, "an endpoint", provider,
-				     ret);
+		return mpi_ep_failed(fabric, error, size, "an endpoint",
+				     provider, ret);
 	if (fi_open_ops(&ep->ep->fid, FI_DUO_OPS, 0, (void **) &ep->ops, NULL))
-		return mpi_ep_failed(error, size, "fi_open_ops", provider, 0);
+		return mpi_ep_failed(fabric, error, size, "fi_open_ops",
+				     provider, 0);
 	return 0;
 }
 
