@@ -114,13 +114,12 @@ void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 	errs->some = true;
 }
 
-static int duo_err_pop_overrun(struct duo_err_list *errs,
+/* The state ends only with the CQ: fi_cq(3). */
+static int duo_err_pop_overrun(const struct duo_err_list *errs,
 			       struct fi_cq_err_entry *entry)
 {
 	if (!errs->overrun)
 		return -2;
-	errs->overrun = false;
-	errs->some = false;
 	*entry = (struct fi_cq_err_entry) {
 		.err = FI_EOVERRUN,
 		.prov_errno = FI_EOVERRUN,

@@ -5,7 +5,8 @@
  * A CQ's ring of completions, and its list of errors. A reader gets an error
  * after all completions that were written before the error (duo_err.place). A
  * full ring doubles its size. If there is no memory for this, the completion is
- * lost, and the CQ reports FI_EOVERRUN. Lock: the group's. Cost: a cache line
+ * lost, and the CQ reports FI_EOVERRUN from then on. Lock: the group's. Cost: a
+ * cache line
  * per slot.
  */
 #ifndef DUO_RING_H
