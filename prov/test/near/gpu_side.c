@@ -71,7 +71,8 @@ static int gpu_done(void *opaque)
 	bool lost;
 
 	if (copy->polls-- > 0 ||
-	    (gpu.until_failure && to_b->state != NEAR_PEER_GONE)) {
+	    (gpu.until_failure && !to_b->draining &&
+	     to_b->state != NEAR_PEER_GONE)) {
 		if (gpu.on_pending)
 			gpu.on_pending();
 		return -EAGAIN;

@@ -251,6 +251,24 @@ UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 	gpu.maps--;
 }
 
+static void b_has_no_notice(void)
+{
+	ck_assert_ptr_nonnull(to_b->segment);
+}
+
+/* a disconnects from b, which lives: b gets no notice before the copy's end. */
+UNIT_TEST(claim_is_open_until_copy_ends)
+{
+	gpu.polls = 10000;
+	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
+	gpu.on_pending = b_has_no_notice;
+	near_peer_fail(a.rig->port, to_b);
+	while (to_b->segment)
+		rig_poll(a.rig, 1);
+	ck_assert_int_eq(gpu.under_way, 0);
+	ck_assert_uint_eq(a.done, 1);
+}
+
 /* A mapped operation has no request: only a faulty peer replies to it. */
 UNIT_TEST(reply_to_mapped_operation_disconnects)
 {

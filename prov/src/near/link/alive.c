@@ -124,7 +124,7 @@ bool near_peer_exited(const struct near_peer *peer)
 /*
  * Makes a failed peer's rings active, so that polls deliver its messages.
  * Returns false if messages remain, except in broken rings. Before it returns
- * true, it completes delegated operations that the peer has executed.
+ * true, it calls near_onesided.drained().
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {

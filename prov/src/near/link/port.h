@@ -121,7 +121,11 @@ struct near_onesided {
 	int (*work)(struct near_port *port, bool *waits);
 	/* Completes operations if *poll_word changed. Returns their number. */
 	int (*advanced)(struct near_port *port);
-	/* Completes operations that a peer executed before it failed. */
+	/*
+	 * Completes operations that a peer executed before it failed. Waits for
+	 * this port's device copies from and to the peer's stage, which the
+	 * peer may reuse after near_disconnect().
+	 */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
 	/* Ends all operations with a failed peer. err: their error. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);

@@ -78,7 +78,7 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* near_onesided.advanced(): completes writes if the poll word has changed. */
 int near_delegs_advanced(struct near_port *port);
-/* near_onesided.drained(): completes writes that a failed peer has executed. */
+/* Completes writes that a failed peer has executed. */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
  * True if the target need not reply, because near_deleg_done() suffices. Must

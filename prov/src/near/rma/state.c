@@ -132,6 +132,14 @@ static int near_rma_work(struct near_port *port, bool *waits)
 	return n;
 }
 
+static void near_rma_drained(struct near_port *port, struct near_peer *peer)
+{
+	near_delegs_drained(port, peer);
+	near_loans_close(peer->rma);
+	near_mapped_close(peer->rma);
+	near_stage_close(peer->rma, false);
+}
+
 static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 			  int err)
 {
@@ -140,9 +148,6 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 	struct near_rma_op *op;
 	uint32_t i = 0;
 
-	near_loans_close(at);
-	near_mapped_close(at);
-	near_stage_close(at, false);
 	while (!near_list_empty(&at->replies)) {
 		reply = near_container(at->replies.next, struct near_rma_reply,
 				       link);
@@ -185,7 +190,7 @@ static const struct near_onesided near_rma_onesided = {
 	.answered = near_rma_answered,
 	.work = near_rma_work,
 	.advanced = near_delegs_advanced,
-	.drained = near_delegs_drained,
+	.drained = near_rma_drained,
 	.fail = near_rma_fail,
 	.forget = near_rma_forget,
 	.share = near_mapped_share,
