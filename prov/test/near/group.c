@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -77,28 +78,34 @@ UNIT_LOOP(limit_of_group_is_read, 0, ARRAY_SIZE(dirs))
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
-/* Enters a new control group with this limit. False: not permitted. */
-static bool enter(char *dir, size_t size)
+/* Makes a control group with a limit. False: not permitted. */
+static bool make_group(char *dir, size_t size)
 {
 	const char *const mounts[] = { V1, V2 };
 	const char *const limits[] = { "memory.limit_in_bytes", "memory.max" };
-	char path[256], pid[16];
+	char path[256];
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		snprintf(dir, size, "%s/near-test-%d", mounts[i], getppid());
-		if (mkdir(dir, 0755))
+		snprintf(dir, size, "%s/near-test-XXXXXX", mounts[i]);
+		if (!mkdtemp(dir))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir, limits[i]);
-		snprintf(pid, sizeof(pid), "%d", getpid());
 		if (!access(path, W_OK)) {
 			put(dir, limits[i], "67108864");
-			put(dir, "cgroup.procs", pid);
 			return true;
 		}
 		rmdir(dir);
 	}
 	return false;
+}
+
+static void enter(const char *dir)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	put(dir, "cgroup.procs", pid);
 }
 
 /*
@@ -130,26 +137,34 @@ static int at_the_limit(void)
 	return 0;
 }
 
-UNIT_TEST(full_group_denies_pages)
+/* Returns at_the_limit() of a child in a group; 77: no group may be made. */
+static int at_the_limit_of_group(void)
 {
 	char dir[128];
 	int status;
-	pid_t pid = fork();
+	pid_t pid;
 
-	if (!pid)
-		_exit(enter(dir, sizeof(dir)) ? at_the_limit() : 77);
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	snprintf(dir, sizeof(dir), V1 "/near-test-%d", getpid());
-	if (rmdir(dir)) {
-		snprintf(dir, sizeof(dir), V2 "/near-test-%d", getpid());
-		rmdir(dir);
+	if (!make_group(dir, sizeof(dir)))
+		return 77;
+	pid = fork();
+	if (!pid) {
+		enter(dir);
+		_exit(at_the_limit());
 	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	rmdir(dir);
 	ck_assert_msg(WIFEXITED(status), "killed by signal %d",
 		      WTERMSIG(status));
-	if (WEXITSTATUS(status) == 77) {
+	return WEXITSTATUS(status);
+}
+
+UNIT_TEST(full_group_denies_pages)
+{
+	int result = at_the_limit_of_group();
+
+	if (result == 77)
 		fprintf(stderr, "SKIP: near group (no memory control group "
 			"may be made)\n");
-		return;
-	}
-	ck_assert_int_eq(WEXITSTATUS(status), 0);
+	else
+		ck_assert_int_eq(result, 0);
 }
