@@ -69,9 +69,9 @@ if [ ! -e "$modules/libduo-fi.so" ]; then
 	provider=near near=1
 fi
 
-dir=$(mktemp -d)
+dir=$(mktemp -d) server= client=
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 1' HUP INT TERM	# dash runs the EXIT trap only then
+trap 'pingpong_end; exit 1' HUP INT TERM	# dash runs the EXIT trap only then
 unset FI_PROVIDER
 export FI_OFI_DUO_STATS=1 FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo,near
 FI_PROVIDER_PATH=$("$prefix/bin/ofi_duo-select" --print)

@@ -15,7 +15,8 @@ listening()
 # pingpong DIR PROVIDER COMMAND...: runs fi_pingpong's client and server, on a free
 # port. The port is random, since processes in other pid namespaces may have the same
 # pid and search at the same time. The outputs are DIR/client and DIR/server. COMMAND
-# is fi_pingpong with its prefix.
+# is fi_pingpong with its prefix. A trap of the caller interrupts the function, and
+# must then call pingpong_end.
 pingpong()
 {
 	dir=$1 provider=$2
@@ -31,12 +32,20 @@ pingpong()
 	until listening "$port" || ! kill -0 "$server" 2>/dev/null; do
 		sleep 0.1
 	done
-	timeout --foreground 600 "$@" -P "$port" 127.0.0.1 >"$dir/client" 2>&1 || {
+	timeout --foreground 600 "$@" -P "$port" 127.0.0.1 >"$dir/client" 2>&1 &
+	client=$!
+	wait "$client" || {
 		set -- $?
-		kill "$server" 2>/dev/null || true	# it might still wait for a client
+		pingpong_end	# the server might still wait for a client
 		return "$1"
 	}
 	wait "$server"
+}
+
+# pingpong_end: ends the processes that pingpong() has started
+pingpong_end()
+{
+	kill ${server:+"$server"} ${client:+"$client"} 2>/dev/null || true
 }
 
 # pingpong_local DIR: true if all messages of the client used shared memory;
