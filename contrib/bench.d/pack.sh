@@ -6,12 +6,14 @@
 # with --native --bin: the programs and all their libraries, including the loader.
 # Sourced by both.
 
-# pack_check DIR: ends the script if DIR has files, but not of an earlier pack: packing
-# removes and changes files there
+# pack_check DIR: makes and marks DIR. Ends the script if DIR has files, but no mark:
+# packing removes and changes files there
 pack_check()
 {
-	[[ -z $(ls -A "$1" 2>/dev/null) || ( -d $1/lib && -e $1/libduo-fi.so ) ]] ||
+	[[ -z $(ls -A "$1" 2>/dev/null) || -e $1/.packed ]] ||
 		die "nothing packed" "$1 has other files" "name a new directory"
+	mkdir -p "$1"
+	touch "$1/.packed"
 }
 
 # pack_libs FILE...: prints the paths of the libraries that these files need,

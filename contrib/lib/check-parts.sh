@@ -290,6 +290,16 @@ bench_order_is_random()
 	done < <(orders 7)
 }
 
+# An interrupted --pack leaves any files; the next one must continue in the directory.
+pack_continues()
+{
+	local dir
+	dir=$(mktemp -d)
+	. "$duo_src/contrib/bench.d/pack.sh"
+	(pack_check "$dir") && touch "$dir/file" && (pack_check "$dir") &&
+		rm -r "$dir"
+}
+
 part_scripts()
 {
 	local script
@@ -314,6 +324,7 @@ part_scripts()
 		is_refused "no configuration 'dua'" "$duo_src/contrib/bench" --configs near,dua
 	result "bench: --pack keeps other files" \
 		is_refused "has other files" "$duo_src/contrib/bench" --pack "$duo_src"
+	result "bench: --pack continues after an interruption" pack_continues
 	result "apps: a wrong number is rejected" \
 		is_refused "'x' is no number" "$duo_src/contrib/apps" --rounds x
 	result "demo: an unknown option is rejected" \
