@@ -69,7 +69,7 @@ if [ ! -e "$modules/libduo-fi.so" ]; then
 	provider=near near=1
 fi
 
-dir=$(mktemp -d) server= client=
+server='' client='' dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'pingpong_end; exit 1' HUP INT TERM	# dash runs the EXIT trap only then
 unset FI_PROVIDER
