@@ -6,8 +6,7 @@
  * after all completions that were written before the error (duo_err.place). A
  * full ring doubles its size. If there is no memory for this, the completion is
  * lost, and the CQ reports FI_EOVERRUN from then on. Lock: the group's. Cost: a
- * cache line
- * per slot.
+ * cache line per slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
