@@ -141,15 +141,16 @@ void unit_reject(uint32_t call, uint32_t result)
 	unit_filter(code, ARRAY_SIZE(code));
 }
 
-void unit_reject_command(uint32_t call, uint32_t command, uint32_t result)
+void unit_reject_if(uint32_t call, int index, uint32_t value, uint32_t result)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, args)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, command, 0, 1),
+			 offsetof(struct seccomp_data, args) +
+				 (unsigned int)index * sizeof(uint64_t)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, result),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};

@@ -103,8 +103,8 @@ int unit_run(void);
  * action, for example SECCOMP_RET_ERRNO | EPERM.
  */
 void unit_reject(uint32_t call, uint32_t result);
-/* The same, but only if the first argument is `command`. */
-void unit_reject_command(uint32_t call, uint32_t command, uint32_t result);
+/* The same, but only if the argument with this index is `value` (32 bits). */
+void unit_reject_if(uint32_t call, int index, uint32_t value, uint32_t result);
 /* Asserts that RLIMIT_AS permits no further 2 GiB. */
 void unit_check_space(void);
 
