@@ -4,7 +4,7 @@
 #
 # Makes a directory from which contrib/bench or contrib/apps runs on another host
 # with --native --bin: the programs and all their libraries, including the loader.
-# Sourced by both.
+# Sourced by both, and by contrib/gpu.
 
 # pack_check DIR: makes and marks DIR. Ends the script if DIR has files, but no mark:
 # packing removes and changes files there

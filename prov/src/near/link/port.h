@@ -124,7 +124,8 @@ struct near_onesided {
 	/*
 	 * Completes operations that a peer executed before it failed. Waits for
 	 * this port's device copies from and to the peer's stage, which the
-	 * peer may reuse after near_disconnect().
+	 * peer may reuse after near_disconnect(). Frees the state of these
+	 * copies: no poll must follow before fail().
 	 */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
 	/* Ends all operations with a failed peer. err: their error. */
