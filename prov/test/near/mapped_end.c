@@ -132,8 +132,11 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 	gpu_paths(2, call > 1 ? 2 : 0);
 }
 
-/* An operation that cannot be copied waits for the memory of a stage. */
-UNIT_TEST(operation_waits_for_stage)
+/*
+ * There is no memory for a stage, so the operation fails. It must not wait: mmap()
+ * returns EAGAIN until the process unlocks memory.
+ */
+UNIT_TEST(operation_without_stage_fails)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 	side_until(1, false);
@@ -141,10 +144,11 @@ UNIT_TEST(operation_waits_for_stage)
 	unit_reject_if(SYS_mmap, 3, MAP_SHARED, SECCOMP_RET_ERRNO | EAGAIN);
 	gpu.fail_at = gpu.calls + 1;
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-	side_poll(20);
-	ck_assert_uint_eq(a.done, 1);
-	ck_assert(near_rma_busy(to_b));
-	gpu_paths(2, 2);
+	side_poll(100);
+	ck_assert_uint_eq(a.done, 2);
+	ck_assert_int_eq(a.err, ENOMEM);
+	ck_assert(!near_rma_busy(to_b));
+	gpu_paths(2, 1);
 }
 
 /*

@@ -75,16 +75,13 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 
 /*
  * Turns a mapped operation that has not begun into a staged one. Returns
- * -EAGAIN: the operation is still queued; it is still mapped if there is no
- * memory for a stage now. Returns 0 if no stage is available: near_mapped_step()
- * then ends the operation with an error.
+ * -EAGAIN: the operation is still queued. Returns 0 if no stage is available:
+ * near_mapped_step() then ends the operation with an error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = near_stage_open(port, op->to);
 
-	if (ret == -EAGAIN)
-		return ret;
 	port->rma->device_ops[near_mapping_path(op->mapping)]--;
 	port->rma->device_ops[NEAR_DEVICE_FAILED]++;
 	op->to->device_path = NEAR_DEVICE_FAILED;

@@ -38,7 +38,8 @@ int near_stage_map(struct near_stage *stage, int fd, int index)
 			 fd, near_table_stage(index));
 
 	if (map == MAP_FAILED)
-		return -errno;
+		/* -EAGAIN would make the caller retry until memory is unlocked */
+		return errno == EAGAIN ? -ENOMEM : -errno;
 	madvise(map, NEAR_STAGE, MADV_DONTDUMP);
 	stage->memory = map;
 	stage->index = index;
@@ -62,7 +63,7 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 	int index, ret;
 
 	if (!staging)
-		return -EAGAIN;
+		return -ENOMEM;
 	if (staging->ours.memory)
 		return 0;
 	index = near_table_stage_get(staging->table);

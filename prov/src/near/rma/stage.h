@@ -66,7 +66,10 @@ struct near_staging {
 /* Returns a peer's staging state, created if necessary; NULL: no memory. */
 struct near_staging *near_staging(struct near_port *port,
 				  struct near_rma_peer *at);
-/* Maps the stage with this index in a table's file. Returns 0 or -errno. */
+/*
+ * Maps the stage with this index in a table's file. Returns 0 or -errno, never
+ * -EAGAIN.
+ */
 int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
  * Copies between a stage and local memory. If device is NULL, the CPU copies
@@ -105,7 +108,7 @@ void near_copy_wait(const struct near_staging *staging, void **copy);
 /* Counts an operation as begun. If it is a fetch, lets messages overtake it. */
 void near_stage_begin(struct near_rma_op *op);
 /*
- * Opens this port's stage for the peer. Returns 0 or -errno; -EAGAIN: retry;
+ * Opens this port's stage for the peer. Returns 0 or -errno, never -EAGAIN;
  * -ENOSPC: no stage is free.
  */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);

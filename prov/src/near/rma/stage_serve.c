@@ -98,8 +98,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 		return EIO;
 	ret = staging ? -near_stage_open_theirs(port, at, req->type) : ENOMEM;
 	if (ret)
-		/* EAGAIN of mmap() would make the caller retry for ever */
-		return ret == EAGAIN ? ENOMEM : ret;
+		return ret;
 	chunk = staging->theirs.memory + req->op * NEAR_STAGE_CHUNK;
 	if (req->flags & NEAR_RMA_LENT)
 		return near_loan_serve(port, at, reply, (void *)chunk);
