@@ -133,8 +133,8 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 }
 
 /*
- * There is no memory for a stage, so the operation fails. It must not wait: mmap()
- * returns EAGAIN until the process unlocks memory.
+ * There is no memory for a stage, so the operation fails. It must not wait:
+ * mmap() returns EAGAIN until the process unlocks memory.
  */
 UNIT_TEST(operation_without_stage_fails)
 {
