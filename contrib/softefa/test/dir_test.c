@@ -133,7 +133,7 @@ START_TEST(foreign_files_are_not_removed)
 }
 END_TEST
 
-/* A process was killed after the creation of its tree, before its lock. */
+/* A process made its tree and was killed before it made the lock in it. */
 START_TEST(tree_without_lock_is_removed)
 {
 	char tree[128];
