@@ -24,7 +24,7 @@ part_limit=7200
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		first
-unit		first
+unit		lanes
 asan		lanes
 info		lanes
 mpi		lanes
@@ -441,10 +441,10 @@ part_tcp() { fabtests --core tcp; }
 part_sockets() { fabtests --core sockets; }
 
 # Without --all, leaves out the layouts of three and four ranks, which the parts tcp
-# and efa-faults run.
+# and efa-faults run, and those of one host, which tcp and efa-shm run.
 part_tcp_rxm()
 {
-	local -a but=(--but mixed --but plain --but plain_recv_mixed)
+	local -a but=(--but local --but mixed --but plain --but plain_recv_mixed)
 	[[ -z $check_all ]] || but=()
 	fabtests --core 'tcp;ofi_rxm' "${but[@]}"
 }
@@ -514,15 +514,17 @@ part_near()
 # both paths, and those that depend on efa.
 part_peer_shm()
 {
-	local -a receives=(--peer shm --only rdm_tagged_pingpong --only match_model
-		--only multi_recv --only cancel_race --only soak)
+	local -a receives=(--peer shm --only rdm_tagged_pingpong --only match_model)
+	local -a more=(--only multi_recv --only cancel_race --only soak)
 	if [[ -n $check_all ]]; then
 		fabtests --core tcp --peer shm
+		fabtests --core efa --wire shm "${receives[@]}" "${more[@]}"
 	else
-		fabtests --core tcp "${receives[@]}" --only any_source --only unexpected \
-			--only peek_claim --only directed_recv --only start
+		fabtests --core tcp "${receives[@]}" "${more[@]}" --only any_source \
+			--only unexpected --only peek_claim --only directed_recv \
+			--only start
+		fabtests --core efa --wire shm "${receives[@]}"
 	fi
-	fabtests --core efa --wire shm "${receives[@]}"
 }
 
 part_mpi()
@@ -548,9 +550,9 @@ export_sanitizers()
 	export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
 }
 
-# Tests that run with ASan over tcp and over the software EFA device if --all is not
-# given: each program once, in the layout with the most kinds of receives and buffers.
-# All other tests with ASan run over near.
+# Tests that run with ASan over tcp if --all is not given: each program once, in the
+# layout with the most kinds of receives and buffers. All other tests with ASan run over
+# near.
 asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 	--only cq/remote --only cntr/mixed --only cq_errors/remote
 	--only any_source/plain_recv_mixed --only match_model/plain
@@ -560,8 +562,6 @@ asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 	--only av_life/remote --only rma/remote --only order/remote
 	--only own_fids/remote --only threads/remote --only soak/plain
 	--only start/local --only same_addr)
-asan_efa=(--but users --but user_pods --but tight --but room_64k --but room_1m
-	--but room_64m --but noshm_send --but plain_send)
 
 # Runs tests with ASan and UBSan. ASan's check of the order of libraries is off,
 # because programs without sanitizers (shells, mpirun) load the software EFA device,
@@ -570,7 +570,7 @@ asan_efa=(--but users --but user_pods --but tight --but room_64k --but room_1m
 part_asan()
 {
 	local -a run=("$duo_src/fabtests/run" --quick)
-	[[ -z $check_all ]] || asan_tcp=() asan_efa=()
+	[[ -z $check_all ]] || asan_tcp=()
 	export_sanitizers
 	result "asan: build" in_build -asan "$check_asan" \
 		make -C "$duo_build-asan" -j "$(nproc)" test-programs || return
@@ -579,8 +579,8 @@ part_asan()
 	in_build -asan "$check_asan" "${run[@]}" --core near
 	in_build -asan "$check_asan" "${run[@]}" --core tcp "${asan_tcp[@]}"
 	# Tests of pid namespaces test near, which does not depend on the core.
-	in_build -asan "$check_asan" "${run[@]}" --core efa --wire shm \
-		--but spaces --but outside --but outside_noshm "${asan_efa[@]}"
+	[[ -z $check_all ]] || in_build -asan "$check_asan" "${run[@]}" --core efa \
+		--wire shm --but spaces --but outside --but outside_noshm
 }
 
 # threaded_tests: prints the unit tests that use threads

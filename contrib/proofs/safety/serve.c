@@ -17,6 +17,7 @@
  * C: near/rma/delegate.h near_deleg_execute near_deleg_done
  * C: near/rma/atomic.c near_rma_has_atomic near_atomic_valid near_type_size
  * CBMC: --unwind 4 -DRINGS_CLASS=0 --object-bits 10
+ * LONG: 8 s of CPU time
  * CASES: 2
  * EDIT near/rma/serve.c: s/near_table_find\(/found(/g
  * EDIT near/rma/serve.c: s/near_pool_get\(/reply_get(/g
