@@ -111,13 +111,15 @@ in_root()
 
 # make_check SUFFIX CONFIGURE-ARGUMENTS [VARIABLE=VALUE]...: runs the unit
 # tests. Prints the output of failed tests with " | " before each line, because
-# contrib/check must not count these lines as results.
+# contrib/check must not count these lines as results. --output-sync keeps lines of
+# programs that run at the same time whole.
 make_check()
 {
 	# libcheck's limit of 4 s is too short with sanitizers, or on a busy
 	# host.
 	CK_TIMEOUT_MULTIPLIER=10 in_build "$1" "$2" \
-		make -C "$duo_build$1" -j "$(nproc)" check "${@:3}" && return
+		make -C "$duo_build$1" -j "$(nproc)" --output-sync check "${@:3}" &&
+		return
 	[[ ! -f $duo_build$1/test-suite.log ]] ||
 		sed 's/^/  | /' "$duo_build$1/test-suite.log"
 	return 1
