@@ -15,6 +15,7 @@
  * C: near/link/ring_budget.c near_budget_advertise near_budget_below
  * C: near/link/ring_budget.c near_budget_rx_ring near_rx_ring_extra
  * CBMC: --unwind 10 --object-bits 10
+ * LONG: 7 s of CPU time
  * MUTANT class-kept near/link/ring_budget.c: s/< len\)\n\t\ttier\+\+;/< len)\n\t\t;/
  * MUTANT class-unchecked near/link/ring_budget.c: s/least >= NEAR_TIERS \|\| //
  * MUTANT fixed-ring-grows near/link/ring_budget.c: s/ring->index >= port->budget.growing \|\|//

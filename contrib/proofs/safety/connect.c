@@ -12,6 +12,7 @@
  * C: near/link/peer.c near_disconnect
  * C: near/link/resize.c near_resize_init
  * CBMC: --unwind 66 --object-bits 10 -DHOSTILE_RACES=100
+ * LONG: 5 s of CPU time
  * EDIT near/link/shm.h: s/NEAR_SENDERS 4096/NEAR_SENDERS 64/
  * MUTANT size-unchecked near/link/peer.c: s/if \(index >= adv >> NEAR_ADV_BELOW \|\|\n[\t ]*!near_place\(([^;]*)place\)\)\n[^;]*;/near_place(\1place);/
  * MUTANT size-loaded-twice near/link/peer.c: s/near_place\(growing, index, near_tier_least\(\), place\)/near_place(growing, index, hostile(segment->adv), place)/

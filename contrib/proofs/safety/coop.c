@@ -15,6 +15,7 @@
  * C: near/msg/large_coop.c near_rx_coop_finish
  * C: near/msg/large_rx.c near_rx_pull near_rx_copy near_rx_read
  * CBMC: --unwind 5 --object-bits 10
+ * LONG: 5 s of CPU time
  * EDIT near/msg/coop.h: s/128u << 10/8192u/
  * MUTANT length-trusted near/msg/large_coop.c: s/len > op->len \|\| //
  * MUTANT empty-copy near/msg/large_coop.c: s/!step \|\| //

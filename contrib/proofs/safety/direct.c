@@ -15,6 +15,7 @@
  * C: near/rma/table.h near_region_check
  * C: near/link/copy.h near_iov_from
  * CBMC: --unwind 4 -DRINGS_CLASS=0 --object-bits 10
+ * LONG: 6 s of CPU time
  * CASES: 2
  * EDIT near/near.h: s/NEAR_IOV_MAX 4/NEAR_IOV_MAX 2/
  * MUTANT range-of-one near/rma/direct.c: s/near_region_check\(&entry, args->addr, args->len/near_region_check(\&entry, args->addr, 1/
