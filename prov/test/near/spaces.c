@@ -223,11 +223,14 @@ static bool hide(void)
 	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
 }
 
-/* Drops privileges and starts the other process; returns 0 if not permitted. */
+/* Drops privileges and starts the other process; returns 0 if this is not permitted. */
 static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 {
 	pid_t pid;
 
+	/* With a user namespace only, an ordinary user may make others. */
+	if (flags & ~NO_CLONE && !(flags & CLONE_NEWUSER))
+		return 0;
 	if (flags & HIDDEN && !hide()) {
 		skip(name, "/proc may not be mounted");
 		return 0;
