@@ -600,13 +600,14 @@ part_asan()
 		--wire shm --but spaces --but outside --but outside_noshm
 }
 
-# threaded_tests: prints the unit tests that use threads
+# threaded_tests: prints the unit tests that use threads, those of the software EFA
+# device only with --all
 threaded_tests()
 {
 	local -a sources
 	cd "$duo_src" || return
 	mapfile -t sources < <(grep -rl --include='*.c' pthread_create \
-		prov/test contrib/softefa/test)
+		prov/test ${check_all:+contrib/softefa/test})
 	sed -e ':join' -e '/\\$/{N; s/\\\n/ /; b join' -e '}' \
 		prov/test/Makefile.inc prov/test/near/Makefile.inc \
 		contrib/softefa/Makefile.inc |
