@@ -535,13 +535,12 @@ part_peer_shm()
 	local -a more=(--only multi_recv --only cancel_race --only soak)
 	if [[ -n $check_all ]]; then
 		fabtests --core tcp --peer shm
-		fabtests --core efa --wire shm "${receives[@]}" "${more[@]}"
 	else
 		fabtests --core tcp "${receives[@]}" "${more[@]}" --only any_source \
 			--only unexpected --only peek_claim --only directed_recv \
 			--only start
-		fabtests --core efa --wire shm "${receives[@]}"
 	fi
+	fabtests --core efa --wire shm "${receives[@]}" ${check_all:+"${more[@]}"}
 }
 
 part_mpi()
