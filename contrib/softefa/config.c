@@ -176,7 +176,7 @@ int se_config_read(void)
 	cfg->udp = wire && !strcmp(wire, "udp");
 	cfg->ndev = se_env_num("SOFTEFA_NDEV", 1, 1, SE_MAX_DEV);
 	cfg->stats = se_env_num("SOFTEFA_STATS", 0, 0, 1);
-	cfg->timeout_ms = se_env_num("SOFTEFA_TIMEOUT_MS", 30000, 10, 3600000);
+	cfg->timeout_ms = se_env_num("SOFTEFA_TIMEOUT_MS", 600000, 10, 3600000);
 	cfg->caps = se_env_caps();
 	se_config_limits(cfg);
 	se_config_faults(cfg);
