@@ -30,7 +30,10 @@ struct duo_cuda_pin {
 static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;
 
-/* Stores the memory's context, or the primary context for memory of a pool. */
+/*
+ * Stores the context of the memory at addr. Memory of a pool has none: retains
+ * the device's primary context, and stores the device for duo_cuda_forget().
+ */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
 {
@@ -220,7 +223,10 @@ static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 	return copy;
 }
 
-/* Counts the start of a copy (step 1), or its end (step -1). */
+/*
+ * Counts the start of a copy (step 1), or its end (step -1). At the end, adds
+ * the struct to the stream's spare ones.
+ */
 static void duo_cuda_copy_count(struct duo_cuda_copy *copy, int step)
 {
 	struct duo_cuda_stream *stream = copy->stream;

@@ -106,7 +106,7 @@ struct duo_cuda_stream {
 	void *context;
 	void *stream;
 	int device;	/* device of the retained primary context; -1: none */
-	/* number of regions, copies, pinned blocks and mappings that use it */
+	/* number of users: regions, copies, pinned blocks and mappings */
 	unsigned int refs;
 	unsigned int copies;	/* number of copies that have not ended */
 	struct duo_cuda_copy *spare;	/* list of structs for later copies */

@@ -229,7 +229,10 @@ int duo_cuda_map(void *state, const struct near_export *export, int fd,
 	return 0;
 }
 
-/* Unmaps, unless the application has destroyed the whole context. */
+/*
+ * Frees a mapping. Unmaps the memory only if its context still exists, because
+ * the application may have destroyed the context.
+ */
 void duo_cuda_unmap(struct duo_device_handle *handle)
 {
 	struct duo_cuda_mapping *mapping =

@@ -24,7 +24,7 @@
 #include "obj/mr.h"
 
 #define DUO_DEVICE_PART ((size_t) 256 << 10)	/* bytes of the bounce buffer */
-/* shorter host regions are not pinned, bytes */
+/* length of the shortest host region that is pinned, bytes */
 #define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)
 
 static const struct duo_device_iface duo_device_table[] = {
@@ -149,8 +149,8 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 }
 
 /*
- * Pins a host region, so that a device can copy between it and device memory of
- * peers. Otherwise the CPU copies.
+ * Pins a host region, so that a device can copy between the region and device
+ * memory of peers. If the region is not pinned, the CPU copies.
  */
 static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
 {
@@ -294,7 +294,7 @@ static const void *duo_device_queue(void *device)
 	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
 }
 
-/* Implements near_device.host(). Tries only the region at the tree's root. */
+/* Implements near_device.host(). Tries one region only: that at the root. */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
 	const struct duo_domain *domain = ((const struct duo_ep *) ctx)->domain;

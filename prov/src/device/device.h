@@ -3,16 +3,17 @@
 
 /*
  * Device memory (FI_HMEM): copies from and to the memory of a device. near
- * itself accesses only host memory. These copies enable it to carry messages
- * and RMA of device memory. The core's descriptor shows whether a buffer is
- * device memory. A host buffer may have a descriptor, too.
+ * itself accesses only host memory. With these copies, near carries messages
+ * and RMA of device memory, too. A buffer is device memory if
+ * duo_device_find() finds a region that has the buffer's descriptor from the
+ * core. A host buffer may have a descriptor, too.
  *
  * Copies for RMA, and for messages that the receiver fetches by RMA, are
  * asynchronous. Copies for other messages end before the call returns.
  *
- * A copy must not wait for the application's work on the device. A thread may
- * hold the domain's lock while it waits for a copy, and a callback of that work
- * may wait for the same lock.
+ * A copy must not wait for the application's work on the device, because that
+ * might be a deadlock: a thread may hold the domain's lock while it waits for
+ * the copy, and a callback of that work may wait for the same lock.
  *
  * Cost: without device memory, a branch per message. With device memory, a
  * search in a tree per buffer with a descriptor, and at least 6 us per message
@@ -49,7 +50,7 @@ struct duo_device_iface {
 	const char *library;
 	/*
 	 * Prepares copies of the memory at addr. Stores in *state the argument
-	 * of the functions below. Returns 0 or -errno.
+	 * `state` of the functions below. Returns 0 or -errno.
 	 */
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
 		    void **state);
@@ -69,14 +70,15 @@ struct duo_device_iface {
 	/*
 	 * True if pin() or the application has pinned this host memory. The
 	 * member may be NULL. An interface that has this member must accept
-	 * NULL as the state of pin().
+	 * NULL as the state of pin(), because duo_device_register() pins host
+	 * regions without a state.
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*
 	 * The next four are NULL if peers cannot map this kind of memory. If
-	 * they are not NULL, open() may store the same *state for two regions
-	 * only if start() copies both in the same device queue (stream): see
-	 * near_device.queue().
+	 * they are not NULL, near_device.queue() returns the state as the id of
+	 * a device queue (stream). Therefore open() may store the same *state
+	 * for two regions only if start() copies both in the same queue.
 	 */
 	/* Describes memory for a peer's map(). -errno: peers cannot map it. */
 	int (*export)(const void *state, const void *addr, size_t len,
@@ -86,26 +88,30 @@ struct duo_device_iface {
 	/* See near_device.map(); state replaces its argument `device`. */
 	int (*map)(void *state, const struct near_export *export, int fd,
 		   struct near_map *map);
-	/* May wait for the application's work on the device. */
+	/* Releases a mapping. May wait for the application's device work. */
 	void (*unmap)(struct duo_device_handle *mapping);
 };
 
 /* Table of interfaces; tests replace it. Unsupported ones have no start(). */
 extern const struct duo_device_iface *duo_device_ifaces;
 
-/* Returns an unsupported interface's name if its library is loaded, or NULL. */
+/*
+ * Returns the name of an unsupported interface whose library is loaded; NULL:
+ * none.
+ */
 const char *duo_device_unsupported(void);
 /*
  * Prepares a region for copies. The core must have registered it before. Device
  * memory: calls duo_device_list(). Host memory: tries to pin the region. Stores
- * mr in *open, unless duo_device_list() stores another region. Returns 0 or an
- * error, after which the region must not be used.
+ * in *open the region that the application must use: mr, or an open region that
+ * duo_device_list() has found. In the second case the caller must free mr.
+ * Returns 0 or an error, after which the caller must close mr.
  */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
 			struct duo_mr **open);
 /*
  * Waits for the region's copies, then undoes duo_device_register(). The region
- * must not be in the tree.
+ * must not be in the domain's tree: see duo_device_unlist().
  */
 void duo_device_forget(struct duo_mr *mr);
 /*
@@ -120,8 +126,9 @@ void duo_device_forget(struct duo_mr *mr);
  */
 int duo_device_list(struct duo_mr *mr, struct duo_mr **open);
 /*
- * Ends a registration. Returns true if it was the last: the region is no longer
- * in the tree. False: the region remains registered and in the tree.
+ * Ends one registration of a region. Returns true if it was the last one: the
+ * region is no longer in the domain's tree. False: the region has further
+ * registrations (see duo_device_list()), and stays in the tree.
  */
 bool duo_device_unlist(struct duo_mr *mr);
 /*

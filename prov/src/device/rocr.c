@@ -31,7 +31,7 @@ static const struct duo_symbol duo_rocr_symbols[] = {
 	{ "hsa_amd_memory_unlock", &duo_rocr.unpin },
 };
 
-/* A copy. Its signal is 1 until the copy ends, and negative if it failed. */
+/* A copy. Its signal is 1: pending; 0: ended; negative: failed. */
 struct duo_rocr_copy {
 	struct duo_stream_copy copy;
 	struct duo_rocr_signal signal;
@@ -109,10 +109,11 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Prepares the source or destination of a copy, and stores its agent. Replaces
- * the *addr of host memory by its address for GPUs. If ROCr has not pinned host
- * memory yet, pins it and stores the host address in *pinned: duo_rocr_pin()
- * may have failed, or another interface may have pinned the region.
+ * Prepares the source or destination of a copy, and stores its agent. For host
+ * memory, replaces *addr by the memory's address for GPUs. Pins host memory
+ * that ROCr has not pinned, and stores its host address in *pinned, for
+ * duo_rocr_unpin_sides(). ROCr has not pinned the memory if duo_rocr_pin() has
+ * failed, or if another interface has pinned the region.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)

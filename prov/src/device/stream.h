@@ -8,7 +8,8 @@
  * keeps the object of an ended copy for a later copy.
  *
  * Cost: two mutex operations per copy. Lock: duo_stream_lock, for all streams.
- * stream.c holds it in calls of struct duo_stream_driver, except done().
+ * stream.c holds this lock when it calls a function of struct
+ * duo_stream_driver. Only done() is called without the lock.
  */
 #ifndef DUO_DEVICE_STREAM_H
 #define DUO_DEVICE_STREAM_H

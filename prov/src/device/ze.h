@@ -24,7 +24,7 @@
 extern const char *duo_ze_library;
 
 int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state);
-/* Returns NULL: Level Zero cannot pin; its driver pins memory for each copy. */
+/* Always returns NULL: Level Zero cannot pin. Its driver pins for each copy. */
 struct duo_device_handle *duo_ze_pin(void *state, void *memory, size_t len);
 
 #endif /* DUO_DEVICE_ZE_H */
