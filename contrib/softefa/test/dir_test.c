@@ -133,7 +133,10 @@ START_TEST(foreign_files_are_not_removed)
 }
 END_TEST
 
-/* A process made its tree and was killed before it made the lock in it. */
+/*
+ * A process was killed after it made its tree, and before it made the lock in
+ * the tree. A later process removes the tree.
+ */
 START_TEST(tree_without_lock_is_removed)
 {
 	char tree[128];
@@ -159,7 +162,7 @@ START_TEST(directory_is_removed_by_its_creator)
 }
 END_TEST
 
-/* A path that is too long or relative would name another directory. */
+/* A path that is too long or relative gives no device, and no directory. */
 START_TEST(invalid_path_gives_no_device)
 {
 	char path[210];

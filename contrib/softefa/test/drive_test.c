@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A poll of any CQ drives all QPs: a device makes progress without polls. */
+/* Polls of any CQ drive all QPs: a real device makes progress without polls. */
 #include <poll.h>
 #include <unistd.h>
 
@@ -39,9 +39,9 @@ START_TEST(poll_of_third_cq_drives_all)
 END_TEST
 
 /*
- * One of two ranks that close an endpoint at the same time. From its closing
- * endpoint each sends to an open endpoint of the other. It polls only the
- * closing endpoint's CQ, as fi_close() of libfabric does.
+ * One of two ranks that close an endpoint at the same time. Each rank sends a
+ * message from "closing" to the other rank's endpoint "other", which is open.
+ * Each rank polls only the CQ of "closing", as fi_close() of libfabric does.
  */
 struct rank {
 	struct rig_node closing, other;
@@ -55,8 +55,9 @@ static void rank_open(struct rank *rank)
 }
 
 /*
- * Closes an endpoint: sends a message, and polls until the send has completed
- * and stop_fd is readable. False: not completed within RIG_WAIT_MS.
+ * Closes an endpoint: sends a message, writes a byte to done_fd when the send
+ * has completed, and polls until stop_fd is readable, too. False: the send has
+ * not completed within RIG_WAIT_MS.
  */
 static bool rank_close(struct rank *rank, const struct rig_target *peer,
 		       int stop_fd, int done_fd)

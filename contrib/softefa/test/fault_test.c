@@ -37,7 +37,10 @@ static int numbered_take(struct rig_node *b, uint8_t *seen, uint32_t *got)
 	return late;
 }
 
-/* Sends MSGS numbered messages from a to b. Reuses completed buffers. */
+/*
+ * Sends MSGS numbered messages from a to b. Reuses completed buffers. Returns
+ * the number of late messages: see numbered_take().
+ */
 static int numbered_run(struct rig_node *a, struct rig_node *b)
 {
 	static uint8_t seen[MSGS];
@@ -168,8 +171,8 @@ struct pattern {
 };
 
 /*
- * Records the messages lost at the first transmission, and those that fail.
- * Both sets are the same in each run: faults do not depend on timing.
+ * In a worker: writes to the test which messages are lost at the first
+ * transmission, and which fail. Runs with one seed must write the same.
  */
 static void seed_run(const struct rig_target *target, int out)
 {
@@ -210,7 +213,8 @@ static int pattern_count(const uint8_t *hits)
 
 /*
  * Five processes send the same messages with seeds 7, 7, 8, 1 and none. Equal
- * seeds must have the same faults, 7 and 8 different ones. None means 1.
+ * seeds must cause the same faults, and seeds 7 and 8 different faults. A
+ * process without a seed must have the faults of seed 1.
  */
 START_TEST(seed_reproduces_faults)
 {
@@ -262,7 +266,7 @@ START_TEST(messages_are_reordered_by_default)
 }
 END_TEST
 
-/* Equal seeds lose the same packets, other seeds the same number of others. */
+/* Equal seeds lose the same packets, different seeds lose different packets. */
 START_TEST(seed_selects_faults)
 {
 	int i, hits = 0, differ = 0;

@@ -21,7 +21,7 @@ static int fd_count(void)
 	return count;
 }
 
-/* Sends one message. Every second process exits without destroying its QP. */
+/* Sends a message. Processes with an even pid do not destroy their QPs. */
 static void visitor(const struct rig_target *target, int out)
 {
 	struct rig_node node;
@@ -42,7 +42,7 @@ static void visitor(const struct rig_target *target, int out)
 
 #define VISITORS 24
 
-/* More peers than may have flows at a time send in turn: all arrive. */
+/* All messages arrive if more peers than SOFTEFA_MAX_FLOWS send in turn. */
 START_TEST(flows_of_exited_peers_are_freed)
 {
 	struct rig_crew crew[VISITORS];
@@ -64,7 +64,7 @@ START_TEST(flows_of_exited_peers_are_freed)
 		ck_assert(rig_wait(a.rcq, &wc, NULL, RIG_WAIT_MS));
 		ck_assert_uint_eq(wc.wr_id, (uint64_t)i);
 		rig_crew_end(&crew[i], 1);
-		/* on udp only a reply of the closed port shows the failure */
+		/* on udp, only the ICMP error for a PING shows the exit */
 		if (_i == RIG_UDP) {
 			pthread_mutex_lock(&qp->lock);
 			for (int b = 0; b < SE_FLOW_HASH; b++)
@@ -126,7 +126,7 @@ START_TEST(peer_beyond_limit_gets_error)
 }
 END_TEST
 
-/* Without a free descriptor here, the peer must not count as failed. */
+/* If this process has no free descriptor, the peer must not count as failed. */
 START_TEST(missing_descriptor_is_no_failure)
 {
 	struct rlimit none, limit;
@@ -184,7 +184,7 @@ START_TEST(nak_waits_for_space)
 		ck_assert_int_eq(rig_send(&b, &back, 5, 0, 8), 0);
 	}
 	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
-	/* b has no receive, and there is no space for its NAK */
+	/* b has no receive, and a's ring has no space for the NAK */
 	rig_progress(&b);
 	ck_assert_uint_eq(rig_stats(&a).rnr, 0);
 	take_all(&a);

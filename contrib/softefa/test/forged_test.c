@@ -39,7 +39,7 @@ static void put(int fd, struct rig_node *to, const struct datagram *forged)
 			 sizeof(*forged));
 }
 
-/* Returns a packet from a to b with a later epoch: it would fail the flow. */
+/* Returns a packet from a to b. Its later epoch would make b's flow fail. */
 static struct datagram forge(struct rig_node *a, struct rig_node *b)
 {
 	struct datagram forged = { .secret = se_cfg.secret };
@@ -125,7 +125,7 @@ static uint64_t forged_number(const char *name, uint64_t usual)
 	return text ? strtoull(text, NULL, 10) : usual;
 }
 
-/* Sends a header with the right secret, changed bytes and data behind. */
+/* Sends a header with the right secret and some random bytes, then data. */
 static void put_garbage(struct rig_node *a, struct rig_node *b,
 			unsigned int *seed)
 {

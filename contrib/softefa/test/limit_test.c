@@ -173,7 +173,10 @@ START_TEST(unmapped_memory_is_rejected)
 }
 END_TEST
 
-/* An old caller gets what fits in its structure. No byte behind it changes. */
+/*
+ * An old caller gets the fields that fit in its structure. No byte behind the
+ * structure changes.
+ */
 START_TEST(old_caller_gets_fields_that_fit)
 {
 	struct ibv_context *ctx = rig_context(0);

@@ -56,7 +56,10 @@ static void *poller_run(void *arg)
 	return NULL;
 }
 
-/* Sleeps until the armed CQ wakes this thread, then polls. False: not woken. */
+/*
+ * Sleeps on the node's channel, and polls the send CQ when woken, until there
+ * is a completion. False: the channel has not woken this thread in RIG_WAIT_MS.
+ */
 static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 {
 	struct pollfd pfd = { .fd = node->channel->fd, .events = POLLIN };
@@ -75,8 +78,9 @@ static bool sleep_and_take(struct rig_node *node, struct rig_wc *wc)
 }
 
 /*
- * The CQ is armed before a send is posted, as by another thread. Half of the
- * packets are lost: the channel must wake this thread to retransmit.
+ * The CQ is armed before a send is posted, as if another thread posted the
+ * send. Half of the packets are lost: the channel must wake this thread, so
+ * that its polls retransmit.
  */
 START_TEST(channel_armed_before_send_wakes)
 {

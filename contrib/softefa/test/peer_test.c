@@ -20,7 +20,7 @@ struct peer {
 	uint32_t qpn, rkey;
 	uint64_t addr;
 	pid_t pid;
-	/* when the test closes it, the peer destroys its QP and exits */
+	/* pipe: when the test closes it, the peer destroys its QP and exits */
 	int leash;
 };
 
@@ -39,7 +39,7 @@ static void peer_run(int out, int leash)
 	self.qpn = node.qp->qp_num;
 	self.rkey = node.mr->rkey;
 	self.addr = (uintptr_t)node.buf;
-	/* the child outlives the peer, which must count as failed */
+	/* a killed peer must count as failed although this child still runs */
 	if (!fork()) {
 		if (write(out, &self, sizeof(self)) != sizeof(self))
 			_exit(2);
@@ -85,7 +85,7 @@ static void peer_end(struct peer *peer)
 	ck_assert_int_eq(status, 0);
 }
 
-/* The peer takes no packet after the return. */
+/* Stops the peer's process. After the return, the peer reads no packet. */
 static void peer_stop(struct peer *peer)
 {
 	siginfo_t info;
@@ -106,7 +106,7 @@ static void peer_kill(struct peer *peer)
 	peer_bury(peer);
 }
 
-/* Sends one message. Returns its vendor_err; -1: incomplete after ms. */
+/* Sends a message. Returns its completion's vendor_err; -1: none within ms. */
 static int send_one(struct rig_node *a, const struct rig_to *to, uint32_t ms)
 {
 	struct rig_wc wc;
@@ -201,7 +201,7 @@ START_TEST(read_from_killed_peer_fails)
 }
 END_TEST
 
-/* Has the effect of `minutes` in which no packet of a peer has arrived. */
+/* Changes all flows as if no packet had arrived for this number of minutes. */
 static void pass_silence(struct rig_node *a, uint32_t minutes)
 {
 	uint64_t ns = minutes * 60 * 1000000000ull;
@@ -218,9 +218,9 @@ static void pass_silence(struct rig_node *a, uint32_t minutes)
 }
 
 /*
- * Messages to a stopped peer wait for minutes, even if it has never replied: it
- * may be a live process that does not poll, such as a rank that waits for a
- * rank of its own host.
+ * Messages to a stopped peer wait for minutes, even if the peer has never
+ * replied: the peer might be a live process that does not poll, such as a rank
+ * that waits for another rank of its host.
  */
 START_TEST(message_to_stopped_peer_waits)
 {

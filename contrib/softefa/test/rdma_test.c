@@ -232,7 +232,7 @@ START_TEST(unsolicited_write_consumes_no_receive)
 END_TEST
 
 /*
- * A read fails if its region is deregistered. The process must not crash, and
+ * A read fails if its region is deregistered. The target must not crash, and
  * the read must not return old data.
  */
 START_TEST(region_closed_during_read_fails)
@@ -281,8 +281,8 @@ START_TEST(region_closed_during_read_fails)
 END_TEST
 
 /*
- * If an initiator does not poll for long, the target drops the flow and the
- * response. The read then fails, and the next one succeeds.
+ * If an initiator does not poll for a long time, the target drops the flow and
+ * the response. The read then fails, and the initiator's next read succeeds.
  */
 START_TEST(read_of_silent_initiator_fails)
 {

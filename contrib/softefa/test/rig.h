@@ -39,7 +39,7 @@ struct rig_node {
 	unsigned int ah_count;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	/* channel of the requested CQs; NULL: none */
+	/* completion channel of the CQs that rig_opt selects; NULL: none */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq_ex *scq, *rcq;
 	struct ibv_qp *qp;
@@ -56,7 +56,10 @@ struct rig_to {
 struct rig_opt {
 	int dev;
 	uint8_t rnr_retry;
-	/* completion channels: of the receive CQ, and of the send CQ */
+	/*
+	 * channel: the receive CQ has a completion channel; send_channel: the
+	 * send CQ has one
+	 */
 	bool ud, channel, send_channel;
 	uint16_t qp_flags;
 	uint32_t cqe; /* entries of the receive CQ; 0: RIG_DEPTH */
@@ -91,7 +94,10 @@ int rig_rdma(struct rig_node *node, const struct rig_to *to,
 /* Polls once. Returns true if it has stored a completion in *wc. */
 bool rig_poll(struct ibv_cq_ex *cq, struct rig_wc *wc);
 
-/* Polls cq and drives the other node until a completion; false: none in ms. */
+/*
+ * Polls cq until a completion, for up to ms. Meanwhile drives the QP of
+ * "other", if not NULL. Returns false if there was no completion.
+ */
 bool rig_wait(struct ibv_cq_ex *cq, struct rig_wc *wc, struct rig_node *other,
 	      uint32_t ms);
 uint64_t rig_now_ms(void);
@@ -104,7 +110,7 @@ struct se_stats rig_stats(const struct rig_node *node);
 struct rig_target {
 	union ibv_gid gid;
 	uint32_t qpn;
-	int in; /* where the worker reads the next call */
+	int in; /* descriptor from which the worker reads the next call */
 };
 
 struct rig_crew {
@@ -122,7 +128,7 @@ void rig_crew_call(struct rig_crew *crew, const struct rig_node *target);
  * drives the QP of "node", if not NULL.
  */
 int rig_crew_hear(struct rig_crew *crew, struct rig_node *node, uint32_t ms);
-/* Kills workers that still run. */
+/* Kills workers that still run, and waits for the exit of all. */
 void rig_crew_end(struct rig_crew *crew, int count);
 
 /* Drives the node's QP. Reads no completions. */

@@ -89,7 +89,7 @@ START_TEST(blocks_are_bounded)
 }
 END_TEST
 
-/* A producer finds the first free slot with any hint "head". */
+/* A producer finds the first free slot even if "head" is stale. */
 START_TEST(head_is_a_hint)
 {
 	struct se_ring *ring = ring_new();
@@ -159,7 +159,7 @@ static void consumer_check(struct se_ring *ring, uint64_t tail, uint32_t *next)
 
 	for (i = 0; good && i < slot->pkt.len; i++)
 		good = data[i] == (uint8_t)n;
-	if (!good) /* not an assertion for each: it would take minutes */
+	if (!good) /* an assertion for each byte would take minutes */
 		ck_abort_msg("position %lu: producer %u, number %u", tail, id,
 			     n);
 	se_ring_release(ring, tail, slot->pkt.len > SE_RING_INLINE);
@@ -226,7 +226,7 @@ static void die_with_slot(const struct rig_target *target, int out)
 		_exit(0);
 }
 
-/* In a process in a new pid namespace: keeps a slot until the second call. */
+/* In a new pid namespace: keeps a slot until the second rig_crew_call(). */
 static void hold_slot(const struct rig_target *target, int out)
 {
 	struct se_ring_slot *slot;
@@ -255,7 +255,7 @@ static void hold_slot(const struct rig_target *target, int out)
 
 /*
  * b sends a message behind the slot that another process has claimed. a
- * receives what the other process sent before the claim.
+ * receives only the message that the other process has sent before the claim.
  */
 static void send_behind(struct rig_node *a, struct rig_node *b)
 {

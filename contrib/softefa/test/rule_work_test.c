@@ -171,7 +171,7 @@ START_TEST(invalid_work_request_is_rejected)
 }
 END_TEST
 
-/* As on the device, there is no opcode for reads and no length of sends. */
+/* As on the device, a read has a send's opcode, and completes with length 0. */
 START_TEST(completion_of_read_has_no_opcode)
 {
 	struct rig_node a, b;

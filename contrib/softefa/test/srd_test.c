@@ -64,8 +64,8 @@ START_TEST(immediate_and_inline_data_arrive)
 	ck_assert_uint_eq(wc.imm, 0xabcd);
 	ck_assert_uint_eq(wc.flags, IBV_WC_WITH_IMM);
 	/*
-	 * One number for all handles to a GID. a and b have one GID, so b's
-	 * completion has the number of a's handle for b.
+	 * All address handles to a GID have one number. a and b have the same
+	 * GID, so b's completion has the number of a's handle for b.
 	 */
 	ck_assert_uint_eq(wc.slid, ((struct se_ah *)to.ah)->ahn);
 	rig_close(&a);

@@ -156,7 +156,7 @@ START_TEST(overrun_loses_completion)
 }
 END_TEST
 
-/* Network namespaces of two hosts may have the same inode number. */
+/* The GID is not only the inode number, which may be equal on two hosts. */
 START_TEST(gid_depends_on_host)
 {
 	struct rig_node a;

@@ -24,7 +24,7 @@ static void complete(struct rig_node *node)
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 }
 
-/* A datagram's data is behind space for the global route header. */
+/* The data is in the receive buffer behind space for a global route header. */
 START_TEST(datagrams_arrive)
 {
 	struct rig_node a, b;
@@ -78,7 +78,7 @@ START_TEST(undeliverable_datagram_is_dropped)
 	ck_assert_int_eq(rig_send(&a, _i / RIG_WIRES == WRONG_QKEY ? &wrong :
 				  &to, 1, 0, 8), 0);
 	complete(&a);
-	/* in order: if the next one arrives, this one was dropped */
+	/* order is kept: if the next datagram arrives, this one was dropped */
 	if (_i / RIG_WIRES != WRONG_QKEY) {
 		rig_progress(&b);
 		ck_assert(!rig_poll(b.rcq, &wc));
