@@ -73,7 +73,10 @@ struct se_dv_qp {
 	void (*wr_set_processing_hints)(void *dv, uint32_t hints);
 };
 
-/* Copies a structure to or from another version of it. Missing fields are 0. */
+/*
+ * Copies a structure to another version of it, which has `size` bytes. Fields
+ * that "from" does not have become 0.
+ */
 static inline void se_copy_out(void *to, size_t size, const void *from,
 			       size_t from_size)
 {

@@ -10,7 +10,7 @@
 
 #include "softefa.h"
 
-#define SE_REORDER 0.05 /* as EFA: no program may rely on an order */
+#define SE_REORDER 0.05 /* EFA reorders, too: no program may rely on an order */
 
 struct se_config se_cfg;
 
@@ -84,9 +84,10 @@ static void se_env_str(const char *name, char *value, size_t size)
 }
 
 /*
- * Reads SOFTEFA_DIR. Rejects a path that is too long or relative with an errno,
- * and the process gets no device: a truncated path names another directory, as
- * does a relative one in another working directory.
+ * Stores the path in SOFTEFA_DIR, or the default. Returns 0; or an errno if the
+ * path is too long or relative, and then the process gets no device. If the
+ * path were truncated, it would name another directory. So would a relative
+ * path in a process that has another working directory.
  */
 static int se_env_dir(char *value, size_t size)
 {

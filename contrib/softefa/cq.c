@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues. As on the device, a ring has the requested number of
- * entries. A completion is lost if all are in use.
+ * Completion queues. A ring has the requested number of entries, rounded up to
+ * a power of two. As on the device, a completion is lost if all entries are in
+ * use.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,8 +19,8 @@ bool se_cq_empty(struct se_cq *cq)
 }
 
 /*
- * Reports the first overrun on stderr: device and kernel report none. The
- * completion is lost, and its work request counts as outstanding forever.
+ * Reports the first overrun on stderr, because device and kernel report none.
+ * The completion is lost, and its work request counts as outstanding forever.
  */
 static void se_cq_overrun(struct se_cq *cq)
 {
@@ -64,9 +65,9 @@ static void se_cq_tidy(struct se_cq *cq)
 }
 
 /*
- * Drives this CQ's QPs, which needs no se_qps_lock, for which threads would
- * compete. All other QPs are driven at every SE_DRIVE_POLLS-th call only: on
- * the udp wire each costs a system call.
+ * Drives this CQ's QPs. This does not need se_qps_lock, for which threads would
+ * compete. Only every SE_DRIVE_POLLS-th call drives all other QPs, because each
+ * QP costs a system call on the udp wire.
  */
 static void se_cq_progress(struct se_cq *cq)
 {

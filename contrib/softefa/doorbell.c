@@ -28,7 +28,7 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (!wanted)
 		return 0;
 	se_doorbell_path(bell->path, sizeof(bell->path), ring_path);
-	/* the ring is new, so this FIFO is left from an exited process */
+	/* the ring is new, so an old FIFO is left from an exited process */
 	unlink(bell->path);
 	if (mkfifo(bell->path, 0600))
 		return errno;
@@ -67,7 +67,7 @@ void se_doorbell_clear(struct se_doorbell *bell)
 
 void se_doorbell_self(struct se_doorbell *bell)
 {
-	/* if the FIFO is full, its descriptor is readable without this */
+	/* if the FIFO is full, it is readable without a further byte */
 	if (bell->fd >= 0 && write(bell->fd, "", 1) < 0)
 		return;
 }

@@ -3,8 +3,9 @@
 
 /*
  * Descriptors by which peers detect that this process is alive: locked rings
- * and bound sockets. A forked child closes them, because it may live longer
- * than its parent. It must not use the device or remove its parent's files.
+ * and bound sockets. A forked child closes them, because the child may live
+ * longer than the parent. The child must not use the device or remove the
+ * parent's files.
  */
 #include <errno.h>
 #include <unistd.h>

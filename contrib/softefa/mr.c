@@ -49,7 +49,8 @@ bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write)
 /*
  * See softefa.h. Store buffering with ibv_dereg_mr(): this function increments
  * users, then loads the key. ibv_dereg_mr() clears the key, then loads users.
- * All four accesses are sequentially consistent.
+ * All four accesses are sequentially consistent, so at least one of the two
+ * loads returns the other function's value.
  */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access)
@@ -89,7 +90,7 @@ static bool se_mr_mapped(const char *addr, size_t len)
 
 	ret = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
 	if (ret < 0)
-		return errno != EFAULT; /* not permitted: assume it is mapped */
+		return errno != EFAULT; /* no permission: assume it is mapped */
 	return ret == 2;
 }
 

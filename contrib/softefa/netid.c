@@ -16,7 +16,10 @@
 
 #define SE_PCI_MAX 256
 
-/* Returns the first IPv4 address that is up and not loopback, or addr. */
+/*
+ * Returns the IPv4 address of the first interface that is up and not loopback;
+ * "addr" if there is none.
+ */
 static struct in_addr se_netid_outside(struct in_addr addr)
 {
 	struct ifaddrs *list, *ifa;
@@ -50,8 +53,9 @@ static struct in_addr se_netid_addr(void)
 }
 
 /*
- * Returns a number of this network namespace, not 0. It depends on the host,
- * too, because namespaces of two hosts may have the same inode number.
+ * Returns a number that identifies this network namespace; never 0. The number
+ * depends on the host, too, because namespaces of two hosts may have the same
+ * inode number.
  */
 static uint64_t se_netid_host(void)
 {

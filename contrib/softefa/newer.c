@@ -1,7 +1,8 @@
 /*
- * Entry points of newer rdma-core versions, for a newer libfabric. They report
- * that the device lacks these features. Older headers lack the structures, so
- * these functions write only the bytes that the caller's inlen covers.
+ * Functions of newer rdma-core versions, for a newer libfabric. Most of them
+ * report that the device lacks the feature. Older headers lack the structures:
+ * the functions take void pointers, and access only the bytes that the caller's
+ * inlen covers.
  */
 #include <errno.h>
 #include <string.h>

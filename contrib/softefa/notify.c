@@ -3,8 +3,8 @@
 
 /*
  * Completion channels. The device makes progress only when it is polled, so a
- * channel's descriptor is readable when a poll might produce a completion. It
- * is an epoll set with, for each CQ:
+ * channel's descriptor is readable when a poll might produce a completion. The
+ * descriptor is an epoll set with, for each CQ:
  * - an eventfd: a completion was written,
  * - a timer: an operation is outstanding and may need a retransmission,
  * - the descriptors of the wire.
@@ -20,7 +20,7 @@
 
 #include "softefa.h"
 
-/* interval while an operation is outstanding */
+/* interval of a CQ's timer while an operation is outstanding, ns */
 #define SE_NOTIFY_TICK_NS 2000000
 
 struct se_notify {
@@ -81,8 +81,8 @@ void se_notify_close(struct se_cq *cq)
 
 /*
  * Adds the QP's wire to the CQ's channel. If both CQs of a QP have one channel,
- * only the first CQ gets the wire. Its poll also writes the second CQ's
- * completions, and so makes the second CQ's eventfd readable.
+ * only the CQ that is attached first gets the wire. A poll of this CQ also
+ * writes the other CQ's completions, and so makes that CQ's eventfd readable.
  */
 int se_notify_attach(struct se_cq *cq, struct se_qp *qp)
 {

@@ -65,7 +65,8 @@ static int se_qp_check_attr(const struct ibv_qp_init_attr_ex *attr,
 
 /*
  * Checks a QP's limits. max_rq_wr counts scatter elements, so a receive with n
- * elements counts n times. rdma-core crashes if max_recv_sge is 0.
+ * elements counts n times. If max_recv_sge is 0, rdma-core crashes; this
+ * function returns EINVAL.
  */
 static int se_qp_check_limits(const struct ibv_qp_cap *cap)
 {
@@ -84,7 +85,7 @@ static int se_qp_alloc(struct se_qp *qp, const struct ibv_qp_cap *cap)
 
 	qp->sq_cap = se_roundup_pow2(cap->max_send_wr ? cap->max_send_wr : 1);
 	qp->rq_sge = cap->max_recv_sge;
-	/* the receive ring has an entry for each scatter element */
+	/* the device's receive ring has an entry per scatter element */
 	qp->rq_cap = se_roundup_pow2(cap->max_recv_wr * qp->rq_sge) /
 		     qp->rq_sge;
 	if (!qp->rq_cap)

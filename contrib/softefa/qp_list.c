@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * All QPs of the process. A real device makes progress without polls, so a poll
- * of any CQ drives all QPs: a process that waits for one endpoint still
- * acknowledges messages of the others.
+ * All QPs of the process. A real device makes progress without polls, so empty
+ * polls of any CQ also drive the QPs of other CQs (SE_DRIVE_POLLS): a process
+ * that waits for one endpoint still acknowledges messages to its others.
  *
- * Threads that drive QPs take se_qps_lock for reading, or drive none if it is
- * not free. se_qps_add() and se_qps_remove() take it for writing. It prefers
- * writers, so that polls without pause do not block ibv_destroy_qp().
+ * Threads that drive the listed QPs take se_qps_lock for reading, or drive none
+ * if the lock is not free. se_qps_add() and se_qps_remove() take it for
+ * writing. The lock prefers writers, so that polls without pause do not block
+ * ibv_destroy_qp().
  */
 #include "softefa.h"
 

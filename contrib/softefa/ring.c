@@ -12,8 +12,8 @@ static uint64_t se_ring_claim_word(uint64_t pos, uint32_t id)
 }
 
 /*
- * Returns the position of a claim from its low 31 bits in seq. "near" is a
- * close position, which has the upper bits.
+ * Returns the position of a claim. seq has the position's low 31 bits. The
+ * upper bits come from "near", a position that is close to the claim's.
  */
 static uint64_t se_ring_claim_pos(uint64_t seq, uint64_t near)
 {
@@ -71,8 +71,8 @@ static struct se_ring_block *se_ring_block(struct se_ring *ring,
 
 /*
  * Claims and returns one of the next SE_BLOCK_TRIES blocks, or
- * SE_RING_NO_BLOCK. Starts behind the caller's last block, because blocks are
- * released in the order of their claims.
+ * SE_RING_NO_BLOCK. Starts behind the caller's last block: the owner releases
+ * blocks in the order of their claims, so that the next one is free first.
  */
 static uint32_t se_ring_take_block(struct se_ring *ring, uint32_t id,
 				   uint32_t *hint)
@@ -102,9 +102,10 @@ void se_ring_free_block(struct se_ring *ring, uint32_t index)
 }
 
 /*
- * Returns the next position that may have a free slot; 0: the ring is full. The
- * slot of pos is in use and contains seq. If seq is of a later position, all
- * positions up to that one are in use.
+ * Returns the position that a producer tries after pos; 0: the ring is full.
+ * The slot of pos has the state seq, which is not "free". If seq belongs to pos
+ * or a later position, all positions up to that one have been claimed. If seq
+ * belongs to an earlier lap, the owner has not released the slot.
  */
 static uint64_t se_ring_next(const struct se_ring *ring, uint64_t seq,
 			     uint64_t pos)

@@ -10,9 +10,9 @@
  * - SE_CLAIMED, the low bits of pos and the producer's id: claimed;
  * - pos + 1: published;
  * - pos + slots: released, and free for the next lap.
- * Positions are claimed without gaps. One store has a claim and the producer's
- * id, so that the owner can identify a killed producer. A block has this id,
- * too.
+ * Producers claim positions without gaps. One store writes the claim together
+ * with the producer's id, so that the owner can identify a producer that was
+ * killed after its claim. A claimed block has the producer's id, too.
  */
 #ifndef SOFTEFA_RING_H
 #define SOFTEFA_RING_H
@@ -52,9 +52,9 @@ struct se_ring {
 	_Atomic uint32_t magic;
 	uint32_t slots, blocks, stride;
 	_Atomic uint32_t dead;
-	/* position to try first; may be stale */
+	/* position that producers try to claim first; may be stale */
 	_Alignas(64) _Atomic uint64_t head;
-	/* all packets below this position are acknowledged */
+	/* the owner has acknowledged all packets below this position */
 	_Alignas(64) _Atomic uint64_t answered;
 	_Alignas(64) _Atomic uint32_t armed;
 	_Alignas(64) struct se_ring_slot slot[];
@@ -80,7 +80,7 @@ static inline uint32_t se_ring_payload(const struct se_ring *ring)
 /*
  * For producers: claims a slot and, if len bytes do not fit in it, a block.
  * Returns NULL if none is free. id identifies the producer, and is not 0.
- * *hint: block at which the search starts, which is updated.
+ * *hint: index of the block at which the search starts; this function moves it.
  */
 struct se_ring_slot *se_ring_claim(struct se_ring *ring, uint32_t id,
 				   uint32_t len, uint32_t *hint,
@@ -118,9 +118,9 @@ void se_ring_release(struct se_ring *ring, uint64_t tail, bool block);
 uint32_t se_ring_claimant(struct se_ring *ring, uint64_t tail);
 
 /*
- * Returns the first owned block from index on, and its producer in *owner; or
- * SE_RING_NO_BLOCK. The ring must be empty: blocks of published packets have
- * owners, too.
+ * Returns the first claimed block from index on, and stores its producer's id
+ * in *owner. Returns SE_RING_NO_BLOCK if there is none. The block may belong to
+ * a published packet: the caller must check that the ring is empty.
  */
 uint32_t se_ring_owned_block(struct se_ring *ring, uint32_t index,
 			     uint32_t *owner);

@@ -33,7 +33,10 @@ uint32_t se_shm_id(const struct stat *st)
 	return id ? id : 1;
 }
 
-/* Returns 0 if the ring's owner is alive, ENOENT if not, or another errno. */
+/*
+ * Returns 0 if the file is the ring with this id (0: any id) and its owner is
+ * alive, ENOENT if not, or another errno.
+ */
 static int se_shm_owned(int dir, const char *name, uint32_t id)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -101,7 +104,7 @@ void se_shm_flow_close(struct se_qp *qp, struct se_flow *flow)
 	free(peer);
 }
 
-/* Maps the ring. Returns 0, EAGAIN (being initialized) or another errno. */
+/* Maps the ring. Returns 0, EAGAIN (not initialized yet) or another errno. */
 static int se_shm_map(struct se_shm_peer *peer, int fd)
 {
 	struct stat st;
@@ -139,9 +142,9 @@ static int se_shm_peer_open(struct se_shm_peer *peer, const char *path)
 }
 
 /*
- * Reports on stderr that a peer's ring cannot be opened, unless err is that of
- * the last report. Without descriptors or memory the flow does not fail: the
- * send is repeated later.
+ * Reports on stderr that a peer's ring cannot be opened, if err is not that of
+ * the last report. If descriptors or memory are lacking, the flow does not
+ * fail: srd.c tries to send again later.
  */
 static void se_shm_complain(const char *path, int err)
 {

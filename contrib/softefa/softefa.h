@@ -68,13 +68,13 @@ struct se_dev {
 	char pci[16];
 	pthread_mutex_t lock;
 	uint32_t qp_count, cq_count, pd_count, mr_count, ah_count, qp_serial;
-	/* nonzero: a QP number with this index (number modulo size) exists */
+	/* index: QP number & qpn_mask; nonzero: a QP has such a number */
 	uint8_t *qpn_taken;
 	uint32_t qpn_mask;
-	struct se_mr_entry *mr; /* max_mr entries; entry 0 is not used */
+	struct se_mr_entry *mr; /* max_mr + 1 entries; entry 0 is not used */
 	uint32_t mr_next;
 	struct se_ah_entry *ah; /* max_ah entries */
-	_Atomic uint32_t ah_gen; /* changes with each change of the table */
+	_Atomic uint32_t ah_gen; /* changes when a GID in "ah" changes */
 };
 
 struct se_pd {
@@ -150,8 +150,8 @@ struct se_qp {
 	/* next receive to post; written by the application */
 	_Atomic uint32_t rq_tail;
 	/*
-	 * posted receives, posted sends, and unsolicited writes whose
-	 * completions the application has not polled
+	 * numbers of receives, sends and unsolicited writes whose completions
+	 * the application has not polled
 	 */
 	_Atomic uint32_t rq_used, sq_used, unsolicited_used;
 
@@ -161,7 +161,7 @@ struct se_qp {
 	struct se_op *free_ops, *free_resp;
 	struct se_flow *flows[SE_FLOW_HASH];
 	uint32_t flow_count, flow_serial, stream_floor, reap_bucket;
-	uint64_t reap_again; /* time of the next check of all flows, ns */
+	uint64_t reap_again; /* earliest next check of all flows, ns */
 	struct se_flow *ack_list, *active;
 	_Atomic bool work; /* "active" or "ack_list" is not empty */
 	const struct se_wire *wire;
@@ -217,8 +217,8 @@ bool se_forked(void);
 bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write);
 
 /*
- * Pins and returns rkey's region if it permits the access, else NULL.
- * ibv_dereg_mr() of the region waits for se_mr_unpin().
+ * Pins and returns the region with this rkey. NULL: no such region, or it does
+ * not permit the access. ibv_dereg_mr() of the region waits for se_mr_unpin().
  */
 struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 			      uint64_t len, uint32_t access);
@@ -266,7 +266,8 @@ int se_post_recv(struct ibv_qp *qp_fid, struct ibv_recv_wr *wr,
 
 /* qp_list.c: all QPs of the process */
 void se_qps_add(struct se_qp *qp);
-void se_qps_remove(struct se_qp *qp); /* afterwards no thread drives the QP */
+/* Removes a QP. Afterwards only polls of the QP's own CQs drive it. */
+void se_qps_remove(struct se_qp *qp);
 uint32_t se_qps_total(void);
 void se_qps_drive(void);
 void se_qps_exit(void);

@@ -19,7 +19,7 @@
 
 #include <infiniband/verbs.h>
 
-#define SE_WINDOW 64	  /* packets in flight of a flow: bits of ack_map */
+#define SE_WINDOW 64	  /* most packets in flight per flow: ack_map's bits */
 #define SE_FLOW_HASH 256  /* buckets of the hash table */
 #define SE_MAX_SQ_SGE 2
 #define SE_MAX_RDMA_SGE 1
@@ -47,7 +47,8 @@ enum se_status {
 	SE_UNRESP_REMOTE = 13,
 	SE_REMOTE_UNKNOWN_PEER = 14,
 	SE_UNREACH_REMOTE = 15,
-	SE_BUSY = 255, /* internal: send again; does not count as a retry */
+	/* only in NAKs: the sender repeats the packet, and counts no retry */
+	SE_BUSY = 255,
 };
 
 enum se_pkt_type {
@@ -61,13 +62,14 @@ enum se_pkt_type {
 	SE_PKT_NAK,
 	SE_PKT_PING,	  /* requests an ACK */
 	SE_PKT_READ_ASK,  /* asks whether a response to op_id is pending */
-	SE_PKT_READ_GONE, /* the reply: no response is pending */
+	SE_PKT_READ_GONE, /* reply to READ_ASK: no response is pending */
 	SE_PKT_TYPES
 };
 
-/* flags */
-#define SE_PKT_IMM 1   /* has immediate data and requires a completion */
-/* READ_DATA: the response ends here, as the region is deregistered */
+/* bits of se_pkt.flags */
+/* The packet has immediate data, and causes a completion at the receiver. */
+#define SE_PKT_IMM 1
+/* READ_DATA: ends the response early, because the region is deregistered. */
 #define SE_PKT_ABORT 2
 #define SE_PKT_MAGIC 0x53454642u
 
@@ -83,9 +85,13 @@ struct se_pkt {
 	 * begins a stream with a larger number.
 	 */
 	uint32_t stream;
-	uint32_t epoch;		/* epoch of the sending QP */
-	uint32_t dst_epoch; /* epoch of the destination QP; 0: not available */
-	/* all packets below ack_cum were received */
+	/*
+	 * time at which the sending QP was created, ms: distinguishes QPs that
+	 * have the same number one after the other
+	 */
+	uint32_t epoch;
+	uint32_t dst_epoch; /* epoch of the destination QP; 0: unknown */
+	/* all packets of ack_stream with numbers below ack_cum were received */
 	uint32_t ack_stream, ack_cum;
 	uint64_t ack_map;	/* bit n: packet ack_cum + n was received */
 	uint64_t raddr;
@@ -172,7 +178,7 @@ struct se_wire {
 	void (*leave)(struct se_qp *qp);
 	/*
 	 * Sends a packet. Returns 0, -EAGAIN (no space), or a positive
-	 * se_status, with which the flow fails.
+	 * se_status, with which the caller must fail the flow.
 	 */
 	int (*tx)(struct se_qp *qp, struct se_flow *flow,
 		  const struct se_pkt *pkt, const struct iovec *iov,
@@ -180,7 +186,7 @@ struct se_wire {
 	/* Passes up to "budget" packets to se_srd_rx(). Returns the number. */
 	int (*rx)(struct se_qp *qp, int budget);
 	bool (*rx_pending)(struct se_qp *qp);
-	/* Frees remains of failed peers, if all CQs are empty. May be NULL. */
+	/* Frees remains of failed peers after an empty poll. May be NULL. */
 	void (*tidy)(struct se_qp *qp);
 	/*
 	 * True if a retransmission is useless: the peer has not read the
@@ -189,7 +195,10 @@ struct se_wire {
 	bool (*unread)(struct se_qp *qp, struct se_flow *flow, uint64_t cookie);
 	enum se_status (*alive)(struct se_qp *qp, struct se_flow *flow);
 	void (*flow_close)(struct se_qp *qp, struct se_flow *flow);
-	/* Descriptor that is readable when a packet arrives after arm(). */
+	/*
+	 * Returns a descriptor that becomes readable when a packet arrives
+	 * after arm(); -1: the QP has none.
+	 */
 	int (*event_fd)(struct se_qp *qp);
 	void (*arm)(struct se_qp *qp);
 };
@@ -217,8 +226,8 @@ void se_ack_later(struct se_qp *qp, struct se_flow *flow);
 void se_srd_tidy(struct se_qp *qp);
 void se_flow_reap_some(struct se_qp *qp);
 /*
- * Checks all flows, and frees those of failed peers. Unless "often" is set,
- * does nothing and returns false shortly after the last check.
+ * Checks all flows, frees those of failed peers, and returns true. If "often"
+ * is not set and the last check was recent (SE_FULL_SHARE), only returns false.
  */
 bool se_flow_reap_all(struct se_qp *qp, bool often);
 void se_flow_free(struct se_qp *qp, struct se_flow *flow);

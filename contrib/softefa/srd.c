@@ -83,7 +83,7 @@ static void se_slot_header(struct se_qp *qp, struct se_flow *flow,
 		pkt->len = 0;
 }
 
-/* True if fault injection loses or delays the packet: do not send it now. */
+/* True if fault injection loses or delays the packet: then do not send it. */
 static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 			   struct se_slot *slot, uint32_t seq, uint64_t now)
 {
@@ -119,8 +119,8 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 /*
  * Pins the data of a packet of a read response. Each transmission pins again,
  * because the application may have deregistered the region in between. Returns
- * NULL if the packet has no data, or if the region is deregistered. In the
- * second case the packet aborts the response.
+ * NULL if the packet has no such data, or if the region is deregistered. In the
+ * second case, changes the packet into one that aborts the response.
  */
 static struct se_mr_entry *se_slot_pin(struct se_qp *qp, struct se_slot *slot)
 {
@@ -184,7 +184,10 @@ static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 	return true;
 }
 
-/* Fills the slot with the operation's next packet; false if that must wait. */
+/*
+ * Fills the slot with the operation's next packet. False: the packet must wait
+ * for the ACKs of the operation's other packets.
+ */
 static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 			  struct se_slot *slot)
 {
@@ -206,8 +209,8 @@ static bool se_op_segment(struct se_qp *qp, struct se_op *op,
 	}
 	if (op->has_imm && op->done + left == op->len) {
 		/*
-		 * the target then reports the whole write, so wait for the ACKs
-		 * of the write's other packets
+		 * the target reports the whole write when it gets this packet,
+		 * so wait for the ACKs of the write's other packets
 		 */
 		if (op->unacked)
 			return false;
@@ -254,7 +257,7 @@ static void se_flow_pump(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 /*
  * Sends or retransmits the slot's packet if its time has come. Returns the time
  * of the slot's next scan, ns; 0: the flow cannot send now. *probed: this scan
- * has already retransmitted a packet.
+ * of the flow has already retransmitted a packet.
  */
 static uint64_t se_slot_scan(struct se_qp *qp, struct se_flow *flow,
 			     uint32_t seq, uint64_t now, bool *probed)
@@ -385,7 +388,7 @@ bool se_srd_busy(struct se_qp *qp)
 	       qp->wire->rx_pending(qp);
 }
 
-/* Checks an operation before a send, as the device does. */
+/* Checks an operation as the device does. Returns SE_OK or the failure. */
 static enum se_status se_op_validate(struct se_qp *qp, struct se_op *op)
 {
 	int i;
@@ -431,8 +434,8 @@ static void se_ud_send(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Records the peer's qkey. If it has changed, another QP has reused the number,
- * and all operations with the previous QP fail.
+ * Stores the peer's qkey. If the qkey has changed, another QP has reused the
+ * peer's QP number: fails all operations with the previous QP.
  */
 static void se_flow_meet(struct se_qp *qp, struct se_flow *flow, uint32_t qkey)
 {

@@ -9,7 +9,7 @@
 #define SE_MS 1000000ull
 /* limit of the time that ibv_destroy_qp() drains */
 #define SE_DRAIN_NS (500 * SE_MS)
-/* time without duplicates after which peers have all ACKs, ns */
+/* time without duplicates after which all peers seem to have their ACKs, ns */
 #define SE_LINGER_NS (40 * SE_MS)
 
 static void se_rq_flush(struct se_qp *qp)
@@ -78,10 +78,10 @@ static bool se_srd_owes(struct se_qp *qp)
 }
 
 /*
- * Sends all queued packets before the QP is destroyed. If the wire has lost
- * packets, continues to acknowledge until no peer retransmits. Rejects new
- * data, as if the QP did not exist. Takes at most SE_DRAIN_NS. The caller does
- * not hold qp->lock.
+ * Sends all queued packets before the QP is destroyed. If packets have been
+ * lost, continues to acknowledge until no peer retransmits. Rejects new data,
+ * as if the QP did not exist. Takes at most SE_DRAIN_NS. The caller must not
+ * hold qp->lock.
  */
 void se_srd_drain(struct se_qp *qp)
 {

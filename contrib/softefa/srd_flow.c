@@ -85,7 +85,7 @@ void se_flow_activate(struct se_qp *qp, struct se_flow *flow)
 	flow->is_active = true;
 	flow->active_next = qp->active;
 	qp->active = flow;
-	flow->heard = se_now(); /* the time without packets starts now */
+	flow->heard = se_now(); /* the peer's silence counts from now on */
 	flow->checked = flow->heard;
 	flow->asked = flow->heard;
 	flow->due = flow->heard;
@@ -108,13 +108,16 @@ void se_flow_header(struct se_qp *qp, struct se_flow *flow, struct se_pkt *pkt)
 	memcpy(pkt->sgid, qp->dev->gid.raw, sizeof(pkt->sgid));
 }
 
-/* Returns a completion's opcode. As on the device, reads have none. */
+/* Returns a completion's opcode. As on the device, reads have that of sends. */
 static enum ibv_wc_opcode se_op_opcode(const struct se_op *op)
 {
 	return op->kind == SE_OP_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
 }
 
-/* Writes the completion and frees the operation, which has no packet left. */
+/*
+ * Frees an operation that has no packet left. Writes its completion; responses
+ * have none.
+ */
 void se_op_finish(struct se_qp *qp, struct se_op *op)
 {
 	struct se_cqe cqe = {
@@ -206,7 +209,7 @@ static void se_flow_fail_reads(struct se_qp *qp, struct se_flow *flow,
 	}
 }
 
-/* Fails all operations to the peer. Later ones start a new stream. */
+/* Fails all operations to the peer. Later operations start a new stream. */
 void se_flow_fail(struct se_qp *qp, struct se_flow *flow,
 		  enum se_status status)
 {
@@ -269,7 +272,7 @@ void se_flow_acked(struct se_qp *qp, struct se_flow *flow,
 	if (pkt->ack_stream != flow->stream || !count)
 		return;
 	if (pkt->ack_cum - flow->una > count)
-		return; /* older than the last ACK, or of another stream */
+		return; /* older than the last ACK, or not a number in flight */
 	for (seq = flow->una; seq != pkt->ack_cum; seq++)
 		se_slot_acked(qp, flow, seq);
 	count = flow->next_seq - pkt->ack_cum;

@@ -65,7 +65,7 @@ void se_read_data(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 	se_op_check(qp, op);
 }
 
-/* True if the request is acknowledged, and the response is incomplete. */
+/* True if op is a read with an acknowledged request, but no full response. */
 static bool se_read_waits(const struct se_op *op, const struct se_flow *flow)
 {
 	return op->flow == flow && op->kind == SE_OP_READ && op->segmented &&

@@ -3,8 +3,9 @@
 
 /*
  * Frees flows of failed peers. A flow records the packets received from its
- * peer, so flows of live peers are kept. Some flows are checked when one is
- * added, and at intervals while all CQs are empty. The caller of each function
+ * peer, so flows of live peers are kept. Some flows are checked when a flow is
+ * added, and at intervals while polls of a CQ find nothing. All flows are
+ * checked when there is no space for a new one. The caller of each function
  * holds qp->lock.
  */
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 #define SE_MS 1000000ull
 #define SE_ADD_BUCKETS 2 /* hash buckets that are checked for each new flow */
-#define SE_FULL_SHARE 10 /* checks of all flows take a tenth of the time */
+/* interval of the checks of all flows, in multiples of a check's duration */
+#define SE_FULL_SHARE 10
 #define SE_QUIET_NS (10000 * SE_MS)  /* silence after which a PING is sent */
 
 static void se_flow_unlist(struct se_qp *qp, struct se_flow *flow)
@@ -39,8 +41,8 @@ void se_flow_free(struct se_qp *qp, struct se_flow *flow)
 }
 
 /*
- * Sends a PING to a silent peer on a wire that does not report failures. The
- * host of an exited peer rejects it.
+ * Sends a PING if the peer has been silent for SE_QUIET_NS, on a wire that does
+ * not report failures. The host of an exited peer rejects the PING.
  */
 static void se_flow_ask(struct se_qp *qp, struct se_flow *flow, uint64_t now)
 {

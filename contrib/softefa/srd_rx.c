@@ -89,8 +89,8 @@ void se_srd_send_acks(struct se_qp *qp)
 }
 
 /*
- * Rejects the packet "cause", now or by se_tx_naks(). Its number counts as not
- * received: the sender repeats it, or sends a VOID packet.
+ * Sends a NAK for the packet "cause", now or later in se_tx_naks(). The number
+ * counts as not received: the sender repeats the packet, or sends a VOID one.
  */
 static void se_send_nak(struct se_qp *qp, struct se_flow *flow,
 			const struct se_pkt *cause, enum se_status status)
@@ -358,7 +358,7 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 	if (flow->rx_stream != pkt->stream) {
 		if (flow->rx_stream &&
 		    (int32_t)(pkt->stream - flow->rx_stream) < 0)
-			return; /* late, of the peer's previous stream */
+			return; /* late packet of the peer's previous stream */
 		if (pkt->seq >= SE_WINDOW) {
 			/*
 			 * Not the start of a stream: this QP has freed its flow

@@ -36,7 +36,10 @@ void se_gid_hex(const union ibv_gid *gid, char hex[33])
 	hex[32] = '\0';
 }
 
-/* Locks the file. Returns ESTALE if a sweep has removed it. */
+/*
+ * Locks the file. Returns 0, ESTALE if another process's sweep has removed or
+ * locked the file, or another errno.
+ */
 int se_lock_file(int fd)
 {
 	struct stat st;
@@ -85,7 +88,10 @@ static bool se_tree_name(const char *name)
 		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == 6;
 }
 
-/* nftw() callback: removes what se_sysfs_make() has made. Others stay. */
+/*
+ * Callback of nftw(): removes directories, and files with the names that
+ * se_sysfs_make() uses. Other files stay, and so do their directories.
+ */
 static int se_remove_entry(const char *path, const struct stat *st, int type,
 			   struct FTW *ftw)
 {
@@ -121,7 +127,7 @@ static bool se_sweep_entry(const char *name)
 	snprintf(path, sizeof(path), "%s/%s", se_cfg.dir, name);
 	snprintf(lock, sizeof(lock), "%s%s", path, tree ? "/lock" : "");
 	fd = open(lock, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	/* an empty tree: a live owner will fail to create its lock, and retry */
+	/* an empty tree: a live owner fails to create its lock, and retries */
 	if (fd < 0 && errno == ENOENT && tree)
 		rmdir(path);
 	if (fd < 0)
@@ -138,7 +144,10 @@ static bool se_sweep_entry(const char *name)
 	return dead;
 }
 
-/* Removes orphans. "leaving": stops at a live owner, which sweeps at exit. */
+/*
+ * Removes orphans. "leaving": this process exits; stops at the first file with
+ * a live owner, because that owner sweeps when it exits.
+ */
 static void se_sweep(bool leaving)
 {
 	DIR *dir = opendir(se_cfg.dir);
@@ -174,7 +183,10 @@ static bool se_dir_ours(void)
 	return marked || !foreign;
 }
 
-/* Creates the mark. With "made", the mark permits to remove the directory. */
+/*
+ * Creates the mark. "made": this process has created the directory; the mark
+ * gets contents, by which se_dir_unmake() may remove the directory.
+ */
 static int se_dir_mark(bool made)
 {
 	char path[300];
@@ -197,7 +209,7 @@ static int se_dir_make(void)
 
 	if (!made && errno != EEXIST)
 		goto err_report;
-	/* another user could read the packets */
+	/* reject the directory of another user, who could read the packets */
 	if (lstat(se_cfg.dir, &st))
 		goto err_report;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
@@ -212,7 +224,7 @@ static int se_dir_make(void)
 	}
 	errno = se_dir_mark(made);
 	if (errno == ENOENT)
-		return EAGAIN; /* another process has just removed it */
+		return EAGAIN; /* another process has removed the directory */
 	if (errno)
 		goto err_report;
 	se_sweep(false);
@@ -225,8 +237,8 @@ err_report:
 }
 
 /*
- * Removes the mark, and the directory if softefa created it, unless there are
- * other files. A process that starts now creates the mark anew.
+ * If the directory has no other files, removes the mark, and then the directory
+ * if softefa has created it. A process that starts later creates them again.
  */
 static void se_dir_unmake(void)
 {
@@ -257,7 +269,7 @@ void se_dir_remove(void)
 {
 	if (se_sys_fd >= 0)
 		se_remove_tree(se_sys);
-	se_sweep(true); /* frees files of killed peers, if no other is alive */
+	se_sweep(true); /* the last process removes files of killed ones */
 	se_dir_unmake();
 }
 
@@ -275,7 +287,10 @@ static int se_write_file(const char *path, const char *text)
 	return ret;
 }
 
-/* Creates the tree and its lock, again if a sweep has removed it before. */
+/*
+ * Creates this process's tree and locks it. Tries again if another process's
+ * sweep has removed the tree before it was locked. Returns 0 or an errno.
+ */
 static int se_sysfs_root(void)
 {
 	char path[300];

@@ -16,7 +16,7 @@
 #include "softefa.h"
 #include "wire_shm.h"
 
-/* time until the claimant of a slot is checked, ns */
+/* time until the owner checks whether a claimed slot's producer is alive, ns */
 #define SE_STUCK_NS 100000000ull
 #define SE_SLOTS_PER_BLOCK 8
 
@@ -31,7 +31,10 @@ struct se_shm_qp {
 	struct se_doorbell bell;
 };
 
-/* Creates and locks a QP number's file. Returns EEXIST if it is in use. */
+/*
+ * Creates and locks the file of a QP number. Returns 0, EEXIST if the number is
+ * in use, or another errno.
+ */
 static int se_shm_create(struct se_shm_qp *sq)
 {
 	struct stat st;
@@ -144,7 +147,10 @@ err_free:
 	return ret;
 }
 
-/* Removes the QP's files. Mappings stay: threads may still poll at exit. */
+/*
+ * Removes the QP's files. The mappings stay, because other threads may still
+ * poll while the process exits.
+ */
 static void se_shm_leave(struct se_qp *qp)
 {
 	struct se_shm_qp *sq = qp->wire_qp;
@@ -221,7 +227,7 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 	struct se_ring *ring = sq->ring;
 	/*
 	 * The tail may be old if the caller lacks qp->lock. The slot of an old
-	 * tail was consumed, so it is not free: returns true.
+	 * tail was consumed. Its state is not SE_RING_FREE: returns true.
 	 */
 	uint64_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
@@ -231,8 +237,9 @@ static bool se_shm_rx_pending(struct se_qp *qp)
 }
 
 /*
- * True if the slot's producer was killed after its claim. The slot must then be
- * skipped, or the ring would stop forever. A live producer may still write.
+ * True if the slot's producer was killed after its claim. The caller must then
+ * skip the slot, or the ring would stop forever. False: the caller must wait,
+ * because the producer may still write the slot.
  */
 static bool se_shm_stuck(struct se_shm_qp *sq, uint64_t tail)
 {
@@ -283,9 +290,10 @@ static int se_shm_rx(struct se_qp *qp, int budget)
 }
 
 /*
- * Frees blocks whose producer was killed before it published a slot. Searches
- * only an empty ring, in which no slot refers to a block: a block's owner is
- * dead, or is about to claim a slot. Blocks of live owners are kept.
+ * Frees blocks whose producer was killed before it published a slot. Does so
+ * only if the ring is empty: then no slot refers to a block, so each claimed
+ * block belongs to a killed producer, or to a live one that is about to claim a
+ * slot. Blocks of live producers are kept.
  */
 static void se_shm_tidy(struct se_qp *qp)
 {
@@ -298,7 +306,7 @@ static void se_shm_tidy(struct se_qp *qp)
 			return;
 		if (se_shm_id_alive(owner))
 			continue;
-		/* checked after the exit: the owner publishes nothing later */
+		/* check after the producer's exit: it publishes nothing more */
 		if (se_ring_state(sq->ring, sq->tail) != SE_RING_FREE)
 			return;
 		se_ring_free_block(sq->ring, index);

@@ -57,13 +57,16 @@ struct se_flow;
 void se_shm_path(char path[SE_SHM_PATH], const union ibv_gid *gid,
 		 uint32_t qpn);
 
-/* Returns a ring's id, not 0, which identifies its owner in the directory. */
+/* Returns the id of a ring and its owner: the file's inode number, never 0. */
 uint32_t se_shm_id(const struct stat *st);
 
-/* False if the owner of the ring has exited; true in case of doubt. */
+/* True if the owner of the ring with this id is alive, or might be. */
 bool se_shm_id_alive(uint32_t id);
 
-/* Maps the peer's ring. Returns 0, -EAGAIN, or the se_status of the failure. */
+/*
+ * Maps the peer's ring. Returns 0, -EAGAIN (try later), or the se_status of the
+ * failure.
+ */
 int se_shm_connect(struct se_qp *qp, struct se_flow *flow);
 enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow);
 void se_shm_flow_close(struct se_qp *qp, struct se_flow *flow);

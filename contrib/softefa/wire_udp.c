@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The UDP wire: a socket per QP. Its IPv4 address is in the GID, its port is
- * the QPN. When a process exits, the kernel closes its port, and answers the
- * next packet with an ICMP error. A failed host sends nothing.
+ * The UDP wire: a socket per QP. The GID contains the socket's IPv4 address.
+ * The QPN is the socket's port. When a process exits, the kernel closes its
+ * sockets, and answers the next packet to a closed port with an ICMP error. A
+ * failed host sends nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -94,8 +95,9 @@ static void se_udp_close(struct se_qp *qp)
 }
 
 /*
- * Sends a packet. sendmsg() may fail for an earlier packet: se_udp_errors()
- * reads from the error queue which one failed.
+ * Sends a packet. Calls sendmsg() again if it fails, because it may report the
+ * error of an earlier packet. se_udp_errors() finds the destination of that
+ * packet in the socket's error queue.
  */
 static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		     const struct se_pkt *pkt, const struct iovec *iov,
@@ -258,7 +260,10 @@ static int se_udp_event_fd(struct se_qp *qp)
 	return ((struct se_udp_qp *)qp->wire_qp)->fd;
 }
 
-/* Does nothing: epoll monitors the socket, and the kernel closes it. */
+/*
+ * Implements arm() and leave(). Does nothing: epoll monitors the socket without
+ * further calls, and the kernel closes it when the process exits.
+ */
 static void se_udp_nothing(struct se_qp *qp)
 {
 }

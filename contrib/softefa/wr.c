@@ -39,7 +39,7 @@ static struct se_op *se_wr_alloc(struct se_qp *qp)
 	return op;
 }
 
-/* Returns EINVAL unless the work request is signaled and not fenced. */
+/* Returns EINVAL if the request is fenced or solicited, or not signaled. */
 static int se_wr_check_flags(const struct se_qp *qp)
 {
 	unsigned int flags = qp->ex.wr_flags;
@@ -91,7 +91,8 @@ static void se_wr_give_back(struct se_qp *qp)
 }
 
 /*
- * Submits the session's operations, or frees them all if one is invalid. The
+ * Submits the session's operations and returns 0. If one is invalid, or the QP
+ * cannot send in its state, frees all and returns an errno. In both cases the
  * session is then empty. The caller holds sq_lock.
  */
 static int se_wr_submit(struct se_qp *qp)
