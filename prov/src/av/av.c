@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The application's calls for AVs. The core's AV assigns each fi_addr. This AV
- * is always of type FI_AV_TABLE, so each fi_addr is an index. An application
- * that has requested FI_AV_MAP gets indexes, too: it must not interpret them.
+ * The application's calls for AVs. The core's AV assigns each fi_addr. The
+ * core's AV is always of type FI_AV_TABLE, so each fi_addr is an index. An
+ * application that has requested FI_AV_MAP gets indexes, too: it must not
+ * interpret a fi_addr.
  */
 
 #include <inttypes.h>
@@ -42,7 +43,7 @@ int duo_av_add_ep(struct duo_ep *ep)
 	struct duo_av *av = ep->av;
 	fi_addr_t addr;
 
-	if (ep->route)	/* an earlier fi_enable() has failed */
+	if (ep->route)	/* added by an earlier fi_enable(), which has failed */
 		return 0;
 	duo_domain_lock(av->domain);
 	ep->route = duo_av_reserve(DUO_AV_MAX * sizeof(*ep->route));
@@ -62,9 +63,9 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array in which an insert stores each fi_addr: addr, or a new one
- * if addr is NULL. Stores a new array in *own, too; the caller must free *own.
- * Returns NULL if there is no memory.
+ * Returns the array in which an insert stores each fi_addr: addr or, if addr is
+ * NULL, a new array. NULL: no memory. Stores the new array, or NULL, in *own.
+ * The caller must free *own.
  */
 static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 				 fi_addr_t **own)
@@ -81,10 +82,10 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
 }
 
 /*
- * Stores the bytes of an address, as the core's fi_av_lookup() returns them.
- * This call fails with ofi_rxd before the first message. If it fails, stores
- * `bytes`, the address that the application has inserted. NULL: the application
- * has inserted a name.
+ * Stores the bytes of an address, as the core's fi_av_lookup() returns them. If
+ * fi_av_lookup() fails, as with ofi_rxd before the first message, stores
+ * `bytes`, the address that the application has inserted. `bytes` is NULL if
+ * the application has inserted a name.
  *
  * Stores nothing if there are no bytes, or more than DUO_CORE_ADDR_MAX: such an
  * address is not local. Returns 0 or -FI_ENOMEM.
@@ -110,8 +111,8 @@ static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Adds an address of the core's AV. If this fails, removes the address from the
- * core's AV. Returns 0 or an error.
+ * Adds an address, which the core's AV already has, to this AV. After an error,
+ * removes the address from the core's AV. Returns 0 or an error.
  */
 static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -134,8 +135,10 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Continues an insert. ret: result of the core's insert. err: array of errors,
- * or NULL. Returns the number of inserted addresses, or an error.
+ * Continues an insert after the core's: adds the addresses to this AV and to
+ * the endpoints' maps. ret: result of the core's insert. err: the application's
+ * array of errors (FI_SYNC_ERR), or NULL. Returns the number of inserted
+ * addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)

@@ -23,8 +23,8 @@ struct duo_ep;
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 /*
- * Adds an endpoint to its AV and allocates its route words. Takes all locks of
- * the domain. Returns 0 or -FI_ENOMEM.
+ * Adds an endpoint to its AV, and allocates the endpoint's route words. Takes
+ * all locks of the domain. Returns 0 or -FI_ENOMEM.
  */
 int duo_av_add_ep(struct duo_ep *ep);
 /* Reverts duo_av_add_ep(). Needs all locks of the domain. */

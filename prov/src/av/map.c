@@ -98,7 +98,8 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 
 /*
  * Must be called when the route of addr has lost this peer index. If the peer's
- * messages report addr as their source, chooses another fi_addr, or none.
+ * messages have reported addr as their source, makes them report another
+ * fi_addr of the peer. If there is no other, the messages have no source.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -119,7 +120,7 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 /*
  * Warns, once per endpoint, that the core carries the messages to this peer.
  * The application has requested an order of messages and RMA. near cannot keep
- * it, because the peer accepts no RMA over near.
+ * this order, because the peer accepts no RMA over near.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -137,8 +138,9 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Stores the peer index of an address in its route. Sets the path to local if
- * reason is FI_DUO_OK, otherwise to core. Never changes the path core. If the
- * peer's messages report no other fi_addr as their source, they report addr.
+ * reason is FI_DUO_OK, otherwise to core. If the path already is core, it stays
+ * core. If the peer's messages report no other fi_addr as their source, they
+ * report addr.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -163,7 +165,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 					      index), reason);
 	if (reason == FI_DUO_ORDER_UNSUPPORTED)
 		duo_map_no_order(ep, addr);
-	if (duo_route_mapped(word)) {	/* replaces another peer */
+	if (duo_route_mapped(word)) {	/* addr had another peer's index */
 		duo_map_pass_source(ep, addr, duo_route_index(word));
 		ep->up->moved(ep, addr);
 	}
@@ -237,8 +239,9 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 
 /*
  * Looks up an address. If its process is local, sets the peer index and path:
- * duo_map_bind(). Otherwise calls duo_ep_use_core(), because its messages come
- * over the core. Returns FI_DUO_OK, or the reason why the address is not local.
+ * duo_map_bind(). Otherwise calls duo_ep_use_core(), because messages from the
+ * address will arrive over the core. Returns FI_DUO_OK, or the reason why the
+ * address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -369,23 +372,23 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
 	/*
-	 * A bad or unreadable record may belong to the process that the peer
-	 * index is for, so the address keeps its peer index.
+	 * A bad or unreadable record may be that of the peer with the present
+	 * peer index. So the address keeps this index.
 	 */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/* inserted again after a failure: a new process has the address */
+	/* inserted again after its process exited: a new process has it now */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 }
 
 /*
- * Returns the index at which a lookup of `count` addresses begins. It depends
- * on the endpoint's name: processes that start together often insert the same
- * list, and must not all connect to one peer at once.
+ * Returns the array index at which a lookup of `count` addresses begins. This
+ * index depends on the endpoint's name: processes that start together often
+ * insert the same list, and must not all connect to one peer at once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {

@@ -2,13 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: its local addresses. The local transport assigns a
- * peer index to each peer that it can reach. The map has the fi_addr of each
- * peer index, and the reason why an address is not local. The route words have
- * the peer index of each fi_addr. Lock: the group's.
+ * The map of an endpoint: its local addresses, which are the addresses that the
+ * endpoint reaches over the local transport. The local transport assigns a peer
+ * index to each peer that it can reach. The map has the fi_addr of each peer
+ * index. For each address that is not local, the map has the reason. The route
+ * words have the peer index of each fi_addr. Lock: the group's.
  *
- * An address is local only if both local sides have space for one more peer. So
- * it can be local for one endpoint and not for another: each has its own map.
+ * An address is local only if the endpoint and the peer have space for one more
+ * peer each. So one address can be local for one endpoint of an AV, and not
+ * local for another. Therefore each endpoint has its own map.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -36,19 +38,22 @@ struct duo_map {
 	 */
 	uint8_t *reason;
 	/*
-	 * duo_map_id() of the last peer, indexed by fi_addr. Has the flag
-	 * DUO_MAP_CONFIRMED if this peer has exited and was a confirmed source.
-	 * 0 if the reason is FI_DUO_UNDECIDED.
+	 * duo_map_id() of the last peer at each address, indexed by fi_addr.
+	 * Has the flag DUO_MAP_CONFIRMED if this peer has exited and was a
+	 * confirmed source. 0 if the reason is FI_DUO_UNDECIDED.
 	 */
 	uint64_t *id;
-	/* duo_registry_state() at the last scan; 0: scan again */
+	/*
+	 * duo_registry_state() at the last duo_map_scan(); 0: the next call
+	 * scans even if the registry has not changed
+	 */
 	uint64_t scanned;
 	bool no_order;	/* duo_map_no_order() has logged its warning */
 	/* a lookup or peer has failed: another scan is necessary */
 	bool failed;
 	bool retry;	/* a scan is planned; counted in group->pending */
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
-	/* delay before the planned scan, ms; doubles each time */
+	/* delay before the planned scan, ms; doubles if the scan fails again */
 	uint32_t retry_after;
 };
 
@@ -57,9 +62,12 @@ int duo_map_open(struct duo_ep *ep);
 /* Closes the map if it is open. The local side must be closed. */
 void duo_map_close(struct duo_ep *ep);
 
-/* Looks up addresses that were just inserted, for the first time or again. */
+/*
+ * Looks up addresses in the registry, directly after the application has
+ * inserted them, for the first time or again. Sets the routes of local ones.
+ */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
-/* Removes an address from the map. */
+/* Removes an address from the map, and its route. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Chooses the path of an undecided address, at the first send. The path holds
@@ -68,19 +76,22 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Looks up all addresses without an existing peer, if the registry has changed
- * since the last scan. Plans another scan if a record cannot be read. Must be
- * called when the endpoint starts, and after a message whose source has no
- * fi_addr.
+ * If the registry has changed since the last scan, looks up each address that
+ * has no peer index, or whose peer no longer exists. Plans another scan if a
+ * record cannot be read, or if shm cannot map a peer's memory. Must be called
+ * when the endpoint starts, and after a message whose source has no fi_addr.
  */
 void duo_map_scan(struct duo_ep *ep);
 /* True if it is time for the planned scan. */
 bool duo_map_retry_due(const struct duo_map *map);
-/* Monitors the peer: receives that name addr end when the peer fails. */
+/*
+ * Monitors the peer at addr: if the peer fails, posted receives that name addr
+ * end in an error.
+ */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to a failed peer and plans a scan. exited: its process has
- * exited, so its addresses get the reason FI_DUO_EXITED.
+ * Removes the routes to a failed peer, and plans a scan. exited: the peer's
+ * process has exited, so the peer's addresses get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 /*
@@ -90,7 +101,8 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
  * Makes the core carry all messages to this peer. Must be called before the
- * first message over the local path. The peer may still use the local path.
+ * first message to the peer over the local path, to keep messages in order.
+ * Messages from the peer may still take the local path.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 

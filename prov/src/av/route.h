@@ -89,7 +89,7 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* True if `to`, a local route read without the lock, is still that of addr. */
+/* True if addr still has the local route `to`, read before without the lock. */
 static inline bool duo_route_still_local(const struct duo_ep *ep,
 					 fi_addr_t addr,
 					 const struct duo_route *to)
