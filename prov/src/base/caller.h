@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of structures that an application passes, in the API version of its
- * fi_getinfo(). Newer versions append fields, so ofi_duo accesses no field
- * beyond this size. Not for the data path.
+ * Sizes of structures that an application passes. A size depends on the API
+ * version that the application has passed to fi_getinfo(): newer versions
+ * append fields. ofi_duo accesses no field beyond this size. Not for the data
+ * path.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -28,7 +29,7 @@
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-/* `0 * (src)` only avoids a warning about an unused value */
+/* no field src_addr; `0 * (src)` only avoids a warning about an unused value */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 

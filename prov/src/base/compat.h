@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between the headers of libfabric 1.17 to 2.7. One needs no code
- * here: since 2.3, fi_peer_rx_entry has no list links. ofi_duo uses only its
- * own links.
+ * Differences between the headers of libfabric 1.17 to 2.7. One difference
+ * needs no code here: since 2.3, fi_peer_rx_entry has no list links. ofi_duo
+ * uses links in its own structures instead.
  */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
@@ -31,7 +31,10 @@
 /* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
-/* All MR modes but FI_MR_LOCAL: efa does not need it, but would return it. */
+/*
+ * All MR modes except FI_MR_LOCAL. efa does not need FI_MR_LOCAL, but would
+ * return it if the hints had it.
+ */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
 		    FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE)

@@ -7,7 +7,7 @@
 #include "base/hints.h"
 #include "base/log.h"
 
-/* Returns the value of a field; 0 if its structure is NULL. */
+/* Returns a field's value in an info; 0 if the field's structure is NULL. */
 static uint64_t duo_hint_value(const struct fi_info *info,
 			       const struct duo_hint *field)
 {

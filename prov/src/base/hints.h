@@ -25,9 +25,12 @@ struct duo_hint {
 	const char *name;
 	bool set;	/* true: the value is a set of bits; false: a maximum */
 	bool direct;	/* true: the field is in fi_info itself */
-	/* offset in fi_info of the structure's pointer; unused if `direct` */
+	/*
+	 * offset in fi_info of the pointer to the attribute structure; unused
+	 * if `direct`
+	 */
 	size_t attr;
-	/* offset of the field in fi_info or in the structure */
+	/* offset of the field in fi_info or in the attribute structure */
 	size_t at;
 	size_t size;	/* size of the field, bytes: 4 or 8 */
 };
@@ -43,7 +46,7 @@ struct duo_hint {
 	  sizeof(((struct fi_info *) 0)->field) }
 
 struct duo_hint_beyond {
-	const struct duo_hint *field;	/* NULL: no field */
+	const struct duo_hint *field;	/* NULL: no field exceeds the info */
 	uint64_t requested;		/* value in the hints */
 	uint64_t limit;			/* value in the info */
 };
@@ -63,7 +66,10 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 #define DUO_HINTS_WITHIN(hints, info, table) \
 	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
 
-/* Logs a field of the hints that no info satisfies. Returns false. */
+/*
+ * Logs that fi_getinfo() returns no info because of the value `requested` of a
+ * field of the hints. Returns false.
+ */
 bool duo_hint_reject(const char *name, uint64_t requested);
 
 #endif /* DUO_HINTS_H */

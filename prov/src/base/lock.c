@@ -37,10 +37,10 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * A thread that has slept sets DUO_LOCK_AWAITED, not DUO_LOCK_HELD, because
- * other threads may still be asleep. If none is, the release makes one needless
- * futex call. Memory order: acquire; pairs with duo_lock_release() and
- * duo_lock_retire().
+ * After the spins, a thread takes the lock with DUO_LOCK_AWAITED, not
+ * DUO_LOCK_HELD, because other threads may be asleep. If no thread is asleep,
+ * the release makes one needless futex call. Memory order: acquire; pairs with
+ * duo_lock_release() and duo_lock_retire().
  */
 bool duo_lock_wait(struct duo_lock *lock)
 {
@@ -102,7 +102,7 @@ void duo_lock_barrier(void)
 		;
 }
 
-/* Spins, then sleeps: the thread inside may need this CPU to continue. */
+/* Spins, then sleeps: the thread in the lock may need this CPU to continue. */
 void duo_lock_empty(const struct duo_lock *lock)
 {
 	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };

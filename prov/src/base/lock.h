@@ -80,9 +80,12 @@ void duo_lock_retire(struct duo_lock *lock);
 bool duo_lock_prepare(void);
 /* Executes a full barrier in all threads of the process. */
 void duo_lock_barrier(void);
-/* Waits until no thread is inside. Must follow duo_lock_barrier(). */
+/* Waits until no thread is in a single lock. Must follow duo_lock_barrier(). */
 void duo_lock_empty(const struct duo_lock *lock);
-/* Wakes one waiting thread, after duo_lock_release(). Returns ret. */
+/*
+ * Wakes one thread that sleeps in duo_lock_wait(). Must be called if
+ * duo_lock_release() has returned true. Returns ret, for tail calls.
+ */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
 /*

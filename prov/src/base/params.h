@@ -26,13 +26,16 @@ struct duo_params {
 	/* parent directory of the users' registry directories */
 	char *registry_dir;
 	/*
-	 * CQ reads in a row without a local event, after which deferred
-	 * receives are posted to the core
+	 * number of CQ reads in a row without a local event, after which
+	 * ofi_duo posts deferred receives to the core
 	 */
 	size_t defer_polls;
 	/* time until aging posts the oldest deferred receive, us */
 	size_t defer_us;
-	/* CQ reads per poll of a core without messages, during local traffic */
+	/*
+	 * number of CQ reads per poll of the core, while local messages arrive
+	 * and the core has no messages
+	 */
 	size_t core_poll_interval;
 	/* time until a timer wakes a thread that sleeps on a wait object, us */
 	size_t wait_poll_us;
@@ -42,9 +45,9 @@ struct duo_params {
 	/* 1: permit peers' single copy if Yama's ptrace_scope is 1 */
 	int ptracer;
 	/*
-	 * number of CQ reads in a row without a local event after which the
-	 * reader yields its CPU, minus 1; the number is a power of 2. All bits
-	 * set: the reader never yields
+	 * N - 1, with a power of 2 N: after every N CQ reads in a row without
+	 * a local event, the reading thread yields its CPU. All bits set: the
+	 * thread never yields
 	 */
 	uint32_t yield_mask;
 	bool yield_always;	/* true: yield even if not oversubscribed */

@@ -200,8 +200,8 @@ int duo_proc_host(uint64_t *host)
 }
 
 /*
- * Returns this process's pid in the pid namespace of /proc. 0: /proc belongs to
- * this process's own pid namespace, or the pid is unknown.
+ * Returns this process's pid in the pid namespace that /proc belongs to. 0:
+ * /proc belongs to this process's own pid namespace, or the pid is unknown.
  */
 static uint32_t duo_proc_outside(void)
 {
@@ -230,7 +230,7 @@ int duo_proc_ns(uint64_t *pid_ns)
 
 	if (!inode)
 		return -errno;
-	time = duo_proc_inode("/proc/self/ns/time");	/* 0: Linux before 5.6 */
+	time = duo_proc_inode("/proc/self/ns/time"); /* 0: Linux before 5.6 */
 	*pid_ns = (uint32_t)(inode ^ time << 16) |
 		  (uint64_t)duo_proc_outside() << 32;
 	return 0;
@@ -312,7 +312,10 @@ int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 	return ret;
 }
 
-/* the kernel allocates the lowest free descriptor: a high fd means few left */
+/*
+ * The kernel allocates the lowest free descriptor, so a high fd shows that few
+ * are left.
+ */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

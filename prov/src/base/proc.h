@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Processes by pid and /proc; also files, directories, threads, clocks. */
+/*
+ * Tests of processes by pid and /proc. Also functions for files, directories,
+ * threads and clocks.
+ */
 #ifndef DUO_PROC_H
 #define DUO_PROC_H
 
@@ -19,11 +22,14 @@
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
- * Opens the file of descriptor fd of a process. Works even if the process's
- * main thread has ended. Returns a descriptor or -errno.
+ * Opens the file that a process has open as descriptor fd. Works even if the
+ * process's main thread has ended. Returns a descriptor or -errno.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
-/* Opens a descriptor of this process again. Returns a descriptor or -errno. */
+/*
+ * Opens again the file that this process has open as descriptor fd. Returns the
+ * new descriptor or -errno.
+ */
 int duo_proc_open_own(int fd, int flags);
 /*
  * Checks whether the process with this pid and start time exists. Returns 0 if
@@ -45,8 +51,9 @@ int duo_proc_ns(uint64_t *pid_ns);
 uint64_t duo_proc_inode(const char *path);
 
 /*
- * True if the effective uid belongs to one user. False for the overflow uid,
- * which stands for all users without a mapping in the user namespace.
+ * True if the effective uid stands for only one user. False for the overflow
+ * uid, which stands for all users that have no uid in this user namespace. If
+ * there are no such users, true also for the overflow uid.
  */
 bool duo_proc_user_known(void);
 
@@ -57,7 +64,10 @@ bool duo_proc_ended(int pidfd);
 /* Reads a small file as text. Returns the length, below size, or -errno. */
 ssize_t duo_proc_read(const char *path, char *text, size_t size);
 
-/* Opens a stream of a directory's names. The caller closes it. NULL: error. */
+/*
+ * Opens a stream of the names in the directory of the descriptor `dir`. The
+ * caller must call closedir(), and still owns `dir`. NULL: error.
+ */
 DIR *duo_dir_list(int dir);
 
 /*
@@ -66,7 +76,10 @@ DIR *duo_dir_list(int dir);
  */
 int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
-/* True if few descriptors are left. The caller must then close fd soon. */
+/*
+ * True if the process has few free descriptors left. fd: a descriptor that was
+ * just opened. If true, the caller must close fd soon.
+ */
 bool duo_proc_scarce(int fd);
 
 /* FNV-1a: adds data to a hash and returns the new hash */

@@ -3,7 +3,7 @@
 
 /*
  * Compiler attributes, and memory in whole cache lines. base/, the layer of
- * this file, depends on no other layer. Its cost on the data path: the lock, if
+ * this file, calls no other layer. Cost of base/ on the data path: the lock, if
  * it is on, and a few reads of the clock.
  */
 #ifndef DUO_UTIL_H
