@@ -270,7 +270,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 		ret = duo_pub_write(pub, &record);
 	if (ret)
 		duo_registry_withdraw(pub);
-	if (ret == -FI_EADDRINUSE) /* the caller's warning shows the path */
+	if (ret == -FI_EADDRINUSE) /* the caller logs the other record's path */
 		duo_pub_cut_suffix(pub);
 	return ret;
 }

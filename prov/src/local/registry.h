@@ -6,8 +6,9 @@
  * each endpoint, its record. The file's name is a hash of the core address.
  * "base" is the directory that has the users' directories.
  *
- * An endpoint is alive if its file is locked and its process exists. In another
- * pid namespace, only the lock is tested. Malformed files are rejected.
+ * An endpoint is alive if its record's file is locked and its process exists.
+ * If the process is in another pid namespace, only the lock is tested.
+ * Malformed files are rejected.
  *
  * Cost: control path only. A lookup takes about ten system calls, or one if the
  * address has no record. If the names of the records were read before
@@ -51,8 +52,9 @@ struct duo_publication {
 };
 
 /*
- * Modes of the directory's lock, as in flock(2). Starting endpoints share it. A
- * sweep, and a start directly after a sweep, need it exclusively.
+ * Modes of the directory's lock, as in flock(2). Starting endpoints share the
+ * lock. A sweep needs the lock exclusively. An endpoint that sweeps when it
+ * starts holds the exclusive lock until it has started.
  */
 enum duo_registry_lock_mode {
 	DUO_REGISTRY_SHARED,
@@ -60,31 +62,33 @@ enum duo_registry_lock_mode {
 };
 
 /*
- * Opens or creates the user's directory. Stores its path in dir: DUO_PATH_MAX
- * bytes, or NULL. Returns a descriptor or -errno. -FI_EPERM: this user cannot
- * be distinguished from others (overflow uid, or files without owners).
+ * Opens or creates the user's directory. Stores the directory's path in dir, a
+ * buffer of DUO_PATH_MAX bytes, or NULL. Returns a descriptor or -errno.
+ * -FI_EPERM: this user cannot be distinguished from others (overflow uid, or
+ * files without owners).
  */
 int duo_registry_open(const char *base, char *dir);
 /*
  * Opens and locks the directory, so that no process removes it. Returns a
  * descriptor for duo_registry_unlock(), or
- * - -FI_ETIMEDOUT: another process, probably stopped, has held the lock for 3 s
- *   in which no endpoint started, or for 60 s
+ * - -FI_ETIMEDOUT: another process, probably stopped, has held the lock for
+ *   60 s, or for 3 s in which no name was added to the directory or removed
  * - -FI_EBUSY: duo_registry_open() has timed out; a retry would time out, too
  * - another -errno
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
 /*
- * Counts one more endpoint with compat_id. Returns the number since the last
- * reset, or -errno. Needs no lock.
+ * Counts one more endpoint with compat_id. Returns the number of endpoints that
+ * were counted since the last reset, or -errno. Needs no lock.
  */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
 /* Resets the count of duo_registry_count_ep(). Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
 /*
- * Removes the directory, unless it has a record or is locked. file: the path of
- * a file in it.
+ * Removes the directory, with its counts of endpoints. Does nothing if the
+ * directory has other files, or if another process holds its lock. file: path
+ * of a file in the directory; the file need not exist any more.
  */
 void duo_registry_leave(int dir, const char *file);
 /* Returns the number of records, including those of failed endpoints. */
@@ -96,24 +100,31 @@ size_t duo_registry_count(int dir);
 uint64_t duo_registry_state(int dir);
 
 /*
- * Removes records of failed processes. reap() and sweep() of peers[kind] remove
- * other files of these processes. Returns the number of live endpoints. Needs
- * the exclusive lock.
+ * Removes records of failed processes. peers: the local transports, by kind;
+ * their reap() and sweep() remove other files of these processes. Returns the
+ * number of live endpoints. Needs the exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
-/* Sweeps the directory if it is unlocked and not swept in the last second. */
+/*
+ * Sweeps the directory if no process holds the directory's lock, and the last
+ * sweep was more than a second ago.
+ */
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
 /*
- * Creates and locks the record of a core address. per_net: the address is
- * unique only in its network namespace. Returns 0 or -errno; -FI_EADDRINUSE:
- * the address already has a record. If the caller does not hold the directory's
- * lock, a sweep may remove the new record.
+ * Creates and locks the record of a core address. Lookups find the record only
+ * after duo_registry_ready(). per_net: the address is unique only in its
+ * network namespace. Returns 0 or -errno; -FI_EADDRINUSE: the address already
+ * has a record. If the caller does not hold the directory's lock, a sweep may
+ * remove the new record.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
-/* Makes the record visible. -FI_ENOENT: a sweep has removed the record. */
+/*
+ * Makes the record visible to lookups. Returns 0 or -errno; -FI_ENOENT: a sweep
+ * has removed the record.
+ */
 int duo_registry_ready(struct duo_publication *pub);
 /* Removes the record from the directory. Needs no lock; may be repeated. */
 void duo_registry_hide(struct duo_publication *pub);

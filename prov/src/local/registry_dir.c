@@ -119,7 +119,7 @@ void duo_registry_reset_count(int dir, uint64_t compat_id)
 	unlinkat(dir, name, 0);
 }
 
-/* Removes the files that count endpoints, unless there are other files. */
+/* If all files count endpoints (duo_count_name()), removes these files. */
 static void duo_dir_clear(int dir)
 {
 	DIR *stream = duo_dir_list(dir);

@@ -59,11 +59,14 @@ int duo_record_open(int dir, const char *name, struct duo_record *record);
 const char *duo_record_suffix(const char *name);
 /* True if fd is a regular file of this user. Stores fstat()'s result in *st. */
 bool duo_record_ours(int fd, struct stat *st);
-/* Tests the owner's lock. 0: alive; -ESRCH: failed; or another error. */
+/*
+ * Tests whether the record's file is locked. Returns 0: the owner is alive;
+ * -ESRCH: the owner has failed; another error: the test has failed.
+ */
 int duo_record_locked(int fd);
 /*
- * Tests the owner's lock and, if the owner is in pid_ns, its process. 0: alive;
- * -ESRCH: failed; or another error.
+ * As duo_record_locked(). If the owner is in the namespace pid_ns, also tests
+ * whether the owner's process exists.
  */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
 

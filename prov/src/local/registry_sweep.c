@@ -31,7 +31,10 @@ static void duo_record_reap(int dir, const char *name,
 		 record->pid);
 }
 
-/* Removes a record that is incomplete or of another version, if unlocked. */
+/*
+ * Removes a record that is incomplete or of another version, if its file is not
+ * locked: then the owner has failed.
+ */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
 	struct stat st;
@@ -132,7 +135,8 @@ void duo_registry_tidy(const char *base,
 	if (dir < 0)
 		return;
 	if (duo_sweep_due(dir) && !flock(dir, LOCK_EX | LOCK_NB)) {
-		if (duo_sweep_due(dir)) {	/* not swept since the test */
+		/* another process may have swept since the first test */
+		if (duo_sweep_due(dir)) {
 			duo_registry_sweep(dir, peers);
 			duo_sweep_done(dir);
 		}
