@@ -30,13 +30,13 @@
 
 #define BN_MAX_RANKS 256
 #define BN_NAME_MAX 512
-#define BN_MAX_FDS 4096 /* number of file descriptors that are checked */
+#define BN_MAX_FDS 4096 /* number of descriptors that bn_check_path() checks */
 #define BN_BATCH 8		/* largest number of completions of a read */
 #define BN_WINDOW 64		/* number of messages in flight */
 #define BN_CTXS 1024 /* number of contexts, used one after the other */
 #define BN_CQ_SIZE 8192
 
-/* Tags; the growth curves use BN_TAG_FREE and above. */
+/* Tags. BN_TAG_FREE and above: messages and receives that are not measured */
 enum { BN_TAG = 1, BN_TAG_ACK = 2, BN_TAG_FREE = 1000 };
 
 struct bn_opts {
@@ -45,7 +45,10 @@ struct bn_opts {
 	const char *path;	/* -P: all traffic must take this path */
 	char *tests;		/* -t: tests, separated by commas */
 	int nranks;		/* -n: number of ranks */
-	/* -m: processes that run ranks as threads; 0: ranks are processes */
+	/*
+	 * -m: number of processes, which run the ranks as threads; 0: each rank
+	 * is a process
+	 */
 	int processes;
 	int budget_ms;		/* -b: time per size, ms */
 	size_t max_size;	/* -S: largest message */
@@ -102,7 +105,7 @@ struct bn {
 	void *sdesc, *rdesc;
 	uint64_t start_ns; /* time from fi_getinfo to the last fi_av_insert */
 	uint64_t tx, rx, rma;	/* numbers of completions that were read */
-	void *release[2];	/* multi-receive buffers, for their release */
+	void *release[2];	/* contexts of released multi-receive buffers */
 	unsigned int released;
 	struct fi_context2 ctx[BN_CTXS];
 	unsigned int next_ctx;
@@ -184,7 +187,10 @@ void bn_curve_unexpected(void);
 void bn_curve_av(void);
 void bn_curve_cq(void);
 
-/* mem.c: stores a missing peer's address in name; false: unknown format */
+/*
+ * mem.c: stores in name an address that no peer has. False: the format of the
+ * provider's addresses is unknown.
+ */
 bool bn_fake_addr(uint8_t *name, size_t len, unsigned int index);
 
 #endif /* BENCH_H */

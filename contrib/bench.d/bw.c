@@ -57,8 +57,8 @@ static void bn_windows_recv(int from, size_t size, long count)
 }
 
 /*
- * Sends count windows in each pair. Stores the time of each in ns[], if not
- * NULL, and returns the total time, ns. Called by all ranks.
+ * Sends count windows in each pair. Stores the time of each window in ns[],
+ * unless ns is NULL. Returns the total time, ns. Called by all ranks.
  */
 static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 {
@@ -67,7 +67,8 @@ static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 
 	if (receives)
 		bn_post_window(bn.rank - pairs, size);
-	bn_sync_still(); /* otherwise the next messages would be counted here */
+	/* the polls of bn_sync() could already count the next messages */
+	bn_sync_still();
 	start = bn_now();
 	if (sends)
 		bn_windows_send(bn.rank + pairs, size, ns, count);
@@ -78,8 +79,8 @@ static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of windows that fit in the time budget, after some to warm
- * up and measure. Called by all ranks.
+ * Measures some windows, after others that warm up. Returns the number of
+ * windows that fit in the time budget. Called by all ranks.
  */
 static long bn_windows_count(int pairs, size_t size)
 {

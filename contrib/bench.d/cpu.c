@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Assigns a CPU to each rank: first one of each physical core, then others. */
+/*
+ * Assigns a CPU to each rank: first one CPU of each physical core, then the
+ * other CPUs.
+ */
 
 #include <errno.h>
 #include <sched.h>

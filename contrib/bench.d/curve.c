@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Growth with the length of queues and tables. Latency of 8 bytes with many
- * posted receives or unexpected messages; time of an AV insert with many
- * addresses. The queues stay full: these tests run last in a process.
+ * Growth of times with the length of queues and tables: latency of 8 bytes with
+ * many posted receives or unexpected messages; time of an AV insert with many
+ * addresses. The tests leave the queues full, so they must run last in a
+ * process.
  */
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "bench.h"
 
 #define BN_LONGEST 100000
-/* number of polls after -FI_EAGAIN until the limit counts as reached */
+/* number of polls after -FI_EAGAIN until bn_post_many() gives up */
 #define BN_PATIENCE 100000
 #define BN_MAX_ITERS 20000
 
@@ -35,7 +36,10 @@ static void bn_length_latency(const char *name, long length)
 	bn_sync();
 }
 
-/* Posts receives for tags that no rank sends. False: limit reached. */
+/*
+ * Posts receives for tags that no rank sends. False: the provider accepts no
+ * more receives.
+ */
 static bool bn_post_many(struct fi_context2 *ctx, long from, long to)
 {
 	long i, polls;

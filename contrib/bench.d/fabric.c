@@ -40,7 +40,10 @@ static const char *bn_source(void)
 	return NULL;
 }
 
-/* Returns hints like those of Open MPI's MTL, if the provider supports them. */
+/*
+ * Returns hints like those of Open MPI's MTL, with the capabilities that the
+ * tests need.
+ */
 static struct fi_info *bn_hints(void)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -202,8 +205,9 @@ static bool bn_has_connection(void)
 }
 
 /*
- * Checks that all messages used the path of -P, by ofi_duo's statistics. lnx
- * has none: without a TCP connection, it has sent all through shm.
+ * Checks by ofi_duo's statistics that all messages used the path of -P. lnx has
+ * no statistics: if this process has no TCP connection, lnx has sent all
+ * messages through shm.
  */
 void bn_check_path(void)
 {

@@ -4,8 +4,9 @@
 /*
  * Instructions per message, which other load does not affect. Rank 0 sends 8
  * bytes or 16 KiB to rank 1, in lockstep, so that each read except in phase
- * "idle" finds its completion. A counter of the CPU counts. Without one,
- * callgrind counts, with --collect-atstart=no and a dump for each phase.
+ * "idle" finds its completion. A counter of the CPU counts the instructions.
+ * If duobench runs in callgrind (with --collect-atstart=no), callgrind counts
+ * them, and writes a dump for each phase.
  *
  *	post	fi_trecv			rank 1
  *	send	fi_tsend			rank 0
@@ -17,7 +18,7 @@
  * Or an operation of rank 0 on 8 bytes of rank 1's memory:
  *
  *	op	fi_write, fi_read or fi_fetch_atomic	rank 0
- *	serve	fi_cq_read, in which the target executes it	rank 1
+ *	serve	fi_cq_read that executes the operation	rank 1
  *	done	fi_cq_read until the completion		rank 0
  *	idle, null	as above
  */
@@ -56,7 +57,7 @@ static const struct {
 struct bn_insn {
 	const char *test;
 	size_t len;		/* bytes */
-	bn_op op;		/* NULL: a message */
+	bn_op op;		/* NULL: the test sends messages */
 };
 
 static int bn_counter = -1;	/* descriptor of the perf event; -1: none */
@@ -128,7 +129,10 @@ static void bn_lockstep_message(int phase, size_t len)
 		BN_COUNTED(phase == BN_TXCQ, bn_wait(tx + 1, rx));
 }
 
-/* Executes one operation in lockstep. Counts in this phase; BN_PHASES: none. */
+/*
+ * Executes one operation in lockstep. Counts the instructions of this phase;
+ * BN_PHASES: of no phase.
+ */
 static void bn_lockstep(int phase, const struct bn_insn *what)
 {
 	if (what->op)
@@ -139,7 +143,7 @@ static void bn_lockstep(int phase, const struct bn_insn *what)
 		BN_COUNTED(phase == BN_IDLE, bn_poll());
 		BN_COUNTED(phase == BN_NULL, (void) 0);
 	}
-	/* RMA needs progress here, which belongs to no phase */
+	/* RMA needs further polls, which belong to no phase */
 	if (what->op)
 		bn_sync();
 	else
@@ -155,7 +159,10 @@ static double bn_phase(int phase, const struct bn_insn *what)
 
 	if (bn_counter >= 0)
 		ioctl(bn_counter, PERF_EVENT_IOC_RESET, 0);
-	/* not counted if i < 0: after a pause near reads the clock often */
+	/*
+	 * Iterations with i < 0 are not counted: after a pause, near reads the
+	 * clock often.
+	 */
 	for (i = -BN_INSN_MSGS; i < BN_INSN_MSGS; i++)
 		bn_lockstep(mine && i >= 0 ? phase : BN_PHASES, what);
 	if (!mine)

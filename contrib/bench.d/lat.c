@@ -67,8 +67,8 @@ uint64_t bn_pingpong(size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Returns the number of iterations that fit in the time budget, after some to
- * warm up and measure. Called by all ranks.
+ * Measures some iterations, which also warm up. Returns the number of
+ * iterations that fit in the time budget. Called by all ranks.
  */
 long bn_pingpong_count(size_t size)
 {
@@ -156,8 +156,9 @@ void bn_wild(void)
 		BN_OK(ret);
 	}
 	bn_lat_size("wild", 8);
-	bn_sync_still(); /* otherwise the next messages would be counted here */
-	/* the other ranks end each wildcard receive by a message */
+	/* the polls of bn_sync() could already count the next messages */
+	bn_sync_still();
+	/* ranks 0 and 1 end each other's wildcard receives by messages */
 	if (bn.rank < 2)
 		bn_drain_wild();
 	bn_sync();

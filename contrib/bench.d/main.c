@@ -102,7 +102,7 @@ static void bn_barrier(bool progress, bool sleeps)
 		}
 		if (++spins % 64)
 			continue;
-		/* a rank that does not poll the endpoint yields its CPU */
+		/* if ranks share CPUs, a rank that does not poll sleeps */
 		if (sleeps || (bn.yield && !progress))
 			usleep(50);
 		else
@@ -136,10 +136,11 @@ long bn_agree(long value)
 }
 
 /*
- * Prints the round trip of a cache line between ranks 0 and 1. On a virtual
- * machine it depends on the hardware that both CPUs share at the moment. Only
- * measurements with similar round trips can be compared. Prints nothing if
- * ranks share CPUs: it would measure the scheduler.
+ * Prints the time of a round trip of a cache line between ranks 0 and 1, ns. On
+ * a virtual machine this time depends on the hardware that the CPUs of both
+ * ranks share at the moment. Only measurements with similar round trips can be
+ * compared. Prints nothing if ranks share CPUs, because the time would depend
+ * on the scheduler.
  */
 static void bn_hop(const char *name)
 {
@@ -181,9 +182,9 @@ static void bn_run_tests(void)
 }
 
 /*
- * Waits for near: the first endpoint of a process with threads registers the
- * process for membarrier, which takes up to 50 ms. Until then each send has a
- * fence.
+ * Waits until near sends without fences. The first endpoint of a process with
+ * threads registers the process for membarrier, which takes up to 50 ms. Until
+ * then each send executes a fence.
  */
 static void bn_threads_settle(void)
 {
@@ -212,7 +213,7 @@ static void bn_rank_main(int rank)
 struct bn_thread {
 	pthread_t id;
 	int rank;
-	const struct bn *process;	/* bn of the process, with its domain */
+	const struct bn *process;	/* bn of the main thread, with domain */
 };
 
 static void *bn_thread_main(void *arg)
@@ -224,7 +225,7 @@ static void *bn_thread_main(void *arg)
 	return NULL;
 }
 
-/* Runs the ranks from "first" on in threads of this process. */
+/* Runs `count` ranks, from the rank `first` on, in threads of this process. */
 static void bn_threads_run(int first, int count)
 {
 	struct bn_thread thread[BN_MAX_RANKS];
@@ -311,7 +312,7 @@ static void bn_options(int argc, char **argv)
 	bn_caps(opts->tests);
 }
 
-/* Removes a killed rank's files: shm regions and its registry directory. */
+/* Removes a failed process's files: shm regions and the directory of -R. */
 static void bn_sweep(pid_t pid)
 {
 	char pattern[64];

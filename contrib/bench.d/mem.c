@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Measures the memory of an endpoint, and of AV entries of missing peers. */
+/* Measures the memory of an endpoint, and of an AV's entry for an address. */
 
 #include <arpa/inet.h>
 #include <malloc.h>

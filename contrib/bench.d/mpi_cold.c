@@ -116,7 +116,8 @@ static uint64_t mb_halo_step(MPI_Comm grid, const int *peers, int size,
 /*
  * Halo exchange on a periodic three-dimensional grid. In a step each rank
  * computes and exchanges faces with six neighbors, and all ranks add up a
- * number. Prints the mean time in MPI, with the wait for ranks that compute.
+ * number. Prints the mean time in MPI, including the wait for ranks that still
+ * compute.
  */
 void mb_halo(void)
 {

@@ -103,7 +103,10 @@ static void mb_op_barrier(int size)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Repeats the operation. *own: this rank's time in it. Returns total time. */
+/*
+ * Repeats the operation. Stores this rank's time in the operation, ns, in *own.
+ * Returns the total time, with the barriers, ns.
+ */
 static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 			     uint64_t *own)
 {
@@ -123,7 +126,7 @@ static uint64_t mb_coll_time(const struct mb_coll *coll, int size, long count,
 	return bn_now() - first;
 }
 
-/* Measures one size. Returns the mean, in rank 0 only. */
+/* Measures one size. Returns the mean time, ns, in rank 0 only. */
 static double mb_coll_size(const struct mb_coll *coll, int size)
 {
 	double mine, sum = 0;

@@ -3,7 +3,7 @@
 
 /*
  * Round trip of a cache line between ranks 0 and 1; see bn_hop(). contrib/bench
- * compares only rounds with similar round trips.
+ * compares only measurements with similar round trips.
  */
 
 #include <fcntl.h>
@@ -50,7 +50,10 @@ static uint64_t mb_hop_run(atomic_uint *line, unsigned int me)
 	return bn_now() - start;
 }
 
-/* Prints nothing if ranks share CPUs: it would measure the scheduler. */
+/*
+ * Prints nothing if ranks share CPUs, because the time of a round trip would
+ * depend on the scheduler.
+ */
 void mb_hop(const char *name)
 {
 	atomic_uint *line;

@@ -98,7 +98,10 @@ long mb_count(uint64_t ns, long count, long least, long most)
 	return mb_agree(fits < least ? least : fits > most ? most : fits);
 }
 
-/* Reads the sizes, ascending: a test ends at the first that is too large. */
+/*
+ * Reads the sizes of -s. They must ascend, because mb_sizes() removes sizes
+ * that are too large from the end.
+ */
 static void mb_size_list(char *list)
 {
 	char *size;
@@ -184,7 +187,7 @@ static void mb_init(int *argc, char ***argv)
 	mb_mean("first", first);
 }
 
-/* Prints a rank's proportional set size (Pss), bytes. */
+/* Prints the mean of the ranks' proportional set sizes (Pss), bytes. */
 static void mb_memory(void)
 {
 	FILE *file = fopen("/proc/self/smaps_rollup", "r");

@@ -6,8 +6,9 @@
  * in a barrier. Measures one operation until MPI_Win_flush has returned, as
  * osu_put_latency does, and the time per put with 64 puts before a flush.
  *
- * With -w MPI allocates the window, in memory that the host's ranks share: they
- * access it directly, over any transport. Otherwise it is not shared.
+ * With -w, MPI allocates the window in memory that the host's ranks share. The
+ * ranks then access the window directly, whatever the transport. Without -w,
+ * the window is ordinary memory of its rank.
  */
 
 #include "mpibench.h"

@@ -19,11 +19,11 @@
 
 struct mb {
 	char *tests; /* -t: tests, separated by commas; may be only "init" */
-	const char *label;	/* -l: name of these ranks in metrics */
+	const char *label;	/* -l: RANKS in the names of metrics */
 	long budget_ns;		/* -b (ms): time per size */
 	bool few;		/* -q: use fewer sizes */
 	bool allocated;		/* -w: MPI allocates the windows */
-	bool multiple;		/* MPI_THREAD_MULTIPLE, for the test "threads" */
+	bool multiple; /* MPI_THREAD_MULTIPLE, for the test "threads" */
 	size_t size[MB_MAX_SIZES]; /* -s: sizes, in place of each test's own */
 	int sizes;
 	int rank, ranks;

@@ -4,8 +4,9 @@
 /*
  * RMA and atomics of rank 0 on rank 1's memory. Values, in ns:
  * - put: half a round trip, in which ranks write to each other and poll memory;
- * - get, fadd: until the completion; the target polls or, in -still, sleeps;
- * - others: time per operation, in windows of 64.
+ * - get, fadd, put-done: until the completion, while the target polls;
+ * - put-still, get-still: until the completion, while the target sleeps;
+ * - put-bw, get-bw, fadd-bw: time per operation, in windows of 64.
  */
 
 #include <string.h>
@@ -20,9 +21,12 @@
 static uint64_t bn_samples[BN_MAX_ITERS];
 static fi_addr_t bn_there;
 static uint64_t bn_raddr, bn_rkey;
-static uint64_t bn_done; /* number of completed operations of this rank */
+static uint64_t bn_done; /* number of operations that this rank has started */
 
-/* Exchanges the keys of the regions, which are rbuf. Writes are from sbuf. */
+/*
+ * Exchanges the keys and addresses of the ranks' regions. The region of a rank
+ * is its rbuf. Operations use sbuf as the local buffer.
+ */
 void bn_region_exchange(void)
 {
 	struct bn_shared *sh = bn.sh;
@@ -109,7 +113,7 @@ static long bn_fits(uint64_t ns, long least, long most)
 	return count < least ? least : count > most ? most : count;
 }
 
-/* Measures operations of rank 0. still: the target sleeps; else it polls. */
+/* Measures operations of rank 0. still: rank 1 sleeps; otherwise it polls. */
 static void bn_from_0(const char *name, bn_op op, size_t size, int window,
 		      bool still)
 {
@@ -155,7 +159,7 @@ static uint64_t bn_puts(size_t size, uint64_t *ns, long count)
 	for (i = 1; i <= count; i++) {
 		if (bn.rank)
 			bn_until(size, 1 + i % 250);
-		/* change the buffer only after the previous write */
+		/* the previous write may still read sbuf until it completes */
 		bn_rma_wait();
 		bn.sbuf[size - 1] = 1 + i % 250;
 		bn_put(size, &bn.ctx[i % BN_CTXS]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Functions of duobench and mpibench, without libfabric and MPI. */
+/* Functions of duobench and mpibench that need neither libfabric nor MPI. */
 #ifndef UTIL_H
 #define UTIL_H
 
@@ -13,7 +13,10 @@
 
 enum { BN_PASS = 0, BN_FAIL = 1, BN_SKIP = 77 };
 
-/* Prints "!fail REASON" and ends all ranks. Each program defines it. */
+/*
+ * Prints "!fail REASON" (in duobench, for BN_SKIP, "!skip REASON") and ends all
+ * ranks. Each of the two programs defines this function.
+ */
 void bn_fail(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 

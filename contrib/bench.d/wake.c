@@ -21,7 +21,7 @@
 static uint64_t bn_samples[BN_WAKES];
 static unsigned int bn_wakes;
 
-/* Sleeps until a message has arrived, or for ms. */
+/* Sleeps until bn.rx is rx, but not longer than ms milliseconds. */
 static void bn_sleep_until(uint64_t rx, int ms)
 {
 	struct pollfd fd = { .events = POLLIN };

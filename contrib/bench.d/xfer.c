@@ -37,7 +37,7 @@ void bn_poll(void)
 			if (!(entry[i].flags & FI_RECV))
 				continue;
 		}
-		/* lnx 2.1 does not set FI_RECV: what is no send is a receive */
+		/* lnx 2.1 does not set FI_RECV: the last case is a receive */
 		if (entry[i].flags & (FI_RMA | FI_ATOMIC))
 			bn.rma++;
 		else if (entry[i].flags & FI_SEND)
