@@ -7,9 +7,10 @@
  * remote port. The embedder is the code that uses this interface. Protocols:
  * docs/near/design.md; terms: docs/glossary.md.
  *
- * The embedder must serialize all calls for a port. near calls arrived() and
- * unload() only within near_poll() and near_rx_ring_poll(). It may call the
- * sink's other functions within any call. Errors are negative errno values.
+ * The embedder must serialize all calls for a port. near calls the embedder's
+ * functions in struct near_sink: arrived() and unload() only within near_poll()
+ * and near_rx_ring_poll(), the others within any call for the port. Errors are
+ * negative errno values.
  *
  * near_send() and near_poll() are inline functions in msg/inline.h, which
  * rma/inline.h includes.
@@ -46,7 +47,7 @@ struct near_addr {
 	int32_t fd;	/* number of the segment's descriptor in process pid */
 	uint64_t nonce;		/* random number: no other port has it */
 	uint64_t host;	/* identifies the machine and its present boot */
-	/* id of the namespaces that pid and start refer to: duo_proc_ns() */
+	/* one id for the process's pid and time namespaces: duo_proc_ns() */
 	uint64_t pid_ns;
 	uint64_t start;	/* start time of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
@@ -63,20 +64,22 @@ struct near_rx_op;
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
 	/*
-	 * Address in the sender's process; 0: receiver must use fragments. With
-	 * NEAR_DEVICE: RMA address in the region that has `key`.
+	 * Address of the message in the sender's process; 0: the receiver must
+	 * request fragments. With NEAR_DEVICE: RMA address of the message in
+	 * the region that has `key`.
 	 */
 	uint64_t addr;
 	uint64_t key;		/* region key; only with NEAR_DEVICE */
 };
 
 struct near_msg {
-	const void *payload;	/* received message; NULL: rendezvous */
+	/* first buffer of the message; NULL in arrived(): rendezvous message */
+	const void *payload;
 	size_t len;
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	/* received: valid if payload is NULL; sent: valid with NEAR_DEVICE */
+	/* valid in arrived() if payload is NULL, and in sends of NEAR_DEVICE */
 	struct near_rndv rndv;
 };
 
@@ -89,23 +92,26 @@ struct near_sink {
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
-	/* Reports the end of a receive whose cookie is not NULL. */
+	/*
+	 * Reports the end of a receive that near_recv() or near_recv_begin()
+	 * has started with a cookie that is not NULL.
+	 */
 	void (*received)(void *ctx, void *cookie, int err);
 	/* Reports the end of a near_send_large() whose cookie is not NULL. */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/*
-	 * Copies the first len bytes of a NEAR_DEVICE message to host memory.
-	 * near calls this at the sender, after the receiver has requested
-	 * fragments. cookie: that of near_send_large(). Returns 0 or a positive
-	 * errno value.
+	 * Copies the first len bytes of a NEAR_DEVICE message from the device
+	 * memory `from` to the host memory `host`. near calls this function at
+	 * the sender, after the receiver has requested fragments. cookie: that
+	 * of near_send_large(). Returns 0 or a positive errno value.
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
 	/* Reports a new peer: created by near_peer_get(), or a new sender. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
-	/* Reports a failed or closed peer; operations with it have ended. */
+	/* Reports a failed or closed peer, whose operations have all ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
-	/* Reports that no references are left; near then frees the peer. */
+	/* Reports that near frees the peer after this call. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
 };
 
@@ -119,9 +125,12 @@ struct near_attr {
 	size_t memory;
 	/* do not use process_vm_readv() and process_vm_writev() */
 	bool no_cma;
-	/* no prctl(PR_SET_PTRACER): Yama may then deny single copy to peers */
+	/*
+	 * do not call prctl(PR_SET_PTRACER). With ptrace_scope 1, the security
+	 * module Yama then denies peers single copy from and to this process.
+	 */
 	bool no_ptracer;
-	uint32_t timeout_ms;	/* timeout of the fd exchange, ms; 0: none */
+	uint32_t timeout_ms; /* timeout of the fd exchange, ms; 0: no limit */
 };
 
 int near_open(struct near_port **port, const struct near_attr *attr);
@@ -159,7 +168,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 /* Returns the peer with this address; NULL: none. Takes no reference. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* Starts peer failure detection now, not only when the ports connect. */
+/* Starts peer failure detection. Otherwise it starts when the ports connect. */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* If the first send to the peer would start an fd exchange, starts it now. */
@@ -221,14 +230,14 @@ int near_recv(struct near_port *port, struct near_peer *peer,
  * Begins to receive a rendezvous message from or to device memory. The embedder
  * then reads the message by near_rma() with NEAR_RMA_MESSAGE, and calls
  * near_recv_end(), or near_recv_frags() if the read fails. near_sink.received()
- * reports the end. Returns NULL if there is no memory: poll and retry.
+ * reports the end. Returns the operation; NULL: no memory, poll and retry.
  */
 struct near_rx_op *near_recv_begin(struct near_port *port,
 				   struct near_peer *peer,
 				   const struct near_rndv *rndv, void *cookie);
 /* Ends op: calls near_sink.received() with err and acknowledges the message. */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
-/* Requests the first len bytes in fragments, which near copies to buf. */
+/* Requests the message's first len bytes in fragments; near copies to buf. */
 void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 		     size_t len);
 
@@ -253,7 +262,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
-/* Returns the number of `endpoints` that are not among the `known` ones. */
+/* Returns the number of endpoints beyond the `known` ones; 0: none. */
 static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;
@@ -266,7 +275,7 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
-/* Returns a descriptor to sleep on, or -errno. */
+/* Returns a descriptor, owned by near, to sleep on by poll(2); or -errno. */
 int near_wait_fd(struct near_port *port);
 /*
  * Prepares a sleep. Returns 0: near_wait_fd()'s descriptor becomes readable
@@ -277,8 +286,9 @@ int near_wait_fd(struct near_port *port);
 int near_arm(struct near_port *port);
 /*
  * Ends a sleep. A thread that has slept must call this function before its next
- * near_arm(). True: the port is not armed any more, and the caller must wake
- * the other sleeping threads. False: the port is still armed.
+ * near_arm(). True: near_arm() is no longer in effect. Events do not wake the
+ * other sleeping threads any more, so the caller must wake them. False:
+ * near_arm() is still in effect.
  */
 bool near_woken(struct near_port *port);
 

@@ -74,7 +74,7 @@ static int near_control_resize(struct near_port *port,
 	return 0;
 }
 
-/* Handles a slot that is not a message. Nonzero: the slot was not consumed. */
+/* Handles a slot that is not a message. Nonzero: the slot stays in the ring. */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
 {
@@ -175,7 +175,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/* the embedder ends rx when its fetch fails */
+		/* the embedder ends rx when its RMA read has failed */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)

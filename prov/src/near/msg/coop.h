@@ -24,7 +24,7 @@
 #define NEAR_COOP_STEPS 0xffffu	/* maximum number of steps of a message */
 
 /*
- * Bits of two words in near_ctl, from high to low:
+ * Fields of two words in near_ctl, from high to low (number of bits):
  * - steps: round (32), steps taken by the sender (16), by the receiver (16)
  * - wrote: round (32), unused (15), NEAR_COOP_FAILED (1), steps written by the
  *   sender (16)
@@ -32,8 +32,8 @@
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the bytes of a step: half of the message in whole pages, but at most
- * NEAR_COOP_PART. 0: the message is empty or too long.
+ * Returns the bytes of a step: half of the message, rounded up to whole pages,
+ * but at most NEAR_COOP_PART. 0: the message is empty or too long.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {

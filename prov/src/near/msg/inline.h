@@ -41,7 +41,8 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 /*
  * Prefetches the slot after the next one, but only during a run: at least two
  * sends in a row to the same peer, with no slot received in between. After a
- * single send, it would only take the cache line away from the receiver.
+ * single send, the prefetch would only take the slot's cache line away from the
+ * receiver.
  */
 static near_inline void near_slot_prefetch(struct near_port *port,
 					   const struct near_peer *peer)
@@ -103,7 +104,7 @@ static near_inline bool near_send_short(struct near_port *port,
 	return true;
 }
 
-/* Rings the doorbell if required, by a tail call. Returns 0. */
+/* Rings the doorbell if required: tail call of near_notify(). Returns 0. */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
 	return near_likely(near_tx_polled(&peer->tx)) ? 0 : near_notify(peer);
@@ -189,8 +190,8 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 }
 
 /*
- * Fills the other fields of msg from an eager slot, after
- * near_rx_ring_header(). False: invalid length.
+ * Sets the fields of msg that near_rx_ring_header() does not set, from an eager
+ * slot. False: invalid length.
  */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
@@ -202,7 +203,7 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* Fills in the fields of msg that near_rx_ring_header() did not, for an RTS. */
+/* Does for an RTS slot what near_rx_ring_payload() does for an eager slot. */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
@@ -214,7 +215,7 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.key = slot->rts.key;
 }
 
-/* Handles a slot without an inline message. False: it remains in the ring. */
+/* Handles any slot except inline ones. False: the slot remains in the ring. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -279,7 +280,10 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 	return n;
 }
 
-/* Returns the first ring at or after `at` with a new slot; NULL: none. */
+/*
+ * Returns a pointer to the first ring in port->active, from `at` on, that has a
+ * new slot; NULL: none.
+ */
 static near_inline struct near_rx_ring *const *
 near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rendezvous: a slot RTS announces a large message. When its receive is posted,
- * the receiver chooses one of three schemes:
+ * Rendezvous: a slot RTS announces a large message. When the message has
+ * matched a receive, the receiver chooses one of three schemes:
  *
  * - Single copy: the receiver reads the sender's memory.
  * - Cooperative copy, for long messages: the receiver sends COOP, and both ends
@@ -11,11 +11,11 @@
  * - Fragments, if the receiver cannot read the sender's memory: the receiver
  *   sends CTS, and the sender sends slots FRAG, with data in the data ring.
  *
- * Device memory: instead of a scheme, the embedder uses a fetch, an RMA read of
- * the message by near_rma(): see near_recv_begin().
+ * Device memory: instead of a scheme, the receiver's embedder uses a fetch, an
+ * RMA read of the message by near_rma(): see near_recv_begin().
  *
- * At the end the receiver sends an ACK. Each poll copies a limited number of
- * bytes.
+ * When the receiver has the whole message, it sends an ACK. Each poll copies at
+ * most NEAR_STEP bytes in each direction.
  */
 #ifndef NEAR_PROTO_LARGE_H
 #define NEAR_PROTO_LARGE_H
@@ -23,7 +23,7 @@
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-#define NEAR_STOP_MS 1000	/* longest wait for a peer's copy at close, ms */
+#define NEAR_STOP_MS 1000	/* near_close(): longest wait for a peer, ms */
 
 /* limit of the bytes that one poll copies in each direction */
 #define NEAR_STEP (512u << 10)
@@ -58,7 +58,10 @@ struct near_tx_op {
 	int failed;	/* positive error of near_sink.unload(); 0: none */
 	/* length of the message if a larger ring would make it eager; else 0 */
 	uint32_t too_small;
-	/* memory to free at the end: near_large.owned, or a copy; or NULL */
+	/*
+	 * memory to free at the end: near_large.owned, or a copy of the
+	 * message; NULL: none
+	 */
 	void *copy;
 	void *cookie;
 };
@@ -68,7 +71,7 @@ enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
 	NEAR_RX_COOP_PENDING,	/* must send COOP, or waits in peer->waiting */
 	NEAR_RX_COOP,		/* both ends copy */
-	NEAR_RX_COOP_RUNNING,	/* all steps taken; the sender still writes */
+	NEAR_RX_COOP_RUNNING,	/* no new steps; the sender may still write */
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments; in no list */
@@ -97,8 +100,8 @@ struct near_rx_op {
 };
 
 /*
- * Returns the limit of a fragment, bytes. An eighth of the data ring lets
- * sender and receiver copy different fragments at the same time.
+ * Returns the limit of a fragment, bytes: at most an eighth of the data ring,
+ * so that sender and receiver can copy different fragments at the same time.
  */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
@@ -107,7 +110,7 @@ static inline size_t near_frag_max(const struct near_tx *tx)
 	return most < NEAR_FRAG ? most : NEAR_FRAG;
 }
 
-/* Returns &port->read_left: bytes that the present poll may still read. */
+/* Returns &port->read_left: bytes of single copy left in the present poll. */
 static inline size_t *near_read_left(struct near_port *port)
 {
 	if (port->read_poll != port->polls) {
@@ -117,7 +120,7 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/* Subtracts len from port->read_left. False: the caller must not read. */
+/* Subtracts len from port->read_left. False: read_left < len; do not read. */
 static inline bool near_read_take(struct near_port *port, size_t len)
 {
 	size_t *left = near_read_left(port);
@@ -133,9 +136,9 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
 /*
- * Returns a slot for a control message such as an ACK, which need not wait for
- * queued RMA operations. Connects to the peer if necessary. NULL: no slot is
- * free, or the peer is not usable.
+ * Returns a slot for a control message such as an ACK, even while RMA
+ * operations are queued (NEAR_GATE_QUEUE). Connects to the peer if necessary.
+ * NULL: no slot is free, or the peer is not usable.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -160,8 +163,8 @@ static near_inline void near_control_send(struct near_port *port,
 
 /*
  * Continues an operation of port->sending until *budget bytes are copied; the
- * last fragment or step may exceed them. Subtracts the bytes from *budget, but
- * not below 0. True: the operation has left the list.
+ * last fragment or step may exceed *budget. Subtracts the copied bytes from
+ * *budget, but not below 0. True: the operation has left port->sending.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
@@ -183,7 +186,10 @@ static inline void near_tx_coop_finish(struct near_tx_op *op)
 /* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/* Replaces peer->coop_op, which has ended, by the first of peer->waiting. */
+/*
+ * Replaces peer->coop_op, which has ended, by the first of peer->waiting, or by
+ * NULL if none waits.
+ */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Reads the next len bytes, up to op->stop, from the sender. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
@@ -201,7 +207,10 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
 /* Returns the operation with this id that waits for fragments; NULL: none. */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
-/* Copies a fragment. The caller must check that len <= op->len - op->done. */
+/*
+ * Copies a fragment to op's buffers, and ends op after the last fragment. The
+ * caller must check that len <= op->len - op->done.
+ */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
 /*

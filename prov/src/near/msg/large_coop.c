@@ -49,9 +49,7 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/*
- * Takes and writes steps. The receiver reads those that could not be written.
- */
+/* Takes and writes steps. The receiver reads a step whose write has failed. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
@@ -94,9 +92,9 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round, so that neither end takes a further step. Stores the number
- * of steps that the sender has taken. A faulty sender may have counted too
- * many, so the limit is the number of steps that the receiver has not read.
+ * Ends the round, so that neither end takes a further step. Stores in
+ * op->sender_steps the number of steps that the sender has taken, but at most
+ * the number that the receiver has not read: a faulty sender may count more.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -131,10 +129,11 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Must be called when the sender writes no more steps. wrote: number of steps
- * that the sender has written. The receiver reads all others. After a failed
- * read, it requests the whole message in fragments instead. After a failed
- * write, later messages of this peer use no cooperative copy.
+ * Ends the cooperative part of op. Must be called when the sender writes no
+ * more steps. wrote: number of steps that the sender has written. The receiver
+ * then reads all other steps or, if a read has failed, requests the whole
+ * message in fragments. If a write has failed, later messages of this peer use
+ * no cooperative copy.
  */
 static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 				uint32_t wrote)
@@ -170,8 +169,8 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 
 /*
  * Waits until the sender writes no more, because the application may reuse the
- * buffer afterwards. Waits at most NEAR_STOP_MS: a sender that a signal has
- * stopped for longer can still write to the buffer.
+ * buffer after near_close(). Waits at most NEAR_STOP_MS: a sender that a signal
+ * has stopped for longer can still write to the buffer.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 {

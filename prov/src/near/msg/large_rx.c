@@ -12,8 +12,8 @@
 /*
  * True if a cooperative copy is possible, and should be faster than a single
  * copy. False for short messages: the receiver would finish before the sender
- * can join. False while this port sends large messages: the peer is then
- * probably busy with their copies.
+ * can join. False while this port sends large messages to any peer: the other
+ * ports are then probably busy with copies, too (docs/near/protocol.md).
  */
 static bool near_rx_coop_wanted(const struct near_port *port,
 				const struct near_peer *peer, size_t iov_count,
@@ -210,7 +210,10 @@ static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 	op->state = NEAR_RX_ACK;
 }
 
-/* Sends a CTS or ACK, and removes op from its list. False: no slot is free. */
+/*
+ * Sends a CTS or ACK, and removes op from port->receiving. Frees op after an
+ * ACK. False: no slot is free.
+ */
 static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);

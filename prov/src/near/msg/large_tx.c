@@ -33,9 +33,11 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * True if the last recorded send was of this buffer, to another peer, and no
- * poll followed. That send cannot have completed without a poll, so the
- * application must not have changed the buffer.
+ * True if near_tx_record() has recorded this buffer last, for another peer, and
+ * no poll followed. The first send of such a series is a large message, which
+ * completes only in a poll. So the application must not change the buffer yet,
+ * and sends the same bytes to several peers. (After an inject the bytes may
+ * differ. That is harmless: near_fanout() only selects the protocol.)
  */
 static bool near_tx_same_buffer(const struct near_port *port,
 				const struct near_peer *peer, const void *buf)
@@ -200,8 +202,8 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 }
 
 /*
- * Ends op with op->failed, and reports the failure to the receiver. False: no
- * slot is free; retry.
+ * Ends op with the error op->failed, and reports the failure to the receiver.
+ * False: no slot is free; retry.
  */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {
