@@ -5,7 +5,7 @@
  * Local transports, which carry messages within a host: near (transport/near)
  * and libfabric's shm (shm/). Upper layers call them by struct duo_transport;
  * only near's fast paths are called directly. Two endpoints use a transport
- * only if the records of both contain its kind.
+ * only if the records of both contain its enum duo_transport_kind.
  *
  * The part of an endpoint that belongs to the transport is its *local side*.
  * Messages and completions arrive in polls.
@@ -59,23 +59,23 @@ struct duo_transport {
 	/* both ends must use the same version of libfabric */
 	bool same_libfabric;
 	/*
-	 * a user's endpoints must not start at the same time: each tests for
+	 * endpoints of one user must not start at the same time: each tests for
 	 * free space before it allocates the space
 	 */
 	bool exclusive_start;
 	/* carries messages in device memory (device/device.h) */
 	bool device;
 	/*
-	 * Each of these functions opens an object of the transport, and stores
-	 * it in path_*[FI_DUO_LOCAL]. If the transport has no such object, the
-	 * function is NULL. If fabric_open() or domain_open() fails, it logs a
-	 * warning, and the core carries all messages.
+	 * The next four functions open an object of the transport, and store it
+	 * in path_*[FI_DUO_LOCAL]. A function is NULL if the transport has no
+	 * such object. If fabric_open() or domain_open() fails, the function
+	 * logs a warning, and the core carries all messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
-	/* Opens the local side and fills its part of ep->publication. */
+	/* Opens the local side, and stores its address in ep->publication. */
 	int (*open)(struct duo_ep *ep);
 	/*
 	 * Enables the local side and stores it in path_ep[FI_DUO_LOCAL]. The
@@ -116,7 +116,7 @@ struct duo_transport {
 	/*
 	 * Connects to a peer. name: peer_name of the peer's record. addr: for
 	 * log messages. Returns the peer index, the same at each call;
-	 * FI_ADDR_NOTAVAIL: not reachable.
+	 * FI_ADDR_NOTAVAIL: not reachable, and *reason is the cause.
 	 *
 	 * *reason must be FI_DUO_OK before the call. If the function has
 	 * returned an index, *reason is
@@ -126,11 +126,14 @@ struct duo_transport {
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
-	/* True if the peer's process is known to exist. */
+	/*
+	 * True if the peer still exists: near monitors the peer and has found
+	 * no failure, or shm's region of the peer exists.
+	 */
 	bool (*exists)(const struct duo_ep *ep, fi_addr_t index);
 	/*
-	 * Monitors a peer: if the peer fails, posted receives that name it end
-	 * in an error. NULL: not supported.
+	 * Monitors a peer: if the peer fails, posted receives that name the
+	 * peer end in an error. NULL: not supported.
 	 */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*

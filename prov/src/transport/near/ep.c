@@ -18,7 +18,7 @@
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* polls before a port is closed */
-/* time for a peer's reply in the fd exchange; then the core is used */
+/* longest wait for a reply in the fd exchange; after it, the core is used */
 #define DUO_NEAR_TIMEOUT_MS 2000
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
@@ -47,7 +47,7 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	return near;
 }
 
-/* Stores flags that depend on the endpoint's flags, CQs and counters. */
+/* Sets the fields that depend on the endpoint's flags, CQs and counters. */
 static void duo_near_describe(struct duo_near *near)
 {
 	struct duo_ep *ep = near->ep;
@@ -142,7 +142,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* ignore errors: they affect only peers in other pid namespaces */
+	/* ignore errors: they affect only peers that require a fd exchange */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -217,8 +217,8 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 
 /*
  * True if messages and RMA to this peer keep the order that the application
- * requires. If the peer has no region table, the core executes the RMA, and
- * does not wait for near's messages.
+ * requires. If the peer has no region table, the core executes RMA to the peer,
+ * and does not wait for messages over near.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -228,9 +228,9 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). The first send opens the peer's segment, not this
- * function. But if a fd exchange is needed, near_peer_prepare() starts it, so
- * that the first send need not wait.
+ * duo_transport.connect(). Does not open the peer's segment: the first send to
+ * the peer does. But starts the fd exchange, if the first send would need one
+ * (near_peer_prepare()), so that this send need not wait.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)

@@ -42,7 +42,7 @@ static struct duo_rx *duo_near_named(const struct duo_match *match,
 	return NULL;
 }
 
-/* Ends posted receives that name the peer, unless the core has matched them. */
+/* Ends posted receives that name the peer, if the core has not matched them. */
 static void duo_near_fail_all(struct duo_match *match, fi_addr_t index)
 {
 	struct duo_rx *rx;
@@ -78,8 +78,9 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
 		/*
-		 * must precede duo_map_peer_failed(), which removes the routes
-		 * that give these messages' source its fi_addr
+		 * must precede duo_map_peer_failed(), which removes the peer's
+		 * fi_addr from the map: without the fi_addr, the peer's
+		 * unresolved messages match no receive that names the peer
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

@@ -4,8 +4,8 @@
 /*
  * Large messages from or to device memory. The receiver fetches such a message:
  * it reads the message by near_rma(). If the fetch fails, the sender sends
- * fragments. For these, the sender first copies a message in device memory to
- * host memory.
+ * fragments. Before the first fragment, the sender copies a message in device
+ * memory to host memory.
  */
 
 #include <stdlib.h>

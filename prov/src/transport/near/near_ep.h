@@ -30,17 +30,20 @@ struct duo_near {
 	struct near_port *port;
 	bool tx_all;	/* true: all sends except injects have completions */
 	/*
-	 * true: the CQ is not hidden, and calls without a flags argument write
-	 * completions, except injects
+	 * true: calls without a flags argument, except injects, write
+	 * completions, and the CQ is not hidden
 	 */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/* pending sub-receives; those of one peer complete in list order */
+	/*
+	 * sub-receives with a matched message; the messages of one peer
+	 * complete in the order of this list
+	 */
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */
-	bool fetches;	/* near can fetch messages in device memory */
+	bool fetches;	/* near can fetch messages from or to device memory */
 	bool direct;	/* near executes this endpoint's RMA, not the core */
 	/* the warning of duo_onesided_unordered() was logged */
 	bool unordered;
@@ -110,12 +113,12 @@ void duo_near_sent(void *ctx, void *cookie, int err);
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len);
 
-/* Fetches the message that has matched rx. op: result of near_recv_begin() */
+/* Starts to fetch the message that has matched rx. op: of near_recv_begin() */
 void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op);
 /*
- * Ends the receive after a fetch. err: 0 or a positive errno value. If the
- * fetch has failed, but not the peer, requests fragments: their arrival ends
- * the receive. Without memory for fragments, the receive ends with FI_ENOMEM.
+ * Ends the receive rx after a fetch. err: 0 or a positive errno value. If the
+ * fetch has failed, but not the peer, requests fragments instead: the last
+ * fragment ends rx. Without memory for fragments, rx ends with FI_ENOMEM.
  */
 void duo_near_fetched(struct duo_rx *rx, int err);
 

@@ -77,7 +77,7 @@ static const struct near_rma_sink duo_near_messages_sink = {
 	.event = duo_near_no_event,
 };
 
-/* Requests only events that are counted: for each, the peer sends a slot. */
+/* Requests only events that are counted, because each costs the peer a slot. */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)

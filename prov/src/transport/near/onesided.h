@@ -16,15 +16,15 @@
 
 /*
  * Enables near's RMA and atomics for the endpoint, or only fetches of messages
- * in device memory. Must precede near_address(). After a failure, the core
- * executes RMA, and a warning is logged. But an error is returned
+ * in device memory. Must precede near_address(). If RMA cannot be enabled, logs
+ * a warning and returns 0: the core executes RMA. But returns an error
  * - in the provider near (its core carries no data)
  * - if the application requires order between messages and RMA
  */
 int duo_near_onesided_open(struct duo_ep *ep);
-/* For fi_enable: sets near->small and requests events. */
+/* Sets near->small, and calls duo_near_onesided_events(); for fi_enable. */
 void duo_near_onesided_start(struct duo_ep *ep);
-/* Requests events of remote accesses that an endpoint's counter counts. */
+/* Requests events of those remote accesses that a counter of ep counts. */
 void duo_near_onesided_events(struct duo_ep *ep);
 /* near_rma_args.about of a fetch; near_rma_args.cookie is its struct duo_rx */
 #define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
@@ -38,7 +38,8 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 /*
  * True if the info has RMA or atomics, and near can execute them. The core
  * executes them if the info has
- * - FI_FENCE, but no messages: a fence would have to wait for both paths
+ * - FI_FENCE, but neither FI_MSG nor FI_TAGGED: a fence would have to wait for
+ *   both paths (docs/objects.md)
  * - FI_MR_RAW
  * - FI_PROGRESS_AUTO, except in the hook
  * - more buffers per operation than near supports
@@ -76,12 +77,12 @@ int duo_near_region_list(struct duo_mr *mr);
 /* Removes the region from the table. Takes all locks of the domain. */
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
- * True if a pending operation uses the region's device memory. But false if the
- * memory has several registrations, because the operation may use another one.
+ * True if a pending operation uses the region's device memory. But false if
+ * several registrations share the region: the operation may use another one.
  * Takes the domain's lock.
  */
 bool duo_near_region_used(const struct duo_mr *mr);
-/* True if peers may fetch the message in buf. Then sets rndv->key and addr. */
+/* True if peers may fetch the message in buf; sets rndv->key and rndv->addr. */
 bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 			       size_t len, struct near_rndv *rndv);
 

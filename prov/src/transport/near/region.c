@@ -16,9 +16,9 @@
 #include "transport/near/onesided.h"
 
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
-/* lowest key of regions without remote access */
+/* lowest key that ofi_duo assigns to regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
-/* access rights that messages and lent memory need, but RMA does not need */
+/* access rights for fetches of messages and for loans, but not for RMA */
 #define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)
@@ -165,7 +165,7 @@ int duo_near_region_list(struct duo_mr *mr)
 	if (table)
 		ret = near_table_add(table, &entry);
 	mr->listed = table && !ret;
-	/* if this fails, peers' operations on the region are staged */
+	/* if the export fails, peers' operations on the region are staged */
 	if (mr->listed && mr->export.id)
 		near_table_export(table, mr->region.key, &mr->export);
 	duo_domain_unlock(domain);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends over near. A send completes when its message is in the peer's ring. If
- * the message does not fit into the ring, or with FI_DELIVERY_COMPLETE, the
- * send completes when the peer has received the message.
+ * Sends over near. An inline or eager send completes when its message is in the
+ * peer's ring. A large send (rendezvous) completes when the peer has received
+ * the message. With FI_DELIVERY_COMPLETE all sends are large ones.
  */
 
 #include <rdma/fi_errno.h>
@@ -77,11 +77,11 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles an error of a send. Returns the error if it is -FI_EINVAL, and in the
- * provider near, whose core carries no data. Otherwise returns -FI_EAGAIN. A
- * retry takes
+ * Handles `ret`, the error of a send. Returns `ret` if it is -FI_EINVAL, or if
+ * this is the provider near, whose core carries no data. Otherwise returns
+ * -FI_EAGAIN; the application's next attempt uses
  * - near, if the ring was full or the fd exchange is not finished
- * - the core, if the peer cannot be connected
+ * - the core, if near cannot connect to the peer
  * - the path of a new lookup, if the peer has failed
  */
 static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
@@ -97,8 +97,9 @@ static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 }
 
 /*
- * Starts a large send. An injected message has no completion. owned: NULL, or
- * the message in malloc() memory, which near frees after success.
+ * Starts a large send. Returns 0 or an error of near_send_large(). After 0,
+ * duo_near_sent() will end the send, except an inject. owned: NULL, or the
+ * message in malloc() memory, which near frees after this function returns 0.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t index, void *owned)
@@ -144,7 +145,8 @@ duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 
 /*
  * Sends a message through the ring; gathers several buffers on the stack.
- * NEAR_LARGE: the caller must call duo_near_large().
+ * Returns the result of near_send(). NEAR_LARGE: the caller must call
+ * duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t index)
@@ -184,7 +186,7 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 
 /*
  * Announces a message in device memory. True: *ret is the result of the send.
- * False: the receiver cannot fetch the message.
+ * False: nothing was sent, because the receiver could not fetch the message.
  */
 static bool duo_near_announce(struct duo_near *near,
 			      const struct duo_send *send, fi_addr_t index,
@@ -260,7 +262,10 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	return ret;
 }
 
-/* Sends any message. -FI_EAGAIN: the peer was freed, or a fence must wait. */
+/*
+ * Sends any message. Returns -FI_EAGAIN if near has freed the peer, if a fence
+ * must wait, or for the reasons of duo_near_send_failed().
+ */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,
 		  fi_addr_t index)

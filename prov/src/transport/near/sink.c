@@ -99,8 +99,8 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 /*
  * Starts to receive a rendezvous message; near calls duo_near_received() at the
  * end. Returns 0 or -FI_EAGAIN. The caller must also call duo_near_begin(),
- * before or after this function. If *fetch is not NULL, it must call
- * duo_near_fetch() after both.
+ * before or after this function. If *fetch is not NULL afterwards, the caller
+ * must then call duo_near_fetch(), after both functions.
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -122,8 +122,9 @@ static int duo_near_receive(struct duo_rx *rx,
 }
 
 /*
- * Queues a message with a copy of its payload: as unresolved, or as unexpected.
- * Returns 0; -FI_EAGAIN: no memory, and the message stays in the ring.
+ * Queues a message with a copy of its payload: as unresolved if `unresolved` is
+ * true, otherwise as unexpected. Returns 0; -FI_EAGAIN: no memory, and the
+ * message stays in the ring.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -204,8 +205,9 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	/*
 	 * The message becomes unresolved, for a later poll to match, if
 	 * - there are unresolved messages, which must be matched first
-	 * - fi_close is running: if it fails, the message must not be lost
-	 * - the map has no fi_addr for its source, but the AV may have one
+	 * - fi_close is running: if fi_close fails, the message must not be
+	 *   lost
+	 * - the map has no fi_addr for the source, but the AV may have one
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
@@ -221,7 +223,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	return 0;
 }
 
-/* near_sink.received(): a rendezvous message was received. */
+/* near_sink.received(): ends the receive of a rendezvous message. */
 static void duo_near_received(void *ctx, void *cookie, int err)
 {
 	struct duo_rx *rx = cookie;

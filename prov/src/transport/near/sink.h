@@ -26,7 +26,10 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/* Copies a message to rx. False: a rendezvous, which near receives later. */
+/*
+ * Copies a message to the buffer of rx. False: a rendezvous message, which the
+ * caller must receive by near_recv() or a fetch.
+ */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
@@ -85,10 +88,11 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 /*
  * Returns the first posted receive if the fast path can deliver the message to
  * it, and stores the source's fi_addr in *addr. Returns NULL if
- * - there is no receive, or it does not match, or it is on the core
+ * - there is no posted receive, or the first one does not match
+ * - the receive is on the core
  * - the receive has several buffers, too short a buffer, or no completion
- * - the source is not a confirmed one (ep->confirmed)
- * - the queue is so long that it has an index (match->by_want.on)
+ * - the source is not a confirmed source (ep->confirmed)
+ * - the posted queue is so long that it has an index (match->by_want.on)
  */
 static near_inline struct duo_rx *
 duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
