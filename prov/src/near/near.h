@@ -4,8 +4,9 @@
 /*
  * near: messages, RMA and atomics in shared memory, between processes of one
  * host and user, without libfabric. A port is near's endpoint, a peer is a
- * remote port. The embedder is the code that uses this interface. Protocols:
- * docs/near/design.md; terms: docs/glossary.md.
+ * remote port. The embedder is the code that uses this interface. Design:
+ * docs/near/design.md; protocols: docs/near/protocol.md; terms:
+ * docs/glossary.md.
  *
  * The embedder must serialize all calls for a port. near calls the embedder's
  * functions in struct near_sink: arrived() and unload() only within near_poll()
@@ -192,7 +193,7 @@ void near_peer_set_user(struct near_peer *peer, void *user);
 struct near_large {
 	const struct iovec *iov;
 	size_t count;
-	bool copy;	/* read the buffers only during the call */
+	bool copy;	/* true: near reads the buffers only during the call */
 	/*
 	 * NULL, or the address of the only buffer, allocated by malloc(). near
 	 * frees the buffer when the operation ends. Must be NULL if copy is

@@ -101,7 +101,8 @@ struct duo_transport {
 	/*
 	 * Ends a sleep. True: the transport has signaled an event and is not
 	 * armed any more. The caller must then wake the other sleeping threads.
-	 * Each must call arm() again before it sleeps. NULL if arm() is NULL.
+	 * Each of these threads must call arm() again before it sleeps. NULL if
+	 * arm() is NULL.
 	 */
 	bool (*woken)(struct duo_ep *ep);
 	/* Sends queued messages. fi_close calls this before close(). */

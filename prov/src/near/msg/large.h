@@ -89,7 +89,11 @@ struct near_rx_op {
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
 	size_t len;		/* bytes to receive */
-	size_t stop;	/* offset at which the receiver must stop reading */
+	/*
+	 * offset at which the receiver must stop reading: len, or the first
+	 * byte that the sender has written in a cooperative copy
+	 */
+	size_t stop;
 	size_t done;		/* bytes copied to iov by the receiver */
 	uint32_t step;		/* cooperative copy: bytes of a step */
 	uint32_t steps;		/* cooperative copy: number of steps */

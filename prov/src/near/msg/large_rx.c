@@ -115,7 +115,8 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 
 /*
  * Can complete a message before earlier messages that arrive in fragments. So
- * the embedder must keep the order of receives that share a buffer.
+ * the embedder must complete receives that share a buffer (FI_MULTI_RECV) in
+ * the order of their messages.
  *
  * The copy sends nothing, so the slot for the ACK is still free afterwards.
  */

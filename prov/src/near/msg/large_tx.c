@@ -34,10 +34,10 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 
 /*
  * True if near_tx_record() has recorded this buffer last, for another peer, and
- * no poll followed. The first send of such a series is a large message, which
- * completes only in a poll. So the application must not change the buffer yet,
- * and sends the same bytes to several peers. (After an inject the bytes may
- * differ. That is harmless: near_fanout() only selects the protocol.)
+ * no near_poll() followed. The application then probably sends one buffer to
+ * several peers: the first send is a large message, which completes only when
+ * its ACK arrives. If the buffer was reused nevertheless, for example after an
+ * inject, the result is harmless: it only selects the protocol.
  */
 static bool near_tx_same_buffer(const struct near_port *port,
 				const struct near_peer *peer, const void *buf)

@@ -87,8 +87,9 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns duo_near.small. A verb has its bit if the endpoint requires neither
- * order nor flags such as FI_FENCE for it: near's fast path supports neither.
+ * Returns duo_near.small. near's fast path supports neither orders nor flags
+ * such as FI_FENCE. So a verb has its bit only if the endpoint requires none of
+ * these for operations of this verb.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

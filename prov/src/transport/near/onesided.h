@@ -63,8 +63,8 @@ void duo_near_table_close(struct duo_domain *domain);
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
 /*
- * Fills in mr->region and calls duo_near_region_list(), but does nothing for a
- * region with several buffers.
+ * Fills in mr->region. Calls duo_near_region_list() and returns its result. But
+ * does nothing for a region with several buffers, and returns 0.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
