@@ -121,7 +121,10 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/* Completes rx with an error: the call that posted rx has returned 0. */
+/*
+ * Completes rx, which the core has rejected, with an error. The application's
+ * receive call cannot report the error: it has already returned 0.
+ */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	const struct duo_ep *ep = rx->ep;
@@ -145,8 +148,9 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first deferred receive. If the core must not have it now, blocks it
- * or removes it from the list. Returns 0; -FI_EAGAIN: the list is unchanged.
+ * Posts the first deferred receive. If the core must not get this receive now,
+ * blocks it; if never, removes it from the list. Returns 0; -FI_EAGAIN: the
+ * core has no space, and the list is unchanged.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -175,7 +179,10 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	return 0;
 }
 
-/* Posts the oldest receives until *count (lazy.count or lazy.due) is 0. */
+/*
+ * Posts the oldest receives until *count (lazy.count or lazy.due) is 0. Returns
+ * 0; -FI_EAGAIN: the core has no space for more.
+ */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
 	int ret = 0;
@@ -242,9 +249,9 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Must be called after a successful recall, which shows that local messages
- * match deferred receives. Doubles lazy.limit, so that receives stay deferred
- * for more polls. Also ends the effect of duo_lazy_expedite().
+ * Must be called after a successful recall, which shows that ofi_duo has posted
+ * the receive to the core too early. Doubles lazy.limit, so that receives stay
+ * deferred for more polls. Also ends the effect of duo_lazy_expedite().
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -278,7 +285,10 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/* Returns the last receive on the core posted after `seq`; NULL: none. */
+/*
+ * Returns the last receive of the posted queue that is on the core and has an
+ * order number above `seq`; NULL: none.
+ */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {
@@ -294,9 +304,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls and defers all receives on the core that were posted after `seq`, the
- * last one first. In another order, the core could match a message with a later
- * receive while an earlier one that also matches is already recalled.
+ * Recalls and defers all receives on the core with an order number above `seq`,
+ * the last one first. In another order, the core could match a message with a
+ * later receive while an earlier one that also matches is already recalled.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

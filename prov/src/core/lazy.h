@@ -22,23 +22,33 @@ int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
 /* Defers rx: inserts rx into the list, ordered by rx->seq. */
 void duo_lazy_insert(struct duo_rx *rx);
-/* If `lazy` is deferred or blocked, inserts rx before it, in the same state. */
+/*
+ * If `lazy` is deferred or blocked, makes rx deferred or blocked as well,
+ * directly before `lazy` in the list.
+ */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx a blocked receive, until duo_lazy_unblock(). */
 void duo_lazy_block(struct duo_rx *rx);
-/* Defers all blocked receives; those that still must wait are blocked again. */
+/*
+ * Defers all blocked receives. When the list is posted, those that a buffer
+ * still blocks become blocked again.
+ */
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
  * Must be called when the process of addr has exited, has been replaced or
  * cannot be reached: now the core may deliver messages from addr. Finds the
- * posted receives that name addr and are neither on the core nor deferred.
- * Recalls and defers the receives on the core that were posted after the oldest
- * of these. Then defers those found: the core gets all in posting order.
+ * left-out receives: posted receives that name addr and are neither on the core
+ * nor deferred. Recalls and defers the receives on the core that were posted
+ * after the oldest left-out one. Then defers the left-out ones. So the core
+ * gets all these receives in posting order.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
 int duo_lazy_flush(struct duo_ep *ep);
-/* Posts deferred receives up to the last due one. Returns 0 or -FI_EAGAIN. */
+/*
+ * Posts deferred receives up to the last due one. Returns 0; -FI_EAGAIN: some
+ * due receives remain.
+ */
 int duo_lazy_flush_due(struct duo_ep *ep);
 /*
  * Same as duo_lazy_flush(), but does not renew the core poll budget: the caller
@@ -46,20 +56,22 @@ int duo_lazy_flush_due(struct duo_ep *ep);
  */
 int duo_lazy_flush_once(struct duo_ep *ep);
 /*
- * Posts the oldest receive that the core may have, and does not renew the core
- * poll budget either. Returns 0 or -FI_EAGAIN.
+ * Posts the oldest deferred receive that the core may get. Does not renew the
+ * core poll budget either. Returns 0; -FI_EAGAIN: the core has no space for it.
  */
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 /*
  * Must be called before a receive or peek for *want is posted to the core.
  * Posts all deferred receives if one of them overlaps with *want (one message
- * could match both), to keep the posting order. Returns 0 or -FI_EAGAIN.
+ * could match both), to keep the posting order. Returns 0; -FI_EAGAIN: some
+ * deferred receives remain, so the caller must not post.
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
 /*
- * Recalls rx, which must not be in the posted queue. False: the core has
- * matched rx, and its completion will free rx.
+ * Recalls rx, which must not be in the posted queue. True: rx is not on the
+ * core any more. False: the core has matched rx; the core's completion frees
+ * rx, or has done so already.
  */
 bool duo_lazy_recall(struct duo_rx *rx);
 
@@ -73,7 +85,8 @@ void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
  * Makes the next poll post the oldest deferred receive, or all if the local
- * transport is idle. Must be called after each message of the core.
+ * transport is idle. Must be called after each message of the core, because the
+ * core may have more messages.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* earlier than any clock time, us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)

@@ -14,7 +14,7 @@
 
 /* minimum number of polls between two reads of the clock */
 #define DUO_CLOCK_MIN 4
-/* a read of the clock is slow if the previous one was this long ago, us */
+/* minimum time between a slow read of the clock and the previous read, us */
 #define DUO_CLOCK_SLOW 4000
 /* maximum number of polls between two reads of the clock */
 #define DUO_CLOCK_MAX 64
@@ -24,8 +24,9 @@
 /*
  * Reads the clock and sets the number of polls until the next read. Counts
  * successive slow reads in cq->slow: reads at least DUO_CLOCK_SLOW after the
- * previous one. If cq->slow is above 1, duo_ep_flush_lazy() posts all receives
- * without waiting until the local transport is idle.
+ * previous one. If cq->slow is above 1, the application polls seldom, and
+ * duo_ep_flush_lazy() posts all receives without waiting until the local
+ * transport is idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -51,10 +52,10 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging: posts the oldest receive every defer_us, and the whole list after
- * defer_us times its length. Without aging, no receive would be posted while
- * local traffic does not pause. Polls the core directly after a post, before
- * local messages can cause recalls.
+ * Aging: posts the oldest receive every defer_us, and the whole list if its
+ * last posting was defer_us times its length ago. Without aging, the core would
+ * get no deferred receive during continuous local traffic. Polls the core
+ * directly after a post, before local messages can cause recalls.
  *
  * If the core is unused, aging posts nothing, but calls duo_ep_use_core() when
  * receives have waited for DUO_UNUSED_US.
@@ -63,7 +64,7 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
 	int64_t wait = duo_params.defer_us;
 
-	if (!ep->lazy.all_us)		/* first call */
+	if (!ep->lazy.all_us)		/* first call, or reset (rx/recv.c) */
 		ep->lazy.aged_us = ep->lazy.all_us = now;
 	if (duo_cq_core_unused(ep->rx_cq)) {
 		if (now - ep->lazy.all_us >= DUO_UNUSED_US)
@@ -88,7 +89,10 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 	return ep->lazy.count && !ep->closing;
 }
 
-/* True if the endpoint has receives that only aging posts. */
+/*
+ * True if the endpoint has receives that this poll posts only by aging: they
+ * are not due, and the local transport is not idle or the core is unused.
+ */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
 	return ep->lazy.count > ep->lazy.due && !ep->closing &&
@@ -116,8 +120,9 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Also posts receives of endpoints that use this CQ only for sends. A send may
- * wait for its peer, and the peer may wait until such a receive is posted.
+ * Also posts receives of endpoints that use this CQ only for sends. A thread
+ * may poll only this CQ until a send ends; the send may wait for its peer, and
+ * the peer until such a receive is posted.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

@@ -54,7 +54,10 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/* Accepts the binding of an AV to an event queue, without effect. */
+/*
+ * Binds an endpoint to bfid. Accepts the binding of an AV to an event queue,
+ * without effect.
+ */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -67,7 +70,10 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* Stores -1 (no descriptor) for FI_GETWAIT. FI_ENABLE has no effect. */
+/*
+ * For FI_GETWAIT of a CQ, stores -1 (no descriptor) in *arg. FI_ENABLE of an
+ * endpoint has no effect.
+ */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core of the provider near. It carries no data, and no libfabric provider
- * is needed. Its objects open, bind and close like those of any core. Calls
- * that ofi_duo never makes are NULL.
+ * The core of the provider near. This core carries no data, and is not a
+ * libfabric provider. Its objects open, bind and close like those of any core.
+ * Calls that ofi_duo never makes are NULL.
  * - The AV assigns a fi_addr to each address of near.
  * - The domain chooses the keys of regions if mr_mode requires this.
  * - An endpoint gets its name by fi_setname(3), once, and has no data calls.
@@ -22,7 +22,7 @@
 
 #define DUO_NONE "none"		/* name of this core in duo_params.core */
 
-/* none_info.c: the hints must name this core. */
+/* fi_getinfo(3), in none_info.c. The hints must name this core. */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 

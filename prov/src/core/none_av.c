@@ -3,8 +3,8 @@
 
 /*
  * The AV of the core "none" (none.h). Assigns a number, the fi_addr, to each
- * address. av/av.c stores the addresses. It removes only numbers in use, so
- * this file need not check them.
+ * address. av/av.c stores the addresses, and removes only numbers in use. So
+ * this file need not check the numbers.
  */
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 
 struct duo_none_av {
 	struct fid_av av_fid;
-	uint32_t count;		/* numbers below count are in use or free */
+	uint32_t count;	/* numbers below this are in use or in free[] */
 	uint32_t free_count;	/* number of elements in free[] */
 	/* free numbers; duo_av_reserve() allocates DUO_AV_MAX elements */
 	uint32_t *free;
@@ -78,8 +78,9 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 			av->free[av->free_count++] = fi_addr[i];
 		else
 			/*
-			 * duo_av_admit() removes every number above the limit
-			 * during the insert, so none of them is in use
+			 * duo_av_admit() removes each number above the limit
+			 * within the insert that assigns it, so no number
+			 * above the limit stays in use
 			 */
 			av->count--;
 	}

@@ -89,7 +89,10 @@ static struct duo_none_ep *duo_none_ep_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_none_ep, ep_fid.fid);
 }
 
-/* Binds a counter. -FI_EINVAL: a kind of operation has a counter already. */
+/*
+ * Binds a counter. -FI_EINVAL: one of the kinds of operations in flags has a
+ * counter already.
+ */
 static int duo_none_ep_bind_cntr(struct duo_none_ep *ep, uint64_t flags)
 {
 	if (flags & ~DUO_NONE_COUNTED)

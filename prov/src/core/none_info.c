@@ -129,7 +129,10 @@ static int duo_none_mr_mode(int requested)
 	return requested & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_HMEM);
 }
 
-/* Sets the mr_mode. False: the hints' open domain requires other modes. */
+/*
+ * Sets the mr_mode. If hints->domain is an open domain, sets the domain's
+ * mr_mode. False: this mr_mode has a bit that hints->mr_mode lacks.
+ */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
 {
@@ -145,7 +148,10 @@ static bool duo_none_set_mr(struct fi_info *info,
 			       hints->mr_mode);
 }
 
-/* False for FI_HMEM without FI_MR_HMEM: near needs regions' descriptors. */
+/*
+ * False for FI_HMEM without FI_MR_HMEM: near needs the descriptors of buffers
+ * in device memory, which applications must pass only with FI_MR_HMEM.
+ */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
 	return !(hints->caps & FI_HMEM) ||

@@ -192,7 +192,11 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 	}
 }
 
-/* Handles entries from a copy, because completions may overwrite `from`. */
+/*
+ * Copies the entries, then handles the copies. Reason: `from` is in the
+ * application's array, to which handling an entry writes a completion. This
+ * could overwrite entries that are not handled yet.
+ */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
 					const fi_addr_t *from_src, size_t count)
@@ -230,8 +234,9 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads entries of the core's CQ into an array on the stack, and not into the
- * application's array. Returns their number.
+ * Reads entries of the core's CQ into an array on the stack, because the
+ * application's array is full or has another format, or no read is running.
+ * Returns the number of entries, or 1 for an error; 0: nothing was read.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
@@ -240,7 +245,7 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* more entries than cq->sink has space for would be copied once more */
+	/* entries that do not fit into cq->sink would be copied once more */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

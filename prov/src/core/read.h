@@ -14,7 +14,10 @@
 
 #include "obj/cq.h"
 
-/* Reads up to DUO_CORE_BATCH entries of the core's CQ. Returns their number. */
+/*
+ * Reads and handles up to DUO_CORE_BATCH entries of the core's CQ, or one
+ * error. Returns the number of entries, or 1 for an error; 0: nothing was read.
+ */
 int duo_cq_poll_core(struct duo_cq *cq);
 
 /* read.c */
@@ -27,7 +30,10 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/* Inline version of duo_cq_poll_core(), because the CQ is usually empty. */
+/*
+ * Inline version of duo_cq_poll_core(). Usually the core's CQ is empty; then
+ * this function calls only the core's.
+ */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t space = cq->sink.space;

@@ -65,8 +65,9 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * Adds bits for efa. Without FI_REMOTE_COMM, efa would use its own shared
- * memory. Without FI_ORDER_SAS, efa could not cancel receives.
+ * Adds bits for efa. Without the capability FI_REMOTE_COMM, efa would use its
+ * own shared memory. Without the order FI_ORDER_SAS, efa could not cancel
+ * receives.
  */
 void duo_traits_add_bits(struct fi_info *core)
 {

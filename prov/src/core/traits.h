@@ -3,7 +3,7 @@
 
 /*
  * Differences between cores. Only this file and traits.c depend on the name of
- * a core. obj/traits.h has struct duo_traits. No function here calls a
+ * a core. obj/traits.h has struct duo_traits. No function declared here calls a
  * provider. Lock: none.
  */
 #ifndef DUO_TRAITS_H
@@ -18,16 +18,20 @@
 struct duo_traits duo_traits_find(const char *core);
 /* True if ofi_duo can wrap the provider `core`. */
 bool duo_traits_allowed(const char *core);
-/* Adds the bits that ofi_duo needs: to hints, or to an info of the core. */
+/*
+ * If the core is efa, adds the capability and the order that ofi_duo needs.
+ * core: hints for the core, or an info of the core.
+ */
 void duo_traits_add_bits(struct fi_info *core);
 /* True for a fabric that ofi_duo never wraps: efa-direct. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 /* True if the core has a fabric for which duo_traits_direct() is true. */
 bool duo_traits_has_direct(const char *core);
 /*
- * *ops: result of fi_open_ops(3) on the core's domain. Replaces *ops if its
- * functions would be called with objects of ofi_duo. Returns 0;
- * -FI_EOPNOTSUPP: ofi_duo has no replacement.
+ * name, *ops: argument and result of fi_open_ops(3) on the core's domain. If
+ * the functions of *ops have objects of the core as arguments, replaces *ops:
+ * the application can pass only ofi_duo's objects. Returns 0; -FI_EOPNOTSUPP:
+ * ofi_duo has no replacement.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

@@ -48,7 +48,10 @@ duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 
-/* True if the core never gets a receive for *want. Requires a local side. */
+/*
+ * True if the core never gets a receive for *want. The endpoint must have a
+ * local side.
+ */
 DUO_INLINE bool duo_recv_never(const struct duo_ep *ep,
 			       const struct duo_want *want)
 {
@@ -80,7 +83,10 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 	return duo_want_final(rx->ep, rx->kind, &want);
 }
 
-/* True if the core never gets rx, because ofi_duo could not recall rx. */
+/*
+ * True if the core never gets rx: a local message may match rx, and ofi_duo
+ * could not recall rx from the core then.
+ */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
