@@ -22,7 +22,10 @@ static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
-/* Resets the list: a forked child has no threads. The mutex may be locked. */
+/*
+ * Runs in a forked child, which has none of the parent's threads. Resets the
+ * list, and the mutex, which a thread of the parent may have held.
+ */
 static void duo_auto_forked(void)
 {
 	pthread_mutex_init(&duo_auto_lock, NULL);
@@ -46,8 +49,9 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Never waits for the domain's lock: the holder
- * may call exit(), and duo_auto_unload() would wait for this thread.
+ * Polls until the domain stops. Never waits for the domain's lock: if the
+ * holder calls exit(), duo_auto_unload() waits for this thread, and neither
+ * thread would continue.
  */
 static void *duo_auto_run(void *arg)
 {

@@ -53,7 +53,7 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 }
 
 /*
- * True if this read must read the core's counter, which polls the core. It must
+ * True if this read must read the core's counter, which polls the core:
  * - if the counter has no endpoint
  * - if an endpoint has no CQ for sends, or each poll of that CQ polls the core
  * - in every core_poll_interval-th of the other reads
@@ -79,7 +79,7 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			/* polled before, for another binding */
+			/* already polled: ep has several bindings in a row */
 			continue;
 		ep = bind->ep;
 		duo_ep_progress(ep);
@@ -324,7 +324,11 @@ static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 		bind->cntr->own[err] += sign * duo_cntr_bind_sum(bind, err);
 }
 
-/* Moves the endpoint and its CQs to the domain's group. Needs all locks. */
+/*
+ * Moves the endpoint and its CQs to the domain's group, because reads of
+ * counters take only the domain's lock. Needs all locks. Returns 0 or
+ * -FI_ENOMEM.
+ */
 static int duo_cntr_join(struct duo_ep *ep)
 {
 	int ret = ep->rx_cq ? duo_cq_join(ep->rx_cq) : 0;

@@ -20,7 +20,10 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		  struct fid_cntr **cntr_fid, void *context);
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
-/* Polls the endpoints, and the core if it is due. Needs the domain's lock. */
+/*
+ * Polls the counter's endpoints. Also reads the core's counter of successes if
+ * this is due, see duo_cntr_core_due(). Needs the domain's lock.
+ */
 void duo_cntr_progress(struct duo_cntr *cntr);
 /* Stores the counts of successes and failures. Needs the domain's lock. */
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);

@@ -4,9 +4,9 @@
 /*
  * Waits for counters. The core's counters have no descriptors, so a waiting
  * thread is woken by the sources of the endpoints' CQs: near's ports and the
- * core's CQs. fi_cntr_add() and the like wake no thread. So a sleep in
- * fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS, and a timer limits sleeps of
- * the application on the descriptor.
+ * core's CQs. Changes by fi_cntr_add() or fi_cntr_set() wake no thread. So a
+ * sleep in fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS, and a timer limits
+ * sleeps of the application on the descriptor.
  */
 
 #include <rdma/fi_errno.h>
@@ -64,7 +64,10 @@ int duo_cntr_wait_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* True if the endpoint has a CQ, and the core's CQs can wake a thread. */
+/*
+ * True if the endpoint has a CQ, and the core's CQ of each of its CQs can wake
+ * a thread.
+ */
 static bool duo_ep_signals(const struct duo_ep *ep)
 {
 	return (ep->tx_cq || ep->rx_cq) &&
@@ -113,7 +116,7 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 }
 
 /*
- * Arms all endpoints of the counter. Returns 0, -FI_EAGAIN (there are events)
+ * Arms all endpoints of the counter. Returns 0, -FI_EAGAIN (see duo_ep_arm())
  * or an error of the core.
  */
 static int duo_cntr_arm(const struct duo_cntr *cntr)
@@ -142,8 +145,9 @@ static void duo_cntr_woken(const struct duo_cntr *cntr)
  * Prepares the sleep of a thread that has read the values good and bad. Needs
  * the domain's lock. Returns
  * - 0: new events wake the thread
- * - -FI_EAGAIN: the values have changed, or there are events
+ * - -FI_EAGAIN: the values have changed, or the thread must poll again
  * - -FI_ENOSYS: some source of events cannot wake the thread
+ * - an error of the core
  */
 static int duo_cntr_fall_asleep(struct duo_cntr *cntr, uint64_t good,
 				uint64_t bad)
@@ -191,8 +195,8 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 }
 
 /*
- * Returns -FI_EAGAIN if there are events, or if the counter has changed since
- * the last call.
+ * Executes fi_trywait() for a counter. Returns 0 if the application may sleep;
+ * -FI_EAGAIN: there are events, or the counter has changed since the last call.
  */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {

@@ -41,7 +41,10 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/* Clears DUO_CQ_ENTRIES if the CQ is empty. Must follow each removal. */
+/*
+ * Clears DUO_CQ_ENTRIES if the CQ is empty. Must follow each removal of an
+ * entry or error.
+ */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))

@@ -3,9 +3,9 @@
 
 /*
  * Completion queues. progress.c polls both paths, which write completions to
- * duo_cq.ring or to the array of the running read. cq.c and read.c read, wait.c
- * sleeps. Lock: the functions in fi_ops_cq take the group's lock; all others
- * need it.
+ * duo_cq.ring or to the array of the running read. cq.c and read.c execute the
+ * application's reads, wait.c the sleeps of blocking reads. Lock: the functions
+ * in fi_ops_cq take the group's lock; all others need it.
  *
  * Cost: a read that finds nothing polls shared memory. It also polls the core
  * if duo_cq_core_wanted(), and at intervals.
@@ -23,7 +23,10 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
-/* fi_cq_readfrom() on the slow path. Releases the group's lock. */
+/*
+ * Executes fi_cq_readfrom() on the slow path. The caller must hold the group's
+ * lock, which this function releases.
+ */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
 ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
@@ -46,7 +49,7 @@ extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
  * - the thread of FI_PROGRESS_AUTO polls
  */
 void duo_cq_group(struct duo_cq *cq);
-/* Closes the CQ's own group. Needs all locks. */
+/* Closes the CQ's own group if the CQ is in this group. Needs all locks. */
 void duo_cq_ungroup(struct duo_cq *cq);
 /*
  * Moves the CQ and its endpoints to the domain's group. Needs all locks.
@@ -61,7 +64,10 @@ DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 				    memory_order_relaxed);
 }
 
-/* True if each poll also polls the core. */
+/*
+ * True if each poll also polls the core: the CQ has a core poll budget, or its
+ * last local_busy polls found no local event.
+ */
 DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 {
 	return cq->local_idle > cq->local_busy || duo_cq_core_busy(cq);
@@ -88,7 +94,10 @@ int duo_cq_wait_core(struct duo_cq *cq);
 /* Adds a timer to the wait object if some source cannot wake a thread. */
 int duo_cq_wait_timer(struct duo_cq *cq);
 struct duo_blocking;
-/* Sleeps until events or the timeout of the call. Takes the group's lock. */
+/*
+ * Sleeps until an event or the timeout of the call, but at most DUO_SLEEP_MS.
+ * May return earlier, so the caller must read again. Takes the group's lock.
+ */
 void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);

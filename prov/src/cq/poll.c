@@ -19,7 +19,7 @@ struct duo_poll_member {
 struct duo_poll {
 	struct fid_poll poll_fid;
 	struct duo_domain *domain;
-	struct duo_lock lock;	/* used if the domain's lock is: duo_lock.on */
+	struct duo_lock lock;	/* off if the domain's lock is off */
 	LIST_HEAD(, duo_poll_member) members;
 };
 
@@ -106,7 +106,10 @@ static bool duo_poll_cntr(struct duo_poll_member *member, bool wanted)
 	return true;
 }
 
-/* If the array is full, a later call reports the remaining events. */
+/*
+ * Stores the contexts of up to `count` members that have events. Returns their
+ * number. A later call reports the members that the array had no space for.
+ */
 static int duo_poll_run(struct fid_poll *poll_fid, void **context, int count)
 {
 	struct duo_poll *poll = duo_poll_of(poll_fid);

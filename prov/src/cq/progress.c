@@ -94,8 +94,9 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of the
- * ports. Another CQ may have counted polls of the same port in the meantime. So
- * duo_near_passed() stops before the port's next tick: no tick may be skipped.
+ * ports. No port may skip a tick. But another CQ may have counted polls of the
+ * same port since duo_cq_grant(). So duo_near_passed() counts only up to the
+ * port's next tick.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -124,7 +125,7 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 /*
  * Polls the local transport, and the core if it is due. If fast-path reads are
  * left (cq->left), this poll replaces one of them. If none are left at the end,
- * calls duo_cq_grant(), unless reads must do more than poll near's rings.
+ * and the next reads need only poll near's rings, calls duo_cq_grant().
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -140,7 +141,7 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (group->waits && !cq->clock_in--)
-		/* posts deferred receives before local messages match them */
+		/* ages receives first: the local poll may match them */
 		duo_cq_age(cq);
 	if (group->pending)
 		duo_cq_resolve(cq);
@@ -183,7 +184,10 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* True if CPUs are oversubscribed. Checks this only at intervals. */
+/*
+ * True if CPUs are oversubscribed. Checks this only at intervals; in between,
+ * returns the result of the last check.
+ */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -194,9 +198,10 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Yields the CPU if CPUs are oversubscribed: the next sender may need it.
- * Otherwise only unrelated processes would benefit. Releases the group's lock
- * in the yield; the caller must hold no other lock. Returns -FI_EAGAIN.
+ * Yields the CPU if CPUs are oversubscribed: the process that sends the next
+ * message may need this CPU. Without oversubscription, only unrelated processes
+ * would benefit. Releases the group's lock during the yield; the caller must
+ * hold no other lock. Returns -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

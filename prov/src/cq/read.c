@@ -4,9 +4,9 @@
 /*
  * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
  * not 0, a read polls only the rings of near's ports. Functions of the slow
- * path have their callers' arguments, so that a read calls them by tail calls
- * and saves no registers if it finds nothing. read_locked.c and read_single.c
- * include this file for the other modes of the lock.
+ * path have the same arguments as their callers. So a read can call them by
+ * tail calls, and saves no registers if it finds nothing. read_locked.c and
+ * read_single.c include this file for the other modes of the lock.
  */
 
 #include <rdma/fi_errno.h>
@@ -78,8 +78,9 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 }
 
 /*
- * Ends a read that has found a message in *ring. Tries to deliver the message
- * directly to buf. Then polls the remaining rings. Releases the group's lock.
+ * Ends a read that has found a message in *ring. Tries to match the message at
+ * once, and to write the completion directly to buf. Then polls the remaining
+ * rings. Releases the group's lock. Returns the result of fi_cq_read().
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

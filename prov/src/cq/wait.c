@@ -4,8 +4,8 @@
 /*
  * Waits for completions (for counters: cntr_wait.c). The wait object of a CQ is
  * one epoll descriptor for the core's CQ, near's armed ports, and an eventfd by
- * which threads wake sleeping threads. If some source cannot wake a thread,
- * such as libfabric's shm, fi_trywait() starts a timer of wait_poll_us.
+ * which threads wake sleeping threads. If a source, such as libfabric's shm,
+ * cannot wake a thread, fi_trywait() starts a timer of wait_poll_us.
  */
 
 #include <poll.h>
@@ -31,9 +31,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use it, and
- * it has a descriptor only if the local transport can wake a thread. Otherwise
- * blocking reads poll between short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use the wait
+ * object, and it has a descriptor only if the local transport can wake a
+ * thread. Otherwise blocking reads poll between short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -41,7 +41,7 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* the core of the provider near carries no data: it has no events */
+	/* the core "none" never has events, so it need not wake threads */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	cq->core_fd = -1;
@@ -128,7 +128,7 @@ void duo_cq_force_poll(struct duo_cq *cq)
 
 /*
  * Arms all sources of the CQ. Needs the group's lock. Returns 0, -FI_EAGAIN
- * (there are events) or another error. After an error, the next polls poll both
+ * (see duo_ep_arm()) or another error. After an error, the next polls poll both
  * paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
@@ -170,8 +170,8 @@ static bool duo_cq_due(struct duo_cq *cq)
  * Prepares a sleep of this thread, or of the application (fi_trywait()).
  * Returns
  * - 0: new events wake all threads that sleep on the CQ
- * - -FI_EAGAIN: there are entries, or receives that the core does not accept
- *   now
+ * - -FI_EAGAIN: there are entries, deferred receives for which the core has no
+ *   space, or reasons to poll again (see duo_ep_arm())
  * - another error
  *
  * If the result is not 0, the wait object stays readable: this thread may read
@@ -211,9 +211,9 @@ void duo_waiter_sleep(const struct duo_waiter *waiter,
 		duo_waiter_poll(waiter, call, max_ms);
 	} else if (ret == -FI_EAGAIN && !call->tries++) {
 		/*
-		 * The caller polls again at once. After a second -FI_EAGAIN,
-		 * the thread pauses: near probably has work that only a poll
-		 * can continue.
+		 * The caller polls again at once. From the second -FI_EAGAIN
+		 * on, the thread pauses between two polls: near probably has
+		 * unfinished operations, which only polls continue.
 		 */
 		return;
 	} else if (waiter->obj == FI_WAIT_YIELD) {
@@ -248,7 +248,10 @@ static int duo_cq_trywait(struct duo_cq *cq)
 	return ret;
 }
 
-/* Calls fi_trywait() at the core for an object that was opened at the core. */
+/*
+ * Executes fi_trywait() for one object: by the core's fi_trywait() if fid is an
+ * object of the core, which the application has opened without ofi_duo.
+ */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {
 	if (fid->ops->ops_open != duo_core_ops_open)

@@ -21,14 +21,15 @@ struct duo_ep;
 
 /*
  * A blocking call polls for DUO_SPIN_NS, then sleeps until an event wakes the
- * thread. If some source cannot wake it, the call polls between short sleeps.
+ * thread. If some source cannot wake the thread, the call polls between short
+ * sleeps.
  */
 #define DUO_SPIN_NS 50000	/* ns */
 #define DUO_SHORT_SLEEP_NS 50000	/* ns */
 
 /* State of a blocking call. */
 struct duo_blocking {
-	/* start of the call, and time since then; ns */
+	/* start of the call; duration at the last duo_blocking_over(); ns */
 	uint64_t start, waited;
 	int timeout;		/* ms; negative: no timeout */
 	int tries; /* failed attempts to sleep (-FI_EAGAIN) in a row */
@@ -47,7 +48,7 @@ static inline bool duo_blocking_over(struct duo_blocking *call)
 	       call->waited >= (uint64_t) call->timeout * 1000000;
 }
 
-/* True if the last duo_blocking_over() came after DUO_SPIN_NS of polling. */
+/* True if the call had lasted DUO_SPIN_NS at the last duo_blocking_over(). */
 static inline bool duo_blocking_sleeps(const struct duo_blocking *call)
 {
 	return call->waited >= DUO_SPIN_NS;
@@ -71,8 +72,8 @@ bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
  * Arms the endpoint's local transport: new events wake a sleeping thread.
- * Returns -FI_EAGAIN if there are events: duo_cq_force_poll() must follow.
- * Needs the group's lock.
+ * Returns 0; -FI_EAGAIN: there are events, or operations that only polls
+ * continue, and duo_cq_force_poll() must follow. Needs the group's lock.
  */
 int duo_ep_arm(struct duo_ep *ep);
 /*
