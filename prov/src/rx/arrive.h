@@ -44,9 +44,10 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 
 /*
  * Makes the source with this peer index a confirmed source. From now on,
- * multi-receive buffers that name this source block no receives: the core
- * cannot fill them. So all blocked receives become deferred. A deferred receive
- * that another buffer blocks becomes blocked again later.
+ * multi-receive buffers that name this source block no receives, because the
+ * core never fills such a buffer. So all blocked receives become deferred. When
+ * the deferred receives are posted, those that another buffer blocks become
+ * blocked again.
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)

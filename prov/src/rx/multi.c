@@ -178,7 +178,8 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 
 /*
  * True if messages over the core may fill the buffer. Then later receives must
- * not be on the core: it would match them before the buffer's next remainder.
+ * not be on the core: the core would match them before the buffer's next
+ * remainder.
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
@@ -225,8 +226,9 @@ void duo_multi_to_core(struct duo_rx *rx)
 /*
  * True if an unexpected message matches the remainder rx. This message arrived
  * while the core had the previous remainder, and must be received before later
- * messages. Only duo_multi_resume() can start to receive this message: the
- * caller could be a callback of the local transport.
+ * messages. Only duo_multi_resume() may start to receive this message: this
+ * function may run within a callback of the local transport, where no receive
+ * may start.
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {

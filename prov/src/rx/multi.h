@@ -34,9 +34,10 @@ ssize_t duo_multi_cancel(struct duo_rx *rx);
  */
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /*
- * Starts to receive the unexpected messages that match ready remainders; posts
- * the space that is left to the core. Callbacks of the local transport must not
- * call this function, because no receive may start in a callback.
+ * Starts to receive the unexpected messages that match ready remainders. Then
+ * posts to the core each remainder that still has space. Callbacks of the local
+ * transport must not call this function, because no receive may start in a
+ * callback.
  */
 void duo_multi_resume(struct duo_ep *ep);
 
@@ -60,7 +61,10 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);
-/* Handles the core's completion of a remainder rx; posts the next remainder. */
+/*
+ * Handles the core's completion of the remainder rx. Posts the next remainder
+ * to the core, defers it, or makes it ready.
+ */
 void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
@@ -86,9 +90,9 @@ void duo_multi_close(struct duo_rx *owner);
  */
 void duo_multi_release(struct duo_rx *owner);
 /*
- * Posts the remainder rx to the core; if the core rejects rx, closes the
- * buffer. Posts no deferred receives first, because all receives that were
- * posted before the buffer are already on the core.
+ * Posts the remainder rx to the core; if the core rejects rx, closes the buffer
+ * and frees rx. Posts no deferred receives first, because all receives that
+ * were posted before the buffer are already on the core.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

@@ -55,9 +55,9 @@ static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
 }
 
 /*
- * Calls duo_multi_start() for each unexpected message that matches rx, until a
- * call does not return 0. Returns the last call's result; 0 if no message
- * matches. Sets *started if a call has started to receive a message.
+ * Calls duo_multi_start() for the unexpected messages that match rx, while the
+ * calls return 0. Returns the last call's result; 0 if no message matches. Sets
+ * *started if a call has started to receive a message.
  */
 static int duo_multi_start_all(struct duo_rx *rx, bool *started)
 {
@@ -133,9 +133,11 @@ static int duo_multi_check(const struct duo_ep *ep,
 }
 
 /*
- * Closes a new buffer whose remainder could not be posted. started: the buffer
- * receives or has received a message. Then returns 0, and the last such message
- * releases the buffer. Otherwise frees the buffer and returns ret.
+ * Closes a new buffer whose remainder could not be posted because of the error
+ * ret. started: a message has already been received into the buffer, or is
+ * being received.
+ * - If so, returns 0. The end of the last such message releases the buffer.
+ * - Otherwise frees the owner entry and returns ret.
  */
 static ssize_t duo_multi_not_posted(struct duo_rx *owner, bool started, int ret)
 {

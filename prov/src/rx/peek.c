@@ -59,8 +59,9 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek, or the receive of a claimed message, to the core. Both pass
- * source and tag, because tcp compares them even if the message is claimed.
+ * Passes a peek, or the receive of a claimed message, to the core. Passes
+ * source and tag in either case, because tcp compares both even if the message
+ * is claimed.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 				const struct duo_recv *recv)

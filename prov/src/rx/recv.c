@@ -82,7 +82,11 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* If a multi-receive buffer blocks rx, queues rx as blocked, returns true. */
+/*
+ * If a multi-receive buffer blocks rx, puts rx into the posted queue as a
+ * blocked receive and returns true. Otherwise returns false, and the caller
+ * must post rx.
+ */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -108,7 +112,8 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 /*
  * Ends rx with FI_ECONNRESET, because no path can deliver its message: the
  * source has exited, or the source is not local and the core has no data calls
- * (duo_traits.carries_nothing).
+ * (duo_traits.carries_nothing). Returns 0, because the completion reports the
+ * error.
  */
 static int duo_recv_unreached(struct duo_rx *rx)
 {
@@ -152,10 +157,10 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
  * Defers rx. If rx names a source, monitors the process of the source. final:
  * the core never gets rx, so rx is not in the list of deferred receives.
  *
- * If the core is unused, a wildcard ends this state at once, because any
- * process may send. A receive that names a source does not end it: the source
- * is probably local. duo_ep_age() ends it if receives wait for DUO_UNUSED_US. A
- * receive that joins the empty list restarts this time (all_us = 0).
+ * A wildcard makes an unused core used at once, because any process may send. A
+ * receive that names a source does not: the source is probably local. But
+ * duo_ep_age() makes the core used if the deferred list has not been empty for
+ * DUO_UNUSED_US. This time restarts when rx joins an empty list (all_us = 0).
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -175,7 +180,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 /*
  * Posts rx to ofi_duo's queue, to the core, or to both, as `when` requires.
  * due: with DUO_RECV_NOW, the next poll posts rx to the core, not this call.
- * Returns 0 or an error; an error frees rx.
+ * Returns 0; on an error, frees rx and returns the error.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -308,8 +313,9 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
  * True if duo_recv_one() may post the receive without duo_recv_slow(). With
  * DUO_RECV_NOW, the next poll then posts the receive to the core. The next poll
  * is early enough if the core matches only in polls (polled_match). The poll
- * posts all earlier deferred receives as well, so they must be due. Open
- * buffers and failed peers need the checks of duo_recv_post_core().
+ * posts all earlier deferred receives as well, so they must be due. If there
+ * are open multi-receive buffers or peers that have exited, the checks of
+ * duo_recv_post_core() are needed.
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)

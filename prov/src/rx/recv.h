@@ -46,8 +46,9 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if a post only appends the receive to the posted queue: the core never
- * gets the receive, and no message waits for it. Needs the group's lock.
+ * True if a post only appends the receive to the posted queue, because the core
+ * never gets the receive, and no message is unexpected or unresolved. Needs the
+ * group's lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 				const struct duo_want *want)
@@ -110,8 +111,8 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
 }
 
 /*
- * Posts rx to ofi_duo's queue, the core, or both. Returns 0 or an error; an
- * error frees rx.
+ * Posts rx to ofi_duo's queue, the core, or both. Returns 0; on an error, frees
+ * rx and returns the error.
  */
 int duo_recv_place(struct duo_rx *rx);
 /* Copies *recv to rx, except source and tag. Must follow duo_recv_reserve(). */
@@ -123,7 +124,10 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
  */
 void duo_recv_fail(struct duo_rx *rx, int err);
 
-/* Reserves both entries of a receive with several buffers. False: no memory. */
+/*
+ * Reserves the two entries of a receive with several buffers; for one buffer,
+ * nothing. False: no memory.
+ */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
