@@ -19,14 +19,17 @@ struct duo_block;
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
 	size_t used;	/* sum of the sizes of all blocks in use, bytes */
-	/* limit, bytes: if `used` is above it, duo_block_put() frees blocks */
+	/*
+	 * limit of `used`, bytes: above it, duo_block_put() frees its block,
+	 * otherwise it keeps the block for duo_block_get()
+	 */
 	size_t keep;
 };
 
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);
-/* Frees the kept blocks. The caller must have put back all blocks. */
+/* Frees the kept blocks. No block may be in use: see duo_block_put(). */
 void duo_blocks_fini(struct duo_blocks *blocks);
-/* Returns a block of len bytes. NULL: no memory, or len is above 32 KiB. */
+/* Returns a block for len bytes. NULL: no memory, or len is above 32 KiB. */
 void *duo_block_get(struct duo_blocks *blocks, size_t len);
 void duo_block_put(struct duo_blocks *blocks, void *block);
 

@@ -6,7 +6,8 @@
 
 #include "queue/match.h"
 
-#define DUO_MASK_BITS 16	/* maximum bits in duo_match.mask */
+/* maximum number of bits that duo_match_learn() sets in duo_match.mask */
+#define DUO_MASK_BITS 16
 
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind)
 {
@@ -35,7 +36,7 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 	return &index->bucket[(hash ^ hash >> 28) % DUO_BUCKETS];
 }
 
-/* Turns on an index and empties its buckets. False: no memory. */
+/* Turns on an index, with empty buckets. False: no memory; the index is off. */
 static bool duo_index_start(struct duo_index *index)
 {
 	bool empty = index->bucket && !index->on;
@@ -96,8 +97,9 @@ static void duo_match_index_unexp(struct duo_match *match)
 }
 
 /*
- * Adds tag bits that a receive ignores to the mask, and rebuilds the indexes.
- * Does nothing if the mask would then have more than DUO_MASK_BITS bits.
+ * Adds the tag bits that a receive ignores to match->mask, and rebuilds the
+ * indexes that are on. If match->mask would then have more than DUO_MASK_BITS
+ * bits, changes nothing.
  */
 void duo_match_learn(struct duo_match *match, uint64_t ignore)
 {
@@ -168,8 +170,9 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 }
 
 /*
- * Stores the first matching receive of the list in *best, unless *best was
- * posted earlier. *best may be NULL. key_link links the list.
+ * Searches a list, linked by key_link, for the first receive that matches a
+ * message with this source and tag. Stores this receive in *best if *best is
+ * NULL, or was posted later. Otherwise *best does not change.
  */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

@@ -6,16 +6,19 @@
  * receives and a queue of unexpected messages. Rules: docs/matching.md. Lock:
  * the group's.
  *
- * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
- * source and tag. The hash leaves out the tag bits of `mask`. duo_match_learn()
- * adds the bits that a receive ignores to `mask`, up to a limit. A receive that
- * ignores other bits is not in the hash table, but in the list `wild`. Each
- * search for a receive also reads this list. For such a receive, the search for
- * an unexpected message is linear.
+ * A queue is long if it has more than DUO_MATCH_LINEAR entries. A long queue
+ * has an index: a hash table by source and tag. The unexpected queue has a
+ * second index, by tag alone, for receives from any source.
  *
- * The first search of a long posted queue turns the queue's index on; the
- * removal of the last receive turns it off. The indexes of the unexpected queue
- * are turned on when this queue becomes long, and stay on.
+ * The hash leaves out the tag bits of `mask`. duo_match_learn() adds the bits
+ * that a receive ignores to `mask`, up to a limit. A receive that ignores other
+ * bits is not in the hash table, but in the list `wild`. Each search for a
+ * receive also reads this list. For such a receive, the search for an
+ * unexpected message is linear.
+ *
+ * The first search of a long posted queue turns the index of this queue on; the
+ * removal of its last receive turns the index off. The indexes of the
+ * unexpected queue are turned on when this queue becomes long, and stay on.
  *
  * Cost: 64 KiB per index. Without memory for an index, searches are linear.
  */
@@ -37,7 +40,7 @@ struct duo_match {
 	struct duo_rx_list posted;
 	size_t posted_count;
 	size_t unexp_count;
-	uint64_t seq; /* order number (duo_rx.seq) of the next entry */
+	uint64_t seq; /* order number (duo_rx.seq) for the next new entry */
 	uint64_t mask;			/* tag bits that the hash leaves out */
 	struct duo_index by_want;	/* posted receives, by source and tag */
 	struct duo_rx_list unexp;
@@ -47,11 +50,11 @@ struct duo_match {
 	struct duo_index by_tag;	/* unexpected messages, by tag alone */
 };
 
-/* The messages that a receive matches. Untagged receives ignore all tags. */
+/* Source and tag of the messages that a receive can match. */
 struct duo_want {
 	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
 	uint64_t tag;
-	uint64_t ignore;	/* bits of the tag that are not compared */
+	uint64_t ignore; /* tag bits that are not compared; untagged: all */
 };
 
 /* True if a receive for *want matches a message with this source and tag. */
@@ -92,11 +95,15 @@ void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
  * Inserts rx into the posted queue directly before `posted`, with the same
- * order number. Both must have the same source, tag and ignored bits.
+ * order number. rx must have the source, tag and ignored bits of `posted`,
+ * because rx also joins the list of the index that has `posted`.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/* Inserts rx into the posted queue in order of seq. Cost: a walk through it. */
+/*
+ * Puts rx back into the posted queue, at the place of its old rx->seq. Cost: a
+ * walk through the queue.
+ */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
@@ -114,7 +121,7 @@ static inline bool duo_match_wild(const struct duo_match *match,
 
 /*
  * True if duo_match_append_plain() can post a receive that ignores these bits:
- * the receive changes neither the mask nor an index.
+ * the receive would change neither match->mask nor an index.
  */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
@@ -145,7 +152,7 @@ DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 		duo_match_add_want(match, rx);
 }
 
-/* Removes rx, which must be in no index, from the queue. Keeps rx->state. */
+/* Removes rx from the posted queue; rx must be in no index. Keeps rx->state. */
 DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 				       struct duo_rx *rx)
 {
@@ -161,7 +168,7 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 	duo_match_unpost_plain(match, rx);
 }
 
-/* Returns the first posted receive that matches; NULL: none. */
+/* Returns the oldest receive that matches this source and tag; NULL: none. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
 /* Does the same as duo_match_posted(); tests the oldest receive inline. */
@@ -174,10 +181,10 @@ static inline struct duo_rx *duo_match_first(struct duo_match *match,
 	       duo_match_posted(match, addr, tag);
 }
 
-/* Returns the first unexpected message that matches *want; NULL: none. */
+/* Returns the oldest unexpected message that matches *want; NULL: none. */
 struct duo_rx *duo_match_unexp(struct duo_match *match,
 			       const struct duo_want *want);
-/* Returns the first posted receive with this context; NULL: none. */
+/* Returns the oldest posted receive with this context; NULL: none. */
 struct duo_rx *duo_match_context(struct duo_match *match, void *context);
 
 #endif /* DUO_MATCH_H */

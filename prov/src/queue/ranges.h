@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The address ranges of a group's receive entries, sorted by address. They show
- * whether a context from the core is the address of an entry. Lock: the
- * group's. Cost: a binary search; one comparison for a single range.
+ * The address ranges of a group's receive entries, sorted by address. ofi_duo
+ * searches them to test whether the context in a completion of the core is the
+ * address of an entry. Lock: the group's. Cost: a binary search; one comparison
+ * for a single range.
  */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H
@@ -25,7 +26,7 @@ struct duo_ranges {
 
 /* Adds a range, which must not overlap with others. Returns 0 or -FI_ENOMEM. */
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
-/* Moves all ranges of `from` to `to`. -FI_ENOMEM: nothing has changed. */
+/* Moves all ranges of `from` to `to`. Returns 0; -FI_ENOMEM: moves none. */
 int duo_ranges_merge(struct duo_ranges *to, struct duo_ranges *from);
 /* Removes the range that begins at base. The range must be in the list. */
 void duo_ranges_remove(struct duo_ranges *ranges, const void *base);

@@ -20,7 +20,10 @@ static uint32_t duo_ring_roundup(size_t size)
 	return rounded;
 }
 
-/* Allocates a ring for `size` entries, rounded up. Returns 0 or -FI_ENOMEM. */
+/*
+ * Allocates a ring for at least `size` entries, but at most DUO_RING_MAX.
+ * Returns 0 or -FI_ENOMEM.
+ */
 int duo_ring_init(struct duo_ring *ring, size_t size)
 {
 	ring->size = duo_ring_roundup(size);
@@ -114,7 +117,11 @@ void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 	errs->some = true;
 }
 
-/* The state ends only with the CQ: fi_cq(3). */
+/*
+ * Stores the error FI_EOVERRUN in *entry and returns -1, if an entry was lost.
+ * Otherwise returns -2. Does not clear errs->overrun: once overrun, a CQ stays
+ * overrun until it is closed (fi_cq(3)).
+ */
 static int duo_err_pop_overrun(const struct duo_err_list *errs,
 			       struct fi_cq_err_entry *entry)
 {

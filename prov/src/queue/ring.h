@@ -20,7 +20,7 @@
 
 #include "base/util.h"
 
-#define DUO_ERR_DATA_MAX 256	/* bytes of err_data that an error keeps */
+#define DUO_ERR_DATA_MAX 256	/* maximum bytes of err_data in a duo_err */
 
 struct duo_ring_slot {
 	struct fi_cq_tagged_entry entry;
@@ -30,7 +30,7 @@ struct duo_ring_slot {
 struct duo_ring {
 	struct duo_ring_slot *slot;
 	uint32_t size;		/* slots, a power of two */
-	uint32_t limit;	/* usable slots: size, or 0 if the ring is gated */
+	uint32_t limit;	/* usable slots: size; 0: gated, see duo_ring_gate() */
 	uint32_t head;	/* index of the next slot to read, free-running */
 	uint32_t tail;	/* index of the next slot to write, free-running */
 };
@@ -50,7 +50,7 @@ struct duo_err_list {
 	bool overrun;	/* an entry was lost because there was no memory */
 };
 
-/* The unused part of an array that the application has passed to a read. */
+/* The unused part of the array that the application passed to fi_cq_read(). */
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */
@@ -87,7 +87,8 @@ static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 	struct fi_cq_tagged_entry cut, *to = at;
 
 	if (__builtin_expect(format != FI_CQ_FORMAT_TAGGED, false)) {
-		cut = *entry;	/* a copy, so *entry can stay in registers */
+		/* passes a copy's address, so *entry can stay in registers */
+		cut = *entry;
 		return duo_entry_cut(at, format, &cut);
 	}
 	to->op_context = entry->op_context;
@@ -111,7 +112,10 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/* Skips `count` FI_CQ_FORMAT_TAGGED entries that the caller has written. */
+/*
+ * Skips `count` entries that the caller has already written to the array, in
+ * the format FI_CQ_FORMAT_TAGGED.
+ */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -132,7 +136,7 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 
 /*
  * Restarts an empty ring at slot 0, which is in the CPU's cache. The CQ's list
- * of errors must be empty, because each error stores a ring position.
+ * of errors must be empty, because each error stores a value of ring->tail.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -147,15 +151,16 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 }
 
 /*
- * Gates or ungates the ring. A gated ring appears full: each new entry takes
- * the slow path, which wakes threads or drops the entry.
+ * Gates or ungates the ring. A gated ring appears full, so each new entry takes
+ * the slow path. This path wakes a thread that sleeps on the CQ, or drops the
+ * entry of a hidden CQ.
  */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
 	ring->limit = gated ? 0 : ring->size;
 }
 
-/* Returns the slot at the tail and advances the tail. Needs a free slot. */
+/* Returns the slot at the tail, which must be free, and advances the tail. */
 static inline struct duo_ring_slot *duo_ring_next(struct duo_ring *ring)
 {
 	return &ring->slot[ring->tail++ & (ring->size - 1)];
@@ -171,7 +176,10 @@ static inline void duo_ring_put(struct duo_ring *ring,
 	slot->src = src;
 }
 
-/* Adds an entry, even to a gated ring. -FI_ENOMEM: the ring cannot grow. */
+/*
+ * Adds an entry, even to a gated ring. Returns 0; -FI_ENOMEM: the ring is full
+ * and cannot grow, and the entry is not added.
+ */
 static inline int duo_ring_push(struct duo_ring *ring,
 				const struct fi_cq_tagged_entry *entry,
 				fi_addr_t src)
@@ -185,13 +193,16 @@ static inline int duo_ring_push(struct duo_ring *ring,
 }
 
 /*
- * Moves up to `count` entries to buf, and their sources to src, unless src is
- * NULL. Returns the number of entries moved.
+ * Moves up to `count` entries to buf. If src is not NULL, moves their sources
+ * to src. Returns the number of entries moved.
  */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
 
-/* Moves one entry to buf. The ring must not be empty. */
+/*
+ * Moves one entry to buf. If src is not NULL, moves its source to src. The ring
+ * must not be empty.
+ */
 static inline void duo_ring_read_one(struct duo_ring *ring,
 				     enum fi_cq_format format, void *buf,
 				     fi_addr_t *src)
@@ -220,7 +231,10 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/* Returns the number of entries before the first error; no error: of all. */
+/*
+ * Returns the number of ring entries that must be read before the first error.
+ * If the list has no error, returns the number of all ring entries.
+ */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -229,16 +243,20 @@ static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 	return (err ? err->place : ring->tail) - ring->head;
 }
 
-/* True if the next read must report an error, and no entry. */
+/* True if the next read of the CQ must report an error, not an entry. */
 static inline bool duo_err_due(const struct duo_err_list *errs,
 			       const struct duo_ring *ring)
 {
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
 /*
- * Moves the first error to *entry. Copies its err_data to the caller's array in
- * *entry (fi_cq_readerr(3)). If the caller has set none, copies it to `data`,
- * which has DUO_ERR_DATA_MAX bytes. Returns duo_err.path; -2: no error.
+ * Moves the first error to *entry, and returns its duo_err.path. If the list is
+ * empty, stores FI_EOVERRUN in *entry and returns -1 if an entry was lost, or
+ * returns -2 if none was.
+ *
+ * Copies the error's err_data to the array that the caller has set in *entry
+ * (fi_cq_readerr(3)). If the caller has set none, copies err_data to `data`,
+ * which has DUO_ERR_DATA_MAX bytes.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

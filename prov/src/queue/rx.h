@@ -6,9 +6,10 @@
  * unexpected message, or another. A receive with several buffers has a second
  * entry, which lists the buffers.
  *
- * Entries never move, so ofi_duo can test whether a context from the core is
- * the address of an entry (ranges.h). Their number has no limit: with a limit,
- * programs that MPI permits could hang.
+ * Entries never move, so ofi_duo can test whether the context in a completion
+ * of the core is the address of an entry (ranges.h). Only memory limits their
+ * number, up to about 2^30: with a lower limit, programs that MPI permits could
+ * hang.
  *
  * Cost: 256 bytes per entry from its first use on, and an mmap() per range of
  * entries. The core writes the first of the four cache lines. A local match
@@ -33,7 +34,7 @@
 
 #define DUO_IOV_LIMIT 4 /* maximum number of buffers of a receive */
 #define DUO_RX_FIRST (1U << 14)	/* entries in the first range of a pool */
-/* maximum number of ranges of a pool, which have 2^30 entries in all */
+/* maximum number of ranges of a pool: about 2^30 entries in all of them */
 #define DUO_RX_RANGES 16
 
 enum duo_rx_kind {
@@ -49,7 +50,7 @@ enum duo_rx_wanted {
 	DUO_RX_WANTED_DEVICE,	/* a completion; buffers may be device memory */
 };
 
-/* The event after which a deferred receive is posted to the core. */
+/* The event after which a receive is posted to the core (core/lazy.h). */
 enum duo_rx_lazy {
 	DUO_LAZY_NONE,
 	DUO_LAZY_DUE,		/* the next poll */
@@ -63,14 +64,15 @@ struct duo_ep;
 struct duo_near_msg {
 	struct near_peer *peer;	/* sender; this struct holds a reference */
 	struct near_rndv rndv;
-	void *payload;		/* NULL: still in the sender's memory */
+	void *payload;	/* message data; NULL: still in the sender's memory */
 	/*
-	 * The receive has ended. A sub-receive is reported only after earlier
-	 * sub-receives with messages of the same peer have ended.
+	 * The receive has ended, but ofi_duo has not reported this yet. Only
+	 * for sub-receives: those with messages of one peer are reported in the
+	 * order in which they began.
 	 */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
-	int err;		/* result, valid if "ended" */
+	int err; /* valid if `ended`: 0, or the error (a positive FI_E*) */
 };
 
 /* All buffers of a receive that has more than one buffer. */
@@ -82,15 +84,19 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * core_ctx must be the first member of the struct. While the receive is
-	 * on the core, the core may write to core_ctx, and the other members of
-	 * the union are not valid.
+	 * core_ctx must be the first member of the struct: the core reports its
+	 * address, which duo_cq_rx() returns as the address of the entry. While
+	 * the receive is on the core, the core may write to core_ctx, and the
+	 * other members of the union are not valid.
 	 */
 	union {
 		struct fi_context2 core_ctx;
 		/* local message; libfabric's shm accesses this member */
 		struct fi_peer_rx_entry peer;
-		/* message over near: replaces peer.context and later fields */
+		/*
+		 * message over near: `arrival` takes the place of peer.context
+		 * and the fields behind it. The fields before it are valid.
+		 */
 		struct {
 			char described[offsetof(struct fi_peer_rx_entry,
 						context)];
@@ -108,8 +114,9 @@ struct duo_rx {
 		struct {	/* owner entry */
 			uint32_t refs;		/* number of sub-receives */
 			bool open; /* further messages can match the buffer */
-			bool canceled;	/* fi_cancel() was called for it */
-			bool local_only;	/* never posted to the core */
+			bool canceled;	/* by fi_cancel() or fi_close() */
+			/* the core never gets the buffer's sub-receives */
+			bool local_only;
 		};
 	};
 	union {
@@ -136,7 +143,7 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/* local message: to be queued as unresolved */
+			/* local message: must join ep->rx.unresolved */
 			bool unresolved : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: see rx->more */
@@ -188,7 +195,7 @@ struct duo_rx_pool {
 	struct duo_rx *next;	/* first entry never used, in the last range */
 	struct duo_rx *end;	/* end of the last range */
 	struct duo_ep *ep;	/* endpoint that all entries belong to */
-	struct duo_ranges *known; /* group->rx_ranges */
+	struct duo_ranges *known; /* group->rx_ranges: has the pool's ranges */
 	struct duo_rx *range[DUO_RX_RANGES];
 	uint32_t ranges;
 	bool failed;		/* the last attempt to map a range has failed */
@@ -204,9 +211,12 @@ DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 /* Initializes an empty pool. Memory is mapped when an entry is first needed. */
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
-/* Makes sure that `count` entries are free. False: no memory for a range. */
+/*
+ * Makes sure that the next `count` allocations of entries succeed. Returns
+ * false if there is no memory for another range.
+ */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
-/* Returns an entry never used before. NULL: no memory, which was logged. */
+/* Returns an entry never used before. NULL: no memory; logs the failure. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
  * Adds a second entry to rx for `count` buffers, at least 2. The caller must
@@ -222,7 +232,7 @@ void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
 			      offsetof(struct duo_rx, what)]
 
-/* Initializes and returns an unused entry. */
+/* Initializes rx, an unused entry. Returns rx. */
 static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 					  struct duo_rx *rx)
 {

@@ -18,8 +18,9 @@ enum duo_rx_state {
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
 	/* receive that the core has matched, or cannot cancel */
 	DUO_RX_CORE,
-	DUO_RX_CANCELING, /* receive; fi_cancel() was called on the core */
-	DUO_RX_CANCELED, /* receive; the core has returned it as canceled */
+	/* receive for which ofi_duo has called the core's fi_cancel() */
+	DUO_RX_CANCELING,
+	DUO_RX_CANCELED, /* receive that the core has reported as canceled */
 	DUO_RX_PEEK,	/* FI_PEEK that the core has not completed */
 	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
 	DUO_RX_UNEXP,		/* local message in the unexpected queue */
