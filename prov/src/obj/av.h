@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector (AV). Its fi_addr are those of the core's AV. Lock: any
- * group's to read an AV, all locks of the domain to change an AV
+ * An address vector (AV). An address has the same fi_addr as in the core's AV.
+ * Lock: any group's to read an AV, all locks of the domain to change an AV
  * (duo_domain_lock()). Senders read route words without a lock.
  *
  * Cost per fi_addr: 16 bytes plus the address. Each endpoint adds 8 bytes for
@@ -21,7 +21,7 @@
 #include "base/compat.h"
 #include "base/util.h"
 
-#define DUO_LOCAL_MAX 4095	/* number of peer indexes of an endpoint */
+#define DUO_LOCAL_MAX 4095	/* maximum number of local peers per endpoint */
 #define DUO_AV_MAX (1U << 20)	/* maximum number of addresses in an AV */
 
 struct duo_domain;
@@ -35,8 +35,8 @@ struct duo_ep;
  * - from NONE to UNDECIDED when the address is inserted
  * - from UNDECIDED to CORE or LOCAL when a path is chosen
  * - from LOCAL to CORE only before the first message, to keep messages in order
- * - to UNDECIDED when the process of the address fails or is replaced; if
- *   duo_traits.peer_names is set, to CORE instead
+ * - to UNDECIDED when the address loses its peer index, because its process has
+ *   failed or cannot be reached; if duo_traits.peer_names is set, to CORE
  * - to NONE when the address is removed
  */
 enum duo_route_state {
@@ -51,7 +51,7 @@ typedef _Atomic uint64_t duo_route_word;
 
 /* An address in an AV. Its index in duo_av.addrs[] is its fi_addr. */
 struct duo_av_addr {
-	/* the address at the core; NULL: unknown, see duo_av_keep() */
+	/* the address at the core; NULL: not stored, see duo_av_keep() */
 	uint8_t *bytes;
 	uint16_t len;		/* length of bytes[] */
 	bool used;
@@ -81,8 +81,8 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 
 /*
  * Returns the source of a message over the core. src: the source that the core
- * has reported. Returns src if it is in the AV, or is FI_ADDR_UNSPEC; otherwise
- * FI_ADDR_NOTAVAIL.
+ * has reported. If src is in the AV, or is FI_ADDR_UNSPEC, returns src.
+ * Otherwise returns FI_ADDR_NOTAVAIL.
  */
 static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 {
@@ -90,7 +90,7 @@ static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 							      FI_ADDR_NOTAVAIL;
 }
 
-/* Returns addr's entry. NULL: addr is not in the AV, or its bytes are NULL. */
+/* Returns addr's entry. NULL: addr is not in the AV, or has no bytes[]. */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)
 {

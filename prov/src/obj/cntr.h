@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A counter and its endpoint bindings, see cq/cntr.h. Lock: the domain's. */
+/* A counter and its bindings to endpoints (cq/cntr.h). Lock: the domain's. */
 #ifndef DUO_OBJ_CNTR_H
 #define DUO_OBJ_CNTR_H
 
@@ -23,9 +23,12 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
-	uint64_t own[2]; /* value and errors that ofi_duo adds (cq/cntr.h) */
-	uint64_t core[2]; /* value and errors as last read from the core */
-	uint32_t core_skip; /* number of reads; see duo_cntr_core_due() */
+	/* successes [0] and errors [1] that ofi_duo itself counts: cq/cntr.h */
+	uint64_t own[2];
+	/* successes [0] and errors [1] when the core's counter was last read */
+	uint64_t core[2];
+	/* number of reads of the counter: see duo_cntr_core_due() */
+	uint32_t core_skip;
 	bool of_region;			/* also bound to a memory region */
 	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
@@ -50,8 +53,8 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 /* True if a counter of the endpoint counts any of the operations in "flags". */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /*
- * Counts an operation of near that has ended, in each counter that was bound to
- * ep with `flag`. err: 0 counts as a success, another value as an error.
+ * Counts an ended operation of near in each counter that is bound to ep with
+ * `flag`. err: 0 counts as a success, another value as an error.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

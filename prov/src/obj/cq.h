@@ -31,12 +31,12 @@ struct duo_rx;
 /* Bits of duo_cq.attention: why a read must do more than poll near's rings. */
 enum {
 	DUO_CQ_ENTRIES = 1, /* `ring` has entries, or `errs` has errors */
-	DUO_CQ_DEFERRED = 2,	/* see duo_ep_set_deferred() */
-	/* the local transport is not near, or an endpoint closes */
+	DUO_CQ_DEFERRED = 2, /* deferred work, see duo_ep_set_deferred() */
+	/* there is no local transport, it is not near, or an endpoint closes */
 	DUO_CQ_OTHERS = 4,
 };
 
-/* Field order: a send uses the first cache line, a fast-path read two. */
+/* Field order: a send uses the first cache line, a fast-path read uses two. */
 struct duo_cq {
 	struct fid_cq cq_fid;
 	struct duo_ring ring;
@@ -52,15 +52,18 @@ struct duo_cq {
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
 	bool asleep;	/* a thread may be asleep; a new entry must wake it */
-	/* array of the application's running read, to which new entries go */
+	/* array of the application's running fi_cq_read(): gets new entries */
 	struct duo_sink sink;
 	struct duo_domain *domain;
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
-	/* reads that duo_cq_grant() has granted, not yet added to core_skip */
+	/*
+	 * number of fast-path reads that duo_cq_grant() has permitted; after
+	 * these reads, duo_cq_charge() adds the number to core_skip
+	 */
 	uint32_t granted;
-	/* if local_idle is above this, each poll also polls the core */
+	/* if local_idle is above local_busy, each poll also polls the core */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
@@ -93,7 +96,7 @@ struct duo_cq {
 	int err_path; /* path of the last error read, for fi_cq_strerror() */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
-	LIST_ENTRY(duo_cq) link;	/* in domain->cqs, if group is &own */
+	LIST_ENTRY(duo_cq) link; /* in domain->cqs, while `group` is &own */
 	struct duo_group own __attribute__((aligned(DUO_LINE)));
 };
 
@@ -102,7 +105,10 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* asleep: true if a thread may be asleep. Then the next entry must wake it. */
+/*
+ * asleep: true if a thread may be asleep on the CQ's wait object. Then the next
+ * entry takes the slow path, which wakes the thread.
+ */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -130,7 +136,8 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	if (cq->sink.space) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
 	} else if (__builtin_expect(duo_ring_full(&cq->ring), false)) {
-		slow = *entry; /* a copy, so *entry can stay in registers */
+		/* passes a copy's address, so *entry can stay in registers */
+		slow = *entry;
 		duo_cq_push_slow(cq, &slow, src);
 	} else {
 		cq->attention |= DUO_CQ_ENTRIES;
@@ -140,15 +147,15 @@ static inline void duo_cq_push(struct duo_cq *cq,
 
 /*
  * True if cq->ring has a free slot for duo_cq_put_sent(). Does not test whether
- * the application's read is running (cq->sink.space). While a read is running,
- * new entries must go to cq->sink, not to the ring.
+ * an fi_cq_read() is running (cq->sink.space is not 0). During this call, new
+ * entries must go to cq->sink, not to the ring.
  */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
-/* Writes a send's completion to cq->ring. Needs duo_cq_accepts(). */
+/* Writes a send's completion to cq->ring. duo_cq_accepts() must be true. */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -190,9 +197,9 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 /*
  * True if the core is unused (docs/matching.md). If the domain has a local
  * transport, the core is unused until duo_ep_use_core() ends this state for
- * good. A poll skips an unused core, unless the CQ has a core poll budget or
- * the AV of an endpoint is empty. Reason: the first poll of a core may be
- * expensive; efa allocates 30 MB.
+ * good. Polls skip an unused core, because the first poll of a core may be
+ * expensive: efa allocates 30 MB. A poll does not skip the core if the CQ has a
+ * core poll budget, or if the AV of an endpoint is empty.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)

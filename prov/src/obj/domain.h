@@ -41,12 +41,13 @@ struct duo_domain {
 	void *device_mrs; /* regions of device memory (device/device.h) */
 	struct duo_device_bounce *device_bounce;
 	struct near_table *table;	/* near's region table; NULL: none */
-	bool onesided;	/* near executes RMA and atomics */
-	/* number of keys assigned so far by duo_near_region_entry() */
+	bool onesided;	/* near executes RMA and atomics between local peers */
+	/* number of region keys that duo_near_region_entry() has chosen */
 	uint64_t message_keys;
 	bool virt_addrs;	/* FI_MR_VIRT_ADDR or FI_MR_BASIC: fi_mr(3) */
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
-	bool per_net;	/* two network namespaces may have equal addresses */
+	/* endpoints in different network namespaces may have equal addresses */
+	bool per_net;
 	LIST_HEAD(, duo_av) avs;
 	/* any thread may call the core, as long as one thread at a time does */
 	bool any_thread;

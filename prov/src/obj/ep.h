@@ -23,7 +23,8 @@
 #include "queue/match.h"
 #include "queue/rx.h"
 
-#define DUO_LOCAL_BATCH 4096	/* maximum of new messages per local poll */
+/* maximum number of new messages in a poll of the local transport */
+#define DUO_LOCAL_BATCH 4096
 
 struct duo_map;
 struct duo_near;
@@ -48,7 +49,7 @@ enum {
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
 	uint32_t due;	/* number of due receives in list */
-	/* number of polls without a local event until `list` is posted */
+	/* number of polls without a local event until the core gets `list` */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
 	/* blocked receives: must not be posted to the core yet */
@@ -102,8 +103,8 @@ struct duo_ep_opts {
 	bool in_order;
 	/*
 	 * FI_FENCE, or an order between messages and RMA, was requested. If
-	 * near cannot keep it, for a peer or at all, the core carries the
-	 * messages
+	 * near cannot keep this order, the core carries all messages. If near
+	 * cannot keep it for one peer, the core carries this peer's messages
 	 */
 	bool mixed_order;
 	bool counted;		/* a counter with a wait object is bound */
@@ -135,9 +136,9 @@ struct duo_ep {
 	struct duo_rx_pool pool;
 	struct duo_match match[DUO_KIND_COUNT]
 		__attribute__((aligned(DUO_LINE)));
-	/* bitmap of confirmed sources, by peer index */
+	/* bitmap by peer index; bit set: the peer is a confirmed source */
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
-	/* endpoints of both paths; the local one from fi_enable() on */
+	/* endpoints of both paths; local: NULL before fi_enable() */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
 	/* fi_enable() has bound the core's CQs and counters */
 	bool core_bound;
@@ -160,8 +161,8 @@ struct duo_ep {
 	/* the local side: */
 	struct duo_publication publication;
 	/*
-	 * with core.peer_names: exists from fi_endpoint() on; fi_enable()
-	 * copies it to `near`
+	 * set by fi_endpoint() if core.peer_names is set; fi_enable() copies
+	 * this pointer to `near`
 	 */
 	struct duo_near *near_named;
 	struct duo_shm *shm;	/* NULL: no local side, or not over shm */
@@ -191,7 +192,7 @@ static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t index)
 	return ep->confirmed[index / 64] >> index % 64 & 1;
 }
 
-/* Iterate over a CQ's endpoints: first rx_eps, then tx_eps. */
+/* Iterate over a CQ's endpoints: first rx_eps, then tx_eps; NULL: the end. */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -213,8 +214,8 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 }
 
 /*
- * Computes the attention words of an endpoint and its CQs. Must follow each
- * change of a condition that obj/ep.c reads.
+ * Computes the attention words of an endpoint and its CQs. Must be called after
+ * each change of a condition that these words depend on (obj/ep.c).
  */
 void duo_ep_attend(struct duo_ep *ep);
 /* Computes the attention word of one CQ. */
@@ -229,8 +230,9 @@ void duo_ep_use_core(struct duo_ep *ep);
 
 /*
  * Makes the reads of the endpoint's CQs take the slow path, until
- * duo_cq_has_deferred() is false: the fast path (cq/read.c) does no deferred
- * work. Must be called after a change that makes duo_cq_has_deferred() true.
+ * duo_cq_has_deferred() is false. Reason: the fast path (cq/read.c) does no
+ * deferred work. Must be called after each change that makes
+ * duo_cq_has_deferred() true.
  */
 static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 {
@@ -240,7 +242,10 @@ static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_DEFERRED;
 }
 
-/* Reserves an entry for each message of a local poll. False: no memory. */
+/*
+ * Makes sure that the pool has a receive entry for each message that one poll
+ * of the local transport may deliver. False: no memory.
+ */
 static inline bool duo_ep_has_entries(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);
@@ -252,7 +257,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* Returns the receive entry at address `context`; NULL: it is not an entry. */
+/* Returns `context` as a receive entry. NULL: no entry has this address. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->group->rx_ranges, context) ? context :

@@ -4,7 +4,7 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-/* Waits for a single lock and enters it. False: the lock is retired. */
+/* Waits for a single lock and enters it. False: retired, and not entered. */
 static bool duo_lock_wait_inside(struct duo_lock *lock)
 {
 	if (!duo_lock_wait(lock))

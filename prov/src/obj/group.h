@@ -26,8 +26,9 @@ struct duo_ep;
 struct duo_group {
 	struct duo_lock lock;
 	/*
-	 * sum of unresolved messages, remainders that are ready to be posted,
-	 * and endpoints with a planned scan of the registry (duo_map.retry)
+	 * number of things that a poll must do: unresolved messages, remainders
+	 * that are ready to be posted, and planned scans of the registry
+	 * (duo_map.retry)
 	 */
 	uint32_t pending;
 	uint32_t lazy;	/* number of deferred receives */
@@ -78,13 +79,16 @@ static inline void duo_group_lock(struct duo_group *const *at)
 		duo_group_wait(at);
 }
 
-/* Takes the domain's lock, then those of all CQs. The caller must hold none. */
+/*
+ * Takes the domain's lock, then the locks of all CQs with their own group. The
+ * caller must hold none of these locks.
+ */
 void duo_domain_lock(struct duo_domain *domain);
 /* Releases all locks of the domain. */
 void duo_domain_unlock(struct duo_domain *domain);
 
 /*
- * Puts an endpoint into a group, whose rx_ranges must already have the ranges
+ * Puts an endpoint into a group. group->rx_ranges must already have the ranges
  * of the endpoint's pool. Needs all locks of the domain.
  */
 void duo_ep_join(struct duo_ep *ep, struct duo_group *group);

@@ -26,22 +26,27 @@ struct duo_mr {
 	/* functions that copy this kind of memory; NULL: host memory */
 	const struct duo_device_iface *device;
 	void *device_state;	/* private to "device" */
-	/* result of duo_device_iface.pin(), for host memory only; or NULL */
+	/* host memory: result of duo_device_iface.pin(); otherwise NULL */
 	struct duo_device_handle *pin;
 	/* entry in near's region table; see duo_near_region_entry() */
 	struct near_region_entry region;
 	/* description by which peers map the memory; id 0: not mappable */
 	struct near_export export;
 	bool listed;		/* the region is in near's region table */
-	/* number of further registrations that share this struct */
+	/*
+	 * number of later registrations that share this struct, because the
+	 * core has returned the same region for them
+	 */
 	unsigned int again;
 	LIST_ENTRY(duo_mr) link;	/* in domain->mrs */
 };
 
 /*
  * Stores the key and the address by which local peers name the len bytes at
- * `memory`. False: the bytes are not in the region, or the region does not
- * permit `access`, or near's table does not have the region.
+ * `memory`. Returns false, and stores nothing, in these cases:
+ * - the bytes are not all in the region
+ * - the region does not permit `access`
+ * - near's region table does not have the region
  */
 static inline bool duo_mr_name(const struct duo_mr *mr, uint32_t access,
 			       const void *memory, size_t len, uint64_t *key,

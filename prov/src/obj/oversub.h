@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 /*
- * State of the checks for oversubscription. After a change of the result, the
- * interval is DUO_OVERSUB_SOON. Each equal result doubles the interval, up to
- * DUO_OVERSUB_LATE. Times are in ms of any clock. Initially, all fields are 0.
+ * State of the checks for oversubscription. After a check with a changed
+ * result, the next check is due in DUO_OVERSUB_SOON. Each check with the same
+ * result as before doubles this interval, up to DUO_OVERSUB_LATE. Times are in
+ * ms of any clock. Initially, all fields are 0.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check, ms */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The arguments of a send call, from fi/calls.c to tx/send.c. Lock: none. */
+/* The arguments that fi/calls.c passes to tx/send.c for a send. Lock: none. */
 #ifndef DUO_OBJ_SEND_H
 #define DUO_OBJ_SEND_H
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Differences between cores. core/traits.c finds them by the core's name. No
- * trait is needed for a difference that ofi_duo finds by the result of a call.
+ * Differences between cores. core/traits.c finds the traits by the core's name.
+ * A difference that ofi_duo finds by the result of a call needs no trait.
  */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
@@ -28,7 +28,7 @@ struct duo_core_ops {
 };
 
 struct duo_traits {
-	/* calls of a core that is part of ofi_duo; NULL: it is a provider */
+	/* calls of a core that is part of ofi_duo; NULL: a provider */
 	const struct duo_core_ops *own;
 	/*
 	 * The address of an endpoint is its address at the local transport,
@@ -39,24 +39,24 @@ struct duo_traits {
 	/*
 	 * The core has no data calls: it is the core of the provider near
 	 * (core/none.h). ofi_duo posts no receive to the core. Operations that
-	 * near rejects fail.
+	 * near rejects end with an error.
 	 */
 	bool carries_nothing;
 	/*
-	 * The core matches messages only in polls. So instead of a receive
-	 * call, the next poll can post the receive to the core.
+	 * The core matches messages only while ofi_duo polls it. So the post of
+	 * a receive to the core can wait until the next poll.
 	 */
 	bool polled_match;
 	/*
-	 * fi_cancel() of an untagged receive with a source crashes: defect of
-	 * util_srx.c, libfabric 2.0 to 2.6.
+	 * fi_cancel() of an untagged receive that names a source crashes: a
+	 * defect of util_srx.c in libfabric 2.0 to 2.6.
 	 */
 	bool cannot_cancel;
 	/* The completion of a peek has no source: defect of util_srx.c. */
 	bool peek_no_source;
 	/*
-	 * The core executes atomics by CPU instructions. Atomics of near and of
-	 * the core are atomic to each other.
+	 * The core executes atomics by CPU instructions. So its atomics and
+	 * those of near are atomic to each other.
 	 */
 	bool cpu_atomics;
 	/* The core can work without FI_MSG_PREFIX: see fi/calls_prefix.c. */

@@ -20,26 +20,31 @@ struct duo_rx;
 struct duo_up {
 	/*
 	 * Called by av/ when the map has found the fi_addr of a peer. Makes the
-	 * peer's unexpected messages unresolved.
+	 * peer's unexpected messages unresolved, so that receives that name the
+	 * peer can match them.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
 	 * Called by av/ when the process of addr was replaced, has exited or
-	 * cannot be reached. The core may now deliver messages from addr.
+	 * cannot be reached. Defers posted receives that name addr and are not
+	 * on the core, because the core may now deliver messages from addr.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/* Called by core/. True if a multi-receive buffer blocks rx. */
 	bool (*blocked)(const struct duo_rx *rx);
-	/* Called by core/: the core has filled rx, a sub-receive. */
+	/* Called by core/. Completes rx, a sub-receive that the core filled. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	/* Called by core/: the core reports an error for rx, a sub-receive. */
+	/* Called by core/. Ends rx, a sub-receive, with the core's error. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
-	/* Called by core/: the core has rejected rx, which is in no queue. */
+	/*
+	 * Called by core/. Ends rx, which is in no queue, with the error err:
+	 * the core has rejected rx.
+	 */
 	void (*rejected)(struct duo_rx *rx, int err);
 	/* Called by rx/. Polls both paths: duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
-	/* Called by obj/. Sets ep's calls for its new group's lock mode. */
+	/* Called by obj/. Sets ep's tables of calls for its new lock mode. */
 	void (*calls)(struct duo_ep *ep);
 };
 

@@ -6,7 +6,7 @@
  * which is readable when one of these sources is readable:
  * - the descriptors of the core and of near
  * - an eventfd, by which other threads wake the sleeping threads
- * - a timer, if another source has no descriptor and must be polled
+ * - a timer, if some source of events cannot wake the threads
  */
 #ifndef DUO_OBJ_WAITER_H
 #define DUO_OBJ_WAITER_H
@@ -22,13 +22,16 @@ struct duo_waiter {
 };
 
 /*
- * Initializes the wait object; if `wanted`, opens its epoll descriptor and its
- * eventfd. Returns 0 or -errno; -FI_ENOSYS: obj is not supported.
+ * Initializes the wait object. wanted: opens its epoll descriptor and its
+ * eventfd, too. Returns 0 or -errno; -FI_ENOSYS: obj is not supported.
  */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/* Adds fd as a source. Returns 0 or -errno. A negative fd is returned as is. */
+/*
+ * Adds fd as a source. Returns 0 or -errno. If fd is negative, adds nothing and
+ * returns fd, which is an error code.
+ */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
@@ -37,7 +40,7 @@ void duo_waiter_wake(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
 /* Restarts the timer, which expires after wait_poll_us. Returns 0 or -errno. */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
-/* Executes FI_GETWAIT and FI_GETWAITOBJ; other commands: -FI_ENOSYS. */
+/* Executes FI_GETWAIT or FI_GETWAITOBJ. Other commands return -FI_ENOSYS. */
 int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
 
 #endif /* DUO_OBJ_WAITER_H */
