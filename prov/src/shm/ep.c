@@ -20,7 +20,7 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-#define DUO_SHM_DRAIN 64	/* polls before shm's endpoint is closed */
+#define DUO_SHM_DRAIN 64	/* polls of shm before its endpoint closes */
 
 static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has space");
 
@@ -67,8 +67,9 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Logs the probable reason why there is no shm provider: it requires 16 MiB of
- * /dev/shm per CPU. fi_getinfo() returns -FI_ENODATA for all reasons.
+ * Warns that fi_getinfo() has returned no shm provider. The result ret is
+ * -FI_ENODATA for all reasons. So logs the probable one: /dev/shm is too small,
+ * because the provider requires 16 MiB of it per CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -84,7 +85,7 @@ static void duo_shm_warn_missing(int ret)
 		 (uint64_t) st.f_bavail * st.f_bsize / 1024);
 }
 
-/* Returns shm's info; NULL: none, and a warning was logged. */
+/* Returns shm's info. NULL: none, and a warning was logged; or no memory. */
 static struct fi_info *duo_shm_getinfo(void)
 {
 	struct fi_info *hints, *info = NULL;
@@ -185,7 +186,10 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 	return ret;
 }
 
-/* Opens an SRX and binds it at once: shm's domain keeps only the last SRX. */
+/*
+ * Opens a shared receive context (SRX) of shm, and binds it to shm's endpoint
+ * at once, because shm's domain keeps only the last SRX.
+ */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {
@@ -235,7 +239,7 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	/* writes to the region, whose pages are not allocated yet: see shm.h */
+	/* writes to pages that duo_shm_allocate() allocates later: see shm.h */
 	ret = fi_enable(shm);
 	return ret ? ret : duo_shm_allocate(name);
 }
@@ -277,7 +281,7 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 
 /*
  * Adds a new endpoint to the registry's count of endpoints over shm. Returns 0;
- * -EUSERS: more than DUO_SHM_ENDPOINTS; or another error.
+ * -EUSERS: the count exceeds DUO_SHM_ENDPOINTS; or another error.
  */
 static int duo_shm_count_ep(uint64_t compat_id)
 {

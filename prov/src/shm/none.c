@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * This file replaces the others of this folder in a build with a libfabric
- * before 2.0, whose shm cannot be a peer provider.
+ * In a build with a libfabric before 2.0, this file replaces the other source
+ * files of this folder, because that libfabric's shm cannot be a peer provider.
  */
 
 #include <rdma/fi_errno.h>

@@ -102,8 +102,9 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes this user's regions of exited processes, by the pids in their names.
- * If no region remains, resets the registry's count of endpoints.
+ * Removes regions of this user's exited processes, by the pids in the regions'
+ * names. If no region remains, resets the registry's count of endpoints. dir:
+ * the user's registry directory.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -132,7 +133,7 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 		duo_registry_reset_count(dir, compat_id);
 }
 
-/* True if RLIMIT_AS permits all regions that shm may map. */
+/* True if RLIMIT_AS permits the mappings of DUO_SHM_ENDPOINTS regions. */
 static bool duo_shm_maps(void)
 {
 	const size_t size = (size_t) DUO_SHM_ENDPOINTS * DUO_SHM_REGION;
@@ -190,8 +191,8 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 
 /*
  * Tests whether a peer's region can be mapped. Returns 0 or -errno. shm 2.0 to
- * 2.6 maps a region at the first send. If that fails, it returns -FI_EAGAIN
- * forever, or uses the address MAP_FAILED.
+ * 2.6 maps the region at the first send to the peer. If mmap() fails then, each
+ * send returns -FI_EAGAIN, or shm accesses memory at the address MAP_FAILED.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -246,10 +247,12 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Inserts a peer into shm's AV. Returns its index; FI_ADDR_NOTAVAIL: see
- * *reason. Rejects endpoints of this process: when the AV closes, shm 2.5 and
- * newer read the regions of all peers. A closed peer in this process has
- * unmapped its region, so the read would crash.
+ * Inserts a peer into shm's AV. Returns the peer's index; FI_ADDR_NOTAVAIL: not
+ * possible, for the reason that is stored in *reason.
+ *
+ * Rejects endpoints of this process: when the AV closes, shm 2.5 and newer read
+ * the regions of all peers. A closed peer in this process has unmapped its
+ * region, so the read would crash.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

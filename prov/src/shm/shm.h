@@ -18,8 +18,9 @@
 
 #define DUO_SHM_REGION (16 << 20)	/* maximum size of a region, bytes */
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
-#define DUO_SHM_PEERS 256	/* limit of peers of an AV of shm */
-#define DUO_SHM_ENDPOINTS 250	/* maximum per user and host: see duo_shm */
+#define DUO_SHM_PEERS 256	/* maximum number of peers in an AV of shm */
+/* maximum number of endpoints of a user on a host: see struct duo_shm */
+#define DUO_SHM_ENDPOINTS 250
 #define DUO_SHM_QUEUE 1024	/* operations in flight in each direction */
 #define DUO_SHM_INJECT 4096	/* longest injected message, bytes */
 #define DUO_SHM_IOV 4		/* maximum number of buffers of a message */
@@ -34,10 +35,13 @@ struct duo_cntr;
 
 /*
  * Each endpoint has its own AV of shm, with space for 256 peers. shm 2.0 to 2.6
- * adds each peer that connects, and fi_av_remove() frees no space. In a full
- * AV, shm overwrites an entry, and data goes to another process. So endpoints
- * beyond DUO_SHM_ENDPOINTS (duo_registry_count_ep()) do not open shm, and use
- * only the core.
+ * adds each peer that connects, and fi_av_remove() frees no space. If the AV is
+ * full, shm overwrites the entry of another peer, and then sends data to the
+ * wrong process.
+ *
+ * So the registry counts the endpoints that a user opens over shm on this host
+ * (duo_registry_count_ep()). If the count exceeds DUO_SHM_ENDPOINTS, further
+ * endpoints use only the core.
  */
 struct duo_shm {
 	struct fid_av *av;
@@ -57,8 +61,8 @@ int duo_shm_check_space(void);
  * After -FI_ENOSPC the caller must close the endpoint without any other use.
  *
  * Other files in /dev/shm may have taken the space since duo_shm_check_space();
- * this user's endpoints have not (duo_transport.exclusive_start). If shm then
- * writes to a page before this call, SIGBUS ends the process.
+ * this user's endpoints have not (duo_transport.exclusive_start). If shm writes
+ * to a page without space before this call, SIGBUS ends the process.
  */
 int duo_shm_allocate(const char *name);
 /* Sets shm's fields of *pub, with a random region name. Returns 0 or -errno. */

@@ -34,7 +34,10 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/* Prepares rx for shm. The context is rx, so that shm's completions name rx. */
+/*
+ * Prepares rx for shm. rx->peer.context is rx itself, so that shm's completions
+ * refer to rx.
+ */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -105,9 +108,10 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
 }
 
 /*
- * Stores an entry for an unexpected or unresolved message. Returns -FI_ENOENT
- * or -FI_ENOMEM. After -FI_ENOENT, shm keeps the message and queues the entry
- * by duo_arrival_queue().
+ * Stores in *entry a new entry for an unexpected or unresolved message. Returns
+ * - -FI_ENOENT: shm then keeps the message, and passes the entry to
+ *   duo_arrival_queue()
+ * - -FI_ENOMEM: there is no entry, and the message is lost
  */
 DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
@@ -181,7 +185,7 @@ static int duo_shm_get_tag(struct fid_peer_srx *srx,
 	return duo_shm_get(srx, DUO_TAGGED, attr, entry);
 }
 
-/* Frees an entry that is complete, or that belongs to a closing endpoint. */
+/* Frees the entry of a complete message, or of an endpoint that shm closes. */
 static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
@@ -193,7 +197,10 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 	duo_rx_release(&rx->ep->pool, rx);
 }
 
-/* Updates peer indexes of messages after a peer was inserted into shm's AV. */
+/*
+ * Updates the peer indexes in messages from unknown senders. shm calls this
+ * after it has inserted a peer into its AV, because the peer may be the sender.
+ */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
 					   struct fi_peer_rx_entry *))
@@ -230,7 +237,10 @@ static int duo_shm_begin(struct duo_rx *rx)
 					ops->start_msg(&rx->peer);
 }
 
-/* duo_transport.start(). malloc() comes first: later steps cannot be undone. */
+/*
+ * Implements duo_transport.start(). Calls malloc() first, because the later
+ * steps cannot be undone.
+ */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	size_t size = rx->peer.msg_size;
@@ -257,7 +267,7 @@ int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 
 static int duo_shm_srx_close(struct fid *fid)
 {
-	return 0;	/* peer_srx is part of struct duo_ep */
+	return 0;	/* nothing to free: peer_srx is part of struct duo_ep */
 }
 
 static struct fi_ops duo_shm_srx_fi_ops = {
