@@ -47,7 +47,8 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 
 /*
  * Converts buffers of elements to buffers of bytes. Stores the first
- * NEAR_IOV_MAX in iov[], to which the result refers. size: bytes of an element.
+ * NEAR_IOV_MAX of these in iov[], and returns a struct that refers to iov[].
+ * size: size of an element, bytes.
  */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
@@ -142,7 +143,11 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 
-/* Struct and flags of fi_atomicmsg(), for calls that have other arguments. */
+/*
+ * The struct and the flags of fi_atomicmsg(), for calls without a struct.
+ * DUO_ATOMIC_MSG uses the calling function's variables dest, datatype and op.
+ * DUO_ATOMIC_DEFAULTS uses ep_fid, datatype and at.
+ */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \

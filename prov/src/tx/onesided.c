@@ -110,15 +110,17 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 
 /*
  * Handles an operation that near has rejected with the error ret. Returns
- * DUO_TO_CORE. -FI_EAGAIN: near requires a retry, the peer may have failed, or
- * the core's operation would overtake pending operations of near.
+ * DUO_TO_CORE; or -FI_EAGAIN: the application must retry, because
+ * - near requires a retry
+ * - the peer may have failed
+ * - or an operation over the core would overtake pending operations of near
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 				 const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[index];
 
-	/* no ring, now or later: the core must carry all messages */
+	/* near cannot send to the peer: the core must carry all messages */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_use_core(ep, index);
@@ -131,8 +133,10 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 
 /*
  * True if the call must return 0, and a completion must report near's error
- * `ret`. These are errors of local memory and, if no core can execute the
- * operation (duo_traits.carries_nothing), rejections by the target.
+ * `ret`. Such errors are
+ * - memory of the initiator or the target that is not mapped (-FI_EFAULT)
+ * - rejections by the target, if no core can execute the operation instead
+ *   (duo_traits.carries_nothing)
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -174,8 +178,9 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 }
 
 /*
- * Injects a write from device memory, by a copy on the stack. Returns the
- * result of near_rma(). -FI_EINVAL: too long; -FI_EIO: the copy has failed.
+ * Injects a write from device memory. Copies the data to the stack first,
+ * because NEAR_RMA_COPY requires host memory. Returns the result of near_rma().
+ * -FI_EINVAL: the data is too long; -FI_EIO: the copy has failed.
  */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)

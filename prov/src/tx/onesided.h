@@ -3,8 +3,9 @@
 
 /*
  * RMA and atomics. duo_onesided_any() passes an operation to near, or returns
- * DUO_TO_CORE: then the caller calls the core. The caller needs no lock for
- * this, because the application observes the core's threading level.
+ * DUO_TO_CORE. Then the caller must pass the operation to the core. For this
+ * the caller needs no lock, because the application observes the core's
+ * threading level.
  *
  * Keys, addresses and descriptors are the core's. Only descriptors of device
  * memory matter to near: duo_onesided_any() replaces them by near's handles.
@@ -41,17 +42,18 @@ extern struct fi_ops_atomic duo_atomic_ops;
  */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
- * Passes an operation to near, under the group's lock. Returns 0, DUO_TO_CORE
- * or an error. flags: flags of the application's call. quiet: a success has no
- * completion (injects). Changes *op.
+ * Passes an operation to near, under the group's lock. Returns 0 (near has
+ * accepted the operation), DUO_TO_CORE, or an error. flags: flags of the
+ * application's call. quiet: a success has no completion (injects). Changes
+ * *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * The fast path for small operations. Those with NEAR_RMA_COPY are injects,
- * which have no completion. False: nothing has changed; the caller must take
- * the slow path.
+ * The fast path for small operations. An operation with NEAR_RMA_COPY is an
+ * inject, which has no completion. True: near has the operation. False: nothing
+ * has changed; the caller must take the slow path.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,

@@ -56,8 +56,8 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Reads or writes one remote buffer, as long as msg's local buffers together.
- * flags: added to the endpoint's default flags.
+ * Reads or writes one remote buffer. Its length is the sum of the lengths of
+ * msg's local buffers. flags: added to the endpoint's default flags.
  */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
@@ -91,7 +91,7 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/* Slow path for one buffer. Not inlined, so the fast path needs no stack. */
+/* Slow path for one buffer. Not inline: the fast path then needs no stack. */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,

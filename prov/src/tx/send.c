@@ -53,7 +53,10 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/* Adds without an atomic instruction: parallel additions may get lost. */
+/*
+ * Adds len to a statistic, without an atomic instruction. If two threads add at
+ * the same time, one addition may get lost.
+ */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,

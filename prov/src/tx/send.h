@@ -87,8 +87,9 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path: sends a small message to a local peer. The caller must pass
- * the result to duo_send_end(); or, if it is NULL, call duo_send_one().
+ * The fast path: sends a small message to a local peer. Returns the peer, and
+ * keeps the group's lock: the caller must pass the peer to duo_send_end().
+ * NULL: nothing was sent; the caller must call duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
