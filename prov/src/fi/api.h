@@ -66,7 +66,10 @@ extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked,
 	duo_tagged_ops_single;
 
-/* calls_prefix.c: with FI_MSG_PREFIX, replaces the tables of calls. */
+/*
+ * calls_prefix.c: if the info has FI_MSG_PREFIX, replaces ep's tables of calls
+ * for messages.
+ */
 void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
 /* ops.c */
@@ -89,7 +92,8 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
  * local.c: with duo_traits.peer_names, opens ep at the local transport, and
- * gives the core's endpoint the name that ep has there. Returns 0 or an error.
+ * passes ep's name at the local transport to fi_setname() of the core's
+ * endpoint. Otherwise does nothing. Returns 0 or an error.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*

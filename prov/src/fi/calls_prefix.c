@@ -20,9 +20,10 @@ struct duo_skipped {
 };
 
 /*
- * Copies a list of buffers without the prefix. Omits a first buffer that has
- * only the prefix. A call without buffers, such as a peek, has no prefix.
- * False: the first buffer is too short, or there are too many buffers.
+ * Stores in *to a list of buffers without the prefix. Omits the first of
+ * several buffers if it has only the prefix. A call without buffers, such as a
+ * peek, has no prefix. False: the first buffer is shorter than the prefix, or
+ * there are more than DUO_IOV_LIMIT buffers.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)
@@ -45,7 +46,7 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/* Defines a call with one buffer. args: arguments of the call without prefix */
+/* Defines a call with one buffer. args: arguments of ep->prefix.table->call */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \

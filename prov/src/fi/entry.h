@@ -31,10 +31,11 @@ struct duo_param {
 	/*
 	 * pointer to a field of duo_params: an int, size_t or char *. Until
 	 * the parameter is read, the field has the default. A char * gets a
-	 * copy of the text
+	 * copy of the text. NULL: read() stores the value elsewhere
 	 */
 	void *value;
-	void (*read)(const struct duo_param *param); /* NULL: by `type` */
+	/* reads and stores the value; NULL: entry.c does so, by `type` */
+	void (*read)(const struct duo_param *param);
 	const char *help;
 };
 

@@ -70,9 +70,9 @@ static const struct duo_param duo_param_table[] = {
 };
 
 /*
- * True if ofi_duo supports the running version of libfabric. With shm, this
- * must be the version of the build, because the structures of fi_peer(3) differ
- * between minor versions. Otherwise logs a warning.
+ * True if ofi_duo supports the running version of libfabric. Otherwise logs a
+ * warning. With shm, the running version must be that of the build, because the
+ * structures of fi_peer(3) differ between minor versions.
  */
 static bool duo_version_ok(void)
 {

@@ -23,7 +23,8 @@
 #include "obj/domain.h"
 #include "obj/fabric.h"
 
-#define DUO_HOOK "duo"		/* libfabric prepends DUO_HOOK_PREFIX */
+/* the hook's name in FI_HOOK; libfabric prepends DUO_HOOK_PREFIX to it */
+#define DUO_HOOK "duo"
 #define DUO_HOOK_PREFIX "ofi_hook_"
 
 static const char duo_ident[] __attribute__((used)) =
@@ -75,9 +76,9 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 }
 
 /*
- * Opens a domain of the core without wrapping it: fi_domain2() calls this
- * function only if it has flags, and only providers pass flags. Without flags,
- * fi_domain2() calls duo_hook_domain().
+ * Opens a domain of the core, and does not wrap it. fi_domain2() calls this
+ * function only if its flags are not 0, and only providers pass flags. If the
+ * flags are 0, fi_domain2() calls duo_hook_domain().
  */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,

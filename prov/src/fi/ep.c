@@ -29,7 +29,10 @@
 #include "rx/recv.h"
 #include "tx/onesided.h"
 
-/* Switches off efa's shm path. Other cores do not have this option. */
+/*
+ * Switches off efa's own use of shm. Ignores the result, because other cores do
+ * not have this option.
+ */
 static void duo_ep_core_shm_off(struct duo_ep *ep)
 {
 	bool permitted = false;
@@ -64,7 +67,10 @@ static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
 	return 0;
 }
 
-/* Releases all but the core's endpoint. Needs all locks of the domain. */
+/*
+ * Frees the receives, and releases the CQs and the AV. The endpoints of both
+ * paths must be closed. Needs all locks of the domain.
+ */
 static void duo_ep_fini(struct duo_ep *ep)
 {
 	int kind;
@@ -97,9 +103,10 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Closes an endpoint. Reads the core's CQ before it frees the receives, because
- * entries may refer to them. While ep->closing is set, no message is matched: a
- * match might post a receive to the core's endpoint after its fi_close().
+ * Closes an endpoint. Empties the core's CQ before it frees the receives,
+ * because entries of the CQ may refer to receives. While ep->closing is set,
+ * ofi_duo matches no message: a match might post a receive to the core's
+ * endpoint after the endpoint's fi_close().
  */
 static int duo_ep_close(struct fid *fid)
 {
@@ -143,7 +150,10 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/* The next two return the core's value: the local transport's is larger. */
+/*
+ * The next two functions return the core's value, because it is smaller than
+ * that of the local transport.
+ */
 static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
 {
 	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];

@@ -105,7 +105,7 @@ static void duo_ep_insert_cq(struct duo_ep *ep, struct duo_cq *cq,
 		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
 		atomic_fetch_add(&cq->refs, 1);
 	}
-	/* an endpoint must not be in both lists of a CQ */
+	/* a CQ must list an endpoint once: here in cq->rx_eps only */
 	if (ep->tx_cq == ep->rx_cq)
 		LIST_REMOVE(ep, tx_link);
 	duo_cq_attend(cq);

@@ -16,7 +16,7 @@
 #include "core/traits.h"
 #include "obj/fabric.h"
 
-/* Parameters of the application's call */
+/* Arguments of the application's call of fi_getinfo() */
 struct duo_query {
 	uint32_t version;
 	const char *node, *service;
@@ -53,7 +53,8 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
  * FI_REMOTE_WRITE, and the modes that efa requires. Does nothing
  * - if the hints request only messages
  * - in API versions before 1.5
- * - for a core that is part of ofi_duo: it would require the modes needlessly
+ * - for a core that is part of ofi_duo: its infos would then require modes that
+ *   it does not need
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {
@@ -188,16 +189,16 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * Returns the names of the stacks of providers that the call requests, such as
- * "efa;ofi_duo", separated by commas. They come from the first of these that
- * has any:
- * - the hints' provider name
- * - FI_PROVIDER
+ * Returns the names that the call requests, separated by commas. Their source
+ * is the first of these that is set, and is not only "ofi_duo":
+ * - the provider name in the hints
+ * - FI_PROVIDER, except a list of excluded providers (^)
  * - the core of the fabric in the hints
  * - the parameter "cores"
  *
- * Sets *named to true for the first two. The caller must free the text. NULL:
- * no memory.
+ * Stores true in *named for the first two sources: their names are stacks of
+ * providers, such as "efa;ofi_duo". Stores false for the other two: their names
+ * are cores, such as "efa". The caller must free the text. NULL: no memory.
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {

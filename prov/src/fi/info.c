@@ -173,7 +173,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* keeps FI_REMOTE_COMM if the core has it (not over loopback) */
+	/* keeps FI_REMOTE_COMM, which a core over loopback does not have */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -219,7 +219,7 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/* Implements duo_info_kept(). ours: a copy of info, to be restricted. */
+/* Implements duo_info_kept(). ours: copy of info; this function restricts it */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -309,7 +309,10 @@ bool duo_info_device(const struct fi_info *info)
 	return info->caps & FI_HMEM;
 }
 
-/* Removes FI_HMEM, unless requested: FI_HMEM disables RMA's fast path. */
+/*
+ * Removes FI_HMEM if the hints do not request it, because FI_HMEM disables the
+ * fast path of RMA.
+ */
 static void duo_info_drop_device(struct fi_info *info,
 				 const struct fi_info *hints)
 {
@@ -356,10 +359,10 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 /*
  * Removes orders between messages and RMA, because they slow down or disable
  * the local path.
- * - If near keeps these orders, and the hints have a msg_order: removes those
- *   that are not in it.
- * - If near does not keep these orders: removes all of them and FI_FENCE,
- *   unless the hints request FI_FENCE or one of these orders.
+ * - If near keeps these orders, and the hints have a msg_order: removes the
+ *   orders that this msg_order does not have.
+ * - If near does not keep these orders, and the hints request none of them and
+ *   no FI_FENCE: removes all of these orders, and FI_FENCE.
  */
 static void duo_info_drop_order(struct fi_info *info,
 				const struct fi_info *hints)

@@ -155,9 +155,10 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side under the directory's shared lock. If a stopped process
- * holds the lock (timeout), goes on without the lock. The caller must not hold
- * the domain's locks. Returns 0 or an error.
+ * Opens the local side, with the lock of the registry's directory in shared
+ * mode. If another process, probably stopped, holds the lock until the timeout,
+ * goes on without the lock. The caller must not hold the domain's locks.
+ * Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
 {
@@ -259,7 +260,7 @@ int duo_ep_open_local(struct duo_ep *ep)
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		/* not enabled: closes what duo_ep_name_local() has opened */
+		/* ep is not enabled: reverts duo_ep_name_local() only */
 		if (ep->core.peer_names)
 			ep->domain->peer->close(ep);
 		return;

@@ -28,7 +28,10 @@ static struct duo_mr *duo_mr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_mr, mr_fid.fid);
 }
 
-/* Frees a region that is in neither near's table nor device memory's tree. */
+/*
+ * Frees a region. near's region table and the tree of device memory
+ * (duo_domain.device_mrs) must not have the region.
+ */
 static void duo_mr_free(struct duo_mr *mr)
 {
 	duo_device_forget(mr);
@@ -56,13 +59,14 @@ static int duo_mr_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	/*
-	 * must precede fi_close(core): the core may then give mem_desc, mr's
-	 * tree key, to a new region
+	 * must precede fi_close(core): after that call the core may give a new
+	 * region the same mem_desc, by which the tree finds mr
 	 */
 	if (!duo_device_unlist(mr))
 		/*
-		 * mr serves another registration as well. Another thread may
-		 * close that and free mr, so mr must not be accessed.
+		 * mr also belongs to another registration. Another thread may
+		 * close that registration and free mr, so mr must not be
+		 * accessed.
 		 */
 		return fi_close(core);
 	duo_near_region_unlist(mr);
@@ -99,7 +103,7 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 	return ret;
 }
 
-/* Binds to an endpoint (FI_MR_ENDPOINT), or to a counter of remote accesses. */
+/* Binds a region to an endpoint (FI_MR_ENDPOINT) or a counter of accesses. */
 static int duo_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct duo_mr *mr = duo_mr_of(fid);

@@ -162,8 +162,9 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 }
 
 /*
- * Returns the oldest domain that fits the info, or NULL. Requires an equal
- * mr_mode, because the hints do not name a domain.
+ * Returns the oldest domain that fits the info, or NULL. The domain's mr_mode
+ * must equal that of the info. (A domain that the hints name may have fewer MR
+ * modes than the info: duo_opened_is_domain().)
  */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
@@ -179,7 +180,7 @@ duo_opened_first_domain(const struct duo_fabric *fabric,
 	return first;
 }
 
-/* If the hints request no threading level, the info gets the domain's. */
+/* Stores the domain's threading level in the info if the hints have none. */
 static void duo_opened_adopt(const struct duo_domain *domain,
 			     const struct fi_info *hints, struct fi_info *info)
 {

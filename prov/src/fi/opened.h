@@ -33,7 +33,7 @@ void duo_closed_domain(struct duo_domain *domain);
  * they may belong to other providers.
  */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
-/* If opened->foreign is set, logs a message and returns false. */
+/* True if opened->foreign is not set. Otherwise logs a message. */
 bool duo_opened_ours(const struct duo_opened *opened);
 
 /* Stores the fids of the core's objects in the hints for the core. */

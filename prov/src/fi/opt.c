@@ -33,8 +33,8 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
 
 /*
  * Implements FI_SETOPSFLAG of fi_control(). The core does not get
- * FI_MULTI_RECV, which ofi_duo implements. An endpoint with a local side cannot
- * change transmit flags.
+ * FI_MULTI_RECV, which ofi_duo implements. Returns 0 or an error; -FI_ENOSYS:
+ * transmit flags of an endpoint with a local side cannot change.
  */
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 {
@@ -149,8 +149,9 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 }
 
 /*
- * Sets an option of DUO_OPT_IN_ORDER(). If the option is true, the endpoint
- * gets no local side, because near may copy bytes in any order.
+ * Sets an option for which DUO_OPT_IN_ORDER() is true. If the option's value is
+ * true, the endpoint gets no local side, because near may copy bytes in any
+ * order.
  */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)

@@ -189,7 +189,10 @@ struct fi_ops_duo duo_ops = {
 	.device_count = duo_ops_device_count,
 };
 
-/* Prints each line of statistics by one write(), so that lines do not mix. */
+/*
+ * Prints each line by one write(), so that the lines of several processes do
+ * not mix.
+ */
 void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats stats = duo_stats_of(ep);
