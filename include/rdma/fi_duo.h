@@ -53,7 +53,7 @@ enum fi_duo_reason {
 	FI_DUO_LOCAL_OFF,	/* core: this endpoint has no local path */
 	/* core: the record is invalid, or another user's */
 	FI_DUO_BAD_RECORD,
-	/* core: no file descriptor or memory to open the record */
+	/* core: this process lacks a descriptor or memory to open the record */
 	FI_DUO_RECORD_UNREADABLE,
 	/* core: one of the two processes cannot map the other's memory */
 	FI_DUO_NOT_MAPPED,
@@ -77,9 +77,10 @@ struct fi_duo_path_stats {
 
 struct fi_duo_stats {
 	struct fi_duo_path_stats path[FI_DUO_PATH_COUNT];
-	/* receives that ofi_duo has recalled from the core */
+	/* receives that ofi_duo has taken back from the core, by fi_cancel */
 	uint64_t recall_ok;
-	uint64_t recall_lost;	/* failed recalls: the core had a match */
+	/* receives that ofi_duo could not take back: the core had a match */
+	uint64_t recall_lost;
 	uint64_t unexpected;	/* local messages that preceded their receive */
 	uint64_t core_posted;	/* receives posted to the core */
 	/*
@@ -98,13 +99,14 @@ struct fi_duo_stats {
 	uint64_t device_tx_msgs;
 	uint64_t device_rx_msgs; /* including failed receives */
 	/*
-	 * RMA that this endpoint has initiated, with device memory at either
-	 * end; and large messages from or to device memory that it has read
+	 * RMA operations that this endpoint has initiated, with device memory
+	 * at either end. Includes the reads by which this endpoint receives
+	 * large messages from or to device memory
 	 */
 	uint64_t device_rma_ops;
 	/*
-	 * the part of device_rma_ops that a device has copied directly, from or
-	 * to mapped memory; the others went through host memory
+	 * the operations in device_rma_ops that a device has copied directly,
+	 * from or to mapped memory; the others went through host memory
 	 */
 	uint64_t device_rma_mapped;
 };
@@ -121,9 +123,10 @@ struct fi_ops_duo {
 	 */
 	int (*stats)(struct fid_ep *ep, struct fi_duo_stats *stats, size_t len);
 	/*
-	 * Stores the path of sends to addr, and the reason. An undecided path
-	 * stays undecided: stores FI_DUO_CORE and FI_DUO_UNDECIDED. -FI_EINVAL:
-	 * addr is not in the endpoint's AV. -FI_ENOAV: there is no AV.
+	 * Stores the path of sends to addr, and the reason. If the path is
+	 * undecided, stores FI_DUO_CORE and FI_DUO_UNDECIDED, and the path
+	 * stays undecided. -FI_EINVAL: addr is not in the endpoint's AV.
+	 * -FI_ENOAV: the endpoint has no AV.
 	 */
 	int (*path)(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path *path,
 		    enum fi_duo_reason *reason);
@@ -136,10 +139,11 @@ struct fi_ops_duo {
 	 */
 	const char *(*device_path)(struct fid_ep *ep, fi_addr_t addr);
 	/*
-	 * Stores the number of operations with device memory that the method
-	 * `number`, from 0, has copied. Returns the method's text, as
-	 * device_path() does. NULL: there is no method with this number.
-	 * device_rma_ops excludes operations of the method "core: ...".
+	 * number: one of the methods of copying that device_path() names; the
+	 * first has the number 0. Stores the number of operations with device
+	 * memory that used this method. Returns the method's text; NULL: there
+	 * is no method with this number. The sum of all methods but "core: ..."
+	 * is device_rma_ops.
 	 */
 	const char *(*device_count)(struct fid_ep *ep, unsigned int number,
 				    uint64_t *count);
