@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each operation is a loop of compare-and-exchange. It compares integers of the
- * element's size, because a floating-point comparison would never match NaN.
+ * An atomic operation on an element is a loop of compare-and-exchange. The loop
+ * compares integers of the element's size, because a floating-point comparison
+ * would never match NaN.
  */
 
 #include <complex.h>
@@ -59,7 +60,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/* Cases of near_next_*() for all types. The lists below are for some types. */
+/* Cases of near_next_*() for all types. The macros below are for some types. */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
@@ -94,8 +95,9 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
 /*
- * Defines near_next_<name>(), which returns an element's new value.
- * NEAR_DEFINE_APPLY() handles writes, reads and NEAR_CSWAP for all types.
+ * Defines near_next_<name>(), which returns an element's new value. It has no
+ * cases for NEAR_ATOMIC_READ, NEAR_ATOMIC_WRITE and NEAR_CSWAP, because
+ * near_apply_<name>() handles these operations itself.
  */
 #define NEAR_DEFINE_NEXT(name, ctype, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\

@@ -10,14 +10,14 @@
 
 #include "near/near.h"
 
-/* True for operations that compare: CSWAP* and MSWAP. */
+/* True if op has a compare operand: NEAR_CSWAP* and NEAR_MSWAP. */
 bool near_op_compares(unsigned int op);
 /* True if the operation is defined for this type. */
 bool near_atomic_valid(unsigned int op, unsigned int type);
 /*
- * Applies a valid operation to count elements at target, which must be aligned.
- * Stores the old values in result, unless it is NULL. Ignores operand and
- * compare if the operation has no such operand.
+ * Applies an operation to count elements at target. near_atomic_valid() must be
+ * true, and target must be aligned. Stores the old values in result; NULL: does
+ * not store them. Ignores operand or compare if op has no such operand.
  */
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,

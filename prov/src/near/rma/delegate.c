@@ -54,9 +54,9 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 }
 
 /*
- * Suspends delegation for the next operations. Their number doubles with each
- * call, unless the target has executed a delegated operation since the last
- * call.
+ * Suspends delegation for the next at->skip operations. Doubles this number, up
+ * to NEAR_DELEG_SKIP_MAX, with each call. If the target has executed a
+ * delegated operation since the last call, begins with NEAR_DELEG_SKIP again.
  */
 static void near_deleg_back_off(struct near_rma_peer *at)
 {
@@ -82,9 +82,10 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated. False while a pending operation is
- * not delegated, because the initiator would execute a revoked operation before
- * that one. Counts down at->skip.
+ * True if the operation should be delegated. False while an operation is
+ * pending that is not delegated: if the initiator revoked the new operation, it
+ * would execute the new operation first. If only at->skip forbids delegation,
+ * counts at->skip down and returns false.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -135,7 +136,10 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* no operation is pending, so no completion would start a retry */
+	/*
+	 * After -EAGAIN the embedder retries when an operation completes. If
+	 * none is pending, -EPERM makes near_rma_begin() use single copy.
+	 */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;
@@ -187,9 +191,10 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * Revokes all operations. The target then starts none, but may be executing the
- * one whose number near_deleg_at() returns. False: the membarrier has failed,
- * and the caller must reopen all.
+ * Revokes all delegated operations. True: the target starts none of them any
+ * more, but may be executing the one whose number near_deleg_at() returns.
+ * False: the membarrier has failed. In both cases the caller must set the
+ * operations that it does not execute to NEAR_DELEG_OPEN again.
  */
 static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 {
@@ -197,7 +202,10 @@ static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 	return near_port_barrier(port);
 }
 
-/* Executes and ends a revoked operation. False: no single copy is possible. */
+/*
+ * Executes a revoked operation by single copy, and ends it. False: single copy
+ * is not possible now, so the operation is still pending.
+ */
 static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			      struct near_rma_op *op)
 {
@@ -218,9 +226,9 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target reports the operation's event when it consumes the slot,
-	 * and does not reply. So near_tx_consumed() must count the slot as a
-	 * message.
+	 * The target reports the operation's event when it consumes the slot.
+	 * No reply shows that the slot is consumed, so near_tx_consumed() must
+	 * count the slot as a message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -229,10 +237,10 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Revokes and executes the delegated operations, unless the target has started
- * one. Reopens those that were not executed. If this port has revoked
- * operations but executed none, delays the next revocation. Returns the number
- * of executed operations.
+ * Revokes and executes the delegated operations. Does nothing if the target has
+ * started the first one already. Sets operations that were not executed to
+ * NEAR_DELEG_OPEN again. If none was executed, delays the next revocation.
+ * Returns the number of executed operations.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -271,7 +279,10 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(rejected && op->seq >= rejected);
 }
 
-/* Completes writes in order, up to number `done`. Returns their count. */
+/*
+ * Completes delegated writes in order, up to number `done`, until an operation
+ * that needs a reply. Returns the number of completed writes.
+ */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -346,8 +357,9 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * The target has finished the first operation, but a reply must end it.
-	 * So the next poll calls work(), which selects another poll word.
+	 * The target has finished the first delegated operation, but only the
+	 * reply can end it. So the next poll must call near_rma_work(), which
+	 * sets the poll word anew.
 	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;

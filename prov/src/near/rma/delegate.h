@@ -16,7 +16,7 @@ enum near_deleg {
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-/* result of near_deleg_execute(): the caller must just release the slot */
+/* result of near_deleg_execute(): the caller must only consume the slot */
 #define NEAR_DELEG_SKIPPED 1
 #define NEAR_DELEG_ANSWERED 2	/* the caller also calls near_rma_report() */
 #define NEAR_DELEG_MASK 0xfu	/* the state in word >> NEAR_WORD_FLAGS */
@@ -43,7 +43,7 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/* op waits for a reply or the poll word: polls need not continue it */
+	/* op waits for a reply or the poll word: near_rma_work() is not due */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -65,32 +65,34 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* makes near_delegs_due() store the start of the next wait */
+	/* near_delegs_due() stores the start of the next operation's wait */
 	at->delegated_ns = 0;
 }
 
 /*
- * Completes the delegated writes that the target has executed. If there are no
- * such writes, and the poll has a tick, revokes and executes all operations
- * after the first one has waited for NEAR_DELEG_BACKOFF. Returns the number of
- * operations that have ended. at->delegs must not be 0.
+ * Completes the delegated writes that the target has executed. If there are
+ * none, and the present poll has a tick, checks the wait of the first delegated
+ * operation. After NEAR_DELEG_BACKOFF, revokes all delegated operations and
+ * executes them. Returns the number of operations that have ended. at->delegs
+ * must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* near_onesided.advanced(): completes writes if the poll word has changed. */
 int near_delegs_advanced(struct near_port *port);
-/* Completes writes that a failed peer has executed. */
+/* Completes delegated writes that a peer executed before it failed. */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * True if the target need not reply, because near_deleg_done() suffices. Must
- * be called before near_deleg_done(), because this function stores
- * near_ctl.rejected, which the initiator loads after near_ctl.done.
+ * True if the target need not reply to a request, because near_deleg_done()
+ * shows the initiator that the operation has ended. Must be called before
+ * near_deleg_done(): this function stores near_ctl.rejected, which the
+ * initiator loads after near_ctl.done.
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
- * Counts a slot's delegated operation as finished. If there is a reply, the
- * caller must post it first: this store is slow while the initiator's CPU has
- * the cache line.
+ * Counts the operation of a slot as finished, if it is a delegated one. If the
+ * operation has a reply, the caller must post the reply first: this store is
+ * slow while the initiator's CPU has the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)

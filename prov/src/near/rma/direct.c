@@ -79,7 +79,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/* the target must execute this operation, from its start */
+		/* the target must execute all of it: near_rma_by_target() */
 		peer->reads = false;
 		op->sent = 0;
 		return -EPERM;
@@ -109,15 +109,15 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
 	/*
-	 * Not near_tx_publish_quiet(): no reply follows, so near_tx_consumed()
-	 * must count the slot.
+	 * Not near_tx_publish_quiet(): no reply shows when the target has
+	 * consumed the slot, so near_tx_consumed() must count the slot.
 	 */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
-/* Gets a slot for near_rma_notify() first: the copy cannot be undone. */
+/* Gets near_rma_notify()'s slot before the copy, which cannot be undone. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -140,7 +140,7 @@ static bool near_rma_part_expects(const struct near_rma_op *op)
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/* Posts about NEAR_STEP bytes of op. Returns 0, -EAGAIN (not all) or -errno. */
+/* Posts about NEAR_STEP bytes of op. 0: all posted; -EAGAIN: retry; -errno. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -166,7 +166,10 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* True if op's request is posted, or this port cannot copy for op directly. */
+/*
+ * True if the target must execute op: a request is posted already, single copy
+ * is not possible, or single copy would overtake messages (NEAR_RMA_BEHIND).
+ */
 static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
@@ -191,7 +194,7 @@ static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Continues op. 0: op has left the queue, or is freed; -errno: op is queued. */
+/* Continues op. 0: op has left the queue, or is freed; -errno: still queued. */
 static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;

@@ -12,7 +12,7 @@
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 
-/* Stores the local buffer's region key and address. False: cannot be lent. */
+/* Stores key and address of the buffer's region. False: it cannot be lent. */
 static bool near_loan_name(const struct near_port *port,
 			   const struct near_rma_args *args, uint64_t *key,
 			   uint64_t *addr)
@@ -98,9 +98,9 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Sets local->iov_base to a message in host memory. Returns 0; EKEYREJECTED:
- * near_stage_has_message() is false; NEAR_LOAN_REJECTED: the message's first
- * buffer is too short.
+ * Sets local->iov_base to the first buffer of the message with id reply->addr.
+ * Returns 0; EKEYREJECTED: near_stage_has_message() is false;
+ * NEAR_LOAN_REJECTED: this buffer has less than local->iov_len bytes.
  */
 static int near_loan_message(const struct near_port *port,
 			     const struct near_peer *peer,
@@ -153,7 +153,7 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 			      &memory))
 		return NULL;
 	*mapping = near_mapping_get(port, at, &args, &entry, memory);
-	/* restore the path: this is not an operation of this port */
+	/* near_mapping_get() has set it, but the operation is the peer's */
 	at->device_path = path;
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }

@@ -50,24 +50,25 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry);
 /*
- * Lends the memory of op, the first operation in the queue. Returns -EAGAIN: op
- * stays in the queue until the reply.
+ * Lends the memory of op, the first operation in the queue, if op may begin
+ * now. Always returns -EAGAIN, because op stays in the queue until the reply.
  */
 int near_loan_issue(struct near_port *port, struct near_rma_op *op);
 /*
- * Handles the reply to a loan. Returns err, the error in the reply. If the
- * target has rejected the loan, stages the operation and returns 0.
+ * Handles the reply to a loan. err: the error in the reply. Returns err. But if
+ * the target has rejected the loan, stages the operation and returns 0.
  */
 int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 		       int err);
 
 /*
- * Target: starts the copy for a request. Returns 0 or an errno value, > 0;
- * NEAR_LOAN_REJECTED: the initiator must stage the operation.
+ * Target: takes the loan of a request and starts the copy. Returns 0, or an
+ * errno value > 0 for the reply; NEAR_LOAN_REJECTED: the initiator must stage
+ * the operation.
  */
 int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 		    struct near_rma_reply *reply, struct near_loan *loan);
-/* Target: ends the reply's loan, if any; the copy must have ended. */
+/* Target: ends the loan of a request whose copy has ended, if it has a loan. */
 void near_loan_end(struct near_rma_reply *reply);
 
 /*

@@ -17,8 +17,9 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 }
 
 /*
- * Starts a copy for each local buffer, until an error. Returns 0 or the error;
- * -ENOENT: the mapping's device cannot access a buffer any more.
+ * Starts a copy between each local buffer and the mapping, until an error. at:
+ * address of the first byte in the mapping. Returns 0 or the error; -ENOENT:
+ * the mapping's device cannot access a local buffer any more.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -124,7 +125,10 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		/* false if unpinned local memory may be the cause */
+		/*
+		 * The mapping stays usable if the cause may be local host
+		 * memory that is no longer pinned.
+		 */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

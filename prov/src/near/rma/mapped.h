@@ -25,7 +25,10 @@
 /* limit of near_table.unmapped_count; near_mappings_close() ignores it */
 #define NEAR_UNMAPPED 64
 #define NEAR_DROPPED 8	/* length of near_mapped.dropped */
-/* time that near keeps a repeated mapping after the region's removal, ms */
+/*
+ * time that near keeps a mapping with near_mapping.repeated after the region
+ * was removed, ms
+ */
 #define NEAR_MAPPING_KEEP_MS 1000
 /* time after which a request for a descriptor is repeated, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
@@ -66,7 +69,7 @@ struct near_mapped {
 	 * removed regions.
 	 */
 	uint64_t searched;
-	/* ids of the mappings dropped last, and the number of all drops */
+	/* near_mapping.id of the last dropped mappings; number of all drops */
 	uint64_t dropped[NEAR_DROPPED];
 	uint32_t drops;
 	const void *queue;	/* device queue that has all pending copies */
@@ -127,13 +130,16 @@ void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 
 /* mapped.c: operations */
 /*
- * Starts the copies of the first operation in the queue. Returns 0; -EAGAIN:
- * retry. near_mapped_step() reports the error of a copy.
+ * Starts the copies of op, the first operation in the queue. Returns 0: op has
+ * begun or failed, and near_mapped_step() ends it; -EAGAIN: op stays queued.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
 /* Ends, in order, the operations whose copies have ended. */
 void near_mapped_step(struct near_port *port, struct near_rma_peer *at);
-/* Waits for all pending copies. Passes the mappings to the embedder. */
+/*
+ * Waits for all pending copies, but does not end their operations. Moves the
+ * mappings to near_table.unmapped.
+ */
 void near_mapped_close(struct near_rma_peer *at);
 
 #endif /* NEAR_RMA_MAPPED_H */

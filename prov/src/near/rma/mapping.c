@@ -62,7 +62,10 @@ static bool near_mapping_dropped(const struct near_mapped *mapped, uint64_t id)
 	return false;
 }
 
-/* True if the peer's table has, or may have, the mapping's last used region. */
+/*
+ * True if the peer's table still has the region that was last used through the
+ * mapping, or if the table cannot be read now.
+ */
 static bool near_mapping_valid(const struct near_mapped *mapped,
 			       const struct near_mapping *mapping)
 {

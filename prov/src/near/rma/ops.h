@@ -104,7 +104,8 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 /*
  * Copies the next bytes of an operation, at most NEAR_STEP. Returns
  * - 0: the first op->sent bytes are copied
- * - -EPERM: not permitted; op->sent is 0
+ * - -EPERM: single copy is not permitted, and the target must execute the whole
+ *   operation; op->sent is 0
  * - -EAGAIN: retry; other errors end the operation
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
@@ -120,7 +121,10 @@ bool near_rma_direct_can(const struct near_port *port,
 			 const struct near_rma_args *args);
 
 /* serve.c: the target */
-/* Executes a request: near_onesided.request(). -EPROTO: it is invalid. */
+/*
+ * Executes a request: near_onesided.request(). Returns 0; -EAGAIN: not
+ * executed, the slot must stay in the ring; -EPROTO: the request is invalid.
+ */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
 /* Sends queued replies to a peer, in order, while its ring has space. */
@@ -128,11 +132,17 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 /* Queues a reply, and sends it if the ring has space. */
 void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_reply *reply);
-/* Sends a reply. data: result from reply->offset on. False: the ring is full */
+/*
+ * Sends a reply. data: the len bytes of the result from reply->offset on.
+ * False: not sent, because the ring has no space.
+ */
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
-/* Calls near_rma_sink.event() if req has CQ data or this port needs events. */
+/*
+ * Calls near_rma_sink.event() if req has CQ data, or if near_rma_events() has
+ * requested events for operations of this kind.
+ */
 void near_rma_report(struct near_port *port, struct near_peer *peer,
 		     const struct near_rma_slot *req);
 

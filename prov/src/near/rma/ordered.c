@@ -37,10 +37,10 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 }
 
 /*
- * No operation starts during a read in parts (at->reading), because it might
- * change memory that the peer has yet to read. An operation on host memory also
- * waits for those on device memory. An operation with NEAR_RMA_FENCE waits for
- * all earlier operations and large messages.
+ * No operation starts during a read in parts (at->reading), because a later
+ * write might change memory that the peer has not read yet. An operation on
+ * host memory also waits for operations on device memory. An operation with
+ * NEAR_RMA_FENCE waits for all earlier operations and large messages.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

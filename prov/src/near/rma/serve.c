@@ -112,7 +112,11 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 		near_rma_add_work(port, at);
 }
 
-/* Reads a short result now, because later operations may change the memory. */
+/*
+ * Copies the data of a short read to reply->bytes now, because later operations
+ * may change the memory. Sets reply->verb to NEAR_FETCH, so that
+ * near_rma_reply_all() sends reply->bytes.
+ */
 static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_slot *req,
 			      const uint8_t *memory,
@@ -187,7 +191,10 @@ struct near_small_req {
 	uint8_t *memory;
 };
 
-/* True if the fast path may execute this request; false for all errors. */
+/*
+ * True if the fast path may execute this request. Stores the values in *req.
+ * For a request with an error returns false, so that the slow path handles it.
+ */
 static near_inline bool near_small_req(struct near_port *port,
 				       const struct near_slot *slot,
 				       struct near_small_req *req)
@@ -399,7 +406,10 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* Sends the next NEAR_STEP bytes of a read in parts. True: it is complete. */
+/*
+ * Sends about the next NEAR_STEP bytes of a read in parts. True: all bytes, or
+ * an error, are sent.
+ */
 static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 			       struct near_rma_reply *reply)
 {

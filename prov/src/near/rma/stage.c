@@ -38,7 +38,7 @@ int near_stage_map(struct near_stage *stage, int fd, int index)
 			 fd, near_table_stage(index));
 
 	if (map == MAP_FAILED)
-		/* -EAGAIN would make the caller retry until memory is unlocked */
+		/* EAGAIN: too much locked memory; the caller must not retry */
 		return errno == EAGAIN ? -ENOMEM : -errno;
 	madvise(map, NEAR_STAGE, MADV_DONTDUMP);
 	stage->memory = map;
@@ -77,7 +77,8 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 
 /*
  * Copies a chunk to host memory by stores that bypass the caches. Ordinary
- * stores would first load the old contents, which are usually not in a cache.
+ * stores would first load the old contents of the host memory, which are
+ * usually not in a cache.
  */
 #ifdef __SSE2__
 static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
@@ -315,7 +316,10 @@ static uint8_t near_stage_flags(uint32_t flags)
 			 (flags & NEAR_RMA_LENDS ? NEAR_RMA_LENT : 0));
 }
 
-/* Posts a chunk's request. False: a copy is pending, or no slot is free. */
+/*
+ * Posts a chunk's request. If the operation has failed, ends the chunk instead.
+ * False: not done, because a copy is pending or no slot is free.
+ */
 static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 			    struct near_chunk *chunk)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Staged operations: reads and writes of device memory at either end that are
- * neither mapped (mapped.h) nor lent (loan.h). Each end copies between its own
- * memory and a stage: shared memory in the file of the initiator's region
- * table, divided into chunks.
+ * Staged operations: reads and writes with device memory at one end or at both
+ * that are neither mapped (mapped.h) nor lent (loan.h). Each end copies between
+ * its own memory and a stage: shared memory in the file of the initiator's
+ * region table, divided into chunks.
  *
  * - Write: the initiator fills a chunk and posts a request. The target copies
  *   the chunk into its region and replies.
@@ -13,7 +13,7 @@
  *   the chunk and replies. The initiator copies the chunk into its buffers.
  *
  * Polls test whether copies have ended, so several chunks can be in use at
- * once. They are filled, posted and answered in the order of the operations.
+ * once. Chunks are filled, posted and answered in the order of the operations.
  *
  * Messages and other operations wait until all staged operations have their
  * replies. Exception: messages do not wait for fetches (NEAR_RMA_MESSAGE) that
@@ -39,7 +39,8 @@ struct near_chunk {
 	struct near_rma_op *op;
 	size_t offset;	/* offset of the part in the operation */
 	size_t len;
-	void *copy[NEAR_IOV_MAX];	/* pending copies; or NULL */
+	/* pending copy of each local buffer; or NULL */
+	void *copy[NEAR_IOV_MAX];
 };
 
 /* A stage that this process has mapped: its own, or a peer's. */
@@ -83,8 +84,10 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args);
 /*
- * Looks up a region of host or device memory and checks the access. *memory:
- * an address in the peer's process. Returns 0 or -errno: see near_rma().
+ * Looks up a region of host or device memory in the peer's table, and checks
+ * the access. Stores the region's entry in *entry, and the target address in
+ * the peer's process in *memory. Returns 0; -EAGAIN: retry; or -errno: see
+ * near_rma().
  */
 int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
 		    struct near_region_entry *entry, uint64_t *memory);

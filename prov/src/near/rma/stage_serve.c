@@ -22,7 +22,7 @@ static int near_stage_open_theirs(struct near_port *port,
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
-	/* without a view, retry: a file descriptor may be free now */
+	/* retry to open the peer's table: a descriptor may be free now */
 	at->view_tried = at->view;
 	view = near_rma_view(at);
 	if (!view) {
@@ -124,7 +124,7 @@ static bool near_stage_valid(const struct near_rma_slot *req)
 	      req->flags & (NEAR_RMA_FETCHES | NEAR_RMA_FETCHES_ID))) ||
 	    req->op >= NEAR_STAGE_CHUNKS)
 		return false;
-	/* a loan is for all bytes of the operation, so it has no parts */
+	/* a lent operation has no parts, and its chunk has no data */
 	if (req->flags & NEAR_RMA_LENT)
 		return req->total && !req->offset && !req->len;
 	return req->len && req->len <= NEAR_STAGE_CHUNK &&

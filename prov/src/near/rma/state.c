@@ -49,7 +49,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		if (segment->table_fd >= 0)
 			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			/* few descriptors left: no table, see NEAR_RMA_TRY */
+			/* few descriptors are left: see NEAR_RMA_TRY */
 			close(fd);
 			fd = -1;
 		}

@@ -21,7 +21,10 @@
 /* near_rma_args.flags: near lends this operation (loan.h); set only by near */
 #define NEAR_RMA_LENDS 256u
 #define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
-/* limit of the bytes of an atomic's request, and of a read not in parts */
+/*
+ * limit of each operand in an atomic's request, and of a read that is not a
+ * read in parts (near_rma_reply), bytes
+ */
 #define NEAR_RMA_PART 256
 #define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
 /* limit of queued replies to a peer; a peer that requests more is faulty */
@@ -47,12 +50,15 @@ struct near_rma_peer {
 	struct near_link link;		/* in port->onesided_work */
 	bool working;			/* link is in port->onesided_work */
 	bool view_tried;	/* near_rma_view_open() must not retry */
-	/* a read of near_rma_post() is pending, perhaps a read in parts */
+	/*
+	 * A read that near_rma_post() has posted is pending. It may be a read
+	 * in parts: near_rma_reply.
+	 */
 	bool reading;
 	uint32_t unanswered;	/* number of operations begun, but not ended */
 	/*
-	 * Number of expected replies: 1 for each read in parts. Replies to
-	 * staged and lent operations do not count.
+	 * Number of expected replies. The replies to one read in parts count as
+	 * 1. Replies to staged and lent operations do not count.
 	 */
 	uint32_t expect;
 	uint32_t replies_queued;	/* number of elements of replies */
@@ -70,7 +76,10 @@ struct near_rma_peer {
 	uint32_t delegs;		/* number of delegated operations */
 	uint64_t delegated_last;	/* last assigned near_rma_op.seq */
 	uint64_t counted;		/* last loaded value of near_ctl.done */
-	/* start of the first delegated operation's wait, ns; 0: not set */
+	/*
+	 * start of the first delegated operation's wait for a revocation, ns;
+	 * may be in the future; 0: not set
+	 */
 	uint64_t delegated_ns;
 	uint32_t skip;	/* number of next operations not to delegate */
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
@@ -87,7 +96,11 @@ struct near_rma_peer {
 	uint32_t gates;
 	/* number of chunks and mapped operations that polls must continue */
 	uint32_t due;
-	struct near_link queue;	/* operations not yet issued, in order */
+	/*
+	 * operations not completely issued, in order; also lent operations, and
+	 * reads with NEAR_RMA_HOLD, until they end
+	 */
+	struct near_link queue;
 	struct near_link replies;	/* queued replies, in order */
 };
 
@@ -104,7 +117,7 @@ struct near_rma_op {
 	};
 	size_t sent;			/* bytes requested or copied */
 	size_t answered;		/* bytes whose replies were received */
-	uint32_t expect;		/* part of near_rma_peer.expect */
+	uint32_t expect;	/* this operation's share of to->expect */
 	bool begun;		/* counted in near_rma_peer.unanswered */
 	bool queued;			/* in near_rma_peer.queue */
 	bool gates;		/* counted in near_rma_peer.gates */

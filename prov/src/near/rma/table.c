@@ -268,9 +268,10 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. Its free place is a gap, at which searches for later
- * entries would stop. So the loop moves an entry into the gap if its search
- * begins at or before the gap. The entry's former place is the new gap.
+ * Removes an entry, which leaves a gap. A search stops at a gap, and would not
+ * find entries behind it. So the loop moves an entry into the gap if the search
+ * for this entry begins at or before the gap. The former place of the moved
+ * entry is the new gap.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
@@ -435,7 +436,7 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 
 /*
  * The owner removes a region before it reuses the region's export. So if the
- * table still has the entry after the read, the export belongs to the entry.
+ * table still has the entry after pread(), the export belongs to the entry.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,

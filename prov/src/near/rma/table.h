@@ -64,10 +64,13 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
 }
 
-/* Continues the search of near_table_find() after the first probe. */
+/* Slow path of near_table_find(): searches beyond the first place of a key. */
 const struct near_region_entry *
 near_table_find_slow(const struct near_table *table, uint64_t key);
-/* Returns the entry with this key, valid until the table changes, or NULL. */
+/*
+ * Returns the entry with this key; NULL: there is none. The pointer is valid
+ * until the table changes.
+ */
 static inline const struct near_region_entry *
 near_table_find(const struct near_table *table, uint64_t key)
 {
@@ -86,7 +89,7 @@ struct near_table_view {
 	const struct near_table_head *head;
 	uint32_t bits;		/* the number of mapped entries is 1 << bits */
 	int fd;
-	/* table generation of the entry found last; odd: no valid entry */
+	/* table's generation when `known` was found; odd: `known` is invalid */
 	uint64_t generation;
 	struct near_region_entry known;	/* the entry found last */
 };
