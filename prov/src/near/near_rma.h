@@ -50,7 +50,7 @@ struct near_region_entry {
 
 struct near_table;
 
-/* Opens a table. staged: reserve address space for stages (rma/stage.h). */
+/* Opens a table. staged: the table's file can hold stages (rma/stage.h). */
 int near_table_open(struct near_table **table, bool staged);
 void near_table_close(struct near_table *table);
 /* Adds a region. Returns 0 or -errno; -ENOKEY: key in use; -ENOSPC: full. */
@@ -60,8 +60,8 @@ int near_table_add(struct near_table *table,
 void near_table_remove(struct near_table *table, uint64_t key);
 /*
  * Lets peers map the allocation of the region with this key, until the region
- * is removed. Returns 0 or -errno; -ENOENT: no such region; -ENOSPC: too many
- * exports.
+ * is removed. Returns 0 or -errno; -ENOENT: no such region, or the region has
+ * an export already; -ENOSPC: too many exports.
  */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
@@ -132,7 +132,8 @@ enum near_verb {
 #define NEAR_RMA_HOLD 16u	/* send later messages after this read ends */
 /*
  * If this port cannot read the peer's region table, near_rma() with this flag
- * sends the operation to the peer. Without the flag it returns -ENOENT.
+ * sends a request to the peer nevertheless. Without this flag, near_rma()
+ * returns -ENOENT.
  */
 #define NEAR_RMA_TRY 32u
 /*
@@ -153,7 +154,8 @@ enum near_verb {
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
-	void *const *device;	/* handles of the buffers; NULL: host memory */
+	/* handle of each buffer (NULL: host memory); NULL: all host memory */
+	void *const *device;
 };
 
 struct near_rma_args {
@@ -223,16 +225,16 @@ struct near_device {
 	 * Maps a peer's allocation for copies between it and this device
 	 * memory. fd: descriptor from the peer's share() if export->needs_fd is
 	 * set, otherwise -1; near closes it. Returns 0 or -errno; after -ENOMEM
-	 * near retries when other mappings were released. near_rma() and
-	 * near_poll() call map(). near_table_unmapped() returns the mapping
-	 * when it is unused.
+	 * near calls map() again when near_table_unmapped() has returned
+	 * another mapping. near_rma() and near_poll() call map(). When this
+	 * mapping is unused, near_table_unmapped() returns it.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/*
 	 * Returns a descriptor with which a peer can map the allocation of this
-	 * memory, or -errno. near closes the descriptor. It may call share()
-	 * within any call for a port. The member may be NULL if
+	 * memory, or -errno. near closes the descriptor. Any function of near
+	 * for a port may call share(). The member may be NULL if
 	 * near_export.needs_fd is never set.
 	 */
 	int (*share)(void *device);
