@@ -3,9 +3,9 @@
 
 /*
  * Peer failure detection, and sleeping. A pidfd reports the exit of a peer's
- * process. Without a pidfd, near compares start times: that of the process with
- * the peer's pid, and that in the peer's address. A port that closes sets
- * near_segment.closed.
+ * process. Without a pidfd, near reads the start time of the process that has
+ * the peer's pid. If it differs from the start time in the peer's address, the
+ * peer's process has exited. A port that closes sets near_segment.closed.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
 #define NEAR_FDX_MS 10	/* ms between two reads of the socket port->fdx */
-/* time after a request during which the socket is read every ms, ms */
+/* ms after an fd request, in which polls read the socket once per ms */
 #define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
@@ -49,7 +49,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* check the start time after pidfd_open(): the pid may be reused */
+	/* after pidfd_open(): 0 then means that fd is of the peer's process */
 	ret = duo_proc_check(peer->addr.pid, peer->addr.start);
 	peer->needs_fdx = port->fdx >= 0 && near_hidden(ret);
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -237,7 +237,8 @@ static bool near_peer_ended(const struct near_peer *peer)
 
 /*
  * Returns 0 if the peer's process exists; -ESRCH: it has exited; or an error of
- * /proc. Also returns 0 for a peer in another pid namespace without a pidfd.
+ * /proc. If the peer is in another pid namespace and this port has no pidfd of
+ * its process, the process cannot be checked: returns 0, too.
  */
 static int near_peer_process(const struct near_peer *peer)
 {
@@ -270,7 +271,10 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 		return true;
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
-	/* retry if no descriptor was free, or the peer's pidfd has not come */
+	/*
+	 * Tries again to monitor the peer if no descriptor was free before, or
+	 * if the peer has not sent its pidfd yet.
+	 */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }

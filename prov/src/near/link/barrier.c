@@ -10,7 +10,10 @@
 #include "near/link/barrier.h"
 
 #ifdef __SANITIZE_THREAD__
-/* 1: create no thread, because TSan forbids that in a forked child */
+/*
+ * 1: register in the calling thread, because TSan forbids the creation of
+ * threads in a forked child
+ */
 #define NEAR_ALONE 1
 #elif defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)
@@ -25,7 +28,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t begun;	/* pid that registered; a forked child registers anew */
 static pthread_t thread;
-static pid_t threaded;	/* pid of the process with `thread`; 0: none */
+static pid_t threaded;	/* pid of the process that created `thread`; 0: none */
 static bool ready;	/* this process is registered for membarrier */
 
 static void *near_barrier_register(void *none)

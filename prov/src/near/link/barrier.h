@@ -8,7 +8,8 @@
  * that is not registered yet executes fences: enum near_fence.
  *
  * In a process with threads, the registration waits 5 to 20 ms for an RCU grace
- * period. A short-lived thread registers, so that MPI_Init does not wait.
+ * period. A short-lived thread registers the process, so that MPI_Init does not
+ * wait.
  */
 #ifndef NEAR_LINK_BARRIER_H
 #define NEAR_LINK_BARRIER_H

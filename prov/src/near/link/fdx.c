@@ -18,8 +18,8 @@
 
 /*
  * True if the kernel confirms that this process's user has sent msg. False if
- * this process has the overflow uid: it stands for all users without an id in
- * this user namespace.
+ * this process has the overflow uid, which stands for all users without an id
+ * in this user namespace: msg may then be from another user.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -96,7 +96,10 @@ static bool near_fdx_temporary(int err)
 	       err == ETOOMANYREFS;
 }
 
-/* Replies to a request. If the reply is lost, the peer repeats the request. */
+/*
+ * Sends a reply if msg is a request. If the reply is lost, the peer repeats the
+ * request.
+ */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {

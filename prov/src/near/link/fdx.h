@@ -36,7 +36,7 @@ struct near_fdx {
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
 	uint32_t count;	/* number of descriptors; order: enum near_fd_open */
-	/* only for NEAR_FDX_GPU_*: near_region_entry.key and export_id */
+	/* only for NEAR_FDX_GPU_*: key and export_id of near_region_entry */
 	uint64_t key;
 	uint64_t id;
 };

@@ -26,8 +26,9 @@ union near_rights {
 };
 
 /*
- * Stores the name of a port's socket. Returns the name's length. The name
- * refers to the directory by descriptor, because the path may be too long.
+ * Stores the name of a port's socket. Returns the address length for bind().
+ * The name refers to the directory by descriptor, because the directory's path
+ * may be too long for sun_path. If dir is -1, the name is abstract.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {

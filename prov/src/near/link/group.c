@@ -26,7 +26,7 @@
 /* Names of the files of a control group. */
 struct near_group_names {
 	const char *limit, *used, *stat;
-	/* words in `stat` before the two numbers of page cache bytes */
+	/* words in file `stat` that precede the two sizes of the page cache */
 	const char *cache[2];
 };
 

@@ -17,7 +17,10 @@ struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/* Stores the CPUs of process pid's main thread; pid 0: of the calling thread */
+/*
+ * Stores the CPUs on which the main thread of process pid may run. pid 0: the
+ * calling thread. Returns 0 or -errno.
+ */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};

@@ -47,7 +47,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->needs_fdx = addr->pid_ns != port->addr.pid_ns;
-		/* no single copy: this pid names no process in our namespace */
+		/* no single copy if far: another process may have this pid */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
@@ -127,7 +127,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		near_budget_peers(port, &peer->addr, -1);
 	if (peer->draining)
 		port->draining--;
-	/* no operation of this peer is pending, because each has a reference */
+	/* no operation with the peer is pending: it would hold a reference */
 	near_peer_free(port, peer);
 }
 
@@ -223,8 +223,9 @@ void near_doorbell_ring(struct near_peer *peer)
 
 /*
  * Takes a free claim and stores its index. fd: the segment's memfd. pid: this
- * process's pid, by which the receiver detects its exit; 0: the receiver is in
- * another pid namespace. Returns 0 or -errno; -ENOSPC: no claim is free.
+ * process's pid, by which the receiver detects the exit of this process; 0: the
+ * receiver is in another pid namespace. Returns 0 or -errno; -ENOSPC: no claim
+ * is free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)

@@ -167,9 +167,10 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 
 /*
  * Attaches to each peer that has a ring to this port, but to which this port
- * has none. Such a peer may be asleep until its operation ends: it wakes when
- * near_peer_free() closes the claim that this function takes. peer->logged and
- * peer->rejected make near_connect() log no error and send no fd request.
+ * has none. A thread of the peer may sleep until an operation ends. It wakes
+ * when near_peer_free() closes the claim that near_connect() takes here.
+ * peer->logged and peer->rejected make near_connect() log no error and send no
+ * fd request.
  */
 static void near_close_attach(struct near_port *port)
 {
@@ -209,7 +210,10 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last: once closed is set, peers may reuse rings from this port */
+	/*
+	 * after all near_peer_free(): once `closed` is set, a peer may free
+	 * this port's ring in the peer's segment for another sender
+	 */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

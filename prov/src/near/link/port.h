@@ -25,31 +25,37 @@ enum near_peer_state {
 	NEAR_PEER_NEW,		/* no ring yet to send to the peer */
 	NEAR_PEER_OPEN,		/* this port has a ring to send to the peer */
 	NEAR_PEER_CLOSED_OFF,	/* alive peer to which this port cannot send */
-	NEAR_PEER_GONE,		/* failed or closed peer; the last state */
+	/* failed or closed peer, no longer draining; the last state */
+	NEAR_PEER_GONE,
 };
 
-/* A port's own descriptors in a datagram of the fd exchange, in this order. */
+/*
+ * Descriptors that a port sends in a datagram of the fd exchange, in this
+ * order. The receiver stores them in near_peer.fd, with these indices.
+ */
 enum near_fd_open {
 	NEAR_FD_SEGMENT,
 	NEAR_FD_WAKE,
-	NEAR_FD_PIDFD,		/* the receiver stores it in near_peer.pidfd */
+	NEAR_FD_PIDFD,		/* exception: stored in near_peer.pidfd */
 	NEAR_FD_TABLE,		/* region table; absent if the port has none */
 	NEAR_FD_KINDS
 };
 
 /*
  * A remote port. The embedder, the peer's rx ring, each operation and
- * near_peer_expect() hold references. Without references the peer is freed,
- * unless this port has a ring to the peer and the peer has not failed.
+ * near_peer_expect() hold references. near frees a peer without references. But
+ * if this port has a ring to the peer, near keeps the peer until it fails.
  */
 struct near_peer {
 	struct near_tx tx;
-	void *user;	/* embedder's pointer; each message loads it and tx */
+	void *user;	/* embedder's pointer; each message loads tx and user */
 	enum near_peer_state state;
 	bool draining;	/* the peer has failed; its ring may have messages */
 	bool wanted;		/* near_peer_monitor() was called */
-	bool reads;		/* this port may access the peer's memory */
-	bool coop;	/* the peer may access this process's memory, too */
+	/* single copy from and to the peer's memory is possible */
+	bool reads;
+	/* cooperative copy is possible: no write of the peer has failed */
+	bool coop;
 	uint32_t index;		/* index, in the peer's segment, of tx's ring */
 	size_t ring_size;	/* bytes mapped for tx's ring */
 	struct near_resize resize;
@@ -60,20 +66,25 @@ struct near_peer {
 	bool exited;
 	bool by_start;	/* the peer is monitored by start time, not by pidfd */
 	bool far;	/* the peer is in another pid or time namespace */
-	bool needs_fdx;		/* its descriptors require near_fdx_request() */
-	bool rejected;		/* near_fdx_request() must send no request */
+	/* the peer's descriptors can be got only by near_fdx_request() */
+	bool needs_fdx;
+	/* the peer has rejected an fd request, or this port closes */
+	bool rejected;
 	bool expected;		/* near_peer_expect() has a reference */
 	int fd[NEAR_FD_KINDS];	/* descriptors from the fd exchange; -1: none */
 	uint64_t requested_ms; /* time of last fd request, ms; 0: none */
-	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
+	/* start of near_connect()'s wait for the fd exchange, ms; 0: none */
+	uint64_t waits_ms;
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	uint32_t refs;
 	struct near_addr addr;
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	struct near_rx_op *coop_op;	/* current cooperative copy; or NULL */
-	struct near_link waiting;	/* receives that wait for coop_op */
+	/* receive whose cooperative copy is pending; NULL: none */
+	struct near_rx_op *coop_op;
+	/* receives that wait until coop_op has ended */
+	struct near_link waiting;
 	uint32_t round;		/* number of the last cooperative copy */
 	uint32_t large;		/* large messages sent, but not acknowledged */
 	struct near_rma_peer *rma;	/* NULL: no RMA or atomics yet */
@@ -106,10 +117,10 @@ struct near_messages {
 
 /* Functions of the RMA layer (rma/) that lower layers call. */
 struct near_onesided {
-	/* Handles NEAR_KIND_RMA. Returns nonzero if the slot must stay. */
+	/* Handles NEAR_KIND_RMA. Nonzero: the slot must stay in the ring. */
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot, uint64_t word);
-	/* Handles NEAR_KIND_ANSWER. Returns nonzero if the slot must stay. */
+	/* Handles NEAR_KIND_ANSWER. Nonzero: the slot must stay in the ring. */
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
@@ -119,13 +130,16 @@ struct near_onesided {
 	 * or near_port_tick() is due.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
-	/* Completes operations if *poll_word changed. Returns their number. */
+	/*
+	 * Completes operations if *near_port.poll_word has changed. Returns the
+	 * number of completed operations.
+	 */
 	int (*advanced)(struct near_port *port);
 	/*
 	 * Completes operations that a peer executed before it failed. Waits for
 	 * this port's device copies from and to the peer's stage, which the
 	 * peer may reuse after near_disconnect(). Frees the state of these
-	 * copies: no poll must follow before fail().
+	 * copies, so the port must not poll between drained() and fail().
 	 */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
 	/* Ends all operations with a failed peer. err: their error. */
@@ -133,9 +147,9 @@ struct near_onesided {
 	/* Frees the RMA state of a peer, near_peer.rma. */
 	void (*forget)(struct near_peer *peer);
 	/*
-	 * Returns a descriptor with which a peer can map this region's device
-	 * memory, or -errno. id: near_export.id of the memory. The caller must
-	 * close the descriptor.
+	 * Returns a descriptor with which a peer can map the device memory of
+	 * this port's region, or -errno. key: key of the region. id:
+	 * near_export.id of the memory. The caller must close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
 	/*
@@ -189,7 +203,10 @@ struct near_port {
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* buffer, peer and port->polls of the last send in near_tx_record() */
+	/*
+	 * last send that near_tx_record() has recorded: buffer, peer, and value
+	 * of port->polls
+	 */
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
@@ -218,7 +235,8 @@ struct near_port {
 
 /* Bits of near_port.work. */
 #define NEAR_WORK_DUE 1u	/* the next poll must continue operations */
-#define NEAR_WORK_WAITS 2u	/* near_onesided.work() left *waits true */
+/* RMA waits: without NEAR_WORK_DUE, polls call advanced() instead of work() */
+#define NEAR_WORK_WAITS 2u
 
 /* Makes *word the poll word. now: value that the caller loaded from *word. */
 static inline void near_port_set_poll_word(struct near_port *port,
@@ -295,11 +313,13 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell and wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Takes (expected: true) or drops a reference, at most one per peer. It keeps
- * the peer during the fd exchange, while the peer has no rx ring yet. The peer
- * either has sent a request and will attach to a ring, or has attached and must
- * reply to this port's request. near drops the reference when the peer fails or
- * its claim is rejected.
+ * Takes (expected: true) or drops a reference, at most one per peer. This
+ * reference keeps the peer during the fd exchange, while the peer has no rx
+ * ring. There are two cases:
+ * - The peer has sent a request, and will attach to a ring.
+ * - The peer has attached to a ring, and must reply to this port's request.
+ *
+ * near drops the reference when the peer fails or near rejects its claim.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -344,11 +364,15 @@ void near_fdx_close(struct near_port *port);
 
 /* rx_ring.c: clears the bits of the port's doorbell and handles their rings. */
 void near_port_doorbells(struct near_port *port);
-/* Makes rings idle in which two consecutive sweeps have found no new slot. */
+/*
+ * Makes rings idle in which two consecutive sweeps have found no new slot. At
+ * least NEAR_ACTIVE_MIN rings stay active.
+ */
 void near_port_sweep(struct near_port *port);
 /*
- * Marks an open claim as rejected. Its sender's calls then fail, but the sender
- * still owns the ring. False: the claim is not open.
+ * Marks an open claim as rejected. The claim's sender then treats this port as
+ * failed, but owns the ring until the sender closes the claim. Returns false if
+ * the claim is not open.
  */
 bool near_ring_reject(struct near_port *port, uint32_t index);
 /* Frees the rx ring, and frees the ring in the segment for another sender. */
@@ -398,8 +422,8 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /*
  * rx_ring.c: must be called after a copy from the peer's memory. If the peer's
- * port has closed, calls near_peer_fail() and returns true. The caller must not
- * use the copy then, because the peer may have changed the memory.
+ * port has closed, calls near_peer_fail() and returns true. The caller must
+ * then discard the copy, because the peer may have reused the memory before.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* True if the peer's process has exited. Costs one or two system calls. */

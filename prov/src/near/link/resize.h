@@ -19,9 +19,14 @@ struct near_peer;
 struct near_port;
 
 struct near_resize {
-	uint64_t full_at;	/* near_tx.tail when `full` was increased */
+	/* near_tx.tail when near_full() last increased `full` */
+	uint64_t full_at;
 	uint32_t count;		/* resizes so far */
-	uint32_t full;	/* times the ring was full since the last resize */
+	/*
+	 * times the ring was full since the last resize, plus NEAR_RESIZE_FULL
+	 * for each message that near_too_small() has counted
+	 */
+	uint32_t full;
 	uint32_t backoff;	/* value of `full` that causes a request */
 	uint32_t more;		/* value of near_slot.resize.more to send */
 	uint8_t tier;		/* size class of the ring */
@@ -32,11 +37,16 @@ struct near_resize {
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*
- * Must be called when the ring has no space. Requests or continues a resize.
+ * Must be called when the ring has no space. Continues a pending resize. If
+ * none is pending and the ring was full often enough, requests a resize.
  * Returns -EAGAIN: poll and retry; or -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/* Requests a larger ring, because the present one cannot hold len bytes. */
+/*
+ * Requests a larger ring, because a message of len bytes was too long for the
+ * data ring. Makes no request while a resize is pending or the backoff delays
+ * requests.
+ */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

@@ -37,8 +37,10 @@ enum near_fence {
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected */
 	uint64_t tail;		/* number of published slots */
-	uint64_t head;	/* loaded near_ctl.head, or set by near_tx_gate() */
-	uint64_t consumed;	/* number of consumed slots; may exceed head */
+	/* near_ctl.head when last loaded; or a value from near_tx_gate() */
+	uint64_t head;
+	/* number of slots known to be consumed: near_tx_consumed() */
+	uint64_t consumed;
 	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
@@ -49,7 +51,8 @@ struct near_tx {
 	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;	/* number of published data bytes and skipped bytes */
-	uint64_t dbase;	/* dtail at the start of this or the previous pass */
+	/* dtail at the start of the present or previous pass through data[] */
+	uint64_t dbase;
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
@@ -61,7 +64,8 @@ struct near_rx {
 	struct near_slot *next;		/* the next slot to consume */
 	uint64_t head;			/* number of consumed slots */
 	uint32_t mask;
-	uint32_t quarter;		/* mask / 4 */
+	/* mask / 4; head & quarter is 0 after each quarter of the ring */
+	uint32_t quarter;
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
@@ -76,9 +80,9 @@ struct near_rx {
 
 /*
  * Returns the length of the longest message for a data ring of dsize bytes: 3/8
- * of the ring. After all earlier data is consumed, at least 3/8 are usable:
- * less than 3/8 are skipped before the end of the ring, and less than 2/8 are
- * not yet counted in near_ctl.dhead.
+ * of the ring. Such a message always fits once all earlier data is consumed.
+ * The other 5/8 suffice for two losses: the producer skips less than 3/8 before
+ * the end of the ring, and near_ctl.dhead does not count less than 2/8 yet.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -96,7 +100,7 @@ void near_tx_fence(struct near_tx *tx);
 
 /* Restarts the producer at slot 0, lap 1, after a resize. Gates stay closed. */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
-/* Restarts the consumer. Must be called while it consumes the RESIZE slot. */
+/* Restarts the consumer at a RESIZE slot, which the caller then releases. */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
 /* Bits of near_tx.gated. While one is set, near_tx_slot() returns NULL. */
@@ -104,9 +108,15 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 #define NEAR_GATE_RESIZE 2u	/* set until the receiver resizes the ring */
 #define NEAR_GATE_FAILED 4u	/* never opened: the peer has failed */
 
-/* Loads near_ctl.head. True if a slot is free and no gate is closed. */
+/*
+ * Loads near_ctl.head and returns true if a slot is free. If a gate is closed,
+ * only returns false.
+ */
 bool near_tx_reload(struct near_tx *tx);
-/* Returns the next free slot, even if NEAR_GATE_QUEUE is set; or NULL. */
+/*
+ * Returns the next free slot even while NEAR_GATE_QUEUE is closed. NULL: the
+ * ring is full, or another gate is closed.
+ */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
 /* Initializes the struct for a peer without a ring: no slot is ever free. */
@@ -115,7 +125,10 @@ static inline void near_tx_none(struct near_tx *tx)
 	*tx = (struct near_tx) { .head = 1 };
 }
 
-/* Returns the next free slot. NULL: ring full, gate closed, or invalid head. */
+/*
+ * Returns the next free slot. NULL: the ring is full, a gate is closed, the
+ * peer is not connected, or the peer has stored an invalid head.
+ */
 static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 {
 	if (near_unlikely(tx->tail - tx->head > tx->mask) &&
@@ -139,8 +152,9 @@ static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 
 /*
  * True if the consumer is known to have consumed all messages. Slots of
- * near_tx_publish_quiet() do not count. tx->consumed may be ahead of
- * near_ctl.head, because a reply shows that its request is consumed.
+ * near_tx_publish_quiet() do not count. tx->consumed may exceed near_ctl.head:
+ * the reply to a request shows that the request is consumed, even if the
+ * consumer has not stored its head since then.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -206,7 +220,7 @@ static near_inline void near_tx_publish(struct near_tx *tx,
 		tx->lap++;
 }
 
-/* Publishes a slot that is not a message: near_tx_consumed() ignores it. */
+/* Publishes a slot, such as an ACK, that near_tx_consumed() does not count. */
 static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 					      struct near_slot *slot,
 					      uint64_t word)
@@ -234,7 +248,10 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
-/* True if the slot just published needs no near_notify(). */
+/*
+ * True if the consumer polls the ring and no fence is required. Otherwise the
+ * caller must call near_notify() for the slot just published.
+ */
 static near_inline bool near_tx_polled(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -303,8 +320,8 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 
 /*
  * If the caller has received n > 1 messages in a row, prefetches the slot n
- * slots ahead, NEAR_RX_PREFETCH at most. After a single message there is no
- * prefetch, because it might take the cache line from the sender.
+ * slots ahead, NEAR_RX_PREFETCH at most. Does nothing after a single message: a
+ * prefetch might take the slot's cache line from the sender.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {

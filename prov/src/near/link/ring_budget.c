@@ -5,11 +5,11 @@
 
 #include "near/link/port.h"
 
-/* assumptions of near_budget_advertise() */
-#define NEAR_BUDGET_FEW 8	/* least number of expected senders */
-/* least number of senders for which the budget keeps the first page */
+/* near_budget_advertise() assumes at least these numbers of senders: */
+#define NEAR_BUDGET_FEW 8	/* senders in total, for the size of a share */
+/* senders for which the budget reserves a page each */
 #define NEAR_BUDGET_MANY 63
-#define NEAR_BUDGET_NEXT 4	/* least number of expected further senders */
+#define NEAR_BUDGET_NEXT 4	/* senders that have not attached yet */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -107,7 +107,10 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/* Returns the least class for a message of len bytes; NEAR_TIERS: none. */
+/*
+ * Returns the least size class in which a message of len bytes fits into the
+ * data ring; NEAR_TIERS: none.
+ */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();

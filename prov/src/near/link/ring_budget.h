@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring budget divides a port's ring memory among its senders. Each ring has
- * at least a page, and never shrinks. A new ring has the advertised size
+ * A port divides its ring budget among its senders. Each ring has at least a
+ * page, and never shrinks. A new ring has the advertised size
  * (near_segment.adv), which leaves memory for further senders.
  *
  * After a request (link/resize.h) the port enlarges the ring to the even share:
@@ -36,7 +36,7 @@ void near_budget_init(struct near_budget *budget, size_t bytes);
  */
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
-/* Sets near_segment.adv. Must be called after each change of the budget. */
+/* Sets near_segment.adv. Must be called after each change of port->budget. */
 void near_budget_advertise(struct near_port *port);
 /*
  * Adds an rx ring with its present size to the port's budget (more: 1), or

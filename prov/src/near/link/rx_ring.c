@@ -156,7 +156,7 @@ err_free:
 	return ret;
 }
 
-/* Frees the memory and the claim of a ring for another sender. */
+/* Frees a ring's memory and claim, so that another sender can take the ring. */
 static void near_ring_free(struct near_port *port, uint32_t index,
 			   uint32_t tier)
 {
@@ -236,9 +236,10 @@ static void near_rx_ring_closed(struct near_port *port,
 /*
  * Memory ordering: message passing. The peer closes its claim, rings the
  * doorbell, then frees or reuses its buffers. This port copies a buffer, then
- * loads the claim's state. If the copy has bytes from after the reuse, the load
- * finds the claim closed. The atomics of near_doorbell_ring() order the peer's
- * stores. The fence here orders this port's loads.
+ * loads the claim's state. If the copy has bytes that the peer stored when it
+ * reused the buffer, the load finds the claim closed. The atomics of
+ * near_doorbell_ring() order the peer's stores. The fence here orders this
+ * port's loads.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 {
@@ -271,7 +272,7 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/* retry: no memory, no descriptor, or no reply yet */
+			/* retry: no memory, no descriptor, or no fd exchange */
 			near_ring_retry(port, index);
 			return;
 		}
@@ -295,8 +296,8 @@ static bool near_claim_abandoned(uint32_t state)
 
 /*
  * Finds claims of senders that were killed before they rang the doorbell. Reads
- * no page of claims after that of claim port->ring_count. Senders take the
- * first free claim, and a load from a later page would allocate memory.
+ * the pages of claims up to the page of claim port->ring_count, but no later
+ * page: a load would allocate memory, and senders take the first free claim.
  */
 void near_rings_check(struct near_port *port)
 {

@@ -3,9 +3,9 @@
 
 /*
  * The segment of a port is a memfd: it has no name, takes no space in /dev/shm,
- * and Linux frees it after its last use. It is sealed against shrinking, so no
- * process can truncate it, which would raise SIGBUS in others. A sender
- * allocates the memory of its own ring.
+ * and Linux frees it after its last use. If one process truncated the memfd,
+ * accesses of the others would raise SIGBUS. Therefore the memfd is sealed
+ * against shrinking. A sender allocates the memory of its own ring.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
@@ -38,7 +38,7 @@ int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
  * Maps a peer's struct near_segment; stores near_segment.growing in *growing.
- * After an error, closes fd and returns -errno:
+ * Returns 0 and leaves fd open. After an error, closes fd and returns -errno:
  * - -ENOENT: fd is not the segment of the port with this nonce
  * - -ENOTSUP: the owner has another page size
  */

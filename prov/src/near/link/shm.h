@@ -15,7 +15,8 @@
 
 #define NEAR_LAYOUT 16u		/* version of the layout */
 #define NEAR_LINE 64		/* bytes of a cache line */
-#define NEAR_PAGE 4096	/* unit of the layout, bytes; not near_page_size() */
+/* unit of the layout, bytes; pages of the system may be larger */
+#define NEAR_PAGE 4096
 #define NEAR_SENDERS 4096	/* rings of a segment, one per sender */
 
 /*
@@ -85,7 +86,10 @@ struct near_slot {
 			uint32_t round;	/* number of the copy, see msg/coop.h */
 		} coop;
 		struct {
-			/* length that did not fit; 1: the ring was full */
+			/*
+			 * bytes of a message that was too long for the data
+			 * ring; 1: the ring was full
+			 */
 			uint32_t more;
 		} resize;
 		/* NEAR_KIND_RMA; the target address is in near_slot.tag */
