@@ -296,6 +296,22 @@ bench_order_is_random()
 	done < <(orders 7)
 }
 
+# Prints the source files without a line that names their license or their authors.
+# True if there are none. (The exit status of grep -L depends on its version.)
+licenses_are_named()
+{
+	local line files=
+	cd "$duo_src" || return
+	for line in 'SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only' \
+		'SPDX-FileCopyrightText: The ofi_duo authors'; do
+		files+=$(grep -rL "$line" .ci contrib debian fabtests include prov util \
+			--include='*.[ch]' --include='*.py' --include='*.sh' \
+			--include='*.inc' || true)
+	done
+	echo "$files"
+	[[ -z $files ]]
+}
+
 # An interrupted --pack leaves any files; the next one must continue in the directory.
 pack_continues()
 {
@@ -342,6 +358,7 @@ part_scripts()
 	bash "$duo_src/contrib/lib/check-docs-test"
 	result "docs: names, links, parameters and messages" \
 		"$duo_src/contrib/lib/check-docs"
+	result "docs: license in each source file" licenses_are_named
 	command -v shellcheck >/dev/null || {
 		echo "SKIP: scripts (no shellcheck)"
 		return

@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
 /*
  * Functions of newer rdma-core versions, for a newer libfabric. Most of them
  * report that the device lacks the feature. Older headers lack the structures:
