@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -47,14 +46,15 @@ void *duo_block_get(struct duo_blocks *blocks, size_t len)
 		if (++class == DUO_BLOCK_SIZES)
 			return NULL;
 	block = blocks->free[class];
-	if (block)
+	if (block) {
 		blocks->free[class] = block->next;
-	else
-		block = malloc(sizeof(*block) + duo_block_size(class));
+		return block->bytes;
+	}
+	block = malloc(sizeof(*block) + duo_block_size(class));
 	if (!block)
 		return NULL;
 	block->class = class;
-	blocks->used += duo_block_size(class);
+	blocks->size += duo_block_size(class);
 	return block->bytes;
 }
 
@@ -62,10 +62,9 @@ void duo_block_put(struct duo_blocks *blocks, void *bytes)
 {
 	struct duo_block *block = (struct duo_block *)
 		((char *)bytes - offsetof(struct duo_block, bytes));
-	bool keep = blocks->used <= blocks->keep;
 
-	blocks->used -= duo_block_size(block->class);
-	if (!keep) {
+	if (blocks->size > blocks->keep) {
+		blocks->size -= duo_block_size(block->class);
 		free(block);
 		return;
 	}

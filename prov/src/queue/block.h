@@ -18,9 +18,9 @@ struct duo_block;
 
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
-	size_t used;	/* sum of the sizes of all blocks in use, bytes */
+	size_t size;	/* sum of the sizes of all blocks, used or free, bytes */
 	/*
-	 * limit of `used`, bytes: above it, duo_block_put() frees its block,
+	 * limit of `size`, bytes: above it, duo_block_put() frees its block,
 	 * otherwise it keeps the block for duo_block_get()
 	 */
 	size_t keep;
