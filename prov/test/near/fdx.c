@@ -413,17 +413,34 @@ static int count(int dir)
 	return n;
 }
 
+static int dir_make(char *template)
+{
+	ck_assert_ptr_nonnull(mkdtemp(template));
+	return open(template, O_RDONLY | O_DIRECTORY);
+}
+
 UNIT_CASE("ask", setup, rig_close_all);
+
+UNIT_TEST(failed_listen_leaves_no_file)
+{
+	char path[] = "/tmp/near-failed-XXXXXX";
+	struct near_port *port = rig_open(false)->port;
+	int epoll_fd = port->epoll_fd, dir = dir_make(path);
+
+	port->epoll_fd = -1;
+	ck_assert_int_eq(near_listen(port, dir), -EBADF);
+	port->epoll_fd = epoll_fd;
+	close(dir);
+	ck_assert_int_eq(rmdir(path), 0);
+}
 
 UNIT_TEST(sockets_are_found_in_directory)
 {
 	char path[] = "/tmp/near-hello-XXXXXX", name[128];
 	struct sockaddr_un left = { .sun_family = AF_UNIX };
-	int dir, fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int dir = dir_make(path), fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 	struct rig *here, *there;
 
-	ck_assert_ptr_nonnull(mkdtemp(path));
-	dir = open(path, O_RDONLY | O_DIRECTORY);
 	here = rig_open(false);
 	ck_assert_int_eq(near_listen(here->port, dir), 0);
 	there = far_open(dir);
@@ -457,11 +474,9 @@ UNIT_LOOP(refused_socket_shows_exit, 0, 2)
 {
 	char path[] = "/tmp/near-rejected-XXXXXX";
 	struct near_peer *peer;
+	int dir = dir_make(path);
 	struct rig *here;
-	int dir;
 
-	ck_assert_ptr_nonnull(mkdtemp(path));
-	dir = open(path, O_RDONLY | O_DIRECTORY);
 	here = rig_open(false);
 	ck_assert_int_eq(near_listen(here->port, dir), 0);
 	rig_close(them);

@@ -67,7 +67,11 @@ static int near_fdx_bind(const struct near_port *port, int fd)
 	return 0;
 }
 
-/* Opens the socket, in port->dir or with an abstract name. */
+/*
+ * Opens the socket, in port->dir or with an abstract name. bind() comes last: it
+ * creates a file, which an error must not leave. Peers that find a socket's file
+ * but no open socket take the port's process for exited.
+ */
 static int near_fdx_listen(struct near_port *port)
 {
 	int fd, ret, self = duo_proc_pidfd(port->addr.pid);
@@ -76,9 +80,9 @@ static int near_fdx_listen(struct near_port *port)
 		return self;
 	close(self);
 	fd = near_fdx_socket();
-	ret = fd < 0 ? fd : near_fdx_bind(port, fd);
+	ret = fd < 0 ? fd : near_epoll_add(port, fd, port);
 	if (!ret)
-		ret = near_epoll_add(port, fd, port);
+		ret = near_fdx_bind(port, fd);
 	if (!ret) {
 		port->fdx = fd;
 		return 0;

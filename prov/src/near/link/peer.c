@@ -404,10 +404,10 @@ static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 		peer->waits_ms = now;
 	if (!port->timeout_ms || now - peer->waits_ms < port->timeout_ms)
 		return -EAGAIN;
-	near_log(port, 0, "peer %d (other namespace): no reply to the "
-		 "connection request within %u ms. Make it read its "
-		 "completion queue more often, or run it in the same pid "
-		 "namespace", peer->addr.pid,
+	near_log(port, 0, "peer %d: no reply to the connection request within "
+		 "%u ms, and /proc gives no access to its memory. Make it read "
+		 "its completion queue more often, or run it in the same pid "
+		 "namespace, as the same user", peer->addr.pid,
 		 (unsigned int)(now - peer->waits_ms));
 	return -ETIMEDOUT;
 }
