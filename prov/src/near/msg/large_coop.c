@@ -169,12 +169,12 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 
 /*
  * Waits until the sender writes no more, because the application may reuse the
- * buffer after near_close(). Waits at most NEAR_STOP_MS: a sender that a signal
+ * buffer after near_close(). Waits until end_ms at most: a sender that a signal
  * has stopped for longer can still write to the buffer.
  */
-static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
+static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op,
+			      uint64_t end_ms)
 {
-	uint64_t end_ms = duo_now_ms() + NEAR_STOP_MS;
 	uint32_t wrote;
 
 	if (op->state == NEAR_RX_COOP)
@@ -188,11 +188,12 @@ static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op)
 
 void near_ops_stop(struct near_port *port)
 {
+	uint64_t end_ms = duo_now_ms() + NEAR_STOP_MS;
 	struct near_rx_op *op;
 	uint32_t at = 0;
 
 	while ((op = near_pool_next(&port->rx_ops, &at)))
 		if (op->state == NEAR_RX_COOP ||
 		    op->state == NEAR_RX_COOP_RUNNING)
-			near_rx_coop_stop(port, op);
+			near_rx_coop_stop(port, op, end_ms);
 }
