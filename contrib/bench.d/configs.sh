@@ -24,7 +24,7 @@ config_of()
 		prov=lnx args=(-T -P shm) vars=(FI_LNX_PROV_LINKS=shm+tcp);;
 	efa)
 		prov=efa device=1 vars=(FI_EFA_ENABLE_SHM_TRANSFER=0);;
-	efa-udp)	# the software device's other wire, as slow as a NIC
+	efa-udp)	# the UDP wire of the software EFA device, as slow as a NIC
 		prov=efa device=1
 		vars=(FI_EFA_ENABLE_SHM_TRANSFER=0 SOFTEFA_WIRE=udp);;
 	efa-shm)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-"""median.py FILE [FILE2]: prints the median of the numbers in FILE, one per line,
-and the interval of results.py with its confidence, for contrib/apps, as
-"2.660 | 2.602 to 2.711 (97 %)". For a single number it prints "-" in place of the
-interval. With FILE2, each number of FILE is first divided by that in the same line
-of FILE2."""
+"""median.py FILE [FILE2]: prints the median of the numbers in FILE, which has one
+number per line, and the median's interval with its confidence (interval() of
+results.py), as "2.660 | 2.602 to 2.711 (97 %)". If FILE has a single number, prints
+"-" in place of the interval. With FILE2, first divides each number of FILE by the
+number in the same line of FILE2. Used by contrib/apps."""
 
 import sys
 

@@ -46,8 +46,8 @@ mpi_sum()
 		awk -F= '{ sum += $2 } END { print sum + 0 }'
 }
 
-# wrong_osc_path: prints a message if any RMA operation did not use near, or if there
-# was none
+# wrong_osc_path: prints a message if an RMA operation used the core, or if no RMA
+# operation used near
 wrong_osc_path()
 {
 	if [[ $(mpi_sum local_rma_ops) -eq 0 ||
@@ -58,8 +58,8 @@ wrong_osc_path()
 }
 
 # wrong_mpi_path CONFIG RANKS: prints a message if the statistics of ofi_duo or of
-# the software device show that messages used another path than that of CONFIG. With
-# ob1 and ucx this cannot happen: Open MPI has only that transport.
+# the software device show that messages used another path than that of CONFIG. ob1
+# and ucx need no check: in these configurations Open MPI has no other transport.
 wrong_mpi_path()
 {
 	local lines packets

@@ -4,10 +4,10 @@
 #
 # Makes a directory from which contrib/bench or contrib/apps runs on another host
 # with --native --bin: the programs and all their libraries, including the loader.
-# Sourced by both, and by contrib/gpu.
+# Sourced by contrib/bench, contrib/apps and contrib/gpu.
 
-# pack_check DIR: makes and marks DIR. Ends the script if DIR has files, but no mark:
-# packing removes and changes files there
+# pack_check DIR: makes DIR, and marks it by a file. Ends the script if DIR has other
+# files but no mark, because packing would remove and change files in DIR.
 pack_check()
 {
 	[[ -z $(ls -A "$1" 2>/dev/null) || -e $1/.packed ]] ||

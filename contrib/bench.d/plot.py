@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """Plots of contrib/bench: plot.py RAW DIRECTORY, by gnuplot.
 
-Writes NAME.svg, NAME.png and what they are made of, NAME.dat and NAME.gp.
+Writes each plot as NAME.svg and NAME.png, and its sources: the data NAME.dat, and
+the gnuplot script NAME.gp.
 """
 
 import os
@@ -13,7 +14,8 @@ import sys
 from results import Ratio, Results, quartiles
 from targets import MPI_SIZED
 
-# name, title, metric, x axis, y axis, function that makes y of (x, ns)
+# name, title, metric, x axis, y axis, function that computes y from x and ns; None:
+# y is ns
 CURVES = (
     ("latency", "Latency, source given", "lat", "bytes",
      "half round trip (ns)", None),
@@ -57,7 +59,8 @@ TERMINALS = (("svg", "svg size 900,540 dynamic background 'white'"),
 
 
 def draw(directory, name, blocks, **labels):
-    """Draws one plot. blocks, a curve each: [(label, [(x, y, low, high)])]."""
+    """Draws one plot. blocks has an entry for each curve:
+    [(label, [(x, y, low, high)])]."""
     if not blocks:
         return
     with open(f"{directory}/{name}.dat", "w", encoding="utf-8") as file:

@@ -180,7 +180,8 @@ def measured_mpi(results):
 
 
 def against_targets(results):
-    """Prints the targets and returns their rows; only counts those not requested."""
+    """Prints the targets with a requested test, and the number of the others.
+    Returns the rows of all targets."""
     rows = [row for target in all_targets(results)
             for row in target.judge(results)]
     lines = []

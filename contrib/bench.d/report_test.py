@@ -51,8 +51,9 @@ def check_verdicts():
         assert ratio_of(values).verdict(1.0) == verdict, values
 
 
-# In one round the ranks had another pair of CPUs, in one the order of the ranks was
-# reversed, and one job failed.
+# Lines of a raw file, as in run.sh. In round 2 of mpi-duo-efa the hop time after the
+# measurement is longer, because the ranks had other CPUs then: report.py must drop
+# this round. The numbers of ranks are not in order. The last line is a failed job.
 RAW = """\
 V	1	mpi-duo-efa	mpi-alltoallw-2.8	80	100	100
 V	2	mpi-duo-efa	mpi-alltoallw-2.8	80	100	200

@@ -7,8 +7,9 @@ compared round by round, because the two values of a round were measured within
 a short time, in which the speed of the machine changes little. The ratio of the
 series is the median of the rounds' ratios.
 
-A round is dropped if the round trip of a cache line (the hop time) differs
-between the two measurements, because the two ranks then had other CPUs.
+The round trip of a cache line between two ranks, the hop time, is measured before
+and after each measurement. A round is dropped if the hop times of its two values
+differ by more than SAME_HOP, because the two ranks then had other CPUs.
 
 Each ratio has an interval: the narrowest one between two order statistics that
 contains the true median with a confidence of at least 95 %. This assumes nothing
@@ -20,7 +21,7 @@ from math import comb
 
 CONFIDENCE = 0.95
 SAME_HOP = 1.3  # largest permitted ratio of the hop times of compared measurements
-FAR = 2  # if a value is beyond the limit by this factor, one round is enough
+FAR = 2  # if ratio and limit differ by this factor, one round is enough for a verdict
 
 
 def median(values):
@@ -56,7 +57,7 @@ def interval(values):
 
 class Value(float):
     """A number, with the hop times before and after its measurement, ns.
-    Unknown ones (0) are left out."""
+    Unknown hop times (0) are left out."""
 
     def __new__(cls, value, hops=()):
         self = super().__new__(cls, value)
@@ -91,7 +92,7 @@ class Results:
                                            map(float, fields[5:7]))
 
     def get(self, config, metric):
-        """Returns the series, {round: value}; empty if it was not measured."""
+        """Returns the series, {round: value}; empty: metric was not measured."""
         return self.series.get(config, {}).get(metric, {})
 
     def value(self, config, metric):
@@ -154,8 +155,8 @@ class Ratio:
                 interval(self.by_round.values())
 
     def verdict(self, limit, exact=False):
-        """Returns the verdict: whether the ratio is at most limit. exact: the
-        values do not vary, so one round is enough."""
+        """Returns "met" if the ratio is at most limit, otherwise another verdict.
+        exact: the values do not vary, so one round is enough."""
         if not self.count:
             return "too noisy to tell" if self.dropped else "not measured"
         if self.count < 3 and not exact and \

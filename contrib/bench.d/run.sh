@@ -87,8 +87,8 @@ keep()
 	fi
 	if [[ -n $reason ]]; then
 		no_value "$2" "$3" "$reason"
-		# After a failure no value is recorded, except of a curve, which
-		# may end early.
+		# After a failure only the values of curves are recorded, because
+		# a curve may end early.
 		[[ $3 =~ ^(posted|unexpected|av)$ ]] || return 0
 	fi
 	awk -v OFS='\t' -v round="$1" -v config="$2" "$keep_awk" \
@@ -309,7 +309,7 @@ about()
 	printf 'M\t%s\t%s\n' "$1" "$2" >>"$raw"
 }
 
-# bench_run RAW: runs all selected suites
+# bench_run: runs all selected suites, and writes their results to $raw
 bench_run()
 {
 	local suite

@@ -12,8 +12,9 @@ MPI_SIZED = (*MPI_RATES, "alltoallw", "alltoall", "allgather", "allreduce",
              "reduce_scatter", "sendrecv", "exchange", "halo", "bcast",
              "threads")
 MPI_UNSIZED = ("barrier", "init", "first", "memory")
-# Limits relative to the better alternative, where "no slower" is not the
-# target; and the largest sizes that count.
+# MPI_LIMITS: largest permitted ratio of ofi_duo's time to the alternative's, for
+# tests in which it is not 1.0. MPI_LARGEST: the largest size that the target
+# includes, bytes, for tests in which it is not 64 KiB.
 MPI_LIMITS = {"bibw": 1 / 1.05, "allgather": 0.95, "reduce_scatter": 0.95,
               "halo": 0.95, "barrier": 0.9}
 MPI_LARGEST = {"bibw": 4 << 20}
@@ -21,12 +22,13 @@ WORST = ("missed", "too noisy to tell", "met", "not measured")
 
 
 class Target:
-    """The ratio of a metric of configuration over to that of under.
+    """The ratio of a metric of the configuration over to that of the configuration
+    under.
 
     The metric is a time; the target is met if the ratio is at most limit.
     sizes: (smallest, largest). Each size in between must meet the limit, and the
     table has the worst one. None: the metric has no sizes.
-    rate: the table has the inverse ratio, that of rates, with "at least".
+    rate: the table has the inverse, which is the ratio of rates, and ">=" limit.
     exact: the metric does not vary, so one round is enough.
     """
 
@@ -40,7 +42,8 @@ class Target:
         return results.get(config, metric)
 
     def ratios(self, results):
-        """Returns [(size or None, Ratio)], for sizes that both have measured."""
+        """Returns [(size or None, Ratio)], for the sizes that were measured with
+        both configurations."""
         if self.sizes is None:
             pairs = [(None, self.metric)]
         else:
@@ -126,7 +129,8 @@ class SumTarget(Target):
 
 
 class GrowthTarget(Target):
-    """The ratio of one configuration's metric at a long and at a short length."""
+    """The ratio of one configuration's metric with a long queue (of receives or of
+    messages) to the same metric with a short queue."""
 
     def __init__(self, name, config, metric, long, short, limit):
         super().__init__(name, config, config, f"{metric}.{long}.p50", limit)
@@ -236,8 +240,8 @@ TARGETS = _of_core("efa") + _remote("efa-udp") + [
 
 
 def _sizes(name, over, under, metric, test="lat"):
-    """Returns two targets: the worst size, and the mean of all sizes. The
-    largest size is 64 KiB, or that of MPI_LARGEST."""
+    """Returns two targets: for the worst size, and for the mean of all sizes. The
+    largest size is 64 KiB, or the one in MPI_LARGEST."""
     return [kind(f"{name}{suffix} : {under}", over, under, metric,
                  MPI_LIMITS.get(test, 1.0), (1, MPI_LARGEST.get(test, 65536)),
                  rate=test in MPI_RATES)
@@ -262,8 +266,8 @@ def mpi_targets(results, over="mpi-duo-efa", under="mpi-efa-shm"):
 
 
 def all_targets(results):
-    """Returns all targets: TARGETS, and those of MPI against each other
-    transport that users could select."""
+    """Returns all targets: TARGETS, and the MPI targets, which compare ofi_duo with
+    each transport that users could select instead."""
     return TARGETS + [target
                       for under in ("mpi-efa-shm", "mpi-ob1-sm", "mpi-ucx")
                       for target in mpi_targets(results, under=under)]
