@@ -6,9 +6,10 @@
 # installs ofi_duo, or replaces another version of it, and selects the modules
 # for the libfabric that programs load here.
 #
-# -y                do not ask
+# -y                install without a question
 # -n, --no-verify   do not test the installation
-# --prefix DIR      default: /opt/ofi_duo; ordinary users need one of their own
+# --prefix DIR      default: /opt/ofi_duo; ordinary users must name a directory
+#                   that they may write to
 # --minimal         provider modules and ofi_duo-select only: no programs,
 #                   manual pages, modulefile, nor files below /etc
 # --libfabric FILE  select the modules for this libfabric (a library, its
@@ -16,7 +17,7 @@
 #                   this libfabric, by a file in /etc/ld.so.conf.d
 # --verify          do not install: check the installed files, and test them
 #
-# PREFIX/uninstall.sh removes all of it.
+# PREFIX/uninstall.sh removes all installed files.
 
 set -eu
 
@@ -84,8 +85,9 @@ check_prefix_runs()
 $dir, nor a module be loaded (mount option noexec?)" "choose another --prefix"
 }
 
-# Checks that the loader can be configured for another libfabric: only by root,
-# and not with --minimal.
+# For --libfabric. The script configures the loader only as root and without
+# --minimal. Otherwise checks that programs already load this libfabric, unless
+# --no-verify is given.
 check_loader()
 {
 	[ -n "$libfabric" ] || return 0
@@ -279,7 +281,8 @@ tools=$here/files/lib/ofi_duo
 read -r version distro <"$here/version"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-trap 'exit 1' HUP INT TERM	# dash runs the EXIT trap only then
+# If a signal ends dash, dash runs the EXIT trap only if a trap of the signal exits.
+trap 'exit 1' HUP INT TERM
 umask 022
 PATH=$PATH:/usr/sbin:/sbin	# for ldconfig: su keeps the user's PATH
 if [ -n "$only_verify" ]; then

@@ -26,7 +26,7 @@ pingpong()
 	while listening "$port"; do
 		port=$((port + 1))
 	done
-	# --foreground: the terminal's Ctrl-C ends both processes
+	# --foreground: the terminal's Ctrl-C ends client and server, too
 	timeout --foreground 600 "$@" -B "$port" >"$dir/server" 2>&1 &
 	server=$!
 	until listening "$port" || ! kill -0 "$server" 2>/dev/null; do
