@@ -16,7 +16,7 @@
 #  app_NAME_comm LOG    prints the time in communication, if the application
 #                       measures that
 
-# shellcheck disable=SC2034 # contrib/apps reads both
+# shellcheck disable=SC2034 # contrib/apps reads the array
 app_names=(lammps gromacs openfoam hpcc)
 
 # app_shows FILE: extends the array program: rank 0 removes FILE before the run,
@@ -70,7 +70,7 @@ app_lammps_seconds()
 	sed -n 's/^Loop time of \([0-9.]*\) .*/\1/p' "$1"
 }
 
-# Prints the mean over the ranks.
+# Prints the mean of the ranks' times in communication.
 app_lammps_comm()
 {
 	awk -F'|' '/^Comm / { print $3 + 0 }' "$1"

@@ -3,10 +3,11 @@
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
 # Builds out of the source tree, in $duo_build, if a file is newer than the last
-# successful build. Its functions are called in the platform; sourced after
-# common.sh and platform.sh.
+# successful build. The functions must be called in the platform (platform.sh).
+# Sourced after common.sh and platform.sh.
 
-# build_is_current BUILD KEY: true if BUILD needs no make
+# build_is_current BUILD KEY: true if BUILD was built for KEY, and no source is newer.
+# KEY: the id of the platform, and the arguments of configure.
 build_is_current()
 {
 	local stamp=$1/.ofi_duo-built
@@ -49,7 +50,8 @@ build_configure()
 	echo "$key" >"$build/.ofi_duo-key"
 }
 
-# build_tree BUILD CONFIGURE-ARGUMENT...: makes BUILD current
+# build_tree BUILD CONFIGURE-ARGUMENT...: configures and builds in BUILD, if this is
+# necessary
 build_tree()
 {
 	local build=$1 key log=$1/ofi_duo-build.log

@@ -18,9 +18,9 @@ part_limit=7200
 # - last: after the lanes, because automake of other releases writes into the
 #   source tree;
 # - all: with --all only.
-# asan takes a CPU for minutes. Therefore the list then has parts whose processes
-# often wait, which run beside asan, and then parts that compute. A part that makes
-# a tarball holds the lock file dist.lock.
+# asan uses a CPU for minutes. Therefore the next parts in the list, which run beside
+# asan, are parts whose processes often wait. Parts that compute come after them. A
+# part that makes a tarball holds the lock file dist.lock.
 # shellcheck disable=SC2034 # contrib/check reads it
 check_parts="
 build		first
@@ -137,8 +137,8 @@ fabtests()
 	in_build -check "$check_werror" "$duo_src/fabtests/run" "$@" "${quick[@]}"
 }
 
-# prints_usage SCRIPT: true if SCRIPT --help prints the script's usage. The relative
-# path, and CDPATH, must not confuse the script.
+# prints_usage SCRIPT: true if SCRIPT --help prints the script's usage, although it is
+# called by a relative path and CDPATH is set
 prints_usage()
 {
 	[[ $(cd "$duo_src" && CDPATH=. "$1" --help) == "${1##*/}"* ]]
@@ -312,7 +312,8 @@ licenses_are_named()
 	[[ -z $files ]]
 }
 
-# An interrupted --pack leaves any files; the next one must continue in the directory.
+# An interrupted --pack leaves some files in its directory. The next --pack must accept
+# this directory.
 pack_continues()
 {
 	local dir
@@ -423,8 +424,7 @@ part_unit()
 		"$duo_build-check/prov/src"
 }
 
-# Checks the models of near's protocols, and proofs of memory safety. They need no
-# build.
+# Checks the models of near's protocols, and proofs of memory safety.
 part_proofs()
 {
 	in_build -check "$check_werror" "$duo_src/contrib/proofs/run" ${check_all:+--all}
@@ -452,8 +452,8 @@ part_rights()
 
 part_efa_shm() { fabtests --core efa --wire shm; }
 
-# Without --all, runs only the layouts that efa-faults, which has the same wire,
-# does not run. The parts efa-shm and hook run the programs without faults.
+# Without --all, leaves out the layouts that the part efa-faults runs over the same
+# wire. The parts efa-shm and hook run the programs without faults.
 part_efa_udp()
 {
 	local -a but=(--but local --but remote --but mixed --but plain
@@ -469,7 +469,8 @@ part_sockets() { fabtests --core sockets; }
 one_host=(--but rdm_tagged_pingpong/local --but cancel_race/local --but wait/local)
 
 # Without --all, leaves out the layouts of three and four ranks, which the parts tcp
-# and efa-faults run, and those of one host of programs that also run on two.
+# and efa-faults run. Also leaves out tests on one host, if the program also runs on
+# two hosts.
 part_tcp_rxm()
 {
 	local -a but=(--but mixed --but plain --but plain_recv_mixed "${one_host[@]}"
@@ -596,10 +597,10 @@ asan_tcp=(--only rdm_tagged_pingpong/remote --only rdm_tagged_pingpong/room_full
 	--only own_fids/remote --only threads/remote --only soak/plain
 	--only start/local --only same_addr)
 
-# Runs tests with ASan and UBSan. ASan's check of the order of libraries is off,
-# because programs without sanitizers (shells, mpirun) load the software EFA device,
-# which has them. Leaks are detected only in the unit tests, which run no code of
-# other projects.
+# Runs tests with ASan and UBSan. ASan's check of the order of libraries is off:
+# programs without sanitizers (shells, mpirun) load the software EFA device, which is
+# built with sanitizers. Leaks are detected only in the unit tests, because these run
+# no code of other projects.
 part_asan()
 {
 	local -a run=("$duo_src/fabtests/run" --quick)

@@ -53,8 +53,8 @@ help_wanted()
 	esac
 }
 
-# tcp_core: prints the name of the core over TCP that ofi_duo can use: tcp
-# without ofi_rxm only since libfabric 2.0
+# tcp_core: prints the name of the core over TCP that ofi_duo can use: tcp since
+# libfabric 2.0, with older versions "tcp;ofi_rxm"
 tcp_core()
 {
 	if pkg-config --atleast-version=2.0 libfabric; then
@@ -70,7 +70,7 @@ is_root()
 }
 
 # as_nobody COMMAND...: runs COMMAND as the user nobody. This fails for root of a user
-# namespace that maps only one user, which an ordinary user is in a Debian root.
+# namespace that maps only one user. In a Debian root, an ordinary user is such a root.
 as_nobody()
 {
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
@@ -97,8 +97,8 @@ may_unshare_as_user()
 
 # with_limit SECONDS COMMAND...: runs COMMAND for at most SECONDS; exit status as timeout's.
 # A signal to the shell that calls this function, which may be a subshell, ends COMMAND
-# and then that shell. timeout makes a process group, which Ctrl-C does not reach, and
-# bash would wait for it.
+# and then that shell. Without the traps, Ctrl-C would not reach COMMAND, because
+# timeout makes a process group for it, and bash would wait until COMMAND ends.
 with_limit()
 {
 	local signal status=0

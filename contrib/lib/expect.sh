@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # prefix: the script that sources this
 #
-# Assertions about the files that are installed below $prefix. If one of them is
-# wrong, it ends the script. Sourced after common.sh.
+# Assertions about the files that are installed below $prefix. An assertion that does
+# not hold ends the script. Sourced after common.sh.
 
 # wanted TEXT COMMAND...: COMMAND must succeed and print TEXT
 wanted()
@@ -35,7 +35,8 @@ in_login_shell()
 		OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -lc "$1"
 }
 
-# login: prints the provider path of a new login shell
+# login: prints "path=" and the provider path of a new login shell, and the path of the
+# command duo_test.sh there
 login()
 {
 	# shellcheck disable=SC2016 # the login shell expands it

@@ -5,9 +5,9 @@
 # Results as JUnit XML, which forges and CI servers read. Sourced by
 # contrib/check.
 
-# junit_suite NAME SECONDS LOG: prints a test suite with the lines "PASS: name",
-# "FAIL: name" (ERROR, XPASS) and "SKIP: name (reason)" of LOG. A failure has
-# the output before and after its line.
+# junit_suite NAME SECONDS LOG: prints a test suite with a test for each line "PASS:
+# name", "FAIL: name" (also ERROR, XPASS) and "SKIP: name (reason)" of LOG. A failed
+# test has the output before and after its line.
 junit_suite()
 {
 	tr -cd '\11\12\40-\176' <"$3" |

@@ -41,7 +41,7 @@ mpi_run()
 	fi
 	export FI_PROVIDER=$provider FI_OFI_DUO_STATS=1
 	if [[ $layout != *x* ]]; then
-		# Small hosts have fewer CPUs than ranks.
+		# Requests the slots, because small hosts have fewer CPUs than ranks.
 		"${run[@]}" --host "localhost:$layout" -n "$layout" "$@"
 		return
 	fi
@@ -59,10 +59,10 @@ stats_sum()
 		grep -o " $2=[0-9]*" | awk -F= '{ n += $2 } END { print n + 0 }'
 }
 
-# mpi_onesided_right PROGRAM LOG: true if RMA and atomics used ofi_duo and, if near is
-# the local transport, at least one of each used near, because in any layout two ranks
-# share a host. Exception: if all ranks are on one host, Open MPI uses no atomics for
-# windows of attached memory.
+# mpi_onesided_right PROGRAM LOG: true if ofi_duo has executed RMA and atomics. If near
+# is the local transport, near must have executed at least one of each: in any layout
+# two ranks share a host. For duo_mpi_attach, atomics are not checked: if all ranks are
+# on one host, Open MPI uses none for windows of attached memory.
 mpi_onesided_right()
 {
 	local path sum kind

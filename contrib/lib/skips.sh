@@ -7,7 +7,8 @@
 
 skips_list=$duo_lib/skips
 
-# Runs a command as an ordinary user, because root has other rights.
+# skips_as_user COMMAND...: runs COMMAND as an ordinary user if this process can become
+# one, because root has other rights
 skips_as_user()
 {
 	if may_be_nobody; then
@@ -17,7 +18,7 @@ skips_as_user()
 	fi
 }
 
-# skips_provider NAME: true if this libfabric has it
+# skips_provider NAME: true if this libfabric has the provider NAME
 skips_provider()
 {
 	local bin
@@ -61,9 +62,9 @@ skips_holds()
 	esac
 }
 
-# skips_judged PART LOG: prints "FAIL: ..." for each unexpected skip in LOG. If no
-# test of PART failed, prints it also for each line of the list that names PART and
-# matches no skip.
+# skips_judged PART LOG: prints a line "FAIL: ..." for each unexpected skip in LOG. If
+# no test of PART failed, prints such a line also for each line of the list that names
+# PART and matches no skip.
 skips_judged()
 {
 	local part=$1 log=$2 condition of regex skip used

@@ -93,8 +93,8 @@ surround_here()
 		-q -S 65537 -x "$seed" -T "$((hang_s - 5))" -p "tcp;ofi_duo"
 }
 
-# surround_room SIZE FULL COMMAND...: runs COMMAND with a /dev/shm of SIZE.
-# FULL: while it runs, another process fills the space that is left.
+# surround_room SIZE FULL COMMAND...: runs COMMAND with a /dev/shm of SIZE. If FULL is
+# not empty, another process fills the remaining space while COMMAND runs.
 surround_room()
 {
 	local size=$1 full=$2 status=0

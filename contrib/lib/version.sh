@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src: common.sh
 #
-# The version number, and the other files that have it. Sourced after common.sh.
+# The version number: prints the one in configure.ac, and checks that the other files
+# have the same. Sourced after common.sh.
 
 version_here()
 {
