@@ -35,7 +35,8 @@ class OfiDuo(AutotoolsPackage):
     depends_on("pkgconfig", type="build")
     depends_on("check@0.15:", type="test")
 
-    # A module works with the minor version of libfabric for which it was built.
+    # A module works with the minor version of libfabric for which it was built, and
+    # with the other versions of its group: fi_duo(7).
     depends_on("libfabric@2: fabrics=shm")
     depends_on("rdma-core", when="+softefa", type="build")
 
@@ -52,7 +53,7 @@ class OfiDuo(AutotoolsPackage):
         return args
 
     def setup_run_environment(self, env):
-        # FI_PROVIDER_PATH replaces libfabric's own directory of modules, so
-        # this directory is added, too.
+        # FI_PROVIDER_PATH replaces the directory in which libfabric searches by
+        # default, so adds that directory, too.
         for prefix in (self.prefix, self.spec["libfabric"].prefix):
             env.append_path("FI_PROVIDER_PATH", prefix.lib.libfabric)

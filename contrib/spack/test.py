@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 """test.py: checks that package.py agrees with configure.ac.
 
-Modules with the names of Spack 1.0 take the place of Spack, and record the
-recipe's declarations. Prints a line for each error; exit status 1 if there is one.
+Does not need Spack: modules with the names of those of Spack 1.0 record the recipe's
+declarations. Prints a line for each error; exit status 1 if there is one.
 """
 
 import ast
@@ -30,7 +30,7 @@ def directive(name):
 
 
 class Prefix(str):
-    """Spack's class: prefix.lib.libfabric is PREFIX/lib/libfabric."""
+    """Replaces Spack's class: prefix.lib.libfabric is PREFIX/lib/libfabric."""
 
     def __getattr__(self, name):
         return Prefix(self + "/" + name)
