@@ -58,7 +58,8 @@ counts_wanted()
 	fi
 }
 
-# device_told WIRE: prints whether the totals match that configuration
+# device_told WIRE: prints a PASS line if the totals are as counts_wanted requires,
+# otherwise a FAIL line; no line if it requires nothing
 device_told()
 {
 	local name counts='' status=PASS
