@@ -284,7 +284,7 @@ trap 'rm -rf "$stage"' EXIT
 # If a signal ends dash, dash runs the EXIT trap only if a trap of the signal exits.
 trap 'exit 1' HUP INT TERM
 umask 022
-PATH=$PATH:/usr/sbin:/sbin	# for ldconfig: su keeps the user's PATH
+PATH=$PATH:/usr/sbin:/sbin	# for ldconfig: after su, PATH may lack these
 if [ -n "$only_verify" ]; then
 	verify
 	exit

@@ -41,7 +41,7 @@ echo "$lines" | sed -n 's/^dir //p' | sort -ru |
 		rmdir "$dir" 2>/dev/null || [ ! -d "$dir" ] ||
 			echo "uninstall.sh: $dir is not empty and stays"
 	done
-PATH=$PATH:/usr/sbin:/sbin	# for ldconfig: su keeps the user's PATH
+PATH=$PATH:/usr/sbin:/sbin	# for ldconfig: after su, PATH may lack these
 case $lines in
 *" /etc/ld.so.conf.d/"*) ldconfig;;
 esac

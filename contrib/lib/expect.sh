@@ -52,7 +52,7 @@ mpi_job()
 		'mpirun --host localhost:2 --bind-to none -n 2 fi_duo_info --mpi'
 }
 
-# selected VERSION: login shells must use the modules for this libfabric
+# selected VERSION: ofi_duo-select must have selected the modules for libfabric VERSION
 selected()
 {
 	wanted "libfabric-$1" readlink "$prefix/lib/ofi_duo/selected"
