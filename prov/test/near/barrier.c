@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Registration for membarrier(2), in a process whose application has threads */
+/*
+ * Tests of link/barrier.h: near registers a process for membarrier(2), also if
+ * the application has threads; senders execute fences until then. Also a call
+ * of membarrier(2) that fails.
+ */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +37,10 @@ static void *wait_for_ever(void *runs)
 	return NULL;
 }
 
-/* Starts a thread, as MPI libraries do; this makes registration slow. */
+/*
+ * Starts a thread, as MPI libraries do. In a process with threads the kernel
+ * needs 5 to 20 ms for the registration, so near registers in a new thread.
+ */
 static void have_thread(void)
 {
 	static sem_t runs;
@@ -47,8 +54,9 @@ static void have_thread(void)
 }
 
 /*
- * Delays near's registration until gate_open(), and until the main thread
- * waits.
+ * While `shut` is set, the replaced syscall() delays near's registration: it
+ * posts `reached`, waits until gate_open() is called and the main thread
+ * sleeps, registers, and sets *done.
  */
 static struct gate {
 	bool shut;
@@ -56,7 +64,7 @@ static struct gate {
 	bool *done;
 } gate;
 
-/* Replaces syscall() of the C library. */
+/* Replaces syscall() of the C library, which near calls for membarrier(2). */
 long syscall(long number, ...)
 {
 	long (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT,
@@ -133,8 +141,13 @@ UNIT_TEST(registration_beside_thread_succeeds)
 }
 
 /*
- * exit() waits while near's thread registers. In a forked child, which lacks
- * the thread, exit() does not wait.
+ * Calls exit() while near's thread registers. exit() must wait for the thread,
+ * because near's library may be unloaded afterwards. A forked child lacks the
+ * thread, so exit() in the child must not wait. The exit status is
+ * - 0: membarrier(2) is not permitted
+ * - 1: exit() in the child has failed
+ * - 2: the registration has ended too early for this test
+ * - 3: success, if the registration has ended now
  */
 static void exit_during_registration(void)
 {
@@ -176,7 +189,10 @@ UNIT_LOOP(exit_during_registration_waits, 0, NEAR_HAS_THREAD)
 	ck_assert(*gate.done);
 }
 
-/* After a failed barrier, no thread may sleep and no ring may become idle. */
+/*
+ * Asserts that after a failed barrier no thread may sleep and no ring becomes
+ * idle: senders without fences might not see that they must ring the doorbell.
+ */
 static void expect_awake(struct rig *rig)
 {
 	/* as if the kernel had no memory for the barrier */

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Attaching to the first free ring of many, with few checks of free memory */
+/*
+ * A sender attaches to the first free ring of a receiver. It may call
+ * near_group_has(), which reads files, only once for the ring, and once more if
+ * the ring's claim is in a page of claims that has no memory yet.
+ */
 
 #include "near/link/group.h"
 #include "unit.h"
 
 static int looks;
 
-/* Replaces the function of link/group.c; counts the calls. */
+/* Replaces the function of link/group.c; counts its calls in `looks`. */
 bool near_group_has(size_t size)
 {
 	looks++;
 	return true;
 }
 
-/* Cases by the number of taken claims. A page has 64; new ones are free. */
+/* A page has 64 claims. Its memory is checked when its first one is taken. */
 static const struct {
-	uint32_t taken;
-	/* expected checks: one for the ring, one for a new page of claims */
+	uint32_t taken;	/* number of claims that are taken before the test */
+	/* expected calls of near_group_has(): for the ring, and for a page */
 	int looks;
 } rows[] = {
 	{ 0, 2 }, { 1, 1 }, { 63, 1 }, { 64, 2 }, { 1000, 1 }, { 1024, 2 },

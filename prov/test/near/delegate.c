@@ -53,7 +53,10 @@ UNIT_TEST(polling_target_executes)
 	ck_assert_mem_eq(memory, local, 1024);
 }
 
-/* The initiator revokes operations and executes each once. */
+/*
+ * The target does not poll. The initiator must revoke both operations and
+ * execute each once; later, the target must skip their slots.
+ */
 UNIT_TEST(initiator_executes_if_target_does_not_poll)
 {
 	uint64_t tail;
@@ -64,7 +67,7 @@ UNIT_TEST(initiator_executes_if_target_does_not_poll)
 	side_until(2, false);
 	ck_assert_mem_eq(memory, local, 40);
 	ck_assert_mem_eq(memory + 40, local, 8);
-	/* after a revocation some operations are not delegated */
+	/* after a revocation, the next operations are not delegated */
 	tail = to_b->tx.tail;
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
 	ck_assert_uint_eq(to_b->tx.tail, tail);
@@ -78,7 +81,10 @@ UNIT_TEST(initiator_executes_if_target_does_not_poll)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* While the target executes none, ever fewer operations are delegated. */
+/*
+ * The target never executes an operation. After each revocation the initiator
+ * must delegate fewer operations: only 5 to 12 of these 10000.
+ */
 UNIT_TEST(delegation_becomes_rarer)
 {
 	uint32_t i, delegs = 0;
@@ -119,7 +125,10 @@ UNIT_TEST(revoked_operation_blocks_target)
 	side_until(1, true);
 }
 
-/* Only the target executes atomics. A revoked write would overtake them. */
+/*
+ * A write follows an atomic, which only the target can execute. The initiator
+ * must not revoke the write: its own write would overtake the atomic.
+ */
 UNIT_TEST(write_behind_atomic_is_not_revoked)
 {
 	uint64_t one = 1, was = 77;
@@ -142,7 +151,7 @@ UNIT_TEST(write_behind_atomic_is_not_revoked)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* Delegates until the ring is full; returns the number of operations. */
+/* Delegates writes until the ring is full; returns the number of writes. */
 static uint32_t fill(void)
 {
 	uint32_t n = 0;
@@ -165,7 +174,7 @@ UNIT_TEST(full_ring_of_delegations_is_executed)
 	side_until(n, false);
 	for (i = 0; i < n; i++)
 		ck_assert_mem_eq(memory + 8 * i, local, 8);
-	/* the ring is still full; further operations do not wait */
+	/* the ring is still full: the initiator executes later writes */
 	for (i = 0; i < 1000; i++) {
 		memory[0] = 0;
 		ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), NEAR_RMA_DONE);
@@ -178,7 +187,11 @@ UNIT_TEST(full_ring_of_delegations_is_executed)
 	rig_until(b.rig, a.rig, 1);
 }
 
-/* The ring is full, and a resize waits for the target's reply. */
+/*
+ * The ring is full, and a resize waits for the reply of the target, which does
+ * not poll. The initiator must execute all delegated operations. The resize
+ * ends when the target polls.
+ */
 UNIT_TEST(full_ring_with_resize_is_executed)
 {
 	uint32_t i, n = fill();
@@ -198,7 +211,10 @@ UNIT_TEST(full_ring_with_resize_is_executed)
 	ck_assert_uint_eq(a.done, n);
 }
 
-/* A delegated read's completion does not complete a longer, later read. */
+/*
+ * A long read follows a delegated one. When the delegated read completes, the
+ * long one must stay pending.
+ */
 UNIT_TEST(delegated_read_completes_only_itself)
 {
 	ck_assert_int_eq(start(NEAR_READ, 0, 8, 0), 0);
@@ -209,7 +225,7 @@ UNIT_TEST(delegated_read_completes_only_itself)
 	rig_poll(b.rig, 1);
 	side_until(1, false);
 	ck_assert_uint_eq(to_b->rma->unanswered, 1);
-	/* a later write waits for the read */
+	/* a write behind the long read waits for the read's end */
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 512, NEAR_RMA_BEHIND), 0);
 	ck_assert(to_b->rma->reading);
 	ck_assert(!near_list_empty(&to_b->rma->queue));
@@ -217,7 +233,10 @@ UNIT_TEST(delegated_read_completes_only_itself)
 	ck_assert(!to_b->rma->reading);
 }
 
-/* An operation fails with EFAULT even if some bytes were copied. */
+/*
+ * The second page of a region is unmapped, and a write crosses the border. The
+ * write must fail with EFAULT, although some bytes were copied.
+ */
 UNIT_TEST(unmapped_region_fails_with_efault)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Delegated operations of which one side closes or is killed */
+/* Delegated operations: the initiator is killed, or the target closes. */
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,7 +11,10 @@
 
 UNIT_CASE("ends", side_setup_delegs, side_teardown);
 
-/* Forks an initiator, which is killed with its slot in this state. */
+/*
+ * Forks an initiator that sends a message, delegates a write, sends another
+ * message, and kills itself. The write's slot has the state `deleg`.
+ */
 static void be_killed_with(enum near_deleg deleg)
 {
 	const struct near_addr there = b.rig->addr;
@@ -40,7 +43,11 @@ static void be_killed_with(enum near_deleg deleg)
 	waitpid(child, NULL, 0);
 }
 
-/* A revoked operation of a killed initiator may be lost, but no message. */
+/*
+ * After an initiator was killed, the target must deliver the messages before
+ * and behind the delegated write, and must execute an open write. A revoked
+ * write may be lost.
+ */
 UNIT_LOOP(messages_of_killed_initiator_arrive, 0, 3)
 {
 	static const enum near_deleg at[] = {
@@ -60,7 +67,7 @@ UNIT_LOOP(messages_of_killed_initiator_arrive, 0, 3)
 	ck_assert_mem_eq(memory, expect, 8);
 }
 
-/* The target is killed while it executes an operation: the operation fails. */
+/* The target closes while it executes an operation: the operation fails. */
 UNIT_TEST(killed_target_fails_operation)
 {
 	side_put(0);

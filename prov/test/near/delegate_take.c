@@ -2,8 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Races between both sides of a delegated operation: one order of steps per
- * test. Tests store the words of one side; the last test uses two threads.
+ * Races between the initiator (a) and the target (b) of a delegated operation.
+ * Each test makes one order of steps: it stores the values that one side would
+ * have stored at that time. The last test runs both sides in threads.
+ *
+ * "doing" and "done" are fields of near_ctl: the number of the last operation
+ * that b has started, and of the last one that has ended.
  */
 
 #include <pthread.h>
@@ -13,7 +17,7 @@
 #include "rma_side.h"
 
 #define ROUNDS 20000
-#define EACH 20		/* minimum of rounds in which each side executes */
+#define EACH 20		/* least number of rounds in which a executes, and b */
 
 static struct near_rma_op *first_deleg(void)
 {
@@ -33,7 +37,7 @@ static void set_state(struct near_slot *slot, enum near_deleg deleg)
 		     (uint64_t)deleg << NEAR_WORD_FLAGS;
 }
 
-/* Polls a until a would revoke a delegated operation. */
+/* Polls a for longer than a waits until it revokes an operation. */
 static void a_polls(void)
 {
 	int i;
@@ -79,7 +83,7 @@ UNIT_TEST(doing_reset_lets_initiator_execute)
 	side_until(2, false);
 	ck_assert_mem_eq(memory, local, 8);
 	memset(memory, 0, 16);
-	/* b skips the two slots, and the next operation has the right number */
+	/* b skips both slots but counts them: the next operation is number 3 */
 	side_put(16);
 	rig_poll(b.rig, 1);
 	ck_assert_mem_eq(memory + 16, local, 8);
@@ -115,7 +119,10 @@ UNIT_TEST(revoked_slot_is_not_executed)
 	side_until(1, false);
 }
 
-/* Without memory for a reply, b must reset "doing": b may never poll again. */
+/*
+ * As before, but b then has no memory for a reply. b must nevertheless reset
+ * "doing": b may never poll again, and a executes only after the reset.
+ */
 UNIT_TEST(revoked_slot_without_memory_resets_doing)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b.rig, a.rig);
@@ -140,13 +147,13 @@ UNIT_TEST(revoked_slot_without_memory_resets_doing)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* Slot of the second operation, and its state when "doing" was stored */
+/* Slot of the second operation; its state when the next function was called */
 static const struct near_slot *watched;
 static enum near_deleg found;
 
 /*
- * Stores "doing" of the second operation, as if b had loaded its slot early. By
- * then, a has revoked both operations and executed the first.
+ * Is called when a has revoked both operations and executed the first. Stores
+ * 2 in "doing", as if b had loaded the second slot before the revocation.
  */
 static void store_doing_when_revoked(void)
 {
@@ -155,7 +162,11 @@ static void store_doing_when_revoked(void)
 	side_ctl()->doing = 2;
 }
 
-/* The initiator revokes, loads "doing", and undoes the revocation. */
+/*
+ * The initiator has revoked two operations. It then loads from "doing" that the
+ * target has started the second one. So the initiator must undo this
+ * revocation, and only the target executes the second operation.
+ */
 UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 {
 	side_put(0);
@@ -175,7 +186,10 @@ UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 	side_until(2, false);
 }
 
-/* Writes complete by the count of executed operations: b needs no ring to a. */
+/*
+ * Delegated writes complete when a loads "done". b sends no replies, so b needs
+ * no ring to a.
+ */
 UNIT_TEST(write_completes_by_count)
 {
 	struct near_peer *to_a = near_peer_find(b.rig->port, &a.rig->addr);
@@ -191,7 +205,10 @@ UNIT_TEST(write_completes_by_count)
 	ck_assert_uint_eq(to_b->rma->expect, 0);
 }
 
-/* A read completes by its reply; later operations complete after the read. */
+/*
+ * A delegated read completes by its reply, not by "done". Later operations must
+ * complete after the read.
+ */
 UNIT_TEST(operation_behind_read_completes_after_it)
 {
 	side_put(0);
@@ -205,7 +222,10 @@ UNIT_TEST(operation_behind_read_completes_after_it)
 	side_until(3, false);
 }
 
-/* The count of executed operations includes rejected ones, but ends none. */
+/*
+ * "done" also counts operations that b has rejected. Only their replies, with
+ * the error, may end them.
+ */
 UNIT_TEST(count_does_not_complete_rejected_operation)
 {
 	side_region(77, NEAR_MAY_WRITE, 100);
@@ -222,7 +242,7 @@ UNIT_TEST(count_does_not_complete_rejected_operation)
 	ck_assert_int_eq(a.err, 0);
 	side_until(3, false);
 	ck_assert_mem_eq(memory + 8, local, 8);
-	/* after a rejection, each operation has a reply, even the last one */
+	/* after a rejection b replies to each operation */
 	ck_assert_int_eq(a.err, 0);
 	ck_assert_uint_eq(to_b->rma->rejected, 0);
 	side_put(16);
@@ -262,8 +282,8 @@ static void *b_polls(void *none)
 }
 
 /*
- * Lets a use b's mapping: ThreadSanitizer identifies memory by its address.
- * Returns a's own mapping.
+ * Lets a access the ring at b's addresses: for ThreadSanitizer, two mappings of
+ * the same memory would be different memory. Returns a's own mapping.
  */
 static struct near_tx one_mapping(void)
 {
@@ -276,7 +296,10 @@ static struct near_tx one_mapping(void)
 	return was;
 }
 
-/* In every second round, a revokes the operation at once. */
+/*
+ * Each operation must be executed exactly once, by a or by b. In every second
+ * round, a revokes the operation at once.
+ */
 UNIT_TEST(one_side_executes_each_operation)
 {
 	uint32_t round, by_us = 0, by_target = 0;
@@ -304,7 +327,7 @@ UNIT_TEST(one_side_executes_each_operation)
 			by_us++;
 		else
 			by_target++;
-		/* a second execution overwrites the 0xff in 256 rounds */
+		/* a second execution within 256 rounds overwrites the 0xff */
 		memset(memory + 8 * (round % 512), 0xff, sizeof(value));
 		memcpy(&value, memory + 8 * ((round + 256) % 512),
 		       sizeof(value));

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The byte that wakes a port's thread. Senders write it late, or never. */
+/*
+ * Tests of the byte in the wake pipe, by which senders wake a port's sleeping
+ * threads. Senders write the byte late, or are killed before. "armed" is
+ * near_segment.armed: the number of the current sleep; 0: no thread sleeps.
+ */
 
 #include <poll.h>
 #include <stddef.h>
@@ -74,7 +78,10 @@ static pid_t sender(int tell)
 
 UNIT_CASE("bell", setup, rig_close_all);
 
-/* A sender is killed after it loaded "armed", before it opened the pipe. */
+/*
+ * A sender is killed after it has loaded "armed", before it opens the pipe. The
+ * next sender must wake the port.
+ */
 UNIT_TEST(next_sender_wakes_after_kill)
 {
 	int tell[2], status;
@@ -95,7 +102,10 @@ UNIT_TEST(next_sender_wakes_after_kill)
 	rig_until(us, NULL, 4);	/* three messages and RIG_GONE */
 }
 
-/* Each sleep has its own "armed", so that a late sender ends no later sleep. */
+/*
+ * "armed" has another value for each sleep. So a sender that was delayed since
+ * an earlier sleep does not clear the value of a later one.
+ */
 UNIT_TEST(each_sleep_has_own_armed_value)
 {
 	uint32_t before = 0;
@@ -112,7 +122,10 @@ UNIT_TEST(each_sleep_has_own_armed_value)
 	}
 }
 
-/* The sender has written the byte, but has not cleared "armed" yet. */
+/*
+ * The sender has written the byte, but has not cleared "armed" yet:
+ * near_woken() must return true and clear "armed".
+ */
 UNIT_TEST(byte_wakes_before_armed_is_cleared)
 {
 	uint32_t before;
@@ -126,7 +139,10 @@ UNIT_TEST(byte_wakes_before_armed_is_cleared)
 	ck_assert_uint_ne(armed(), before);
 }
 
-/* No byte for a process with a reused pid (_i is 0), or a closed port (1) */
+/*
+ * The peer's pid belongs to another process now (_i is 0), or the peer's port
+ * is closed (1). The sender must not write a byte into any pipe.
+ */
 UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 {
 	const uint64_t start = to_us->addr.start;
@@ -148,7 +164,10 @@ UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 	ck_assert(rung(RIG_TIMEOUT_MS));
 }
 
-/* A sleeping port gets one byte, a port that is not armed none. */
+/*
+ * Two messages to a sleeping port write one byte. A message to a port that does
+ * not sleep writes none.
+ */
 UNIT_TEST(armed_port_gets_one_byte)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -174,7 +193,10 @@ UNIT_TEST(armed_port_gets_one_byte)
 	}
 }
 
-/* A sender has no free file descriptor: the next sender wakes the port. */
+/*
+ * A sender cannot open the wake pipe, because it has no free file descriptor.
+ * Its next message must wake the port.
+ */
 UNIT_TEST(sender_without_descriptor_leaves_wakeup)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -196,7 +218,10 @@ UNIT_TEST(sender_without_descriptor_leaves_wakeup)
 	rig_until(us, NULL, 3);
 }
 
-/* Polls consume messages, but not the byte. */
+/*
+ * Polls by other threads consume the messages, but must leave the byte for the
+ * sleeping thread.
+ */
 UNIT_TEST(polls_leave_byte_for_sleeper)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -216,9 +241,10 @@ UNIT_TEST(polls_leave_byte_for_sleeper)
 }
 
 /*
- * Another thread receives an announced message or (_i & 1) finds a failed peer.
- * This wakes the sleeping thread once. _i & 2: a third thread has called
- * near_woken() before.
+ * One thread sleeps. Another thread begins to receive a large message (_i & 1
+ * is 0), or finds that a peer has failed (1). This is new work for polls, so
+ * the sleeping thread must wake, once. _i & 2: before, a third thread has
+ * called near_woken(); the sleeping thread must wake nevertheless.
  */
 UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 {
@@ -237,7 +263,7 @@ UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 		rig_take(us, 0, got, sizeof(big));
 	ck_assert_int_eq(poll(&fd, 1, 0), 1);
 	ck_assert_int_eq(near_arm(us->port), -EAGAIN);
-	/* the other threads must call near_arm() before they sleep */
+	/* may remove the byte: other threads call near_arm() before a sleep */
 	ck_assert(near_woken(us->port));
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 	if (_i & 1)
@@ -248,7 +274,10 @@ UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 }
 
-/* Closing a port wakes the sender of an unreceived large message. */
+/*
+ * A sender sleeps until its large message is received. If the receiver closes
+ * instead, the sender must wake, and the send fails.
+ */
 UNIT_TEST(close_of_receiver_wakes_sender)
 {
 	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
@@ -265,8 +294,9 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 }
 
 /*
- * Another file gets the number of a closed sender's descriptor. The closing
- * receiver must not open this file.
+ * A sender has closed, and the descriptor number of its segment is now that of
+ * another file. When the receiver closes, it must not take this file for the
+ * sender's segment.
  */
 UNIT_TEST(close_of_receiver_ignores_closed_sender)
 {
