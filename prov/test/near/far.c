@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peers in other pid namespaces, where each has pid 1, are killed, stopped or
- * restarted. Without permission, processes of this namespace change their
- * address.
+ * The peer is in another pid namespace, where it has pid 1. It is killed,
+ * stopped or replaced. A new namespace requires permission, so most tests are
+ * repeated with a peer that only changes the namespace in its address.
  */
 
 #include <fcntl.h>
@@ -24,7 +24,10 @@
 
 enum place {
 	IN_NAMESPACE,
-	/* in this namespace, with another address; its child lives longer */
+	/*
+	 * in this namespace, but with another one in its address; a child
+	 * of the peer lives longer
+	 */
 	PRETENDS,
 	PLACES
 };
@@ -34,7 +37,7 @@ static struct near_addr ours, theirs;
 static pid_t child;
 static uint8_t buf[LEN], got[LEN];
 
-/* Sends a small and a large message, and receives those of the test. */
+/* Runs the peer: sends a small and a large message, and receives large ones. */
 static void act(struct rig *rig)
 {
 	struct near_peer *to_us;
@@ -54,7 +57,7 @@ static void act(struct rig *rig)
 	}
 }
 
-/* Sleeps in a loop; writes a byte before each sleep. */
+/* Runs a peer that sleeps in a loop; writes a byte to `to` before a sleep. */
 static void sleeps(struct rig *rig, int to)
 {
 	struct pollfd fd = { near_wait_fd(rig->port), POLLIN, 0 };
@@ -82,7 +85,7 @@ static void child_main(enum place place, int to, bool sleeper)
 	}
 	near_listen(rig->port, -1);
 	if (place == PRETENDS && !fork()) {
-		/* has copies of all descriptors of the killed process */
+		/* keeps copies of the peer's descriptors open after the kill */
 		poll(NULL, 0, 20000);
 		_exit(0);
 	}
@@ -94,8 +97,8 @@ static void child_main(enum place place, int to, bool sleeper)
 }
 
 /*
- * Starts a process in this place. Returns the pipe to which it writes; -1: not
- * permitted.
+ * Starts the peer in this place. Returns the read end of the peer's pipe; -1: a
+ * pid namespace is not permitted, so the test is skipped.
  */
 static int start(enum place place, bool sleeper)
 {
@@ -126,7 +129,7 @@ static void end(void)
 	child = 0;
 }
 
-/* Stops the process; after the return, it makes no poll. */
+/* Stops the peer. After the return, the peer does not poll. */
 static void stop(void)
 {
 	siginfo_t info;
@@ -174,7 +177,10 @@ static struct near_peer *connect_far(void)
 
 UNIT_CASE("far", setup, teardown);
 
-/* A stopped peer is killed: its large messages end with errors. */
+/*
+ * While the peer is stopped, a large message in each direction is pending. When
+ * the peer is then killed, the send and the receive must fail.
+ */
 UNIT_LOOP(killed_peer_ends_messages, 0, PLACES)
 {
 	struct near_peer *peer;
@@ -210,7 +216,10 @@ UNIT_LOOP(stopped_peer_has_not_failed, 0, PLACES)
 	ck_assert_int_eq(ended(RIG_SENT, 0), 1);
 }
 
-/* Ended peers that all had pid 1 leave no memory or descriptors. */
+/*
+ * Five peers follow each other, and all have pid 1. The port must find the exit
+ * of each one and release its rx ring.
+ */
 UNIT_TEST(peers_with_pid_1_are_released)
 {
 	uint32_t before;
@@ -232,8 +241,9 @@ UNIT_TEST(peers_with_pid_1_are_released)
 }
 
 /*
- * A peer is killed while it sleeps: "armed" is set, and its pipe has no reader.
- * The sender must not get SIGPIPE.
+ * A peer is killed while it sleeps: near_segment.armed stays set, and the wake
+ * pipe loses its reader. This process writes to the pipe when it disconnects
+ * the peer, and must not get SIGPIPE.
  */
 UNIT_LOOP(send_to_peer_killed_asleep_fails, 0, PLACES)
 {

@@ -56,7 +56,7 @@ UNIT_TEST(messages_pass_after_exchange)
 	/* the peer received this port's descriptors with the request */
 	ck_assert_int_eq(rig_send(them, them->event[0].peer, 8, big, 8), 0);
 	rig_until(us, them, 1);
-	/* large messages, in each rendezvous scheme that near tries */
+	/* large messages, in each rendezvous scheme that near selects */
 	for (round = 1; round < 20; round++) {
 		ck_assert_int_eq(rig_send_large(us, peer, 9, big, sizeof(big),
 						big), 0);
@@ -97,8 +97,8 @@ static int msg_count(struct rig *rig)
 }
 
 /*
- * A port gets a message of a peer whose memory it cannot open. It repeats its
- * request until the peer replies.
+ * A port gets a message, but cannot open the sender's segment. The port must
+ * repeat its request until the sender replies, and then deliver the message.
  */
 UNIT_TEST(unknown_sender_is_requested_until_reply)
 {
@@ -117,14 +117,14 @@ UNIT_TEST(unknown_sender_is_requested_until_reply)
 	rig_until(us, hidden, 1);
 	ck_assert_uint_eq(us->event[0].msg.tag, 5);
 	ck_assert(near_monitored(us->event[0].peer));
-	/* the peer closes: the port releases it */
+	/* the sender closes: the port must drop its reference */
 	rig_close(hidden);
 	rig_until(us, NULL, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
 	ck_assert(!us->event[1].peer->expected);
 }
 
-/* The message arrives even if the peer closes before its reply. */
+/* The message arrives even if the sender closes before it can reply. */
 UNIT_TEST(message_of_closed_unknown_sender_arrives)
 {
 	struct rig *hidden = rig_open(false);
@@ -141,7 +141,7 @@ UNIT_TEST(message_of_closed_unknown_sender_arrives)
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
-/* Each request has its sender's descriptors, so two requests need no reply. */
+/* A request has its sender's descriptors: its receiver can send at once. */
 UNIT_TEST(concurrent_requests_suffice)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -154,7 +154,7 @@ UNIT_TEST(concurrent_requests_suffice)
 	ck_assert_uint_eq(them->count, 1);
 }
 
-/* Sends fail after the timeout without a reply, and succeed after a reply. */
+/* Without a reply, sends fail after the timeout. They succeed after a reply. */
 UNIT_TEST(missing_reply_fails_send)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -186,7 +186,7 @@ UNIT_TEST(lost_request_is_repeated)
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
-/* The peer's close is reported, although no message or request was sent. */
+/* A peer that has sent only a request closes: the port must report this. */
 UNIT_TEST(closed_unused_peer_is_reported)
 {
 	const struct near_addr addr = them->addr;
@@ -201,7 +201,7 @@ UNIT_TEST(closed_unused_peer_is_reported)
 	ck_assert_ptr_null(near_peer_find(us->port, &addr));
 }
 
-/* Neither side takes a released reference for a peer failure. */
+/* A port drops its last reference to a peer. Neither side may see a failure. */
 UNIT_TEST(dropped_reference_is_no_failure)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -217,7 +217,7 @@ UNIT_TEST(dropped_reference_is_no_failure)
 	ck_assert_uint_eq(rig_rx_rings(them), 1);
 }
 
-/* A port replies to a new request of a peer that it considered as failed. */
+/* "them" has declared "us" failed, but must reply to a new request of "us". */
 UNIT_TEST(request_of_failed_peer_gets_reply)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -243,7 +243,7 @@ UNIT_TEST(send_without_socket_fails)
 	rig_close(them);
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -ECONNRESET);
 	ck_assert_int_eq(us->warnings, 1);
-	/* the peer may also be in another network namespace */
+	/* no proof of an exit: the peer may be in another network namespace */
 	ck_assert(!near_peer_exited(peer));
 }
 
@@ -272,7 +272,7 @@ static const struct {
 	const char *name;
 	int fd[4];
 	uint32_t fds, count, kind;
-	int more;		/* additional bytes */
+	int more;		/* bytes more than a datagram has */
 	bool other_to, other_host, ours;
 } msgs[] = {
 	{.name = "short", GOOD, .more = -1},
@@ -378,7 +378,7 @@ UNIT_TEST(flood_of_datagrams_is_handled)
 	message_ignored("flood", before);
 }
 
-/* Without a free file descriptor, the port warns. A later request succeeds. */
+/* "them" has too many open files for a request: it warns. A retry succeeds. */
 UNIT_TEST(missing_descriptor_warns)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -444,7 +444,7 @@ UNIT_TEST(sockets_are_found_in_directory)
 	here = rig_open(false);
 	ck_assert_int_eq(near_listen(here->port, dir), 0);
 	there = far_open(dir);
-	/* the socket of a killed process, and a file that near did not make */
+	/* the file of a killed process's socket, and a file not made by near */
 	snprintf(left.sun_path, sizeof(left.sun_path),
 		 "%s/near.0123456789abcdef", path);
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)&left, sizeof(left)), 0);
@@ -466,9 +466,9 @@ UNIT_TEST(sockets_are_found_in_directory)
 }
 
 /*
- * An exiting process: the kernel has closed its socket; pid and socket file
- * still exist. A send must fail. _i is 1: the peer is in this pid namespace,
- * and /proc hides its descriptors.
+ * The peer is exiting: the kernel has closed its socket, but its pid and socket
+ * file still exist. A send must fail. The peer is in another pid namespace (_i
+ * is 0), or in this one, but /proc hides its descriptors (1).
  */
 UNIT_LOOP(refused_socket_shows_exit, 0, 2)
 {

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Reads that fetch a message: a has the receive, b the message, in its device
- * memory (NEAR_DEVICE) or in host memory.
+ * Fetches: a receives a message of b by an RMA read. Either the message is in
+ * b's device memory (NEAR_DEVICE), or a large message in b's host memory is
+ * received into a's device memory.
  */
 
 #include "gpu_side.h"
 
-#define MESSAGES_KEY 78u	/* region for messages only */
+#define MESSAGES_KEY 78u	/* region that permits only fetches */
 
 static void setup(void)
 {
@@ -61,7 +62,7 @@ UNIT_ROUNDS(message_is_fetched, 0, 2)
 	ck_assert_int_eq(near_port_has_work(a.rig->port), 0);
 }
 
-/* The right to fetch messages does not permit reads, nor the reverse. */
+/* A right to fetch permits no other reads. A right to read permits no fetch. */
 UNIT_TEST(rights_are_separate)
 {
 	ck_assert_int_eq(get(MESSAGES_KEY, 8, 0), -EACCES);
@@ -73,8 +74,9 @@ UNIT_TEST(rights_are_separate)
 }
 
 /*
- * A hostile initiator does not check its rights: b checks them in its private
- * table. Only the last request is permitted.
+ * A hostile initiator sends requests that its rights do not permit. b must
+ * reject them by its private table. Only the last request of ask[] is
+ * permitted.
  */
 UNIT_ROUNDS(target_checks_rights, 0, 5)
 {
@@ -103,11 +105,11 @@ UNIT_ROUNDS(target_checks_rights, 0, 5)
 	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
 	rig_poll(b.rig, 20);
 	ck_assert_int_eq(b.rig->warnings, 0);
-	/* b's memory is not 0 */
+	/* only a permitted request copies b's bytes, which are not 0 */
 	ck_assert_int_eq(memcmp(chunk, "\0\0\0\0\0\0\0", 8) != 0, _i == 4);
 }
 
-/* The initiator of a write with the flag of fetches is disconnected. */
+/* b must disconnect an initiator that sends a write with NEAR_RMA_FETCHES. */
 UNIT_TEST(fetching_write_disconnects)
 {
 	struct near_slot *slot;
@@ -125,7 +127,10 @@ UNIT_TEST(fetching_write_disconnects)
 		side_poll(1);
 }
 
-/* Messages to b overtake a fetch (_i is 1), but not the embedder's read. */
+/*
+ * A message to b may overtake a's pending fetch (_i is 1), but not a pending
+ * read of the embedder (0).
+ */
 UNIT_ROUNDS(messages_overtake_fetch, 0, 2)
 {
 	gpu.polls = 1000;
@@ -141,8 +146,9 @@ UNIT_ROUNDS(messages_overtake_fetch, 0, 2)
 }
 
 /*
- * A fenced write waits until b has received a's large message. Fetches of a and
- * b that wait for such writes would block each other.
+ * a's fenced write waits until b has received a's large message. a's fetch must
+ * overtake the write: if both ports had such writes, and their fetches waited,
+ * a and b would block each other.
  */
 UNIT_TEST(fetch_overtakes_fenced_write)
 {
@@ -165,7 +171,10 @@ UNIT_TEST(fetch_overtakes_fenced_write)
 	ck_assert_int_eq(a.err, 0);
 }
 
-/* b fails during a fetch: a's receive ends only after all copies of a. */
+/*
+ * b fails _i polls after the start of a's fetch. Device copies to a's buffer
+ * may still be pending: a's receive must end only after these copies.
+ */
 UNIT_ROUNDS(failure_ends_fetch, 0, 12)
 {
 	struct near_rndv rndv = { .id = 1 };
@@ -213,7 +222,10 @@ static int fetch_by_id(uint64_t id, size_t len)
 	return near_rma(a.rig->port, to_b, &args);
 }
 
-/* A host message is fetched to device memory: its start (_i is 0), or all. */
+/*
+ * A message in b's host memory is fetched to a's device memory: only its first
+ * 20000 bytes (_i is 0), or all bytes (1).
+ */
 UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 {
 	const size_t len = _i ? GPU_LEN : 20000;
@@ -231,8 +243,10 @@ UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 }
 
 /*
- * A message that has ended, is shorter, or is in device memory is not fetched.
- * No byte of it reaches the chunk or a's memory.
+ * A fetch by id must fail, and copy nothing to a's memory, if
+ * - no message of b has this id, as after its end (_i is 0)
+ * - the message is shorter than the fetch (1)
+ * - the message is in device memory (2)
  */
 UNIT_ROUNDS(unknown_message_is_not_fetched, 0, 3)
 {

@@ -32,7 +32,7 @@ static void setup(void)
 	rig_fill(others, LARGE, 4);
 }
 
-/* Sends a small and a large message between a and c. */
+/* Sends a small and a large message; "at" receives them. */
 static void other(struct rig *from, struct near_peer *to, struct rig *at)
 {
 	uint32_t sent = from->count, came = at->count;
@@ -71,7 +71,10 @@ static void others_go_on(void)
 
 UNIT_CASE("full", setup, rig_close_all);
 
-/* Waiting ACKs to b, or (_i is 1) CTS, delay no message between a and c. */
+/*
+ * The ring from a to b is full, so a's ACKs (_i is 0) or CTS (1) to b wait for
+ * space. They must not delay messages between a and c.
+ */
 UNIT_LOOP(waiting_replies_delay_no_other_peer, 0, 2)
 {
 	uint32_t i, n;
@@ -95,7 +98,10 @@ UNIT_LOOP(waiting_replies_delay_no_other_peer, 0, 2)
 		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
 }
 
-/* Waiting fragments to b delay no message between a and c. */
+/*
+ * The ring from a to b is full, so a's fragments to b wait for space. They must
+ * not delay messages between a and c.
+ */
 UNIT_TEST(waiting_fragments_delay_no_other_peer)
 {
 	uint32_t i, n, sent;

@@ -107,7 +107,7 @@ static void *gpu_host(void *ctx, const void *memory_, size_t len)
 	return gpu.host;
 }
 
-/* Lends a's buffer. */
+/* near_device.lend() for a's buffer. */
 static bool gpu_lend(void *device, const void *memory_, size_t len,
 		     uint64_t *key, uint64_t *addr)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fake device for two ports. near must not access its memory. A copy takes
- * gpu.polls polls; its bytes are copied at the end.
+ * A fake device for two ports, with the functions of near_device. near gets
+ * only addresses without access rights. A copy is pending for gpu.polls calls
+ * of done(); the next call copies the bytes.
  */
 #ifndef NEAR_GPU_SIDE_H
 #define NEAR_GPU_SIDE_H
@@ -15,33 +16,37 @@
 #include "rma_side.h"
 
 #define GPU_KEY 77u
-#define LENT_KEY 79u	/* region of a's buffer */
-#define GPU_ID 5u		/* id of the allocation */
-/* needs more chunks than a stage has */
+#define LENT_KEY 79u	/* key of the region with a's buffer */
+#define GPU_ID 5u		/* export id of the device memory */
+/* length of b's region and of a's buffer: more than the chunks of a stage */
 #define GPU_LEN (9 * NEAR_STAGE_CHUNK + 777)
 
 extern struct gpu {
-	/* 2 * GPU_LEN bytes: b's region, then a's buffer */
+	/*
+	 * 2 * GPU_LEN bytes: b's region, then a's buffer. base is without
+	 * access rights; shadow is the same memory for the tests
+	 */
 	uint8_t *base, *shadow;
-	uint8_t *mapped;	/* the same bytes in a mapping */
-	int polls;		/* polls of a copy before its end */
+	uint8_t *mapped;	/* the same memory after map() */
+	int polls;		/* calls of done() before a copy ends */
 	bool until_failure;	/* copies end only after b's failure */
-	/* called by polls that do not end a copy; or NULL */
+	/* called by done() while a copy is pending; may be NULL */
 	void (*on_pending)(void);
-	int fail_at; /* number of the call that fails, from 1; 0: none */
+	/* number of the start or end of a copy that fails, from 1; 0: none */
+	int fail_at;
 	int calls;
 	/* atomic for ThreadSanitizer: another thread may end a copy */
 	atomic_int under_way;
 	int pinned;
 	size_t map_len;		/* length of each mapping */
 	int map_err;		/* result of map(); 0: success */
-	/* calls of map(), and successful ones */
+	/* calls of map(); successful ones that no test has unmapped */
 	int map_calls, maps;
 	int fd;			/* descriptor that share() duplicates */
 	bool share_fails;
 	int share_calls;
 	char second; /* its address is a second queue of the device */
-	/* handle for copies of host memory; NULL: not pinned */
+	/* result of host(): handle of host memory; NULL: not pinned */
 	void *host;
 	bool lends;		/* result of lend() */
 } gpu;
@@ -51,40 +56,43 @@ extern void *const on_gpu[];
 
 /* side_setup_direct(), with b's region in device memory that a cannot map */
 void gpu_setup_direct(void);
-/* The same, after side_setup_asked(). */
+/* Like gpu_setup_direct(), but with side_setup_asked(). */
 void gpu_setup_asked(void);
 /* gpu_setup_direct() and gpu_setup_asked(), but a can map b's region */
 void gpu_setup_mapped(void);
 void gpu_setup_mapped_asked(void);
-/* Asserts that nothing is left open. */
+/* Closes both ports. Asserts that no copy, pin or mapping is left. */
 void gpu_teardown(void);
 /* Adds a region of b's device memory. */
 void gpu_region_add(uint64_t key, uint32_t access);
-/* Adds b's region, and fills both ends. */
+/* Adds b's region with GPU_KEY; fills the device memory and `local`. */
 void gpu_region(void);
-/* Lets a map b's region. */
+/* Exports b's region with this id, so that a can map it. */
 void gpu_export(uint64_t id);
-/* The same, by a descriptor. */
+/* Like gpu_export(), but a maps it by a descriptor from share(). */
 void gpu_export_fd(uint64_t id);
 
 /* Lets b map a's buffer, and copy from and to it. */
 void gpu_lend_region(uint32_t access, bool needs_fd);
 
-/* Flags: the ends that have device memory */
+/* Flags in `where`: the ends with device memory; the others use host memory */
 #define AT_B 1
 #define AT_A 2
 #define BOTH (AT_A | AT_B)
 
-/* Starts an operation; returns the result of near_rma(). */
+/* Starts an operation of a on b's memory; returns the result of near_rma(). */
 int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 	    uint32_t flags);
-/* Asserts the numbers of a's operations on device memory: all, and mapped. */
+/* Asserts a's numbers of operations on device memory: all, and mapped ones. */
 void gpu_paths(uint64_t all, uint64_t mapped);
 uint64_t gpu_mapped_ops(void);
 void gpu_last_path(enum near_device_path path);
-/* Asserts that an event and a message arrive after a write of GPU_LEN bytes. */
+/*
+ * Writes GPU_LEN bytes with NEAR_RMA_DATA, then sends a message. Asserts that b
+ * gets the bytes, then the event, then the message.
+ */
 void gpu_event_follows(void);
-/* Returns the bytes that operations access at an end. */
+/* Return the memory of a, or b, that gpu_rma() with this `where` uses. */
 const uint8_t *gpu_at_a(int where);
 const uint8_t *gpu_at_b(int where);
 

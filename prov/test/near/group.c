@@ -33,7 +33,10 @@ static void put(const char *dir, const char *name, const char *text)
 	close(fd);
 }
 
-/* Files of a control group. has: 64 MiB are free, besides near's 1 MiB */
+/*
+ * Files of a control group. has: near_group_dir_has() must be true for 64 MiB,
+ * after which NEAR_GROUP_SPARE (1 MiB) must be left
+ */
 static const struct {
 	const char *name, *limit, *used, *stat;
 	bool v2, has;
@@ -78,7 +81,7 @@ UNIT_LOOP(limit_of_group_is_read, 0, ARRAY_SIZE(dirs))
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
-/* Makes a control group with a limit. False: not permitted. */
+/* Makes a control group with a limit of 64 MiB. False: not permitted. */
 static bool make_group(char *dir, size_t size)
 {
 	const char *const mounts[] = { V1, V2 };
@@ -109,8 +112,9 @@ static void enter(const char *dir)
 }
 
 /*
- * Allocates until near_group_has() denies a page. Returns 0 if sends then fail,
- * and succeed after the memory is freed; 77: near_group_has() denies none.
+ * Allocates until near_group_has() denies a page. Then sends must fail, and
+ * after the memory is freed they must succeed. Returns 0: success; 2 or 3: a
+ * send had the wrong result; 77: near_group_has() denied no page.
  */
 static int at_the_limit(void)
 {
@@ -137,7 +141,7 @@ static int at_the_limit(void)
 	return 0;
 }
 
-/* Returns at_the_limit() of a child in a group; 77: no group may be made. */
+/* Runs at_the_limit() in a child in a new group. 77: no group may be made. */
 static int at_the_limit_of_group(void)
 {
 	char dir[128];

@@ -40,7 +40,10 @@ static void publish(enum near_kind kind, size_t len)
 	near_tx_publish(&bad_to_us->tx, slot(), near_word(kind, 0, len, 0));
 }
 
-/* Expects this number of events, and then RIG_GONE of the peer "bad" only. */
+/*
+ * Asserts that "us" gets this number of events, then RIG_GONE of "bad", with
+ * one warning, and that "good" can still send.
+ */
 static void expect_disconnected(uint32_t events)
 {
 	rig_until(us, NULL, 2 + events + 1);
@@ -80,7 +83,7 @@ UNIT_ROUNDS(cannot_be, 0, ARRAY_SIZE(impossible))
 	expect_disconnected(1);
 }
 
-/* The message is longer than the ring's limit. */
+/* "bad" writes an eager message longer than the ring permits. */
 UNIT_TEST(eager_above_limit_disconnects)
 {
 	slot()->eager.len = bad_to_us->tx.fanout_max + 1;
@@ -108,12 +111,15 @@ UNIT_TEST(cts_beyond_message_disconnects)
 	slot()->cts.answer = 1;
 	slot()->cts.len = 50001;
 	publish(NEAR_KIND_CTS, 0);
-	/* the send fails when its peer is disconnected */
+	/* the send of "us" fails when "bad" is disconnected */
 	expect_disconnected(1);
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
-/* A peer sends more than the CTS permits; near writes only to the buffer. */
+/*
+ * A fragment is a byte longer than the CTS permits. The port must copy none of
+ * its bytes, neither to the buffer nor behind the buffer.
+ */
 UNIT_TEST(fragment_beyond_cts_disconnects)
 {
 	static uint8_t space[2000];
@@ -165,8 +171,10 @@ static void until_free(const struct near_claim *claim)
 }
 
 /*
- * An exited sender's ring becomes free if the claim is TAKEN and the sender a
- * zombie, or if the claim is OPEN without a doorbell.
+ * A sender exits before it has rung the doorbell. The port must free the
+ * sender's ring
+ * - if the claim is TAKEN, and the sender is still a zombie
+ * - if the claim is OPEN
  */
 UNIT_TEST(claim_of_exited_sender_is_freed)
 {
@@ -219,7 +227,10 @@ UNIT_LOOP(claim_with_invalid_size_disconnects, 0, 4)
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 }
 
-/* A sender requests impossible ring sizes, and does not wait for replies. */
+/*
+ * A sender requests impossible ring sizes, and does not wait for replies. The
+ * port must keep its limits and receive later messages.
+ */
 UNIT_TEST(impossible_resizes_are_handled)
 {
 	static const uint32_t more[] = { UINT32_MAX, 1u << 31, 9000, 0, 1 };
@@ -243,7 +254,10 @@ UNIT_TEST(impossible_resizes_are_handled)
 	ck_assert_uint_eq(us->event[2].msg.tag, 7);
 }
 
-/* The sender disconnects the receiver. */
+/*
+ * The receiver replies to a resize request with an impossible size: the sender
+ * must disconnect the receiver.
+ */
 UNIT_LOOP(resize_reply_with_invalid_size_disconnects, 0, 2)
 {
 	static const uint32_t size[] = { NEAR_TIERS, NEAR_SIZE_TIER };
@@ -252,7 +266,7 @@ UNIT_LOOP(resize_reply_with_invalid_size_disconnects, 0, 2)
 	near_tx_gate(&bad_to_us->tx, NEAR_GATE_RESIZE);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(bad_to_us->resize.posted);
-	/* the reply to another request is ignored */
+	/* the sender ignores a reply to another request */
 	ctl->size = 7u << NEAR_SIZE_RESIZES | 1;
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -EAGAIN);
 	ck_assert(!bad_to_us->draining);
@@ -281,8 +295,9 @@ UNIT_LOOP(invalid_advertised_size_is_one_page, 0, 2)
 }
 
 /*
- * Replies that no correct receiver sends. After all fragments, only an ACK may
- * follow; a cooperative copy must have a valid length.
+ * Replies to a message of 5000 bytes that no correct receiver sends in this
+ * state of the send. After all fragments (NEAR_TX_SENT) only an ACK may follow.
+ * A cooperative copy must have 1 to 5000 bytes.
  */
 static const struct {
 	enum near_tx_state state;

@@ -23,7 +23,7 @@ static void setup(void)
 	rig_fill(big, LARGE, 5);
 }
 
-/* Sends len bytes to b, and receives them there into "to". */
+/* Sends len bytes from a to b, which begins to receive them into "to". */
 static void begin(size_t len, void *to)
 {
 
@@ -70,8 +70,9 @@ UNIT_TEST(coop_sizes)
 }
 
 /*
- * A port that is sending a large message reads others alone: it sends to this
- * sender (_i is 0), or to another port (1).
+ * b is sending a large message, to a (_i is 0) or to another port (1). So b
+ * must receive a's message by single copy. When b's send has ended, b must
+ * request a cooperative copy for the next message.
  */
 UNIT_LOOP(sending_port_reads_alone, 0, 2)
 {
@@ -109,7 +110,7 @@ UNIT_TEST(receiver_copies_for_idle_sender)
 	ck_assert_uint_eq(tx_op()->wrote, 0);
 }
 
-/* The receiver starts the copy and then does not poll. */
+/* The receiver requests the copy and then does not poll: a copies all steps. */
 UNIT_TEST(sender_copies_for_idle_receiver)
 {
 	size_t none = 0;
@@ -141,7 +142,10 @@ UNIT_TEST(both_ends_copy_in_turn)
 	ends(LARGE);
 }
 
-/* The receiver reads a step that the sender claimed and could not write. */
+/*
+ * The sender has taken a step, but cannot write to the receiver. The receiver
+ * must read this step itself.
+ */
 UNIT_TEST(receiver_reads_failed_step)
 {
 	size_t none = 0;
@@ -156,7 +160,10 @@ UNIT_TEST(receiver_reads_failed_step)
 	ck_assert_msg(!b->event[0].peer->coop, "not tried again");
 }
 
-/* The receiver cannot read: fragments follow the sender's last write. */
+/*
+ * The receiver cannot read from the sender, and the sender has taken step 0.
+ * Only after the sender's write may the receiver request fragments.
+ */
 UNIT_TEST(unreadable_message_uses_fragments)
 {
 	size_t none = 0, one = 1;
@@ -178,7 +185,10 @@ UNIT_TEST(unreadable_message_uses_fragments)
 	ends(LARGE);
 }
 
-/* near_ops_stop() waits until the sender no longer writes to the receiver. */
+/*
+ * A receiver closes while the sender writes a step: near_ops_stop() must wait
+ * for this write, and the sender can take no further step.
+ */
 UNIT_TEST(closing_receiver_waits_for_writer)
 {
 	struct near_ctl *ctl;
@@ -206,7 +216,10 @@ UNIT_TEST(closing_receiver_waits_for_writer)
 		-1);
 }
 
-/* Many large messages at the same time all arrive; some wait for others. */
+/*
+ * Large messages at the same time must all arrive: too short for cooperative
+ * copies (_i is 0), or long enough (1), so that some wait for others.
+ */
 UNIT_LOOP(concurrent_large_messages_arrive, 0, 2)
 {
 	enum { MANY = 100 };
@@ -248,7 +261,7 @@ UNIT_TEST(waiting_copy_costs_no_poll_time)
 	rig_until(a, b, MANY);
 }
 
-/* A message in fragments also completes with the receiver's ACK. */
+/* A send in fragments, too, completes only when the receiver's ACK arrives. */
 UNIT_TEST(fragments_end_with_ack)
 {
 	enum { LEN = 4096 };	/* one fragment */
@@ -263,7 +276,7 @@ UNIT_TEST(fragments_end_with_ack)
 	rig_poll(a, 10);
 	ck_assert_uint_eq(tx_op()->done, LEN);
 	ck_assert_uint_eq(a->count, 0);
-	/* no step of the operation follows the last fragment */
+	/* the receive completes in the poll that consumes the last fragment */
 	ring = rig_rx_ring(b, a);
 	ck_assert(near_rx_ready(&ring->rx, &slot, &word));
 	ck_assert_int_eq(near_rx_ring_poll(b->port, ring, slot, word,

@@ -24,7 +24,11 @@ static uint8_t buf[LEN];
 static int ends[2];
 static pid_t child;
 
-/* Child's other thread: sends when alone, then polls until it reads a byte. */
+/*
+ * Second thread of the child. When the main thread has exited, sends two
+ * messages and polls until the parent has received the large one and has sent a
+ * message. Then waits for a byte and exits.
+ */
 static void *talk(void *rig_arg)
 {
 	struct near_peer *to_us;
@@ -74,7 +78,11 @@ static void setup(void)
 
 UNIT_CASE("leader", setup, rig_close_all);
 
-/* _i is 1: the peer was monitored before */
+/*
+ * The main thread of the peer has exited. Messages in both directions must
+ * arrive, and near must report a failure only when the process exits. _i is 1:
+ * the test has called near_peer_monitor() before the messages.
+ */
 UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 {
 	static uint8_t got[LEN];
@@ -105,7 +113,10 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	unit_join(child);
 }
 
-/* Opens a descriptor of its own process, in a second thread. */
+/*
+ * Second thread of a process. When the main thread has exited, opens a
+ * descriptor of this process through /proc. Exits with 0 or an errno value.
+ */
 static void *open_own(void *arg)
 {
 	int own;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Processes start, communicate and are killed at random. NEAR_CLIENTS,
- * NEAR_DEATHS and NEAR_MESSAGES: clients, killed processes and messages, for
- * example 10000, 1000 and 10000000.
+ * Processes start, communicate and are killed at random. Environment variables
+ * set the numbers of clients (NEAR_CLIENTS), of killed processes (NEAR_DEATHS)
+ * and of messages (NEAR_MESSAGES), for example 10000, 1000 and 10000000.
  */
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void setup(void)
 	us = rig_open(false);
 }
 
-/* Rings start with one page and grow. */
+/* A small ring budget: rings start with one page and grow. */
 static void setup_growing(void)
 {
 	rig_fill(pattern, sizeof(pattern), 11);
@@ -51,7 +51,10 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/* A tag has the message's length and the content's offset in the pattern. */
+/*
+ * Returns the message's length from its tag. The lowest 8 bits of the tag are
+ * the content's offset in `pattern`.
+ */
 static size_t tag_len(uint64_t tag)
 {
 	return (size_t)(tag >> 8);
@@ -70,7 +73,10 @@ static int talk(struct rig *rig, struct near_peer *peer, unsigned int *seed)
 						  rig) : ret;
 }
 
-/* Checks and receives new messages; returns the number of completed ones. */
+/*
+ * Handles all events: checks small messages, begins to receive large ones, and
+ * checks received ones. Returns the number of messages that are complete.
+ */
 static uint32_t receive_new(struct rig *rig)
 {
 	struct rig_event *event;
@@ -126,8 +132,9 @@ static bool ops_left(const struct rig *rig)
 }
 
 /*
- * Polls until no rx ring, operation or memory of others is left. If a process
- * was killed while it connected, its ring stays until the next check of rings.
+ * Polls until the port has no rx ring, no operation and no memory for rings. If
+ * a process was killed while it connected, its ring stays until near's next
+ * check for such rings.
  */
 static void poll_until_idle(void)
 {
@@ -143,7 +150,10 @@ static void poll_until_idle(void)
 		 rig_taken(us) > us->idle);
 }
 
-/* Client: sends a request, receives the reply, ends in one of three ways. */
+/*
+ * Client process: sends a request and receives the reply. Then it kills itself,
+ * or closes its port and exits, or exits without near_close().
+ */
 static void client(const struct near_addr *service, unsigned int number)
 {
 	struct near_peer *peer;
@@ -186,7 +196,10 @@ static void answer(void)
 
 UNIT_LONG_CASE("life", setup, teardown, 3600);
 
-/* Over time, a server of many clients must not use more files or memory. */
+/*
+ * Clients connect to this process one after the other. Their number must not
+ * increase its rx rings, open files or memory.
+ */
 UNIT_TEST(server_does_not_grow_with_clients)
 {
 	unsigned int count = unit_number("NEAR_CLIENTS", 300), i, files = 0;
@@ -213,8 +226,9 @@ UNIT_TEST(server_does_not_grow_with_clients)
 }
 
 /*
- * True if UNDER_WAY large messages are pending. Without this limit, a receiver
- * with little CPU time would collect them, and check each in every poll.
+ * True if UNDER_WAY large messages of a sender are pending, so that it must not
+ * send now. Without this limit, a receiver with little CPU time would have ever
+ * more pending messages, and each poll would check all of them.
  */
 static bool talked_enough(const struct rig *rig)
 {
@@ -244,7 +258,7 @@ static pid_t talker(unsigned int seed)
 	}
 }
 
-/* Sends a message to every peer. */
+/* Sends a message to each peer, while no large message is pending. */
 static void talk_to_all(unsigned int *seed)
 {
 	struct near_link *link;
@@ -291,7 +305,7 @@ UNIT_TEST(killed_processes_leave_nothing)
 	ck_assert_uint_gt(heard, 0);
 }
 
-/* One process sends; the other receives and verifies each message. */
+/* A child sends messages; this process receives and checks each of them. */
 UNIT_TEST(many_messages_arrive_valid)
 {
 	unsigned int count = unit_number("NEAR_MESSAGES", 20000), seed = 7, sent;
@@ -332,7 +346,10 @@ static void refuse_pidfds(void)
 
 UNIT_LONG_CASE("life", setup, teardown, 3600);
 
-/* The start time alone shows a failure; _i is 1: after the reaping. */
+/*
+ * Without pidfds, near must find a killed peer by the start time of its pid:
+ * while the peer is a zombie (_i is 0), or after its parent has reaped it (1).
+ */
 UNIT_LOOP(failure_is_found_without_pidfds, 0, 2)
 {
 	struct near_addr addr;

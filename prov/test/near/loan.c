@@ -75,7 +75,7 @@ UNIT_ROUNDS(target_copies, 0, 2 * (int)ARRAY_SIZE(lengths))
 		ck_assert_int_eq(gpu_rma(verb, AT_A, 0, len, NEAR_RMA_DATA), 0);
 		side_until(i, true);
 		expect_copied(len);
-		/* one copy, without a chunk of data */
+		/* each operation used one chunk: that of its loan */
 		ck_assert_uint_eq(to_b->rma->staging->filled, i);
 		ck_assert_uint_eq(b.events, i);
 		ck_assert_uint_eq(b.event.len, len);
@@ -86,7 +86,11 @@ UNIT_ROUNDS(target_copies, 0, 2 * (int)ARRAY_SIZE(lengths))
 	ways(3, 0);
 }
 
-/* Not lent: several buffers; too short; too short, with a pending operation */
+/*
+ * Operations that must be staged instead of lent: one with two buffers (_i is
+ * 0), one below NEAR_LOAN_MIN (1), and one below NEAR_STAGE_CHUNK while another
+ * operation is pending (2).
+ */
 UNIT_ROUNDS(other_operations_are_staged, 0, 3)
 {
 	const size_t len = 2 * NEAR_LOAN_MIN;
@@ -128,10 +132,10 @@ UNIT_ROUNDS(rejected_loan_is_staged, 0, 2 * 6)
 	case 1:	/* mapping fails for lack of memory */
 		gpu.map_err = -ENOMEM;
 		break;
-	case 2:	/* no right */
+	case 2:	/* a's region does not grant NEAR_MAY_LEND */
 		gpu_lend_region(NEAR_MAY_MESSAGE | NEAR_MAY_READ, false);
 		break;
-	case 3:	/* no region */
+	case 3:	/* a has removed the region */
 		near_table_remove(a.table, LENT_KEY);
 		break;
 	case 4:	/* the copy does not start */
@@ -158,7 +162,10 @@ UNIT_ROUNDS(rejected_loan_is_staged, 0, 2 * 6)
 	ways(1, NEAR_LOAN_SKIP + 1);
 }
 
-/* Lent, staged and other operations, and messages keep their order. */
+/*
+ * Lent, staged and other writes must take effect in the order of the calls, and
+ * all of them before the message that follows.
+ */
 UNIT_TEST(operations_keep_order)
 {
 	const uint8_t *last = gpu_at_a(AT_A);
@@ -179,7 +186,11 @@ UNIT_TEST(operations_keep_order)
 	ck_assert_int_eq(a.err, 0);
 }
 
-/* A call of the driver fails at b: the operation fails, or is staged. */
+/*
+ * b's copy does not start (_i / 2 is 0): the operation is staged. The copy
+ * fails later (1): the operation fails. No call fails (2). In all cases the
+ * next operation must succeed.
+ */
 UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
@@ -199,7 +210,10 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 	expect_copied(NEAR_LOAN_MIN);
 }
 
-/* The region at b is closed, or does not permit the access. */
+/*
+ * After near_rma(), b's region is removed (_i is 0), permits no write (1), or
+ * is too short (2). b must reject the operation.
+ */
 UNIT_ROUNDS(target_checks_region, 0, 3)
 {
 	const int err = _i ? EACCES : EKEYREJECTED;
@@ -232,7 +246,10 @@ static void until_descriptor(void)
 	ck_assert_int_ge(first->fd, 0);
 }
 
-/* Memory of CUDA's virtual memory functions is mapped by a descriptor. */
+/*
+ * a's memory is like that of CUDA's virtual memory functions: b can map it only
+ * by a descriptor. b must request the descriptor once, and then copy itself.
+ */
 UNIT_TEST(descriptor_is_requested)
 {
 	uint32_t i;
@@ -253,7 +270,11 @@ UNIT_TEST(descriptor_is_requested)
 	ck_assert_int_eq(gpu.map_calls, 1);
 }
 
-/* b sends a message of host memory, in two buffers if _i is 1. */
+/*
+ * b sends a message of host memory, and a fetches it to device memory. b's
+ * device copies a message in one buffer (_i is 0). A message in two buffers (1)
+ * is staged.
+ */
 UNIT_ROUNDS(message_is_copied_by_sender, 0, 2)
 {
 	const struct near_msg msg = { .len = GPU_LEN };
@@ -302,7 +323,7 @@ UNIT_ROUNDS(closing_initiator_revokes, 0, 2)
 	side_untouched();
 }
 
-/* Polls b 20 ms later, when a waits for the end of the copy. */
+/* Sleeps 20 ms, so that a waits in near_close(); then polls b until the end. */
 static void *end_copy(void *arg)
 {
 	usleep(20000);
@@ -327,7 +348,10 @@ UNIT_TEST(closing_initiator_waits_for_copy)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
-/* b closes before it has read the request, while it copies, or afterwards. */
+/*
+ * b closes after _i / 2 polls: before it has read the request, while it copies,
+ * or after the copy. The copy and a's operation must end.
+ */
 UNIT_ROUNDS(closing_target_ends_copy, 0, 2 * 12)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
@@ -343,7 +367,7 @@ UNIT_ROUNDS(closing_target_ends_copy, 0, 2 * 12)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* If a fails while b copies, the mapping is released after the copy. */
+/* a fails while b copies: b must release the mapping only after the copy. */
 UNIT_TEST(failed_initiator_ends_copy)
 {
 	gpu.polls = 1000;
@@ -358,7 +382,7 @@ UNIT_TEST(failed_initiator_ends_copy)
 	gpu.maps--;
 }
 
-/* Requests with a loan that only a faulty peer sends */
+/* b must disconnect a peer that sends an invalid request with a loan. */
 UNIT_ROUNDS(invalid_loan_disconnects, 0, 5)
 {
 	struct near_slot *slot;
