@@ -143,17 +143,18 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)
 {
-	const char *next = bytes;
+	size_t i, len = av->domain->addr_len;
+	const char *first = bytes;
 	struct duo_ep *ep;
 	int failed;
-	size_t i;
 
 	if (ret <= 0)
 		return ret;
-	for (i = 0; i < count; i++, next += av->domain->addr_len) {
+	for (i = 0; i < count; i++) {
 		if (addr[i] == FI_ADDR_NOTAVAIL)
 			continue;
-		failed = duo_av_admit(av, addr[i], bytes ? next : NULL);
+		failed = duo_av_admit(av, addr[i],
+				      first ? first + i * len : NULL);
 		if (!failed)
 			continue;
 		DUO_WARN(AV, "av %p: address %zu of %zu was not inserted: "
@@ -208,6 +209,8 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	fi_addr_t *result = fi_addr ? fi_addr : &own;
 	int ret;
 
+	if (flags & FI_AV_USER_ID)
+		return -FI_EINVAL;
 	duo_domain_lock(av->domain);
 	ret = fi_av_insertsvc(av->core, node, service, result, flags,
 			      context);
@@ -225,6 +228,8 @@ static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
 	fi_addr_t *own, *result;
 	int ret;
 
+	if (flags & FI_AV_USER_ID)
+		return -FI_EINVAL;
 	result = duo_av_results(fi_addr, nodecnt * svccnt, &own);
 	if (!result)
 		return -FI_ENOMEM;

@@ -152,11 +152,18 @@ UNIT_TEST(shared_objects_are_rejected)
 	struct fi_cq_attr cq_attr = { .flags = FI_PEER };
 	struct fi_cntr_attr cntr_attr = { .flags = FI_PEER };
 	struct fid_cntr *cntr;
+	fi_addr_t id = 7;
 	struct fid_av *av;
 	struct fid_cq *cq;
 
 	ck_assert_int_eq(fi_av_open(fx.domain, &named, &av, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_av_open(fx.domain, &ids, &av, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_av_insert(fx.av, "name", 1, &id, FI_AV_USER_ID,
+				      NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_av_insertsvc(fx.av, "host", "1", &id,
+					 FI_AV_USER_ID, NULL), -FI_EINVAL);
+	ck_assert_int_eq(fi_av_insertsym(fx.av, "host", 1, "1", 1, &id,
+					 FI_AV_USER_ID, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &cq, NULL),
 			 -FI_ENOSYS);
 	ck_assert_int_eq(fi_cntr_open(fx.domain, &cntr_attr, &cntr, NULL),
