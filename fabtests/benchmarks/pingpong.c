@@ -21,7 +21,10 @@ struct ft_pp {
 
 static struct ft_pp pp;
 
-/* Stores the k-th size: 0, then 2^i + {-1, 0, 1}. Returns false at the end. */
+/*
+ * Stores the k-th message size: first 0, then 2^i - 1, 2^i and 2^i + 1 for
+ * ascending i. Returns false if that size is larger than the option -S permits.
+ */
 static bool ft_size(int k, size_t *size)
 {
 	if (!k) {
@@ -74,7 +77,7 @@ static void ft_pp_send(enum ft_tx how, size_t size, unsigned int seed)
 
 	ft_fill(pp.tx.ptr, size, seed);
 	ft_tx(&pp.e, how, pp.peer, &x, &pp.txop);
-	/* the call must have copied the buffer */
+	/* an inject has copied the buffer: this must not change the message */
 	if (ft_tx_is_inject(how))
 		memset(pp.tx.ptr, 0xee, size);
 }
@@ -103,7 +106,10 @@ static void ft_pp_check(enum ft_tx how, size_t size, unsigned int seed)
 	memset(pp.rx.ptr, 0x55, size);
 }
 
-/* Rank 0 sends first. Rank 1 has posted its receive before that. */
+/*
+ * Exchanges expected messages: rank 0 sends first, and rank 1 replies. The
+ * caller has posted rank 1's receive before rank 0 sends.
+ */
 static void ft_pp_expected(enum ft_tx tx, enum ft_rx rx, size_t size)
 {
 	unsigned int seed = ++pp.count;
@@ -271,7 +277,7 @@ static void ft_lat_size(size_t size, uint64_t *ns, int iters)
 		ft_lat_round(size, false);
 		ns[i] = ft_now_ns() - start;
 	}
-	/* rank 1 has posted one receive too many: send it a message */
+	/* rank 1 has posted one more receive: send a message for it */
 	if (ft.opts.rank == 0) {
 		struct ft_xfer x = { .buf = pp.tx.ptr, .desc = pp.tx.desc,
 				     .tagged = pp.tagged, .tag = FT_TAG };

@@ -14,12 +14,16 @@ struct ft_child {
 	int from, to;
 };
 
-/* Forks. In the child to->pid is 0, and the pipes lead to the parent. */
+/*
+ * Forks. In the parent, *to describes the child. In the child, to->pid is 0,
+ * and the pipes lead to the parent.
+ */
 void ft_fork(struct ft_child *to);
 /*
- * Forks, and returns in the child only. The child is the first process of a new
- * pid namespace, and with "users" of a new user namespace. Parent and child
- * form a process group, so that a signal to the group reaches both.
+ * Forks, and returns in the child only; the parent waits for the child's exit,
+ * and exits. The child is the first process of a new pid namespace. With
+ * "users", the child also has a new user namespace. Parent and child form a
+ * process group, so that a signal to the group reaches both.
  */
 void ft_move_away(bool users);
 void ft_end_child(struct ft_child *child);

@@ -51,7 +51,10 @@ static bool ft_wants_src(const char *prov)
 	       ft_has_prefix(prov, "udp") || ft_has_prefix(prov, "net");
 }
 
-/* Sets the provider's name and, with by_fids, the fids of open objects. */
+/*
+ * Sets the provider's name. With by_fids, also sets the open fabric and domain
+ * of cfg->share.
+ */
 static void ft_hints_who(struct fi_info *hints, const struct ft_cfg *cfg,
 			 const char *prov)
 {
@@ -95,7 +98,10 @@ static struct fi_info *ft_hints(const struct ft_cfg *cfg, const char *prov)
 	return hints;
 }
 
-/* Keeps only this provider's first info. Returns -FI_ENODATA without one. */
+/*
+ * Frees all infos of the list but the first one of this provider. Returns
+ * -FI_ENODATA if the list has none of this provider.
+ */
 static int ft_pick(const char *prov, struct fi_info **info)
 {
 	struct fi_info *at, **link = info;

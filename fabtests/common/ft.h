@@ -83,7 +83,10 @@ struct ft_op {
 	fi_addr_t err_src;
 	bool repeats;	/* its error may be reported several times */
 	bool uncounted;	/* a peek or discard: not counted as a receive */
-	/* called for each completion; only an error then ends the operation */
+	/*
+	 * if set: called for each completion, and only an error ends the
+	 * operation
+	 */
 	void (*each)(struct ft_op *op, const struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
 };
@@ -113,7 +116,7 @@ struct ft_cfg {
 	bool any_buffer; /* buffers need no registration: no FI_MR_LOCAL */
 	bool counters; /* open one counter for sends and one for receives */
 	bool bind_late;		/* bind the counters after fi_enable() */
-	bool no_cqs;		/* bind counters with this wait_obj, and no CQs */
+	bool no_cqs; /* bind counters that have wait_obj, and no CQs */
 	bool eq;		/* bind an event queue, which is not read */
 	bool raw;		/* the test itself reads the CQs */
 	bool plain; /* with -p "CORE;ofi_duo": open CORE without ofi_duo */
@@ -144,7 +147,10 @@ struct ft_ep {
 	struct fi_ops_duo *ops;	/* NULL: the provider is not ofi_duo */
 	struct ft_peer self;
 	struct ft_peer peer[FT_MAX_RANKS];
-	/* the program's counts, to compare with the provider's statistics */
+	/*
+	 * the test's own counts, to compare with the provider's statistics:
+	 * sends over each path, sends to each rank, completed receives
+	 */
 	atomic_uint_fast64_t tx[FI_DUO_PATH_COUNT];
 	atomic_uint_fast64_t tx_to[FT_MAX_RANKS];
 	atomic_uint_fast64_t rx_ok;
@@ -199,12 +205,12 @@ unsigned int ft_rand(unsigned int below);
 	} while (0)
 
 /* oob.c: while they wait, these functions make progress on open endpoints */
-/* In a forked rank: fd is its end of a socket pair with that rank. */
+/* In a forked rank: fd is this rank's end of a socket pair with "rank". */
 void ft_oob_adopt(int rank, int fd);
 void ft_oob_connect(const char *host_port);
 void ft_allgather(const void *in, size_t len, void *out);
 void ft_barrier(void);
-/* Enters the barrier at the first call. True if all ranks have entered. */
+/* The first call enters the barrier. Returns true if all ranks have entered. */
 bool ft_barrier_try(void);
 
 /* fabric.c */

@@ -92,7 +92,10 @@ static void ft_deadline(int sig)
 	_exit(FT_FAIL);
 }
 
-/* Ends the process by the same signal, so that the parent reports it. */
+/*
+ * Signal handler for crashes: prints a backtrace, and ends the process by the
+ * same signal, which the parent then reports.
+ */
 static void ft_crashed(int sig)
 {
 	ft_say_where();
@@ -239,7 +242,10 @@ static void ft_own_stderr(int rank)
 		_exit(FT_FAIL);
 }
 
-/* Forks all ranks, so that crashes are reported alike. Returns worst status. */
+/*
+ * Forks all ranks, rank 0 too: this process reports a crash of any rank.
+ * Returns the worst status of the ranks.
+ */
 static int ft_fork_ranks(void)
 {
 	int n = ft.opts.nranks, pair[FT_MAX_RANKS][2], status, worst = FT_PASS;

@@ -17,7 +17,7 @@
 
 #include "ft.h"
 
-/* Rank 0 has a descriptor for each other rank, other ranks have only [0]. */
+/* Connections: in rank 0, with each other rank; in other ranks, [0] only. */
 static int ft_fd[FT_MAX_RANKS];
 static bool ft_entered;
 static int ft_arrived;

@@ -47,8 +47,8 @@ bool ft_over_tcp(void)
 }
 
 /*
- * True if an AV may have several endpoints, even one after another. efa before
- * libfabric 2.2 rejects a second endpoint on an AV.
+ * True if several endpoints may be bound to an AV, at the same time or one
+ * after another. efa before libfabric 2.2 rejects a second endpoint on an AV.
  */
 bool ft_shares_av(void)
 {
@@ -56,7 +56,10 @@ bool ft_shares_av(void)
 	       fi_version() >= FI_VERSION(2, 2);
 }
 
-/* False if tcp ignores the source of untagged receives (xnet_srx_recv). */
+/*
+ * True if untagged receives can name a source. tcp ignores the source
+ * (xnet_srx_recv).
+ */
 bool ft_directs_untagged(const struct ft_ep *e)
 {
 	return ft_all_shm(e) || !ft_over_tcp();
@@ -64,7 +67,7 @@ bool ft_directs_untagged(const struct ft_ep *e)
 
 /*
  * True if directed receives can be canceled. In shm, efa and ofi_rxm of
- * libfabric 2.x, util_cancel_src() damages the queues of untagged ones.
+ * libfabric 2.x, util_cancel_src() damages the queues of untagged receives.
  */
 bool ft_cancels_directed(const struct ft_ep *e)
 {

@@ -100,7 +100,10 @@ void ft_region_barrier(struct ft_region *region)
 		ft_region_poll(region);
 }
 
-/* True if RMA to rank 0 uses near. libfabric's shm does not carry RMA here. */
+/*
+ * True if RMA to rank 0 uses near. If the local transport is libfabric's shm,
+ * ofi_duo passes RMA to the core.
+ */
 static bool ft_region_near(const struct ft_ep *e)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");

@@ -41,7 +41,10 @@ void ft_op_reset(struct ft_op *op)
 	memset(op, 0, sizeof(*op));
 }
 
-/* Splits the buffer in two, if the provider accepts two. Returns the number. */
+/*
+ * Splits the buffer in two, if the provider accepts two buffers. Returns the
+ * number of buffers.
+ */
 static size_t ft_split(const struct ft_xfer *x, size_t limit,
 		       struct iovec iov[2], void *desc[2])
 {

@@ -68,7 +68,10 @@ static void ft_post_slot(struct ft_buf *buf)
 
 	slot->buf = buf;
 	slot->from = slot->only = -1;
-	/* most stay wildcards: a directed receive may never match */
+	/*
+	 * most receives stay wildcards: a directed receive never ends if its
+	 * sender has no more messages
+	 */
 	if (mode.directed && posted % 3 == 1 && directed < mode.window / 3) {
 		directed++;
 		slot->only = 1 + ft_rand(ft.opts.nranks - 1);

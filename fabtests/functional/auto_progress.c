@@ -15,7 +15,7 @@
 #include "common/region.h"
 
 #define FT_LEN ((size_t)4 << 20)
-#define FT_LINGER_MS 100	/* ten polls of ofi_duo's thread */
+#define FT_LINGER_MS 100	/* time of ten polls of ofi_duo's thread, ms */
 
 static struct ft_ep e;
 static struct ft_region region;
@@ -75,7 +75,7 @@ static void ft_case_idle_target_is_written(void)
 
 /*
  * Write function of a stream that exit() flushes after all destructors. Delays
- * the exit: if ofi_duo's thread still runs, the process crashes.
+ * the exit: if ofi_duo's thread has not ended by then, the process crashes.
  */
 static ssize_t ft_linger(void *cookie, const char *buf, size_t len)
 {

@@ -117,7 +117,7 @@ static void ft_run_stay(void)
 }
 
 /*
- * Opens the next endpoint before it closes the last one, so that their
+ * Opens each endpoint before it closes the previous one, so that their
  * addresses differ. With equal addresses, tcp would send over the connection of
  * the old endpoint, and report success (contrib/upstream/tcp_reuse.c).
  */

@@ -186,7 +186,10 @@ static void ft_run(void)
 		{ "counters count without a CQ",
 		  ft_case_counters_count_without_cq },
 	};
-	/* without ofi_duo, tcp misses counts, and other cores require a CQ */
+	/*
+	 * the last two cases need ofi_duo: tcp alone misses counts, and other
+	 * cores require a CQ
+	 */
 	size_t bare = ft_wraps() ? 0 : 2;
 
 	ft_run_cases(cases, FT_COUNT(cases) - bare);

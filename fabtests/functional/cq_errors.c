@@ -89,9 +89,10 @@ static void ft_truncated(size_t sent, size_t space, bool tagged, bool expected)
 }
 
 /*
- * False for truncations that fail in cores without ofi_duo. shm 2.1 crashes in
- * smr_copy_saved or loops forever in cma_copy. efa and rxm complete a large
- * message twice. tcp loses an unexpected message that is truncated to 0 bytes.
+ * False for truncations that a core handles wrongly even without ofi_duo. shm
+ * 2.1 crashes in smr_copy_saved or loops forever in cma_copy. efa and rxm
+ * complete a large message twice. tcp loses an unexpected message that is
+ * truncated to 0 bytes.
  */
 static bool ft_can_truncate(size_t sent, size_t space, bool expected)
 {
@@ -153,7 +154,7 @@ static void ft_case_canceled_recv_fails_once(void)
 		ft_barrier();
 		ft_wait(&e, &op[2]);
 		ft_wait(&e, &op[3]);
-		/* one has ended, the other was never posted */
+		/* op[0] has ended, op[99] was never posted */
 		fi_cancel(&e.ep->fid, &op[0].ctx);
 		fi_cancel(&e.ep->fid, &op[99].ctx);
 		ft_progress_for(&e, 20);

@@ -30,7 +30,10 @@ static void ft_forget(void)
 	fi_freeinfo(e.info);
 }
 
-/* Legal orders of closing: the fabric last, the domain before it. */
+/*
+ * Closes the endpoint (e), CQ (c), AV (a), domain (d) and fabric (f) in legal
+ * orders. In "ecdaf" the domain is closed before the AV, which must fail.
+ */
 static void ft_case_objects_close_in_order(void)
 {
 	static const char *const orders[] = {

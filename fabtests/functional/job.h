@@ -15,7 +15,10 @@
 #define JOB_MAX 8 /* largest number of members, with the killed ones */
 #define JOB_LEN 70000		/* longest message and RMA, bytes */
 
-/* Kinds of messages, and their tags. */
+/*
+ * Kinds of messages, and their tags. JOB_ANY: for receives from any source;
+ * JOB_DIRECTED: for receives that name the sender.
+ */
 enum { JOB_ANY, JOB_DIRECTED, JOB_KINDS };
 
 /* Description of a member, by which other members reach it. */
@@ -71,9 +74,10 @@ int job_from(const uint8_t *buf);	/* sender of a message */
 uint32_t job_seq(const uint8_t *buf);	/* number of a message */
 uint64_t job_cpu_ns(void);	/* CPU time of this process, ns */
 /*
- * True if this process has at most "members" pidfds, and maps segments and
- * region tables of at most "members", itself included. With "late", fails the
- * test instead of returning false.
+ * True if this process holds only resources of "members" members, itself
+ * included: at most one pidfd for each, and one or two mapped files of near (a
+ * segment and a region table) for each. With "late", fails the test instead of
+ * returning false.
  */
 bool job_is_clean(int members, bool late);
 

@@ -25,7 +25,7 @@
 #include "job.h"
 
 #define JOB_MOMENT_US 20000
-#define JOB_SWEEPS 2 /* endpoints to open until no file may be left */
+#define JOB_SWEEPS 2 /* limit of endpoints to open until no file is left */
 
 static struct job *job;
 static struct ft_child child[JOB_MAX];

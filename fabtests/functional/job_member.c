@@ -242,7 +242,10 @@ static bool job_busy(const struct job_peer *peer, bool receives)
 	       peer->verb[peer->at].busy || (receives && peer->in.busy);
 }
 
-/* A local member has died: all operations end, and a further send fails. */
+/*
+ * Handles a local member that has failed: all operations with the member must
+ * end within JOB_LIMIT_NS, and then a further send must fail.
+ */
 static void job_step_dead(int p)
 {
 	struct job_peer *peer = &peers[p];
@@ -259,7 +262,7 @@ static void job_step_dead(int p)
 	ret = ft_tx_try(&e, FT_TX_INJECT, peer->addr, &x, &last.op);
 	FT_CHECK(!ret || ret == -FI_EAGAIN || ret == -FI_ECONNRESET,
 		 "a send to member %d, which has failed: %zd", p, ret);
-	/* 0: near has not detected the failure yet */
+	/* if the send succeeds, near has not detected the failure yet */
 	peer->over = ret == -FI_ECONNRESET;
 }
 

@@ -201,7 +201,7 @@ static void ft_run_receiver(int nsenders)
 		if (!ft_rand(5))
 			ft_progress_for(&e, ft_rand(4));
 	}
-	for (i = 0; i < nrecvs; i++) /* first those that must complete */
+	for (i = 0; i < nrecvs; i++) /* first the receives that must complete */
 		if (recvs[i].match >= 0)
 			ft_check_recv(&recvs[i], i);
 	for (i = 0; i < nrecvs; i++)

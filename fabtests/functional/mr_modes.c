@@ -73,7 +73,10 @@ static void ft_mode(int hinted)
 	ft_close(&e);
 }
 
-/* Not for efa alone: no remote access for such hints (libfabric 2.1 to 2.6). */
+/*
+ * Not for efa without ofi_duo: for such hints, efa grants no remote access
+ * (libfabric 2.1 to 2.6).
+ */
 static void ft_case_hints_without_mode(void)
 {
 	if (!ft_has_prefix(ft.opts.prov, "efa") ||

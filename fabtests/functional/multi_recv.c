@@ -60,8 +60,8 @@ static int received, expected, releases, cancels;
 static unsigned int salt;
 
 /*
- * True if the rank sends to the other. Ranks without ofi_duo only send: as a
- * receiver, util_srx of libfabric may write outside of the buffer.
+ * True if "rank" sends to "to". Ranks without ofi_duo only send: they would
+ * receive by util_srx of libfabric, which may write outside of the buffer.
  */
 static bool ft_sends(int rank, int to)
 {
@@ -126,8 +126,8 @@ static void ft_message(struct ft_mbuf *buf,
 }
 
 /*
- * Checks a released buffer. Other providers may ignore an FI_OPT_MIN_MULTI_RECV
- * that is set after fi_enable().
+ * Checks a released buffer. Checks its unused space with ofi_duo only: other
+ * providers may ignore an FI_OPT_MIN_MULTI_RECV that is set after fi_enable().
  */
 static void ft_released(struct ft_mbuf *buf)
 {
@@ -181,7 +181,10 @@ static void ft_cancel(struct ft_mbuf *buf)
 {
 	ssize_t ret = fi_cancel(&e.ep->fid, &buf->op);
 
-	/* the buffer may be full although its last message is incomplete */
+	/*
+	 * -FI_ENOENT: the buffer may be full, but not released yet, because its
+	 * last message is incomplete
+	 */
 	FT_CHECK(!ret || ret == -FI_ENOENT || ret == -FI_EAGAIN,
 		 "fi_cancel: %zd", ret);
 	buf->canceling = !ret;
@@ -365,7 +368,7 @@ FT_MODE(ft_case_buffers_of_all_take_large, .nbufs = 8, .fits = 4,
 FT_MODE(ft_case_canceled_buffers_are_released, .nbufs = 3, .fits = 8,
 	.max_len = 9000, .per_pair = 4000, .cancel = true)
 
-/* One sender after the other: one path carries all messages. */
+/* One sender after the other: one path carries all messages of a run. */
 static void ft_case_buffers_take_each_sender(void)
 {
 	int r;

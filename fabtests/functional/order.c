@@ -141,7 +141,10 @@ static void ft_write_after_send(size_t len, uint64_t round)
 		ft_region_poll(&region);
 }
 
-/* A read after a send must not return memory as before the receive. */
+/*
+ * A read after a send must not return the old contents of rank 0's memory, from
+ * before rank 0 received the message.
+ */
 static void ft_read_after_send(size_t len, uint64_t round)
 {
 	static struct ft_op sent, got;
@@ -300,7 +303,7 @@ static void ft_run(void)
 	};
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");
 
-	/* libfabric's shm keeps no such orders: use the core only */
+	/* ofi_duo has no such orders over libfabric's shm: use the core only */
 	if (peer && !strcmp(peer, "shm"))
 		setenv("FT_NO_SHM", "1", 1);
 	if (!ft_offers(&cfg, 0, FI_ORDER_SAW) &&

@@ -24,7 +24,10 @@ static bool ft_names(void)
 	return first.ops || !strcmp(ft.opts.prov, "near");
 }
 
-/* The info has the open objects or none (fi_getinfo(3)), never the core's. */
+/*
+ * With ofi_duo, the info must have the fabric and the domain of ofi_duo that
+ * were in the hints, not those of the core.
+ */
 static void ft_case_info_has_open_objects(void)
 {
 	struct fi_info *info;
@@ -111,8 +114,9 @@ static void ft_write(struct ft_region *region)
 }
 
 /*
- * RMA in a domain that was opened for messages only. A core may reject it. If
- * it works, it must not use the core within a host.
+ * Requests an endpoint with RMA in a domain that was opened for messages only.
+ * fi_getinfo() may reject this. Otherwise RMA within a host must not use the
+ * core.
  */
 static void ft_case_widened_domain_avoids_core(void)
 {

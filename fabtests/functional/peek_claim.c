@@ -97,7 +97,10 @@ static void ft_receive(uint64_t tag, uint64_t flags, struct ft_op *op)
 	ft_verify(buf.ptr, len, tag, "after a peek");
 }
 
-/* Does not wait: a claimed message completes when the claim receives it. */
+/*
+ * Sends to rank 0. Does not wait for the end of the send: if rank 0 claims the
+ * message, the send may end only when rank 0 receives the claimed message.
+ */
 static void ft_send_one(uint64_t tag)
 {
 	struct ft_buf *mine = &txbuf[nsent];

@@ -180,8 +180,9 @@ static void ft_far_main(const struct ft_child *parent)
 
 	unsetenv("FI_HOOK");	/* libfabric reads it at the first call */
 	/*
-	 * No killed process had this IP address. With the address and port of one,
-	 * its record could fail the first send: fi_duo(7), peer failure.
+	 * No killed process had this IP address. If this process had the
+	 * address and port of a killed process, the record of the killed
+	 * process could fail the first send: fi_duo(7), peer failure.
 	 */
 	if (ft_has_prefix(ft.opts.prov, "tcp") && !ft.opts.src)
 		ft.opts.src = "127.0.0.2";
@@ -254,7 +255,10 @@ static void ft_far_goes_on(void)
 	}
 }
 
-/* Handles the result of a post: if the peer had failed, op has ended. */
+/*
+ * Handles the result of a post. If the post was rejected because the peer has
+ * failed, records this as the end of op[which].
+ */
 static void ft_try(int which, ssize_t ret)
 {
 	if (!ret)
@@ -315,7 +319,10 @@ static void ft_post(fi_addr_t peer)
 
 static void ft_post_onesided(fi_addr_t peer, const struct ft_about *about)
 {
-	/* atomic first: only the target executes it, and the others wait */
+	/*
+	 * the atomic first: only the target executes it, and the write and the
+	 * read wait for its end
+	 */
 	ft_try(FT_FETCH, FT_RETRY(&e, fi_fetch_atomic(
 		e.ep, &number, 1, NULL, &fetched, NULL, peer, about->base,
 		about->key, FI_UINT64, FI_SUM, &op[FT_FETCH])));
@@ -445,7 +452,10 @@ static void ft_run(void)
 {
 	int steps;
 
-	/* the process on efa alone would wait for efa's shared memory */
+	/*
+	 * otherwise the process on the core alone would wait for messages over
+	 * the shared memory of efa
+	 */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
 	signal(SIGPIPE, SIG_IGN);
 	if (ft_wraps())
@@ -458,10 +468,10 @@ static void ft_run(void)
 	ft_buf_alloc(&e, &out, FT_LARGE);
 	if (far.child.pid)
 		ft_far_meet();
-	else /* takes fi_addr 0, which error entries without source have */
+	else /* uses up fi_addr 0, which error entries without source have */
 		ft_exchange(&e);
 	ft.phase = "peers that die";
-	/* on a busy host steps are slow, so some are left out */
+	/* steps are slow on a busy host: kill at every 2nd or 4th step only */
 	for (steps = 0; steps < FT_STEPS; steps += ft.opts.quick ? 4 : 2)
 		ft_one_peer(steps, false);
 	FT_CHECK(ended_well && ended_badly, "%d operations ended well, %d "

@@ -3,8 +3,8 @@
 
 /*
  * A poll set of two CQs and two counters. Ranks send to each other, and read a
- * CQ or counter only if fi_poll() has returned its context. A context that is
- * not returned stops the test.
+ * CQ or counter only if fi_poll() has returned its context. If fi_poll() misses
+ * an event, the test waits until its time limit, and fails.
  */
 
 #include <sched.h>
@@ -65,7 +65,7 @@ static int ft_poll(void)
 	return n;
 }
 
-/* The set must have no events; the core alone may report some. */
+/* Checks that fi_poll() returns no context. Cores alone may return some. */
 static void ft_quiet(const char *when)
 {
 	int i, n;

@@ -68,7 +68,10 @@ static void ft_inject(enum ft_tx how, bool tagged, size_t len)
 	ft_buf_free(&buf);
 }
 
-/* Returns rank 1's inject size: efa's depends on its use of shared memory. */
+/*
+ * Returns the inject size of rank 1, the sender. The ranks may differ: the
+ * inject size of efa depends on its use of shared memory.
+ */
 static size_t ft_inject_size(void)
 {
 	size_t all[FT_MAX_RANKS];

@@ -10,7 +10,7 @@
 
 #include "common/region.h"
 
-/* bytes: the local buffer, then the target's */
+/* bytes of each half of a region: first the local buffer, then the target */
 #define FT_HALF ((size_t)2 << 20)
 #define FT_DATA 0x12345678
 

@@ -194,8 +194,8 @@ static void ft_talk(void)
 
 /*
  * The second endpoint opens while the first fi_addr is free. The peer that is
- * removed and inserted again gets no messages before: efa numbers the messages
- * to a new peer from 0.
+ * removed and inserted again gets no messages before that: efa numbers the
+ * messages to a newly inserted peer from 0.
  */
 static void ft_case_ep_gets_av_with_holes(void)
 {
@@ -230,7 +230,10 @@ static void ft_case_address_inserted_twice_works(void)
 	ft_leave_all();
 }
 
-/* Odd ranks send before even ranks insert them, and in another order. */
+/*
+ * Odd ranks send before even ranks have inserted the odd ranks' addresses. Even
+ * ranks insert the addresses in another order than odd ranks.
+ */
 static void ft_case_unknown_senders_arrive(void)
 {
 	bool odd = ft.opts.rank % 2;
@@ -292,8 +295,8 @@ static void ft_case_av_outlives_first_ep(void)
 }
 
 /*
- * Opens and closes endpoints of one AV in turn. tcp sometimes hangs, or loses a
- * message to or from the new endpoint.
+ * Opens and closes endpoints of one AV, one after the other. Not with tcp: it
+ * sometimes hangs, or loses a message to or from the new endpoint.
  */
 static void ft_case_av_serves_eps_in_turn(void)
 {

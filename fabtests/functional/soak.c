@@ -104,8 +104,9 @@ static void ft_send_next(struct ft_load *l)
 }
 
 /*
- * Makes one random step. No peeks over rxd, which lacks FI_PEEK, and sockets,
- * where a peek finds a message that is still arriving.
+ * Makes one random step. Returns false if this endpoint has posted all sends of
+ * the round and received all messages. Makes no peeks over rxd, which lacks
+ * FI_PEEK, and sockets, where a peek finds a message that is still arriving.
  */
 static bool ft_step(struct ft_load *l)
 {
@@ -140,7 +141,7 @@ static bool ft_step(struct ft_load *l)
 	return l->sent < l->to_send || ft_recv_missing(l);
 }
 
-/* Thread: one round of an endpoint, then progress until all others end. */
+/* Thread: one round of an endpoint, then progress until all threads end. */
 static void *ft_round(void *arg)
 {
 	struct ft_load *l = arg;

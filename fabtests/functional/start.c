@@ -19,7 +19,7 @@
 
 #define FT_ROUNDS 10
 #define FT_QUICK_ROUNDS 3
-/* least size of an endpoint's region; libfabric 2.1 has 16 MiB */
+/* least size of an shm endpoint's memory, MiB; 16 MiB in libfabric 2.1 */
 #define FT_REGION_MIB 15
 
 static struct ft_ep e;
@@ -27,8 +27,8 @@ static struct ft_buf buf;
 static struct ft_op txop[FT_MAX_RANKS], rxop[FT_MAX_RANKS];
 
 /*
- * True if this endpoint has a local transport. The path to its own address is
- * final, and has another reason than FI_DUO_LOCAL_OFF.
+ * True if this endpoint has a local transport. Otherwise the path to its own
+ * address has the reason FI_DUO_LOCAL_OFF.
  */
 static bool ft_has_shm(void)
 {
@@ -115,7 +115,11 @@ static void ft_exchange_messages(void)
 	}
 }
 
-/* Starts all ranks once. stopped: the registry stays locked. */
+/*
+ * Starts all ranks once. stopped: rank 0 still has the registry locked, as a
+ * stopped process would, so all ranks must use the core. lock: if not NULL,
+ * locks the registry after the start, and stores the descriptor.
+ */
 static void ft_round(bool stopped, int *lock)
 {
 	ft_barrier();
@@ -139,7 +143,7 @@ static void ft_case_stopped_process_means_core(void)
 {
 	int lock = -1;
 
-	/* needs a /dev/shm of this test (FT_ROOM) with a registry */
+	/* only with a /dev/shm of this test alone (FT_ROOM), with a registry */
 	if (!getenv("FT_ROOM") || getenv("FT_NO_SHM"))
 		return;
 	ft_round(false, ft.opts.rank == 0 ? &lock : NULL);

@@ -8,8 +8,9 @@
  * FI_THREAD_COMPLETION    each with its endpoint and CQ, in one domain
  * FI_THREAD_DOMAIN        each with its own domain
  *
- * Thread t of one rank exchanges messages with thread t of the other. A further
- * thread may cancel receives, or open and close endpoints meanwhile.
+ * Thread t of one rank exchanges messages with thread t of the other. In some
+ * cases, the last thread instead cancels receives, or opens and closes
+ * endpoints.
  */
 
 #include <pthread.h>
@@ -19,8 +20,8 @@
 #define FT_THREADS 4
 #define FT_WINDOW 8
 #define FT_LEN 6000
-#define FT_MIN_LIVES 4	/* least number of further endpoints */
-/* largest number of them: libfabric's shm can hold 250 peers */
+#define FT_MIN_LIVES 4	/* least number of endpoints of ft_come_and_go() */
+/* largest number of these: libfabric's shm can hold 250 peers */
 #define FT_MAX_LIVES 40
 
 struct ft_worker {
@@ -106,9 +107,9 @@ static void *ft_disturb(void *arg)
 }
 
 /*
- * Sends to itself over an endpoint that no other rank has inserted, with a tag
- * of its own: tcp 2.1 alone would deliver the other endpoint's messages with
- * the same tag here.
+ * Sends a message from endpoint e to itself. No other rank has inserted e. The
+ * tag is used by no other endpoint: tcp 2.1 alone would deliver messages of
+ * another endpoint with the same tag to e.
  */
 static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 {
@@ -129,8 +130,8 @@ static void ft_talk(struct ft_worker *w, struct ft_ep *e)
 }
 
 /*
- * Opens an endpoint and a region beside those in use, and closes them. Inserts
- * the endpoint's address into the AV in use.
+ * Opens and closes an endpoint and a region while other threads use endpoints
+ * of the same domain. Inserts the new endpoint's address into their AV.
  */
 static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 {
@@ -151,7 +152,10 @@ static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 	ft_talk(w, &e);
 	ft_buf_free(&region);
 	ft_check_tx(&e);
-	/* with a shared AV, ft_insert() may have got the same fi_addr */
+	/*
+	 * removes one fi_addr only: with a shared AV, ft_insert() may have
+	 * returned this fi_addr, too
+	 */
 	FT_OK(fi_av_remove(w->e->av, &addr, 1, 0));
 	/* e may have read messages to w->e from a shared CQ */
 	atomic_fetch_add(&w->e->rx_ok, e.rx_ok);
@@ -159,9 +163,10 @@ static void ft_live(struct ft_worker *w, bool share_av, bool share_cq)
 }
 
 /*
- * False for ofi_rxd, which crashes without ofi_duo, too (rxd_ep_bind and
- * rxd_ep_close of 2.1 to 2.6): the CQ's list has the endpoint before and after
- * the endpoint's functions are valid.
+ * True if an endpoint may be bound to a CQ while another thread reads the CQ.
+ * ofi_rxd then crashes, also without ofi_duo (libfabric 2.1 to 2.6):
+ * rxd_ep_bind() adds the endpoint to the CQ's list before the endpoint's
+ * functions are valid, and rxd_ep_close() removes it after they are invalid.
  */
 static bool ft_shares_cq_in_use(void)
 {
@@ -200,7 +205,7 @@ static void ft_start(int t, struct ft_ep *e, void *(*run)(void *), bool tagged)
 	ft_buf_alloc(e, &w->rx, FT_WINDOW * FT_LEN);
 }
 
-/* Runs the threads. The last one may run until the others have ended. */
+/* Runs the threads. Sets "stop" for the last one when the others have ended. */
 static void ft_go(void)
 {
 	int t;
@@ -223,7 +228,7 @@ static void ft_go(void)
 	}
 }
 
-/* Tests one endpoint. run: function of the last thread. */
+/* Tests one endpoint that all threads use. run: function of the last thread. */
 static void ft_safe(bool separate_cqs, void *(*run)(void *))
 {
 	struct ft_cfg cfg = { .threading = FI_THREAD_SAFE,
@@ -240,8 +245,9 @@ static void ft_safe(bool separate_cqs, void *(*run)(void *))
 }
 
 /*
- * Checks and closes all endpoints. Receives of a shared CQ are not counted for
- * each endpoint. Paths are checked before any rank closes.
+ * Checks and closes all endpoints. With a shared CQ, checks the sends only: the
+ * test's counts do not distinguish the endpoints of the receives. The checks
+ * are before a barrier, because a closed endpoint has no defined path.
  */
 static void ft_close_each(bool share_cq)
 {
@@ -259,7 +265,10 @@ static void ft_close_each(bool share_cq)
 	}
 }
 
-/* run: function of the last thread. */
+/*
+ * Tests one endpoint for each thread. share: one domain for all. run: function
+ * of the last thread.
+ */
 static void ft_each(enum fi_threading threading, bool share, bool share_cq,
 		    bool tagged, void *(*run)(void *))
 {

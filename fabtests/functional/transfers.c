@@ -6,9 +6,9 @@
  * with its progress thread, and Mooncake's EFA transport.
  *
  * Several rails (domains with one endpoint each) use FI_MSG and FI_RMA without
- * tags and orders. Rank 1 writes blocks of rank 0 and of itself, with remote CQ
- * data, or reads them. Messages with data announce them. Completions are in one
- * FI_CQ_FORMAT_DATA queue, and only the flags distinguish them.
+ * tags and orders. Rank 1 reads blocks of rank 0 and of itself, or writes them
+ * with remote CQ data. Messages with data announce the blocks. A rail has one
+ * FI_CQ_FORMAT_DATA queue: only flags distinguish the kinds of completions.
  */
 
 #include <pthread.h>
@@ -95,7 +95,7 @@ static void ft_move_all(int rank, bool write, uint64_t flags)
 
 	for (b = 0; b < FT_BLOCKS; b++) {
 		ft_op_reset(&op[b]);
-		/* without FI_MORE: a rail's last operation starts the others */
+		/* a rail's last operation has no FI_MORE: it starts them all */
 		if (b >= FT_BLOCKS - FT_RAILS)
 			flags &= ~FI_MORE;
 		while ((ret = ft_move(&rails[b % FT_RAILS], rank, b, write,
@@ -121,7 +121,7 @@ static void ft_notify_all(int count)
 	ft_meet();
 }
 
-/* As NIXL does: more messages than the target has receives. */
+/* As NIXL does, sends more messages than the target has posted receives. */
 static void ft_case_notes_arrive(void)
 {
 	ft_notify_all(2 * FT_RECVS);

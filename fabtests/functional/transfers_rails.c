@@ -210,7 +210,10 @@ void ft_rails_open(const struct ft_cfg *cfg)
 	ft_meet();
 }
 
-/* Returns the path of RMA to a rank. libfabric's shm does not carry RMA here. */
+/*
+ * Returns the path of RMA to a rank. If the local transport is libfabric's shm,
+ * ofi_duo passes RMA to the core.
+ */
 static enum fi_duo_path ft_rma_path(const struct ft_ep *e, int rank)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");

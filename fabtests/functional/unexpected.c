@@ -11,7 +11,10 @@
 #include "common/ft.h"
 
 #define FT_MANY 5000
-/* messages that the core can hold unmatched; tcp: 64 of each peer */
+/*
+ * number of unexpected messages that every core can hold; tcp holds 64 of each
+ * peer
+ */
 #define FT_SAVED 60
 
 static struct ft_ep e;
@@ -39,7 +42,8 @@ static struct ft_xfer ft_at(const struct ft_flood *f, int i)
 
 /*
  * Sends all messages. The provider may return -FI_EAGAIN until messages are
- * consumed, so the receiver does not wait for the last: it starts after 300 ms.
+ * consumed. So the receiver does not wait until all are sent, but starts to
+ * receive after 300 ms.
  */
 static void ft_send_flood(const struct ft_flood *f)
 {
@@ -81,7 +85,10 @@ static void ft_run_flood(struct ft_flood f)
 {
 	bool small = f.len <= e.info->tx_attr->inject_size;
 
-	/* over the core there may be no space for more messages */
+	/*
+	 * the first receive matches the last message, so all messages must be
+	 * stored, and the core may have no space for more
+	 */
 	if (f.reverse && ft_path(&e, !ft.opts.rank) == FI_DUO_CORE &&
 	    f.count > FT_SAVED)
 		f.count = FT_SAVED;

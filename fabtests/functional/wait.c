@@ -17,7 +17,7 @@
 
 #define FT_TAG 77
 #define FT_SILENCE_NS 300000000ull
-/* Permitted wakeups of a rank without messages. A timer would cause 600. */
+/* Permitted wakeups in FT_SILENCE_NS. A timer would cause 600. */
 #define FT_WAKES 30
 #define FT_LAPS_MAX 400
 
@@ -152,7 +152,10 @@ static void ft_laps(void)
 	       took[laps * 95 / 100] / 1000);
 }
 
-/* True if no timer is needed: near, and a core with wait descriptors. */
+/*
+ * True if near and the core can wake a sleeping thread for every message, so
+ * that ofi_duo needs no timer.
+ */
 static bool ft_all_signal(void)
 {
 	const char *peer = getenv("FI_OFI_DUO_LOCAL");

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * MPI_Alltoallw with a different derived datatype for each peer, strided at one
- * end, contiguous with another count at the other.
+ * MPI_Alltoallw with a different derived datatype for each pair of ranks: one
+ * rank of the pair has strided data, the other one has contiguous data.
  */
 
 #include "mt.h"
@@ -21,7 +21,10 @@ static int mt_value(int from, int to, int round, int i)
 	return from * 1000003 + to * 10007 + round * 101 + i;
 }
 
-/* Returns the type: strided at one end, in blocks of 3 ints. */
+/*
+ * Returns the datatype of the sender or, with "receiving", of the receiver: one
+ * of them is contiguous, the other one is strided, in blocks of 3 ints.
+ */
 static MPI_Datatype mt_type(int from, int to, int round, int receiving)
 {
 	int blocks = mt_blocks(from, to, round);

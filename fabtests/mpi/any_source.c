@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 always has 64 MPI_ANY_SOURCE receives posted, and all others send. In
- * the order of posting, each sender's messages must be in sending order.
+ * Rank 0 always has 64 MPI_ANY_SOURCE receives posted, and all others send. A
+ * receive that was posted earlier must get an earlier message of a sender than
+ * a receive that was posted later.
  */
 
 #include "mt.h"

@@ -8,7 +8,7 @@
  *
  * The pieces have ascending addresses. With "down" they descend, so that each
  * attach moves the descriptions of earlier pieces. Open MPI's osc/rdma lets
- * other ranks of the host read these at the same time. So "down" fails in some
+ * other ranks of the host read descriptions that move. So "down" fails in some
  * runs, over any core (docs/upstream.md).
  */
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Each rank sends 80 MiB with MPI_Isend before it receives, as MPI permits. It
- * probes for the last message first.
+ * Each rank sends 80 MiB with MPI_Isend before it receives, as MPI permits.
+ * Before it receives from a sender, it probes for the sender's last message.
  */
 
 #include "mt.h"

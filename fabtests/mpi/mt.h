@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions of all MPI test programs: time limit, checks, and data that show
- * shifts. A failed check ends the job with status 1.
+ * Functions of all MPI test programs: time limit, checks, and data that depend
+ * on their position, so that shifted data is detected. A failed check ends the
+ * job with status 1.
  */
 #ifndef MT_H
 #define MT_H

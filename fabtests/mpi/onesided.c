@@ -20,7 +20,10 @@ static size_t mt_slot(void)
 	return MT_BYTES / mt_size;
 }
 
-/* Puts into this rank's part of the right neighbor's window, and gets it. */
+/*
+ * Puts data into this rank's part of the right neighbor's window, and gets the
+ * data back.
+ */
 static void mt_fence(size_t len)
 {
 	int right = (mt_rank + 1) % mt_size;

@@ -4,8 +4,8 @@
 /*
  * Local messages must not starve messages that arrive over the core. A server
  * keeps a window of MPI_ANY_SOURCE receives. Local clients send requests
- * without pause, and wait for replies. The last rank sends one every 20 ms over
- * the core: its own registry directory keeps it out of shared memory.
+ * without pause, and wait for replies. The last rank sends a request every 20
+ * ms over the core: its own registry directory keeps it out of shared memory.
  *
  * starve [WINDOW [SECONDS]]  at least 3 ranks: server, clients, the last rank
  */
@@ -123,7 +123,10 @@ static void mt_client(struct mt_trips *trips)
 		;
 }
 
-/* Sends the last rank's requests. Sleeps between them: others need the CPUs. */
+/*
+ * Sends the last rank's requests. Sleeps between them, and does not poll: the
+ * server and the local clients need the CPUs.
+ */
 static void mt_far_client(struct mt_trips *trips)
 {
 	const struct timespec interval = { .tv_nsec = MT_INTERVAL * 1e9 };

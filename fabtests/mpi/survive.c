@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A job survives a rank (ULFM: mpirun --with-ft ulfm). A random rank gets
- * SIGKILL at a random moment while all exchange messages. The others revoke the
- * communicator, shrink it, agree, and go on. Argument: a seed.
+ * A job survives the failure of a rank (ULFM: mpirun --with-ft ulfm). A random
+ * rank gets SIGKILL at a random moment while all exchange messages. The others
+ * revoke the communicator, shrink it, agree, and continue. Argument: a seed.
  *
  * contrib/torture runs it. "survive: ok" shows success, not the exit status.
  */
@@ -22,7 +22,7 @@
 
 #define MT_LEN 70000
 #define MT_MOMENT_US 50000
-#define MT_AFTER 20		/* rounds of the survivors */
+#define MT_AFTER 20		/* number of rounds of the survivors */
 
 static char *out, *in;
 
