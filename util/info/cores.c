@@ -107,7 +107,10 @@ static void info_device(const struct fi_info *info)
 			    there);
 }
 
-/* True if an earlier info has the same provider (and, if "device", device). */
+/*
+ * True if an info before "info" in the list has the same provider. With
+ * "device", it must also have the same device.
+ */
 static bool info_seen(const struct fi_info *list, const struct fi_info *info,
 		      bool device)
 {

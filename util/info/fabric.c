@@ -24,7 +24,10 @@
 /* Start of the module's identification, see DUO_IDENT() */
 #define INFO_IDENT "@(#)ofi_duo "
 
-/* Oldest supported libfabric. The members used here are the same since then. */
+/*
+ * Oldest supported libfabric. Members of its structures that this program uses
+ * have not moved since this version.
+ */
 #define INFO_OLDEST FI_VERSION(1, 17)
 #define INFO_GET_LIBFABRIC \
 	"install libfabric 1.17 or newer; if it is installed, add its " \
@@ -112,7 +115,8 @@ static bool info_is_module(const char *path)
 
 /*
  * Finds the module in WHERE as libfabric does (fabric(7), FI_PROVIDER_PATH).
- * WHERE has directories, and "+FILE": the path of a module, tried first. Stores
+ * Stores its path in PATH. An entry of WHERE is a directory, or "+FILE", the
+ * path of a module; such a file is used before modules in directories. Stores
  * the directories in DIRS. Returns false if there is no module.
  */
 static bool info_find_module(const char *where, char *dirs, size_t dirs_size,

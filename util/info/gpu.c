@@ -100,7 +100,10 @@ static int info_gpu_ipc(int gpu, const char **failed)
 	return ret;
 }
 
-/* Numbers of the other GPUs, as text, by access of this GPU to their memory */
+/*
+ * Numbers of the other GPUs, as text. can: GPUs with memory that this GPU can
+ * access; cannot: all others
+ */
 struct info_peers {
 	char can[128], cannot[128];
 };
@@ -124,7 +127,10 @@ static void info_gpu_peers(int ordinal, int gpu, int gpus,
 	}
 }
 
-/* Reports how processes can map a GPU's memory, and its access to others. */
+/*
+ * Reports how processes can map a GPU's memory, and which other GPUs' memory
+ * this GPU can access.
+ */
 static void info_found_gpu(int ordinal, int gpu, int gpus)
 {
 	struct info_peers peers = { "", "" };
@@ -163,7 +169,11 @@ static void info_found_gpus(int gpus)
 			info_found_gpu(i, gpu, gpus);
 }
 
-/* Checks the driver by files that even containers without a device have. */
+/*
+ * Checks the driver and the GPUs. Reports nothing if the kernel has no driver.
+ * The driver's file in /proc exists even in a container without GPUs: there the
+ * check reports a warning.
+ */
 void info_check_gpu(void)
 {
 	bool driver = !access("/proc/driver/nvidia/version", F_OK);

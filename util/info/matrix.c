@@ -15,7 +15,7 @@ bool mpi_same_machine(const struct mpi_rank *a, const struct mpi_rank *b)
 	return !strcmp(a->boot, b->boot);
 }
 
-/* Containers of a machine have different host names. */
+/* Compares host names too: containers of a machine have different ones. */
 bool mpi_same_host(const struct mpi_rank *a, const struct mpi_rank *b)
 {
 	return mpi_same_machine(a, b) && !strcmp(a->host, b->host);

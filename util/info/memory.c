@@ -281,7 +281,7 @@ void info_check_cgroup(int ranks)
 	}
 }
 
-/* Returns the ranks in the table's next row; 0: there is none. */
+/* Returns the number of ranks in the table's next row; 0: no further row. */
 static int info_table_next(int row, int ranks)
 {
 	if (row == ranks)

@@ -39,7 +39,10 @@ static void info_copy_source(int ready)
 		pause();
 }
 
-/* Copies info_word: same address in both (fork()). Returns 0 or an errno. */
+/*
+ * Copies info_word from the process "source": it has the same address there,
+ * because both processes are forks of one. Returns 0 or an errno.
+ */
 static int info_copy_reader(pid_t source)
 {
 	char word[sizeof(info_word)] = "";
