@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* One function per inline function of near that the file "expected" names. */
+/*
+ * Has one function for each inline function of near that the file "expected"
+ * names, so that the compiler emits the inline function's instructions.
+ */
 
 #include "near/near.h"
 #include "near/rma/inline.h"

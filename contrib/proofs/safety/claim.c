@@ -40,7 +40,7 @@
 
 #include "hostile.h"
 
-/* True if a word has at most two bits: one step of a loop, and its end. */
+/* True if at most two bits are set: a loop over the bits has two passes. */
 #define few(x) (!((x) & ((x) - 1) & (((x) & ((x) - 1)) - 1)))
 #define RINGS 2
 #define PLACE 4096	/* offset of a place that near_place() has computed */
@@ -236,7 +236,7 @@ static void check_rings(void)
 	check(!first.ring || readable(first.ring, 1));
 }
 
-/* Handles the doorbell of ring 0, which may be a new ring, beside ring 1. */
+/* Handles the doorbell of ring 0, a new or a known ring. Ring 1 exists, too. */
 static void news(void)
 {
 	if (any(bool))

@@ -107,7 +107,8 @@ static void sender(void)
 	if (!near_tx_coop_requested(&port, &op, slot))
 		return;
 	/*
-	 * limits the loops: each copies at least one byte of the poll's budget
+	 * limits the loops: each pass copies at least one byte, and uses up as
+	 * much of the budget of a poll
 	 */
 	assume(budget <= 3);
 	near_tx_coop(&port, &op, &budget);

@@ -5,8 +5,8 @@
  * A datagram of the fd exchange, with any bytes and descriptors, from any user:
  * no access is out of bounds, and each descriptor is closed once, or has one
  * owner. A port takes descriptors only from a datagram that its own user has
- * sent, and that has as many descriptors as it states. A port gives or takes one
- * of device memory only if this user has sent the datagram, and
+ * sent, and that has as many descriptors as it states. A port gives or takes a
+ * descriptor of device memory only if its own user has sent the datagram, and
  * near_fdx_msg_from() confirms that the port in fdx.from has sent it.
  *
  * C: near/link/fdx.c near_fdx_read near_fdx_msg_read near_fdx_msg_fault

@@ -48,7 +48,10 @@ static struct near_rma rma;
 /* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_rma_op first_op, second_op;
 static bool used[2];		/* operations that have not ended */
-/* the current operation was ended by a single copy; that copy was whole */
+/*
+ * direct: a single copy has ended the current operation; whole: that copy has
+ * copied all bytes
+ */
 static bool direct;
 static bool whole;
 

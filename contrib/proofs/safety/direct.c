@@ -3,11 +3,13 @@
 
 /*
  * Single copies of RMA at the initiator, with any entry in the target's table.
- * Each copy is between the operation's next bytes and the bytes at the same
- * offset of the range that a look-up has permitted, in a process that was found
- * alive. The operation makes progress and never passes its end. Either it ends,
- * and notifies the target after the last byte, or it is executed anew by the
- * target.
+ * Asserted:
+ * - a copy is between the operation's next bytes and the bytes at the same
+ *   offset of the range that a look-up has permitted;
+ * - the target's process was found alive before the copy;
+ * - the operation makes progress and never passes its end;
+ * - the operation ends, and notifies the target after the last byte, or the
+ *   target executes all of it.
  *
  * C: near/rma/direct.c near_rma_direct_at near_rma_direct_can
  * C: near/rma/direct.c near_rma_look_up near_rma_copy near_rma_step
@@ -50,8 +52,9 @@ static uint64_t target;		/* result of the look-up */
 static bool alive, notified, wanted;
 
 /*
- * In place of both system calls: checks a copy of the bytes from op.sent on.
- * Returns as the system calls do.
+ * In place of process_vm_readv() and process_vm_writev(): checks a copy of the
+ * operation's bytes from op.sent on. Returns what the system calls may return:
+ * the number of bytes, 0, or -1.
  */
 static ssize_t copied(const struct iovec *here, unsigned long count,
 		      const struct iovec *there)

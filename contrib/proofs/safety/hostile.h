@@ -54,12 +54,15 @@ static unsigned int hostile_races;
 	swap_;								\
 })
 
-/* A copy of payload. It copies nothing, because no check reads payload. */
+/*
+ * A copy of payload: checks the bounds only, because no check depends on the
+ * contents of payload.
+ */
 #define hostile_bytes(to, from, n) ({					\
 	__CPROVER_assert(!(n) || readable(from, n), "memcpy from " #from); \
 	__CPROVER_assert(!(n) || writable(to, n), "memcpy to " #to);	\
 })
-/* A copy of values that are used: the copy contains any values. */
+/* A copy of values on which checks depend: stores any values. */
 #define hostile_memcpy(to, from, n) ({					\
 	hostile_bytes(to, from, n);					\
 	if (n)								\

@@ -39,7 +39,10 @@ static struct near_region_entry entry;	/* in the initiator's table */
 static struct near_mapping mapping;
 static struct near_rma_reply reply;
 static struct near_tx_op message;
-/* the request names host memory, and memory for this peer */
+/*
+ * host_region: the named region is host memory; right_peer: the named message
+ * was sent to this peer
+ */
 static bool host_region, right_peer;
 static char *region, *area;
 static size_t region_len, area_len;

@@ -6,7 +6,8 @@
  * export and generation in the target's table. Asserted:
  * - each copy is between the operation's buffers and bytes of the mapping;
  * - each operation ends once;
- * - a mapping stays while an operation uses it, and is passed on once;
+ * - a mapping stays while an operation uses it, and is dropped once, into the
+ *   list near_table.unmapped;
  * - each descriptor of an allocation has one owner, or is closed once.
  *
  * C: near/rma/mapping.c near_mapped near_mapping_get near_mapping_choose
@@ -95,7 +96,10 @@ static void mapping_free(struct near_mapping *mapping)
 	free(mapping);
 }
 
-/* In place of the searches for unused mappings: drops() has their case. */
+/*
+ * In place of the calls of near_mapped_search() and near_mappings_evict() in
+ * mapping.c. drops() and replies() call these two functions themselves.
+ */
 static void searched(void)
 {
 }
@@ -426,7 +430,7 @@ static void drops(void)
 	check_mapped();
 }
 
-/* Ends operations, and passes on their mappings. */
+/* Ends operations. If all have ended, drops all mappings of the peer. */
 static void ends(void)
 {
 	if (!mapped->count)

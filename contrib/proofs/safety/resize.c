@@ -52,10 +52,7 @@ void near_log(const struct near_port *of, int level, const char *format, ...)
 {
 }
 
-/*
- * Makes a peer whose ring is either of the smallest class for ever, or can
- * grow.
- */
+/* Makes a peer. Its ring either keeps the smallest size class, or can grow. */
 static void peer_any(void)
 {
 	uint32_t growing = any(bool), tier = any(uint32_t);

@@ -29,7 +29,10 @@ bool near_barrier_ready(void)
 static struct near_place place;
 static void *ring;
 
-/* Makes a ring of the smallest or the largest size class. */
+/*
+ * Makes a ring of the size class RINGS_CLASS, by default the smallest or the
+ * largest one.
+ */
 static inline void ring_made(void)
 {
 	near_page_assume(4096);
