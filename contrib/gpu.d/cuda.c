@@ -67,8 +67,8 @@ void gpu_cuda_open(void)
 
 /*
  * Allocates len bytes by cuMemCreate, and stores their address in *at. shared:
- * other processes can map the memory by a descriptor. The structures are
- * CUmemLocation, CUmemAllocationProp and CUmemAccessDesc.
+ * other processes can map the memory by a descriptor. The structures have the
+ * layout of CUmemAllocationProp (with CUmemLocation) and CUmemAccessDesc.
  */
 static int gpu_cuda_vmm(uint64_t *at, size_t len, bool shared)
 {
@@ -102,7 +102,7 @@ char *gpu_cuda_alloc(const char *kind, size_t len)
 		ret = cuda.reserve ? gpu_cuda_vmm(&at, len, *kind == 'v') : -1;
 	else
 		ret = cuda.alloc(&at, len);
-	/* the stand-in lets a call fail once: the second call succeeds */
+	/* STANDIN_FAIL lets one call fail: the second attempt succeeds */
 	if (ret && getenv("STANDIN_FAIL"))
 		return gpu_cuda_alloc(kind, len);
 	if (ret)

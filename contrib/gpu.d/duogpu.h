@@ -28,7 +28,11 @@
 
 enum gpu_place { GPU_HOST, GPU_DEVICE, GPU_PLACES };
 enum gpu_kind { GPU_WRITE, GPU_READ, GPU_TAGGED, GPU_KINDS };
-/* values of gpu_shared.step */
+/*
+ * Steps of rank 1, requested by gpu_shared.step. ECHO, SINK: receive messages,
+ * and send each back, or not; CHECK: fill memory, or compare it; SETTLE: wait
+ * for the GPU; END: exit. In IDLE, rank 1 only makes progress.
+ */
 enum gpu_step {
 	GPU_IDLE, GPU_ECHO, GPU_SINK, GPU_CHECK, GPU_SETTLE, GPU_END
 };
@@ -40,13 +44,13 @@ struct gpu_shared {
 	uint8_t name[2][512];
 	size_t name_len[2];
 	uint64_t key[2][GPU_PLACES], base[2][GPU_PLACES];
-	struct {			/* the transfer to verify */
+	struct {			/* arguments of the step */
 		enum gpu_place place;
 		size_t offset, len;
 		unsigned int seed;
 		bool fill;
 	} check;
-	uint32_t checked; /* number of transfers that rank 1 has verified */
+	uint32_t checked; /* number of steps that rank 1 has completed */
 	int lost; /* number of messages that did not reach rank 1 */
 	/* operations of each rank that copied between mapped memory */
 	uint64_t mapped[2];
@@ -121,7 +125,10 @@ extern int gpu_device;	/* number of this rank's GPU */
 /* Opens this rank's GPU. Without one, exits with GPU_SKIP. */
 void gpu_cuda_open(void);
 char *gpu_cuda_alloc(const char *kind, size_t len);
-/* memory of another GPU in this process; false: there is only one GPU */
+/*
+ * Memory of another GPU, allocated in this process by gpu_cuda_other(). That
+ * function returns false if there is only one GPU.
+ */
 struct gpu_other {
 	uint64_t at;
 	/* CUDA contexts of the other GPU and of this rank's GPU */
@@ -138,14 +145,14 @@ void gpu_start(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
 	       size_t offset, size_t len);
 void gpu_receive(enum gpu_place mine, size_t offset, size_t len);
 void gpu_next(enum gpu_step step);
-/* Waits until gpu_shared.checked has another value. */
+/* Waits for the end of a step: until gpu_shared.checked is not "checked". */
 void gpu_await(uint32_t checked);
 /*
- * Waits for all copies that either rank has started. A receiver of a message
- * waits by itself, before it replies.
+ * Waits for all copies that either rank's GPU executes for operations of this
+ * kind. For messages, rank 1 already waits before it ends its step.
  */
 void gpu_settle(enum gpu_kind kind);
-/* True if an operation has transferred the right data or has failed. */
+/* Executes an operation. True if it transferred the right data, or failed. */
 bool gpu_right(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
 	       size_t offset, size_t len, unsigned int seed);
 void gpu_verify(unsigned int count);

@@ -171,7 +171,7 @@ static void gpu_print_path(void)
 	if (strcmp(gpu.prov, "near") && stats.rma_ops[FI_DUO_CORE] &&
 	    strstr(gpu.prov, "duo"))
 		GPU_FAIL("the core has executed RMA");
-	/* rank 1 executes no RMA: it has fetched messages */
+	/* the count of rank 1, which posts no RMA, is of messages it fetched */
 	if (mapped && !!stats.device_rma_mapped != atoi(mapped))
 		GPU_FAIL("GPU memory was %smapped", atoi(mapped) ? "not " : "");
 }
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!child && getenv("DUOGPU_PIDNS"))
 		gpu_own_proc();
-	/* without this setns() rank 0 could not start threads */
+	/* undoes unshare(): with CLONE_NEWPID rank 0 could not start threads */
 	else if (getenv("DUOGPU_PIDNS"))
 		GPU_OK(setns(ns, CLONE_NEWPID));
 	if (getenv("DUOGPU_DISJOINT"))

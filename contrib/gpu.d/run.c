@@ -143,7 +143,10 @@ void gpu_await(uint32_t checked)
 		fi_cq_read(gpu.cq, NULL, 0);
 }
 
-/* Makes rank 1 fill its memory, or compare it. */
+/*
+ * Makes rank 1 fill its memory with the bytes of the seed or, without "fill",
+ * compare it with these bytes. Waits until rank 1 has done so.
+ */
 static void gpu_ask(enum gpu_place place, size_t offset, size_t len,
 		    unsigned int seed, bool fill)
 {
@@ -170,7 +173,10 @@ static void gpu_answer(void)
 	__atomic_add_fetch(&gpu.sh->checked, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Rank 1: receives check.seed messages, and with "echo" sends each back. */
+/*
+ * Rank 1: receives messages, and with "echo" sends each back. check.seed has
+ * their number.
+ */
 static void gpu_messages(bool echo)
 {
 	const enum gpu_place place = gpu.sh->check.place;

@@ -117,7 +117,10 @@ CALL(cuDeviceGetName, char *name, int len, int device)
 	return 0;
 }
 
-/* Stores the type of registered host memory. INVALID: it is not registered. */
+/*
+ * Stores the type "host memory". Returns INVALID if "at" is not in a registered
+ * block of host memory.
+ */
 static int memory_type(unsigned int *type, uint64_t at)
 {
 	int i, ret = INVALID;
@@ -291,7 +294,10 @@ CALL(cuEventQuery, void *event)
 	return 0;
 }
 
-/* Adds a block of registered memory; len 0: removes it. */
+/*
+ * Adds a block of registered memory. len 0: removes the block that begins at
+ * this address. Returns nonzero if there is no space, or no such block.
+ */
 static int set_pinned(char *memory, size_t len)
 {
 	int i = 0;
@@ -318,8 +324,9 @@ CALL(cuMemHostUnregister, void *memory)
 }
 
 /*
- * Finds the allocation or mapping that contains addr, with start and length.
- * Returns 0 or an error. Call with "lock" held.
+ * Finds the allocation or mapping that contains addr. Stores its start in *at
+ * and its length in *len. Returns 0, or INVALID if there is none. Call with
+ * "lock" held.
  */
 static int range(uint64_t *at, size_t *len, uint64_t addr)
 {

@@ -11,7 +11,7 @@ static const size_t sizes[] = {
 	8, 4096, 65536, 1 << 20, 16 << 20, 64 << 20,
 };
 #define SIZES (sizeof(sizes) / sizeof(*sizes))
-/* writes of a series: several times the length of a provider's queue */
+/* number of writes in a series, several times a provider's queue length */
 #define GPU_SERIES 8192
 
 static int gpu_rounds(size_t len)
@@ -77,8 +77,9 @@ static double gpu_bandwidth(enum gpu_kind kind, enum gpu_place mine,
 }
 
 /*
- * Returns the time of each write of a series, s. The last write is delivered,
- * so the time ends when all bytes are in the target's memory.
+ * Returns the average time of a write in a series, s. The last write uses
+ * FI_DELIVERY_COMPLETE, so the time ends when all bytes are in the target's
+ * memory.
  */
 static double gpu_series(enum gpu_place mine, enum gpu_place theirs, size_t len)
 {
@@ -122,7 +123,10 @@ static void gpu_row(enum gpu_kind kind, enum gpu_place mine,
 	fflush(stdout);
 }
 
-/* A copy by the driver. other: to another GPU; NULL: within one GPU. */
+/*
+ * A copy by the driver, to compare with. other: the copy is to another GPU;
+ * NULL: it is within one GPU, or between a GPU and the host.
+ */
 struct gpu_way {
 	const char *name;
 	uint64_t to, from;

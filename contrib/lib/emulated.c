@@ -24,7 +24,7 @@ static size_t min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Advances to the next vector with bytes left; false: none. */
+/* Advances *at to the next buffer with bytes left. Returns false if none is. */
 static bool vec_left(const struct iovec *vec, unsigned long count,
 		     unsigned long *at, size_t *done)
 {

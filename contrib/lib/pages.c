@@ -6,8 +6,9 @@
  * ones, as some kernels for aarch64 have. Maps, protects and unmaps only whole
  * pages, and rejects addresses and offsets within a page.
  *
- * Differences to such a kernel: an access behind the end of a file, but within
- * its last page, raises SIGBUS; and files occupy smaller pages.
+ * Differences to a kernel with pages of 64 KiB:
+ * - an access behind the end of a file, within its last page, raises SIGBUS;
+ * - files occupy smaller pages.
  */
 
 #include <dlfcn.h>

@@ -93,7 +93,8 @@ static void post(void)
 
 /*
  * Reads completions and errors of receives until there are none for MS ms.
- * Returns their number. again: posts each receive again, and ends after three.
+ * Returns their number. again: posts each receive that has ended again, and
+ * returns after three completions or errors.
  */
 static int drain(int ms, bool again)
 {
@@ -145,7 +146,7 @@ static void test(void)
 
 	/* do not use the provider's shared memory */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
-	/* a forked child cannot use the device of its parent */
+	/* before open_one(): a child cannot use the device of its parent */
 	for (i = 0; i < SENDERS; i++) {
 		if (pipe(to[i]) || pipe(from[i]))
 			repro_must(-FI_EMFILE, "pipe");

@@ -189,7 +189,7 @@ static void repro_child(int fd, void (*test)(void))
 	signal(SIGALRM, SIG_DFL);
 	alarm(REPRO_LIMIT);
 	repro_out = fdopen(fd, "w");
-	/* psm3 writes a file at each crash, which fails in /proc */
+	/* psm3 writes a file at each crash: in /proc, it cannot */
 	if (!repro_out || !freopen("/dev/null", "w", stderr) || chdir("/proc"))
 		_exit(REPRO_CANNOT);
 	test();

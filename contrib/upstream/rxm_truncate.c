@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* For a truncated large message ofi_rxm reports FI_ETRUNC and a completion. */
+/*
+ * A receive that is too small for a large message must end once, with
+ * FI_ETRUNC. ofi_rxm reports FI_ETRUNC, and a completion as well.
+ */
 
 #include "repro.h"
 

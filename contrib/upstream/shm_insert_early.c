@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_av_insert into an AV bound to an endpoint before its fi_enable, which is
- * permitted. shm accesses the endpoint's region, which fi_enable creates.
+ * fi_av_insert into an AV after it was bound to an endpoint, but before
+ * fi_enable of the endpoint. This is permitted. But shm accesses the endpoint's
+ * region, which only fi_enable creates.
  */
 
 #include "repro.h"

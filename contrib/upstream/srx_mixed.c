@@ -3,8 +3,9 @@
 
 /*
  * Untagged receives with and without a source: the first one that matches must
- * get the message. util_get_msg() (prov/util/src/util_srx.c) treats the queue's
- * head itself as an entry: compares its contents, and may return it.
+ * get the message. util_get_msg() (prov/util/src/util_srx.c) treats the head of
+ * the queue, which is no receive, as a receive: it compares the head's contents
+ * with the message, and may return the head.
  */
 
 #include "repro.h"

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_close of a tcp endpoint that was never enabled, with FI_THREAD_COMPLETION,
- * locks a domain that only fi_enable selects (xnet_rdm_resolve_domains()).
+ * fi_close of a tcp endpoint that was never enabled, in a domain with
+ * FI_THREAD_COMPLETION: crashes, because the endpoint gets its locks only in
+ * fi_enable (xnet_rdm_resolve_domains()).
  */
 
 #include "repro.h"
