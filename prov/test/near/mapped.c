@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reads and writes of device memory that the initiator has mapped */
+/*
+ * Mapped operations: RMA of b's device memory, which a has mapped. Operations
+ * that cannot use the mapping must be staged. gpu_side.h has the fake device.
+ */
 
 #include "gpu_side.h"
 
@@ -10,7 +13,10 @@ static const size_t lengths[] = { 1, 4096, GPU_LEN };
 UNIT_CASE("single copies", gpu_setup_mapped, gpu_teardown);
 UNIT_CASE("no single copies", gpu_setup_mapped_asked, gpu_teardown);
 
-/* The target takes no part: it is not polled. */
+/*
+ * A mapped write (_i is odd) or read, of each length, ends although the test
+ * does not poll the target.
+ */
 UNIT_ROUNDS(mapped_memory_needs_no_target, 0, 2 * (int)ARRAY_SIZE(lengths))
 {
 	size_t len = lengths[_i / 2];
@@ -26,7 +32,7 @@ UNIT_ROUNDS(mapped_memory_needs_no_target, 0, 2 * (int)ARRAY_SIZE(lengths))
 	gpu_last_path(NEAR_DEVICE_MAPPED);
 }
 
-/* An allocation is mapped once, for all operations and regions in it. */
+/* 40 writes to one allocation use one mapping, NEAR_MAPPED_OPS at a time. */
 UNIT_TEST(allocation_is_mapped_once)
 {
 	int i;
@@ -58,7 +64,11 @@ UNIT_TEST(several_buffers_are_copied)
 	gpu_paths(1, 1);
 }
 
-/* The device copies between pinned host memory and mapped memory. */
+/*
+ * If a's buffer is pinned host memory, the device copies between the buffer and
+ * the mapping, and the target is not polled. _i is odd: a write; _i is 2 or 3:
+ * a long operation.
+ */
 UNIT_ROUNDS(pinned_memory_needs_no_target, 0, 2 * 2)
 {
 	size_t len = _i / 2 ? GPU_LEN : 8;
@@ -72,7 +82,10 @@ UNIT_ROUNDS(pinned_memory_needs_no_target, 0, 2 * 2)
 	gpu_last_path(NEAR_DEVICE_MAPPED);
 }
 
-/* With NEAR_RMA_COPY, the pinned memory may change after the call. */
+/*
+ * With NEAR_RMA_COPY, a may change its buffer after the call. near must copy
+ * the buffer to the stage, although it is pinned.
+ */
 UNIT_TEST(copied_buffer_is_staged)
 {
 	uint8_t was[100];
@@ -88,8 +101,10 @@ UNIT_TEST(copied_buffer_is_staged)
 }
 
 /*
- * Before the copy, host memory is unpinned or (_i is 1) pinned for another
- * queue: this operation is staged, and later ones use the mapping.
+ * The last write waits until fewer than NEAR_MAPPED_OPS copies are pending.
+ * Meanwhile a's buffer is unpinned (_i is 0), or pinned for another queue (1).
+ * This write must be staged. When the buffer is pinned again, a later read uses
+ * the mapping.
  */
 UNIT_ROUNDS(unpinned_memory_is_staged, 0, 2)
 {
@@ -108,7 +123,10 @@ UNIT_ROUNDS(unpinned_memory_is_staged, 0, 2)
 	gpu_last_path(NEAR_DEVICE_MAPPED);
 }
 
-/* Only the operation whose copy of host memory cannot start is staged. */
+/*
+ * The device fails to start the copy of pinned host memory. near stages this
+ * write only; the next one uses the mapping.
+ */
 UNIT_TEST(failed_copy_of_host_memory_is_staged)
 {
 	gpu.host = &gpu;
@@ -122,7 +140,11 @@ UNIT_TEST(failed_copy_of_host_memory_is_staged)
 	gpu_paths(2, 1);
 }
 
-/* An operation with host memory that is not pinned is staged. */
+/*
+ * One end of the operation is host memory that is not pinned: at b (_i is 2 or
+ * 3) or at a (0 or 1). near maps nothing, and stages the operation. _i is odd:
+ * a write.
+ */
 UNIT_ROUNDS(host_memory_is_staged, 0, 2 * 2)
 {
 	int where = _i / 2 ? AT_A : AT_B;
@@ -136,7 +158,7 @@ UNIT_ROUNDS(host_memory_is_staged, 0, 2 * 2)
 	gpu_last_path(NEAR_DEVICE_HOST);
 }
 
-/* Mapped, staged and other operations take effect in the order of the calls. */
+/* Writes of all kinds, mapped or not, take effect in the order of the calls. */
 UNIT_TEST(operations_keep_order)
 {
 	static const int where[] = { BOTH, AT_B, BOTH, BOTH, AT_B, AT_B };
@@ -159,7 +181,10 @@ UNIT_TEST(operations_keep_order)
 	ck_assert_uint_gt(gpu_mapped_ops(), 10);
 }
 
-/* A read starts after an earlier write, which another queue copies. */
+/*
+ * A read by the device's second queue starts only after the end of an earlier
+ * write by the first queue: only copies in one queue are made in order.
+ */
 UNIT_TEST(operations_of_two_queues_keep_order)
 {
 	static void *const second[] = { &gpu.second };
@@ -204,7 +229,7 @@ UNIT_TEST(event_follows_all_bytes)
 	gpu_paths(1, 1);
 }
 
-/* If the target requires events of reads, it gets one for each. */
+/* b requires events of reads, not of writes: only the read causes an event. */
 UNIT_TEST(target_counts_reads)
 {
 	near_rma_events(b.rig->port, true, false);
@@ -217,7 +242,10 @@ UNIT_TEST(target_counts_reads)
 	gpu_paths(2, 2);
 }
 
-/* An operation behind an unconsumed message is staged, a later one mapped. */
+/*
+ * b has not consumed a's message, so an operation with NEAR_RMA_BEHIND must
+ * wait for it, and is staged. After the message, such an operation is mapped.
+ */
 UNIT_TEST(operation_follows_message)
 {
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
@@ -241,7 +269,10 @@ UNIT_TEST(fenced_operation_waits)
 	gpu_paths(2, 2);
 }
 
-/* near_rma() returns the same errors as for staged operations. */
+/*
+ * A write beyond the end of the region, and one to a removed region, fail with
+ * the same errors as staged operations.
+ */
 UNIT_TEST(missing_right_is_rejected)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, GPU_LEN - 7, 8, 0),
@@ -252,7 +283,10 @@ UNIT_TEST(missing_right_is_rejected)
 	ck_assert_int_eq(gpu.map_calls, 0);
 }
 
-/* near tries once to map an allocation, then uses the stage. */
+/*
+ * The device cannot map an allocation. near tries this once, and stages all
+ * operations on the allocation.
+ */
 UNIT_TEST(failed_mapping_is_remembered)
 {
 	uint32_t i;
@@ -266,7 +300,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 	ck_assert_int_eq(gpu.map_calls, 1);
 	gpu_paths(3, 0);
 	gpu_last_path(NEAR_DEVICE_FAILED);
-	/* a new allocation is tried anew */
+	/* near tries to map a new allocation */
 	gpu.map_err = 0;
 	near_table_remove(b.table, GPU_KEY);
 	gpu_region();
@@ -277,7 +311,10 @@ UNIT_TEST(failed_mapping_is_remembered)
 	gpu_paths(4, 1);
 }
 
-/* near maps nothing without near_device.queue(), or if the export has no id. */
+/*
+ * near maps nothing if near_device.queue is NULL (_i is 0), or if the region
+ * has no export (1). The target's table accepts no export with id 0 (2).
+ */
 UNIT_ROUNDS(unsupported_mapping_is_staged, 0, 3)
 {
 	if (_i == 0)

@@ -37,8 +37,9 @@ UNIT_TEST(removed_region_is_unmapped)
 }
 
 /*
- * A region of one allocation is registered for each transfer. From the second
- * removal on, near keeps the mapping for NEAR_MAPPING_KEEP_MS.
+ * For each write, b registers a region of the same allocation, and removes it
+ * afterwards. From the second removal on, near keeps the mapping for
+ * NEAR_MAPPING_KEEP_MS, so that the next write need not map again.
  */
 UNIT_TEST(repeated_mapping_is_kept)
 {
@@ -59,7 +60,7 @@ UNIT_TEST(repeated_mapping_is_kept)
 	}
 	gpu.maps--;
 	ck_assert_int_eq(gpu.map_calls, 2);
-	/* the allocation has a region again, so the mapping is in use */
+	/* b has registered a region of the allocation again */
 	ck_assert_ptr_null(near_table_unmapped(a.table));
 	near_table_remove(b.table, GPU_KEY);
 	ck_assert_ptr_null(near_table_unmapped(a.table));
@@ -83,7 +84,12 @@ UNIT_TEST(mapping_in_use_is_kept)
 	gpu.maps--;
 }
 
-/* The peer changes its region while operations wait in the queue. */
+/*
+ * a has mapped b's region for a write, which waits behind a staged write. b
+ * removes the region (_i is 0), or registers it again without an export (1), or
+ * with another allocation (2). near must not use the mapping: the writes fail
+ * (0), or are staged (1, 2).
+ */
 UNIT_ROUNDS(region_changed_before_copy, 0, 3)
 {
 	gpu.polls = 10;
@@ -107,8 +113,9 @@ UNIT_ROUNDS(region_changed_before_copy, 0, 3)
 }
 
 /*
- * A call of the device library fails. At the start of a copy (call 1), near
- * uses the stage from then on. At its end (call 2), the operation fails.
+ * A call of the device fails during a write (_i is odd) or read. If the call
+ * starts the copy (call 1), near stages this operation and all later ones. If
+ * it ends the copy (call 2), the operation fails. There is no call 3.
  */
 UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 {
@@ -132,14 +139,15 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 }
 
 /*
- * There is no memory for a stage, so the operation fails. It must not wait:
- * mmap() returns EAGAIN until the process unlocks memory.
+ * The device cannot start a copy, and there is no memory for a stage: mmap()
+ * fails with EAGAIN until the process unlocks memory. The operation must not
+ * wait for this, but fail with ENOMEM.
  */
 UNIT_TEST(operation_without_stage_fails)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 	side_until(1, false);
-	/* of this file only: sanitizers map memory, too */
+	/* mmap() of this file only: sanitizers map memory, too */
 	unit_reject_if(SYS_mmap, 4, (uint32_t)a.table->fd,
 		       SECCOMP_RET_ERRNO | EAGAIN);
 	gpu.fail_at = gpu.calls + 1;
@@ -152,8 +160,10 @@ UNIT_TEST(operation_without_stage_fails)
 }
 
 /*
- * A faulty peer: its export does not belong to its region, or its region is
- * longer than the mapping. near copies within the mapping only.
+ * b is faulty. Its region is longer than the mapping (_i is 0), or begins
+ * outside the allocation (1, 2). Or the region's export has an invalid index
+ * (3), is unused (4), or has a handle that the device rejects (5). near must
+ * copy nothing outside the mapping: it stages the operation.
  */
 UNIT_ROUNDS(faulty_export_is_staged, 0, 6)
 {
@@ -175,7 +185,7 @@ UNIT_ROUNDS(faulty_export_is_staged, 0, 6)
 	case 3: entry->export_index = NEAR_EXPORTS; break;
 	case 4: entry->export_index = 1; break;
 	case 5:
-		/* the handle is not one of the device */
+		/* an export without a handle */
 		ck_assert_int_eq(pwrite(table->fd, &export, sizeof(export),
 					near_table_export_at(0)),
 				 sizeof(export));
@@ -187,7 +197,11 @@ UNIT_ROUNDS(faulty_export_is_staged, 0, 6)
 	gpu_paths(1, 0);
 }
 
-/* Operations on more allocations than near_mapped has space for are staged. */
+/*
+ * For each write, b has a new allocation. At the limit of NEAR_MAPPINGS, near
+ * drops the mappings of removed regions, but only NEAR_UNMAPPED of them until
+ * the embedder releases them. Then further writes are staged.
+ */
 UNIT_TEST(mappings_are_bounded)
 {
 	uint32_t i;
@@ -199,11 +213,11 @@ UNIT_TEST(mappings_are_bounded)
 		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 		side_until(i + 1, true);
 	}
-	/* at the limit, near has searched for removed regions */
+	/* at the limit, near has dropped the mappings of removed regions */
 	gpu_paths(i, i);
 	ck_assert_int_eq(gpu.map_calls, (int)i);
 	ck_assert_uint_eq(a.table->unmapped_count, NEAR_UNMAPPED);
-	/* until the embedder releases these, old mappings stay */
+	/* the embedder releases none of these, so near drops no others */
 	for (; i < 2 * NEAR_MAPPINGS + 2; i++) {
 		near_table_remove(b.table, GPU_KEY);
 		gpu_region();
@@ -215,7 +229,10 @@ UNIT_TEST(mappings_are_bounded)
 	gpu_last_path(NEAR_DEVICE_LIMIT);
 }
 
-/* a closes while copies are pending: nothing is copied afterwards. */
+/*
+ * After _i / 2 polls, a closes while copies of writes (_i is odd) or reads are
+ * pending. The close must end all of them: later, the memory might be freed.
+ */
 UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 6)
 {
 	int i;
@@ -229,7 +246,12 @@ UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 6)
 	ck_assert_int_eq(gpu.under_way, 0);
 }
 
-/* Operations on a closed peer fail. No poll releases the mapping. */
+/*
+ * b closes while a has pending operations on b's memory: mapped ones, or (_i is
+ * 2 or 3) also staged ones. _i is odd: copies end only after a has found the
+ * failure. All operations must end, and near_table_unmapped(), not a poll, must
+ * return the mapping.
+ */
 UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 {
 	int i;
@@ -248,7 +270,7 @@ UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 	for (i = 0; i < 3000 && near_peer_exists(to_b); i++)
 		rig_poll_ms(a.rig, 1);
 	ck_assert_uint_eq(a.done, 41);
-	/* without staged operations, all may end before the failure is found */
+	/* if _i is 0, all may succeed before a finds the failure */
 	if (_i)
 		ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert_int_eq(gpu.under_way, 0);
@@ -262,7 +284,10 @@ static void b_has_no_notice(void)
 	ck_assert_ptr_nonnull(to_b->segment);
 }
 
-/* a disconnects from b, which lives: b gets no notice before the copy's end. */
+/*
+ * a disconnects from b, which is still open, during a copy. a must keep its
+ * claim at b open until the copy ends, so that b gets no notice before.
+ */
 UNIT_TEST(claim_is_open_until_copy_ends)
 {
 	gpu.polls = 10000;
@@ -275,7 +300,10 @@ UNIT_TEST(claim_is_open_until_copy_ends)
 	ck_assert_uint_eq(a.done, 1);
 }
 
-/* A mapped operation has no request: only a faulty peer replies to it. */
+/*
+ * For a mapped operation, a sends no request. A reply to it can only be from a
+ * faulty peer, so a disconnects.
+ */
 UNIT_TEST(reply_to_mapped_operation_disconnects)
 {
 	struct near_peer *to_a = rig_peer(b.rig, a.rig);
@@ -302,8 +330,9 @@ UNIT_TEST(reply_to_mapped_operation_disconnects)
 }
 
 /*
- * A message's sender closes its port during the copy, and may change the
- * memory. a must detect this after the copy, before its next poll.
+ * While a copies a message from b's device memory, b closes its port, and may
+ * change the memory. a must detect the close when the copy ends, not at its
+ * next poll, and report an error instead of the message.
  */
 UNIT_TEST(message_of_closed_sender_is_not_completed)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Shared memory: the amount allocated and freed, and denied memory */
+/*
+ * The amount of shared memory that ports allocate and free, and their errors if
+ * memory, descriptors or file sizes are limited
+ */
 
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +18,7 @@
 #include "near/rma/table.h"
 #include "unit.h"
 
-/* Sanitizers need much address space, so the tests use less. */
+/* Sanitizers need much address space, so there are fewer ports. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #define MANY 100
@@ -24,7 +27,7 @@
 #define MANY 1000
 #endif
 #define FEW 40
-#define FDS_EACH 8 /* descriptors per port, and per peer in both directions */
+#define FDS_EACH 8 /* descriptors of a port and its connection, at both ends */
 
 static uint8_t buf[60000];
 
@@ -49,7 +52,7 @@ UNIT_TEST(smallest_budget_suffices)
 	ck_assert_uint_le(rig_taken(b), idle + near_page_size());
 }
 
-/* With EPERM of memfd_create(), as by seccomp, near_open() returns -ENOSYS. */
+/* If seccomp denies memfd_create() (EPERM), near_open() returns -ENOSYS. */
 UNIT_TEST(denied_memfd_fails_open)
 {
 	const struct near_sink sink = { 0 };
@@ -106,7 +109,10 @@ static int open_again(void)
 	return near_open(&port, &attr);
 }
 
-/* Without free shared memory, the send fails, and no signal is raised. */
+/*
+ * If no shared memory is free, a send returns -EAGAIN. near must not access
+ * memory that is not allocated, because this raises SIGBUS.
+ */
 UNIT_TEST(missing_memory_fails_send)
 {
 	struct rig *a, *b;
@@ -171,7 +177,7 @@ UNIT_TEST(missing_memory_fails_registration)
 	near_table_close(table);
 }
 
-/* Descriptors or address space are exhausted, and later free. */
+/* Limits of descriptors and address space: 0 during the test, later raised */
 static const struct {
 	int resource;
 	int again;	/* error of a second near_open(); 0: any */
@@ -244,7 +250,10 @@ UNIT_TEST(few_descriptors_reach_all_peers)
 	}
 }
 
-/* near checks the file size limit: files beyond it cause a signal. */
+/*
+ * If the files of a port or table are larger than the file size limit, opening
+ * fails with -EFBIG. near must not exceed the limit, which raises SIGXFSZ.
+ */
 UNIT_TEST(file_size_limit_is_checked)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
@@ -256,8 +265,9 @@ UNIT_TEST(file_size_limit_is_checked)
 }
 
 /*
- * Even after mlockall(), near allocates only memory that it uses. _i is 1:
- * mlockall() after the rings were mapped.
+ * In a process that has called mlockall(), near allocates only memory that it
+ * uses. mlockall() is called before the rings are mapped (_i is 0), or
+ * afterwards (1).
  */
 UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 {
@@ -290,7 +300,7 @@ UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
 		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
-	/* mlockall() (_i is 1) may allocate all of the segment's head */
+	/* mlockall() (_i is 1) may allocate all pages before the first ring */
 	near_place(1, 0, NEAR_TIERS - 1, &first);
 	ck_assert_uint_le(rig_taken(us) - idle,
 			  (us->port->budget.extra + us->port->budget.rings) *

@@ -2,9 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * near_recv_now() copies at once if the message is readable and short enough,
- * no copy is pending, and a slot for the ACK is free. Otherwise it changes
- * nothing, and near_recv() receives the message.
+ * Immediate copies. near_recv_now() copies a rendezvous message and returns
+ * true if
+ * - the message is short enough, and the receiver can read it,
+ * - no other receive is pending, and
+ * - a slot for the ACK is free.
+ * Otherwise it changes nothing and returns false, and near_recv() receives the
+ * message.
  */
 
 #include "base/proc.h"
@@ -29,7 +33,7 @@ static void setup(void)
 	rig_fill(big, BIG, 5);
 }
 
-/* Announces a message of a to b; returns b's newest event. */
+/* Sends the RTS of a message from a to b; returns the message at b. */
 static struct near_rndv *arrives(size_t len)
 {
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, len, big), 0);
@@ -44,7 +48,7 @@ static bool now(struct near_rndv *rndv, size_t len)
 	return near_recv_now(b->port, from_a, rndv, got, len);
 }
 
-/* Asserts content and ACK, and that b used no operation. */
+/* Asserts that b has copied the message, and that a has received the ACK. */
 static void was_read(size_t len)
 {
 	ck_assert_mem_eq(got, big, len);
@@ -95,7 +99,10 @@ UNIT_TEST(empty_message_completes)
 	was_read(0);
 }
 
-/* Both ends copy longer messages, unless the sender cannot copy. */
+/*
+ * Both ends copy a message of NEAR_COOP_MIN bytes or more, so near_recv_now()
+ * does not copy it. It does if the sender cannot take part in the copy.
+ */
 UNIT_TEST(long_message_is_not_copied_immediately)
 {
 	struct near_rndv *rndv = arrives(NEAR_COOP_MIN);
@@ -108,7 +115,10 @@ UNIT_TEST(long_message_is_not_copied_immediately)
 	was_read(NEAR_COOP_MIN);
 }
 
-/* Reading is not permitted, or the message has no address. */
+/*
+ * near_recv_now() copies no message without an address, and none whose sender
+ * does not permit reading. near_recv() receives it.
+ */
 UNIT_TEST(unreadable_message_is_left)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -120,7 +130,11 @@ UNIT_TEST(unreadable_message_is_left)
 	comes_later(rndv, LEN);
 }
 
-/* An invalid address is tried once, then near_recv() uses fragments. */
+/*
+ * The message has an invalid address. near_recv_now() fails, and clears the
+ * address, so that near_recv() uses fragments. Later messages of this sender
+ * may still be read.
+ */
 UNIT_TEST(invalid_address_uses_fragments)
 {
 	struct near_rndv *rndv = arrives(LEN);
@@ -148,7 +162,7 @@ UNIT_TEST(pending_copy_excludes_immediate_copy)
 	rig_until(a, b, a->count + 1);
 }
 
-/* All immediate copies between two polls have at most NEAR_STEP bytes. */
+/* Between two polls, immediate copies have NEAR_STEP bytes in all at most. */
 UNIT_TEST(immediate_copies_are_limited_per_poll)
 {
 	struct near_rndv *rndv = arrives(BIG);
@@ -209,9 +223,10 @@ UNIT_TEST(message_of_failed_sender_is_not_read)
 }
 
 /*
- * The sender closes its port and reuses the buffer. The receiver copies before
- * it detects the close, immediately or (_i is 1) as an operation: the receive
- * fails.
+ * The sender closes its port and reuses the buffer before the receiver copies
+ * the message: in near_recv_now() (_i is 0), or in a step of an earlier
+ * near_recv() (1). The receiver has not detected the close before the copy, but
+ * must detect it after the copy. The receive must fail.
  */
 UNIT_LOOP(message_of_closed_sender_is_not_completed, 0, 2)
 {
@@ -237,8 +252,9 @@ UNIT_LOOP(message_of_closed_sender_is_not_completed, 0, 2)
 }
 
 /*
- * An unreachable sender's message is lost. _i is 1: the sender fails before the
- * next poll. No list may keep the ended operation.
+ * The receiver cannot send to a message's sender (NEAR_PEER_CLOSED_OFF), so the
+ * receive fails. _i is 1: the sender also fails before the next poll. No list
+ * may keep the ended receive.
  */
 UNIT_LOOP(unreachable_sender_loses_message, 0, 2)
 {

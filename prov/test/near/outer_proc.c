@@ -39,7 +39,10 @@ static void tell_itself(int fd)
 		pause();
 }
 
-/* Joins many groups: /proc/PID/status has the pids behind its first page. */
+/*
+ * Joins many groups. /proc/PID/status lists the groups before the pids, so that
+ * the pids are not in the first page of the file.
+ */
 static void join_groups(void)
 {
 	static gid_t group[2000];
@@ -72,8 +75,9 @@ static pid_t two_in_a_namespace(int fd, bool groups)
 }
 
 /*
- * /proc of an outer pid namespace has no entry for getpid(). Each process must
- * still find its pid and start time. _i is 1: with many groups.
+ * In a new pid namespace, /proc is still that of the outer namespace, and has
+ * no entry for the pid that getpid() returns. A process must still find its own
+ * pid and start time. _i is 1: the process is in many groups.
  */
 UNIT_LOOP(outer_proc_yields_own_pid, 0, 2)
 {

@@ -13,7 +13,7 @@
 #define PIDS 8
 #define FIRST 1000		/* pid of the first fake process */
 
-/* Masks of the CPUs on which each process may run; 0: no such process */
+/* CPUs on which this process and each other may run; 0: no such process */
 static uint64_t ours, theirs[PIDS];
 static int looks, hidden;
 
@@ -35,7 +35,7 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 		return -1;
 	}
 	CPU_ZERO_S(size, set);
-	/* the last bits, which a standard cpu_set_t does not have */
+	/* bits from the end of the set, beyond a standard cpu_set_t */
 	for (i = 0; i < 64; i++)
 		if (mask >> i & 1)
 			CPU_SET_S(8 * size - 1 - i, size, set);
@@ -61,7 +61,7 @@ static const struct {
 	{ "they are bound, and there is none left", 7, { 1, 2, 4 }, true },
 	{ "a node of three, of two such", 7, { 7, 7, 0x38, 0x38, 0x38 },
 	  false },
-	/* the other processes yield */
+	/* too many processes, but those that have more CPUs yield */
 	{ "bound, and others free on all of these", 1, { 2, 3, 3 }, false },
 	{ "free, and others bound on all of these", 3, { 1, 2, 3 }, true },
 	{ "bound, and one is free on another as well", 1, { 3 }, false },
@@ -69,8 +69,9 @@ static const struct {
 };
 
 /*
- * True if processes with these CPUs oversubscribe. Passes unsorted pids, each
- * twice, and the pid of this process.
+ * True if near_oversub() finds that processes with these masks need more CPUs
+ * than there are. Passes unsorted pids, each twice, and this process's pid,
+ * which near_oversub() must not count twice.
  */
 static bool oversub_of(const uint64_t *masks)
 {
@@ -154,7 +155,7 @@ UNIT_TEST(stable_result_is_checked_less_often)
 	ck_assert(duo_oversub_due(&turn, now + DUO_OVERSUB_SOON));
 }
 
-/* Failed peers do not count. */
+/* near_oversubscribed() counts the processes of peers, but no failed peers. */
 UNIT_TEST(port_counts_live_peers)
 {
 	struct rig *rig = rig_open(false);
@@ -173,7 +174,7 @@ UNIT_TEST(port_counts_live_peers)
 	}
 	near_peer_fail(rig->port, peer[0]);
 	ck_assert(!near_oversubscribed(rig->port, 0));
-	/* of three endpoints, two are peers: the port itself and another */
+	/* the port and peer[1] are two endpoints; a third one counts as well */
 	ck_assert(!near_oversubscribed(rig->port, 2));
 	ck_assert(near_oversubscribed(rig->port, 3));
 	addr.nonce++;

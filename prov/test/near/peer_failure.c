@@ -79,7 +79,7 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 	ck_assert_int_eq(us->event[102].err, ECONNRESET);
 }
 
-/* The sink accepts messages only after the sender's failure: none is lost. */
+/* The sink rejects all messages until the sender has failed: none is lost. */
 UNIT_TEST(messages_wait_for_sink_after_failure)
 {
 	start(act_send, false);
@@ -116,7 +116,11 @@ UNIT_TEST(send_to_failed_peer_fails)
 	rig_until_gone(us, 102);
 }
 
-/* The sender is killed during a large message; _i is 1: one in fragments. */
+/*
+ * The sender of a large message is stopped, and later killed. If _i is 0, the
+ * receiver reads the message from the stopped sender. If _i is 1, the message
+ * needs fragments: the receive fails, but only after the sender was killed.
+ */
 UNIT_LOOP(large_message_of_killed_sender_fails, 0, 2)
 {
 	static uint8_t got[LEN];
@@ -188,8 +192,9 @@ UNIT_TEST(late_monitoring_finds_failure)
 }
 
 /*
- * A peer is monitored before any message. With three polls a second, its
- * failure is found in three polls, after any number of earlier polls (_i).
+ * A port monitors a peer to which it has sent nothing, and polls three times a
+ * second. The peer's failure must be found within three polls, independent of
+ * the number of earlier polls, NEAR_TICK_POLLS + _i.
  */
 UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 {
@@ -213,7 +218,10 @@ UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 	rig_until_gone(us, 1);
 }
 
-/* After a pause, each poll reads the clock; later, ever fewer polls do. */
+/*
+ * After a pause, each poll reads the clock. In a busy loop, fewer and fewer
+ * polls do, down to one in NEAR_TICK_POLLS.
+ */
 UNIT_TEST(clock_reads_become_rarer)
 {
 	const uint64_t start_ms = duo_now_ms();
@@ -236,8 +244,9 @@ UNIT_TEST(clock_reads_become_rarer)
 }
 
 /*
- * A monitored peer is killed between attaching to a ring and ringing the
- * doorbell. Its failure is reported before the ring is found.
+ * A monitored peer is killed after it has attached to a ring, before it rings
+ * the doorbell. near reports the failure before it finds the ring, and must
+ * still free the ring.
  */
 UNIT_TEST(failure_before_doorbell_frees_ring)
 {
@@ -272,7 +281,10 @@ UNIT_TEST(send_to_dead_process_fails)
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/* Even if a send finds the failure, pending operations with the peer end. */
+/*
+ * A send, not a poll, is the first to find the peer's failure. The pending
+ * receive from the peer must still end with an error.
+ */
 UNIT_TEST(failure_at_reply_ends_operations)
 {
 	static uint8_t got[LEN];
@@ -292,7 +304,7 @@ UNIT_TEST(failure_at_reply_ends_operations)
 	rig_ended(us, 101, RIG_RECEIVED, ECONNRESET);
 }
 
-/* Closes the segment's descriptor, as the exit of a process does first. */
+/* Closes the segment's descriptor, as the kernel does when a process exits. */
 static void act_close(struct rig *rig)
 {
 	close(rig->port->fd);

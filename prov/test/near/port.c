@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Ports of one process, polled in turn */
+/* Messages between ports of one process, which the test polls in turn */
 
 #include <limits.h>
 #include <poll.h>
@@ -55,7 +55,7 @@ UNIT_TEST(every_size_in_order)
 	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8193), NEAR_LARGE);
 }
 
-/* Remote data of more than 32 bits, which a slot cannot hold, arrives. */
+/* CQ data of more than 32 bits arrives, although a slot cannot hold it. */
 UNIT_TEST(wide_data)
 {
 	struct near_msg msg = {
@@ -70,7 +70,10 @@ UNIT_TEST(wide_data)
 	ck_assert_uint_eq(b->event[0].msg.flags, NEAR_DATA);
 }
 
-/* A full ring returns -EAGAIN. If the sink rejects messages, none is lost. */
+/*
+ * A send to a full ring returns -EAGAIN. Messages that the sink rejects stay in
+ * the ring: none is lost.
+ */
 UNIT_TEST(full_ring_loses_no_message)
 {
 	uint32_t sent = 0, i;
@@ -162,7 +165,10 @@ UNIT_TEST(large_discarded)
 	ck_assert_uint_eq(b->count, 1);
 }
 
-/* A buffer that near has copied may be overwritten at once. */
+/*
+ * With near_large.copy, the caller may overwrite the buffer after the call, and
+ * near does not report the end of the send.
+ */
 UNIT_TEST(large_copied)
 {
 	struct near_msg msg = { .len = LARGE };
@@ -217,8 +223,9 @@ UNIT_TEST(idle_ring_delivers_next_message)
 }
 
 /*
- * A lost wakeup: the sender loads need_doorbell before the receiver sets it.
- * The receiver's check after the barrier must find the slot.
+ * The sender loads need_doorbell before the receiver's sweep sets it, so that
+ * the sender rings no doorbell. After the barrier, the sweep checks the ring
+ * again: it must find the slot, and leave the ring active.
  */
 UNIT_TEST(check_after_barrier_finds_slot)
 {
@@ -241,8 +248,9 @@ UNIT_TEST(check_after_barrier_finds_slot)
 }
 
 /*
- * All claims of a page are in use, and the next sender is killed before it
- * rings the doorbell. Its ring is found.
+ * All claims of a page are in use. The next sender takes the first claim of the
+ * next page, and is killed before it rings the doorbell. near_rings_check()
+ * must find this sender's ring.
  */
 UNIT_TEST(claim_on_next_page_is_found)
 {
@@ -320,7 +328,7 @@ UNIT_TEST(wrong_address_is_unreachable)
 	ck_assert_int_eq(a->warnings, 1);
 }
 
-/* The claim and the mark of a closing port, as peers see them */
+/* State of a's claim at b, and a's mark `closed`, while a closes */
 static uint32_t claim_seen, mark_seen;
 
 static void look_at_both(struct rig *rig, struct near_peer *peer)
@@ -330,8 +338,9 @@ static void look_at_both(struct rig *rig, struct near_peer *peer)
 }
 
 /*
- * A closing port resets its claim before it stores its mark, after which the
- * receiver may give the claim to another sender.
+ * A closing port must close its claim at the receiver before it stores `closed`
+ * in its own segment: after this store, the receiver may give the claim to
+ * another sender.
  */
 UNIT_TEST(claim_is_closed_before_mark)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Both ends of shared structures, each in a thread, with one mapping:
- * ThreadSanitizer ignores other processes and second mappings.
+ * Data races in a ring and in cooperative copies. Each end is a thread, and the
+ * threads use the same mapping, because ThreadSanitizer ignores other processes
+ * and second mappings.
  */
 
 #include <pthread.h>
@@ -91,7 +92,7 @@ UNIT_TEST(ring_with_threads_keeps_order)
 }
 
 static uint8_t from[STEP * STEPS], to[STEP * STEPS];
-static uint32_t delegated;	/* round of the COOP slot; store-release */
+static uint32_t delegated;	/* round that the sender may join; release */
 static uint32_t taken;		/* last round in which the sender took a step */
 
 static void copy(int32_t step)
@@ -118,7 +119,11 @@ static void *coop_sender(void *none)
 	return NULL;
 }
 
-/* Rounds reuse the buffer. Every fourth waits for a step of the sender. */
+/*
+ * Sender and receiver copy the steps of each round at the same time. Rounds use
+ * the same buffer. In every fourth round, the receiver waits until the sender
+ * has taken a step, so that both ends copy.
+ */
 UNIT_TEST(coop_with_threads_copies_each_step_once)
 {
 	struct near_ctl *ctl = memory;

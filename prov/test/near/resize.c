@@ -11,8 +11,9 @@
 #include "unit.h"
 
 /*
- * NEAR_BUDGET_MANY pages: b's budget keeps a page for each of that many
- * senders. A new ring has one page, and can grow into unused pages.
+ * pages in b's ring budget, which reserves one page for each of
+ * NEAR_BUDGET_MANY senders. So a new ring has one page, and can grow into
+ * unused pages.
  */
 #define GROWING 63
 
@@ -46,7 +47,7 @@ static void tags_until(uint64_t tag)
 	uint64_t i, wrong = 0;
 
 	rig_until(b, NULL, (uint32_t)tag);
-	rig_poll(b, 1);		/* possibly a RESIZE */
+	rig_poll(b, 1);		/* consumes RESIZE, if sent */
 	ck_assert_uint_eq(b->count, tag);
 	for (i = 0; i < tag; i++)
 		wrong += b->event[i].msg.tag != i;
@@ -80,15 +81,16 @@ UNIT_TEST(full_ring_grows_to_maximum)
 }
 
 /*
- * A message too long for the ring uses rendezvous, and small messages overtake
- * it. After the resize, the next such message fits.
+ * A message that is too long for the ring uses rendezvous, and makes the sender
+ * request a resize. Small messages are not delayed. After the resize, the next
+ * message of this length fits in the ring.
  */
 UNIT_TEST(message_longer_than_ring_resizes)
 {
 	static uint8_t got[4000];
 
 	if (to_b->tx.eager_max == NEAR_EAGER_MAX)
-		return;		/* large pages: each ring has space */
+		return;		/* large pages: 4000 bytes fit */
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 4000), NEAR_LARGE);
 	ck_assert_int_eq(rig_send_large(a, to_b, 1, buf, 4000, buf), 0);
 	ck_assert_int_eq(rig_send(a, to_b, 2, buf, 8), 0);
@@ -141,7 +143,10 @@ UNIT_TEST(ring_grows_size_by_size)
 
 UNIT_CASE("poor", setup_poor, rig_close_all);
 
-/* Without free budget, requests become rarer, and all messages arrive. */
+/*
+ * The ring budget has no free page. The sender requests a resize at growing
+ * intervals, and all messages arrive.
+ */
 UNIT_TEST(missing_budget_makes_requests_rarer)
 {
 	uint64_t tag = 1;
@@ -174,12 +179,12 @@ UNIT_TEST(replies_wait_during_resize)
 	near_too_small(a->port, to_b, 1);
 	ck_assert(!to_b->resize.posted);		/* no slot is free */
 	tags_until(tag);
-	/* the next slot is for RESIZE */
+	/* near uses the free slot for RESIZE, so it returns none */
 	ck_assert_ptr_null(near_control_slot(a->port, to_b));
 	ck_assert(to_b->resize.posted);
 	ck_assert_ptr_null(near_tx_slot_past(&to_b->tx));
 	rig_poll(b, 1);
-	/* the next slot is for the reply */
+	/* this call ends the resize; the next one returns a slot */
 	ck_assert_ptr_null(near_control_slot(a->port, to_b));
 	ck_assert_uint_eq(to_b->tx.gated, NEAR_GATE_QUEUE);
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
@@ -227,8 +232,9 @@ static void act_resize(int out)
 }
 
 /*
- * The sender is killed with a full ring (_i is 0), perhaps after RESIZE (1), or
- * after the resize (2). All its messages arrive, and its memory is freed.
+ * The sender is killed while its ring is full (_i is 0), after its messages
+ * have arrived, whether RESIZE was sent or not (1), or after the resize (2).
+ * All its messages arrive, and its ring's memory is freed.
  */
 UNIT_LOOP(killed_sender_during_resize_loses_nothing, 0, 3)
 {
@@ -282,7 +288,10 @@ UNIT_TEST(killed_receiver_during_resize_is_reported)
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/* A ring that only NEAR_GATE_QUEUE closes does not count as full. */
+/*
+ * If NEAR_GATE_QUEUE is closed, and the ring has free slots, near_full() does
+ * not count the ring as full: it needs no resize.
+ */
 UNIT_TEST(gated_ring_is_not_full)
 {
 	uint64_t tag;
@@ -297,7 +306,7 @@ UNIT_TEST(gated_ring_is_not_full)
 	}
 	ck_assert_uint_eq(to_b->resize.full, 0);
 	ck_assert_uint_eq(to_b->resize.count, 0);
-	/* a ring that is closed and full counts as full */
+	/* if the gate is closed and no slot is free, the ring counts as full */
 	near_tx_gate(&to_b->tx, NEAR_GATE_QUEUE);
 	while (near_tx_slot_past(&to_b->tx))
 		near_control_send(a->port, to_b, near_tx_slot_past(&to_b->tx),

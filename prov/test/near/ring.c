@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Both ends of one ring, step by step; places of rings; copies; pools */
+/*
+ * Both ends of one ring, in one thread; places and size classes of rings in a
+ * segment; copies of short and scattered data; pools of operations
+ */
 
 #include "unit.h"
 
@@ -73,7 +76,10 @@ UNIT_TEST(full_and_empty)
 	ck_assert(!take(0));
 }
 
-/* More laps than a lap number can count, without clearing the slots. */
+/*
+ * The ring makes more laps than a lap number can count, and slots are never
+ * cleared. The consumer must not mistake an old slot for a new one.
+ */
 UNIT_TEST(laps_wrap_without_clearing)
 {
 	uint64_t sent = 0, taken = 0, wrong = 0, word;
@@ -92,7 +98,7 @@ UNIT_TEST(laps_wrap_without_clearing)
 	ck_assert_uint_eq(wrong, 0);
 }
 
-/* Data of each permitted length fits in an empty ring. */
+/* In each size class (_i), data of any permitted length fits an empty ring. */
 UNIT_ROUNDS(permitted_data_fits_empty_ring, 0, NEAR_TIERS)
 {
 	uint32_t len, round;
@@ -123,7 +129,11 @@ UNIT_ROUNDS(permitted_data_fits_empty_ring, 0, NEAR_TIERS)
 	}
 }
 
-/* A ring restarts with each size after each other, over the old contents. */
+/*
+ * A resize restarts the ring in place, from each size class (_i / NEAR_TIERS)
+ * to each (_i % NEAR_TIERS). The consumer must not mistake old bytes in the
+ * memory for slots.
+ */
 UNIT_ROUNDS(ring_restarts_in_each_size, 0, NEAR_TIERS * NEAR_TIERS)
 {
 	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
@@ -134,7 +144,7 @@ UNIT_ROUNDS(ring_restarts_in_each_size, 0, NEAR_TIERS * NEAR_TIERS)
 	near_place(NEAR_SENDERS, 0, NEAR_TIERS - 1, &place);
 	memory = aligned_alloc(NEAR_PAGE, place.size);
 	memset(memory, 0, sizeof(struct near_ctl));
-	/* fill with words that look like those of the first lap */
+	/* fill the memory with words that have the number of the first lap */
 	for (i = sizeof(struct near_ctl); i < place.size; i++)
 		((uint8_t *)memory)[i] = !(i % 8);
 	near_place(NEAR_SENDERS, 0, from, &place);
@@ -199,7 +209,11 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 
 UNIT_CASE("rest", NULL, NULL);
 
-/* The rings of a segment are adjacent, each with space for its largest size. */
+/*
+ * The rings of a segment are adjacent, each with space for its largest size.
+ * _i / 4 is an index of pages[], _i % 4 of growing[]: the number of rings that
+ * can exceed a page.
+ */
 UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 {
 	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
@@ -233,7 +247,10 @@ UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 	ck_assert_uint_eq(end, near_segment_size(growing[_i % 4]));
 }
 
-/* Longest eager message per size class, and the class that fits in n pages */
+/*
+ * Each size class has data of at least eager[] bytes, and near_tier_fit()
+ * returns the largest class that fits in a number of pages. _i: page size
+ */
 UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 {
 	static const uint32_t eager[NEAR_TIERS] = {
@@ -258,8 +275,8 @@ UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 }
 
 /*
- * 64 ports that all send to each other need at most 64 MiB with their records,
- * 192 ports at most 256 MiB.
+ * 64 ports that all send to each other need at most 64 MiB, 192 ports at most
+ * 256 MiB. A record of each port is included.
  */
 UNIT_TEST(memory_of_ports_is_limited)
 {

@@ -7,7 +7,7 @@
 
 #define MANY 63
 #define SHARE near_tier_fit(4)	/* size class of an even share */
-#define PAGES (MANY * near_tier_pages(SHARE))	/* in the budget */
+#define PAGES (MANY * near_tier_pages(SHARE))	/* in the ring budget */
 
 static struct rig *talker[MANY];
 static struct near_peer *to_us[MANY];
@@ -25,7 +25,10 @@ static struct rig *open_us(void)
 
 UNIT_CASE("budget", setup, rig_close_all);
 
-/* If the number of senders is known in advance, all get equal rings at once. */
+/*
+ * If "us" has all senders as peers before their first message, all senders get
+ * rings of the even share at once.
+ */
 UNIT_TEST(known_senders_get_equal_rings)
 {
 	struct rig *us = open_us();
@@ -85,8 +88,9 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 }
 
 /*
- * Of an unknown number of senders, the first get large rings, others at least a
- * page. Rings exceed the budget only by these pages.
+ * "us" has no peers before their first message. The first senders get rings
+ * above the even share; later ones get one page at least, even if the budget is
+ * used up. Rings exceed the budget only by these pages.
  */
 UNIT_TEST(first_senders_get_large_rings)
 {

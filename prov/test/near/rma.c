@@ -73,7 +73,7 @@ UNIT_TEST(operation_of_every_size)
 		ck_assert_mem_eq(memory + 5, local, len);
 	}
 	ck_assert_uint_eq(b.events, 0);
-	/* one for the test, and one for the rx ring if b has replied */
+	/* references: the test's, and the rx ring's if b has replied */
 	ck_assert_uint_eq(to_b->refs, 1 + rig_rx_rings(a.rig));
 }
 
@@ -108,7 +108,10 @@ UNIT_TEST(missing_right_is_rejected)
 	ck_assert_int_eq(run(NEAR_READ, 1, SIDE_START, 64), -EKEYREJECTED);
 }
 
-/* The target checks its own table, not the copy that the initiator has read. */
+/*
+ * b removes the region during a write, which must fail. The end that executes
+ * the write must check b's table again, not rely on an earlier lookup.
+ */
 UNIT_TEST(region_closed_during_operation_is_rejected)
 {
 	uint32_t done = a.done;
@@ -126,8 +129,9 @@ UNIT_TEST(region_closed_during_operation_is_rejected)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /*
- * In the middle of a write or read (_i), single copies fail with ESRCH, as if
- * the target's main thread had exited: the target executes the operation.
+ * In the middle of a write (_i is 0) or read (1), single copies begin to fail
+ * with ESRCH, as if the target's main thread had exited. The target must
+ * execute the remaining part.
  */
 UNIT_LOOP(target_executes_when_single_copies_end, 0, 2)
 {
@@ -147,8 +151,9 @@ UNIT_LOOP(target_executes_when_single_copies_end, 0, 2)
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
 /*
- * Ids are reused after 2^31 operations. A late rejection must not affect a new
- * operation, of one part or many (_i), with the same id.
+ * b rejects a write, and stores its id, to reject its further parts. After 2^31
+ * operations, a new write has the same id. It must succeed, whether it has one
+ * part (_i is 0) or many (1).
  */
 UNIT_LOOP(reused_id_gets_own_reply, 0, 2)
 {
@@ -357,9 +362,9 @@ UNIT_TEST(table_of_exiting_target)
 }
 
 /*
- * The target sends its first slot to this port, a reply, and closes. near has
- * already checked the doorbells: in a poll that checks the peers (_i is 1), or
- * after a sleep (0). The operation must succeed.
+ * b's first slot to a is a reply, and then b closes. a detects the close before
+ * it finds b's ring: in the check of peers in a tick (_i is 1), or after a
+ * sleep (0). a must still consume the reply, and the operation must succeed.
  */
 UNIT_LOOP(reply_before_close_counts, 0, 2)
 {

@@ -87,7 +87,7 @@ UNIT_ROUNDS(hostile_request, 0, BAD_REQUESTS)
 	expect_disconnected(bad_requests[_i].name);
 }
 
-/* Replies to operations that b never started, or started at another target. */
+/* a replies to operations that b has not started. */
 UNIT_ROUNDS(invalid_reply_disconnects, 0, 4)
 {
 	static const struct near_answer_slot bad[] = {
@@ -103,7 +103,10 @@ UNIT_ROUNDS(invalid_reply_disconnects, 0, 4)
 	expect_disconnected("answer");
 }
 
-/* A reply has more bytes than requested, or is not for the next part. */
+/*
+ * a's reply to b's read has more bytes than requested (_i is 0), or is not for
+ * the next part (1). b must store no byte of the reply.
+ */
 UNIT_LOOP(invalid_result_disconnects, 0, 2)
 {
 	static uint8_t beyond[64];
@@ -135,7 +138,10 @@ UNIT_LOOP(invalid_result_disconnects, 0, 2)
 	ck_assert_uint_eq(beyond[8], 0x5a);
 }
 
-/* Requests without end from a peer that consumes no reply */
+/*
+ * a sends requests without end, and consumes no reply. b must disconnect a
+ * after about NEAR_RMA_REPLIES_MAX requests, not store replies without limit.
+ */
 UNIT_TEST(endless_requests_disconnect)
 {
 	struct near_slot slot = { .rma = { .verb = NEAR_READ, .key = SIDE_KEY,

@@ -9,7 +9,7 @@
 #include "near/rma/ops.h"
 #include "rma_side.h"
 
-#define LONG (2 * NEAR_STEP)	/* bytes; more than one call or poll copies */
+#define LONG (2 * NEAR_STEP)	/* bytes; one call or poll copies fewer */
 #define NEVER 1000000 /* messages that b's sink rejects: all */
 
 static int start(enum near_verb verb, size_t len, uint32_t flags)
@@ -98,7 +98,10 @@ UNIT_TEST(reply_lets_operations_start_at_once)
 	side_until(2, true);
 }
 
-/* The first reply shows to later operations that b consumed the message. */
+/*
+ * Two operations wait for a message. The reply to the first one shows that b
+ * has consumed the message, so that the second one need not wait longer.
+ */
 UNIT_TEST(reply_covers_pending_operations)
 {
 	const struct near_rma_args args = { .flags = NEAR_RMA_BEHIND };
@@ -117,7 +120,10 @@ UNIT_TEST(reply_covers_pending_operations)
 	side_until(2, true);
 }
 
-/* The last fragments of a large message are in the ring, not yet consumed. */
+/*
+ * The last fragments of a large message are in the ring, not yet consumed. An
+ * operation with NEAR_RMA_BEHIND must wait until b has consumed them.
+ */
 UNIT_TEST(operation_waits_for_fragments)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -195,7 +201,10 @@ UNIT_TEST(messages_and_operations_keep_order)
 				  b.rig->event[i - 1].msg.tag);
 }
 
-/* A read before a message returns the contents from before the message. */
+/*
+ * The message after a read with NEAR_RMA_HOLD must wait until the read has
+ * ended: the receiver of the message may change the memory.
+ */
 UNIT_TEST(read_before_send_returns_old_data)
 {
 	int i, ret;
@@ -220,7 +229,10 @@ UNIT_TEST(read_before_send_returns_old_data)
 	ck_assert_int_eq(i, LONG);
 }
 
-/* A fenced operation waits for earlier operations and (large) messages. */
+/*
+ * A fenced operation of 8 bytes (_i is 0) or more (1) waits until b has
+ * received an earlier large message.
+ */
 UNIT_ROUNDS(fenced_operation_waits_for_all, 0, 2)
 {
 	static uint8_t large[LONG], got[LONG];
@@ -262,7 +274,11 @@ UNIT_TEST(quiet_ends_when_all_is_complete)
 	ck_assert_uint_eq(b.events, 0);
 }
 
-/* The target reports no internal empty write. Its close ends operations. */
+/*
+ * With NEAR_RMA_BEHIND, near sends an empty write behind the message, to get a
+ * reply. b must not report it as an event. When b closes, the operation that
+ * waits for the reply must end.
+ */
 UNIT_TEST(closed_target_ends_operations)
 {
 	near_rma_events(b.rig->port, true, true);
@@ -276,7 +292,12 @@ UNIT_TEST(closed_target_ends_operations)
 
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
-/* The target reports operations before later messages, but no failed ones. */
+/*
+ * b consumes a delegated operation between two messages. It must report the
+ * event before the second message. _i is 0: a write with data; 1: the same,
+ * but it fails, so it has no event; 2, 3: a write and a read, of which b
+ * requires events.
+ */
 UNIT_LOOP(reports_precede_later_messages, 0, 4)
 {
 	bool data = _i < 2, fails = _i == 1;

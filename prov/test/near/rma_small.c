@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Small operations on the fast path; counters of both sides prove the path. */
+/*
+ * Small operations on the fast path of the initiator and of the target. The
+ * counters `small` and `served` prove that a fast path was taken.
+ */
 
 #include "rma_small_side.h"
 
@@ -54,7 +57,10 @@ UNIT_TEST(atomic_takes_fast_path)
 
 UNIT_CASE("without a ring", setup_without, side_teardown);
 
-/* b has no ring to a, and attaches to one for its first reply. */
+/*
+ * b has no ring to a, and attaches to one for its first reply, to a read (_i is
+ * 0) or an atomic (1).
+ */
 UNIT_LOOP(reply_attaches_ring, 0, 2)
 {
 	usual(NEAR_WRITE, SIDE_KEY);	/* b sends no reply to a write */
@@ -70,7 +76,10 @@ UNIT_LOOP(reply_attaches_ring, 0, 2)
 
 UNIT_CASE("small", setup, side_teardown);
 
-/* NEAR_RMA_COPY: the buffer may change even before the initiator executes. */
+/*
+ * With NEAR_RMA_COPY, the buffer may change after the call. b does not poll, so
+ * a revokes the write and executes it: with the bytes from before the change.
+ */
 UNIT_TEST(buffer_is_reusable_after_call)
 {
 	struct small put = call(NEAR_WRITE);
@@ -83,7 +92,7 @@ UNIT_TEST(buffer_is_reusable_after_call)
 	side_until(1, false);
 	ck_assert_mem_eq(memory, copy, 8);
 	ck_assert_uint_eq(rma_of(&b)->served, 0);
-	/* b skips the operation */
+	/* b finds the operation executed, and does not execute it again */
 	memset(memory, 0, 8);
 	rig_poll(b.rig, 1);
 	side_untouched();
@@ -109,7 +118,7 @@ static const struct {
 	int which;
 	void (*make)(void);
 	size_t len;
-	uint64_t addr, key;	/* 0: as in other operations */
+	uint64_t addr, key;	/* 0: as in call() */
 } leaves[] = {
 	{ "a queue", ALL, queue, 0, 0, 0 },
 	{ "none is to be offered", PUTS, skip, 0, 0, 0 },
@@ -200,7 +209,7 @@ UNIT_TEST(read_only_region_rejects_write)
 	ck_assert_uint_eq(rma_of(&b)->served, served + 1);
 }
 
-/* With a full ring, the fast path fails. With space again, it succeeds. */
+/* The fast path fails while the ring is full, and succeeds afterwards. */
 UNIT_TEST(full_ring_excludes_fast_path)
 {
 	struct near_tx *tx = &to_b->tx;
@@ -243,7 +252,10 @@ static const struct {
 	{ "add", full, NEAR_FETCH, 0 },
 };
 
-/* If the target cannot use its own fast path, it uses its slow path. */
+/*
+ * a uses its fast path, but a condition (others[_i]) excludes that of b. b
+ * executes the operation on its slow path.
+ */
 UNIT_ROUNDS(slow_target_executes, 0, ARRAY_SIZE(others))
 {
 	enum near_verb verb = others[_i].verb;
@@ -269,7 +281,10 @@ UNIT_ROUNDS(slow_target_executes, 0, ARRAY_SIZE(others))
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* A region removed before the target's execution causes an error. */
+/*
+ * b removes the region before it executes a delegated write (_i is 0) or read
+ * (1). The operation must fail.
+ */
 UNIT_LOOP(removed_region_returns_error, 0, 2)
 {
 	struct small what = _i ? call(NEAR_READ) : call(NEAR_WRITE);

@@ -40,7 +40,7 @@ static inline struct small adding(void)
 	return fetch;
 }
 
-/* Tries the fast path. False: not possible, and nothing has changed. */
+/* Tries the fast path. Returns false if it is excluded: nothing has changed. */
 static inline bool try(struct small what)
 {
 	const struct iovec iov = { what.buf, what.args.len };

@@ -28,8 +28,9 @@ UNIT_TEST(poll_checks_rings_and_poll_word)
 }
 
 /*
- * A sleeping thread wakes when another starts an operation that needs polls:
- * delegated on the fast or on the slow path, or queued.
+ * A sleeping thread wakes when another thread starts an operation that needs
+ * polls: one that is delegated on the fast path (_i is 0) or on the slow path
+ * (1), or queued (2).
  */
 UNIT_LOOP(wakes_sleeper, 0, 3)
 {
@@ -65,12 +66,13 @@ static void pass_delegs(uint64_t count)
 }
 
 /*
- * After a rejection, operation numbers advance by half or nearly all of the
- * 2^32 numbers of a slot. Later operations get their own replies.
+ * b rejects the second operation. So later writes must get replies, too, even
+ * if the operations' numbers exceed 2^31 or 2^32: near must compare all 64 bits
+ * of near_ctl.rejected.
  */
 UNIT_LOOP(reply_matches_after_number_wrap, 0, 3)
 {
-	/* these look like 0, or like the number in the last slot */
+	/* number of the last operation; the lower 32 bits may be 0 or 1 */
 	static const uint64_t last[] = {
 		(1ull << 31) + 5, 1ull << 32, (1ull << 32) + 1,
 	};
@@ -105,7 +107,10 @@ static void answer(uint64_t id, uint32_t len)
 			near_word(NEAR_KIND_ANSWER, 0, 0, 0));
 }
 
-/* The target replies with half of an atomic's result, then with all of it. */
+/*
+ * A faulty target replies to an atomic with half of the result, then with all
+ * of it. The initiator disconnects.
+ */
 UNIT_TEST(second_reply_disconnects)
 {
 	struct near_rma_op *op;
@@ -124,7 +129,10 @@ UNIT_TEST(second_reply_disconnects)
 	ck_assert(!near_rma_busy(to_b));
 }
 
-/* Operations to two targets complete, although only one has the poll word. */
+/*
+ * The poll word can be in the memory of one target only. Operations on two
+ * targets must still complete.
+ */
 UNIT_TEST(operations_on_two_targets_complete)
 {
 	struct near_peer *to_c, *put_to = to_b;

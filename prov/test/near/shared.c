@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Device memory mapped by a descriptor, which the target sends by its socket */
+/*
+ * Mappings of device memory that need a descriptor. a requests the descriptor
+ * from b by the fd exchange, and stages operations until the reply.
+ */
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -61,7 +64,7 @@ static void until_reply(void)
 	ck_assert(first()->fd >= 0 || first()->failed);
 }
 
-/* Operations are staged until the descriptor has come, and mapped then. */
+/* Operations are staged until the descriptor has arrived, then mapped. */
 UNIT_TEST(descriptor_is_requested)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -114,7 +117,10 @@ static bool lose_request(void)
 	return true;
 }
 
-/* A lost request is repeated after a time, not with each operation. */
+/*
+ * If a request is lost, near repeats it after NEAR_MAPPING_REQUEST_MS, not with
+ * each operation.
+ */
 UNIT_TEST(lost_request_is_repeated)
 {
 	uint64_t start;
@@ -163,8 +169,8 @@ UNIT_TEST(reply_without_free_descriptor_is_lost)
 }
 
 /*
- * near tries once if the target's device has no descriptor (_i is 0), or if the
- * target's port (1) or this port (2) has no socket.
+ * a can get no descriptor: b's device has none (_i is 0), or b's port (1) or
+ * a's port (2) has no socket. near tries once, and stages all operations.
  */
 UNIT_ROUNDS(missing_descriptor_is_staged, 0, 3)
 {
@@ -197,7 +203,11 @@ UNIT_TEST(descriptor_of_failed_mapping_is_closed)
 	ck_assert_uint_eq(rig_files(), files);
 }
 
-/* The region is removed before or after the reply, or has a new allocation. */
+/*
+ * After a's request, b removes the region before its reply (_i is 0) or after
+ * it (1), or registers the region with a new allocation before its reply (2).
+ * No descriptor of the old allocation may be left.
+ */
 UNIT_ROUNDS(descriptor_of_removed_region_is_closed, 0, 3)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -222,7 +232,7 @@ UNIT_ROUNDS(descriptor_of_removed_region_is_closed, 0, 3)
 	gpu_last_path(NEAR_DEVICE_SHARED);
 }
 
-/* The target fails before its reply, or after it. */
+/* b closes before its reply (_i is 0) or after it (1). */
 UNIT_ROUNDS(descriptor_of_failed_peer_is_closed, 0, 2)
 {
 	int i;
@@ -238,7 +248,7 @@ UNIT_ROUNDS(descriptor_of_failed_peer_is_closed, 0, 2)
 	ck_assert_uint_le(rig_files(), files);
 }
 
-/* a closes before the reply: b sends the reply nevertheless. */
+/* a closes before b has replied. b's reply to a closed port is no error. */
 UNIT_TEST(closed_port_gets_no_reply)
 {
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -254,7 +264,10 @@ static void send_fdx(struct rig *from, struct near_fdx fdx)
 	ck_assert_int_eq(near_fdx_post(from->port, &fdx, &gpu.fd), 0);
 }
 
-/* A faulty peer's descriptor: unrequested, of another allocation, or second */
+/*
+ * b sends a descriptor that a has not requested (_i is 0), one of another
+ * allocation (1), or a second one (2). a must close it.
+ */
 UNIT_ROUNDS(unexpected_descriptor_is_closed, 0, 3)
 {
 	struct near_fdx fdx = {
@@ -272,7 +285,11 @@ UNIT_ROUNDS(unexpected_descriptor_is_closed, 0, 3)
 	ck_assert_int_eq(gpu.map_calls, 0);
 }
 
-/* Requests for an unknown key, another allocation, memory without an export */
+/*
+ * A request has an unknown key (_i is 0), or the id of another allocation (1);
+ * or the region has no export (2), also if the requested id is 0 (3). b must
+ * reply without a descriptor.
+ */
 UNIT_ROUNDS(faulty_request_gets_no_descriptor, 0, 4)
 {
 	struct near_fdx fdx = {
@@ -326,8 +343,10 @@ static int begin_second(void)
 }
 
 /*
- * Without memory for a mapping, near gives unused mappings to the embedder. It
- * keeps the new descriptor, and maps it after the embedder's release.
+ * Two allocations, one mapped; the device has no memory for the other mapping.
+ * near drops the first mapping if it is unused (_i is 0), but not if it is in
+ * use (1). near keeps the descriptor of the other allocation, and maps it after
+ * the embedder has released a mapping.
  */
 UNIT_ROUNDS(scarce_memory_drops_unused_mappings, 0, 2)
 {

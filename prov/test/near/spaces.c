@@ -42,9 +42,12 @@ static const struct space {
 	{ "none", 0, BOTH_WAYS },
 	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
 	{ "mount", CLONE_NEWNS, BOTH_WAYS },
-	/* sees one uid for all others, so trusts no outside process */
+	/* for this process, all others have the same uid: it trusts none */
 	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
-	/* outside peers can map its memory; the process uses the fd exchange */
+	/*
+	 * outside processes can map the memory of this process, which needs
+	 * the fd exchange to map theirs
+	 */
 	{ "user", CLONE_NEWUSER | MAPPED, BOTH_WAYS },
 	{ "pid", CLONE_NEWPID, BOTH_WAYS },
 	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
@@ -223,12 +226,15 @@ static bool hide(void)
 	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
 }
 
-/* Drops privileges and starts the other process; returns 0 if this is not permitted. */
+/*
+ * Drops privileges and starts the other process; returns 0 if this is not
+ * permitted.
+ */
 static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 {
 	pid_t pid;
 
-	/* With a user namespace only, an ordinary user may make others. */
+	/* An ordinary user may make a namespace only in a user namespace. */
 	if (flags & ~NO_CLONE && !(flags & CLONE_NEWUSER))
 		return 0;
 	if (flags & HIDDEN && !hide()) {
@@ -252,7 +258,7 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 	return pid;
 }
 
-/* The exchange between processes of an ordinary user */
+/* As peers_of_namespaces_communicate(), but by processes of an ordinary user */
 UNIT_LOOP(ordinary_users_communicate, 0, SPACES)
 {
 	struct near_addr addr;
@@ -288,7 +294,10 @@ UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 	finish(pid);
 }
 
-/* Messages arrive even if Yama restricts access to other processes' memory. */
+/*
+ * Messages arrive with each ptrace_scope (_i): with 1, Yama restricts access to
+ * other processes' memory.
+ */
 UNIT_LOOP(messages_pass_under_yama, 0, 2)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
@@ -347,8 +356,11 @@ static void reuse(void)
 	}
 	read_address(fd[0], &ours);
 	unit_kill(pid);
-	usleep(50000);	/* the unit of start times is a tick */
-	/* same pid and addresses: must not be read */
+	usleep(50000);	/* so that start times, in ticks, differ */
+	/*
+	 * in the next process, with the same pid, these bytes are at the
+	 * address of the killed sender's message: they must not be read
+	 */
 	memset(big, 0xee, sizeof(big));
 	if (fork_as(pid) == 0) {
 		ours = us->addr;

@@ -43,7 +43,7 @@ static void setup_poor(void)
 	setup_with(100 * near_page_size());
 }
 
-/* Sends; returns true if the message went through the ring. */
+/* Sends to peer i; returns true if the message is in the ring. */
 static bool sends(int i, const uint8_t *buf, size_t len)
 {
 	int ret, tries;
@@ -143,7 +143,7 @@ UNIT_TEST(small_ring_grows_for_fanout)
 	uint32_t tier;
 
 	if (near_tier_least() > 3)
-		return;		/* large pages: each ring has space */
+		return;		/* large pages: the message fits */
 	ck_assert(!sends(0, big, LEN));
 	ck_assert(!sends(1, big, LEN));
 	tier = peer[1]->resize.tier;

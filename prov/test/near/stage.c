@@ -72,7 +72,10 @@ UNIT_TEST(event_follows_all_bytes)
 	gpu_event_follows();
 }
 
-/* The embedder executes atomics (-EOPNOTSUPP). */
+/*
+ * A write beyond the region or to a removed one fails. An atomic fails with
+ * -EOPNOTSUPP: the embedder executes atomics on device memory.
+ */
 UNIT_TEST(missing_right_is_rejected)
 {
 	uint64_t one = 1;
@@ -107,7 +110,10 @@ UNIT_TEST(region_closed_during_write_is_rejected)
 	side_until(2, true);
 }
 
-/* A failed call of the device library fails its operation only. */
+/*
+ * Call 1 + _i / 2 of the device fails, during a write (_i is odd) or read. Only
+ * this operation fails. The operation makes at most 40 calls.
+ */
 UNIT_ROUNDS(failed_driver_call_fails_operation, 0, 2 * 42)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
@@ -128,7 +134,10 @@ UNIT_ROUNDS(failed_driver_call_fails_operation, 0, 2 * 42)
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 }
 
-/* Call _i + 1 of the device library fails: one of two writes has no event. */
+/*
+ * Call _i + 1 of the device fails, during one of two writes. This write has no
+ * event; the other one has.
+ */
 UNIT_ROUNDS(failed_write_has_no_event, 0, 44)
 {
 	gpu.fail_at = _i + 1;
@@ -141,7 +150,10 @@ UNIT_ROUNDS(failed_write_has_no_event, 0, 44)
 	ck_assert_uint_eq(b.events, gpu.calls < gpu.fail_at ? 2 : 1);
 }
 
-/* An empty write completes, has its event, and delays no other operation. */
+/*
+ * An empty write with data completes, causes an event, and delays no later
+ * message. 1 + _i: flags (AT_B, AT_A) of the ends with device memory.
+ */
 UNIT_ROUNDS(empty_write_completes, 0, 3)
 {
 	int ended = gpu_rma(NEAR_WRITE, 1 + _i, 0, 0, NEAR_RMA_DATA);
@@ -154,7 +166,10 @@ UNIT_ROUNDS(empty_write_completes, 0, 3)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 }
 
-/* a or b closes while copies are pending: nothing is copied afterwards. */
+/*
+ * After _i / 4 polls, a (_i / 2 is even) or b closes while copies of a write
+ * (_i is odd) or read are pending. After the close, no copy may be pending.
+ */
 UNIT_ROUNDS(close_ends_pending_copies, 0, 2 * 2 * 12)
 {
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;

@@ -55,7 +55,10 @@ static void expect(uint64_t key, bool there)
 
 UNIT_CASE("table", setup, teardown);
 
-/* Many keys are added, in different orders; every third is removed. */
+/*
+ * Keys with the distance steps[_i] are added, and every third is removed. The
+ * table and its copy must have the same keys.
+ */
 UNIT_LOOP(table_and_copy_agree, 0, 3)
 {
 	static const uint64_t steps[] = { 1, 1ull << 32, 0x9e3779b97f4a7c15u };
@@ -99,7 +102,7 @@ UNIT_TEST(changed_copy_is_not_trusted)
 	memcpy(map + 4, &bits, sizeof(bits));
 	map[16] += 2;
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EAGAIN);
-	/* all entries have other keys; then a generation that stays odd */
+	/* no entry has the key; then the table's generation stays odd */
 	bits = 5;
 	memset(map + 64, 0xff, 4096 - 64);
 	memcpy(map + 4, &bits, sizeof(bits));
@@ -221,7 +224,7 @@ UNIT_TEST(atomics_compute_result)
 	      3 + 4 * I, 0, -5 + 10 * I);
 }
 
-/* An addition to NaN is not repeated without end. */
+/* An addition to NaN ends, although NaN never compares equal to itself. */
 UNIT_TEST(addition_to_nan_ends)
 {
 	double target = NAN, one = 1;

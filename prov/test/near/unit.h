@@ -42,7 +42,10 @@ struct rig {
 
 /* Opens a port. no_cma: without single copies. */
 struct rig *rig_open(bool no_cma);
-/* Forks a process that opens a port, calls act() and waits; stores *addr. */
+/*
+ * Forks a process that opens a port, calls act() and waits. Stores the port's
+ * address in *addr; returns the pid.
+ */
 pid_t rig_child(void (*act)(struct rig *rig), bool no_cma,
 		struct near_addr *addr);
 /* Sends 8 bytes. While the ring is full, polls rig and "other", if not NULL. */
@@ -69,7 +72,10 @@ void rig_poll(struct rig *rig, int times);
 size_t rig_taken(const struct rig *rig);
 /* Returns the pages of all rings; asserts that no others are allocated. */
 uint32_t rig_pages(const struct rig *rig);
-/* Overfills the ring until a resize is requested; returns the next tag. */
+/*
+ * Sends until the ring is full, and further, so that near requests a resize.
+ * Returns the tag after the last message's.
+ */
 uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag);
 /* Polls for ms milliseconds of real and of CPU time, even on a busy host. */
 void rig_poll_ms(struct rig *rig, unsigned int ms);
@@ -92,8 +98,9 @@ unsigned int rig_rx_rings(const struct rig *rig);
 #define RIG_TIMEOUT_MS 60000 /* limit of a wait: only a hang reaches it */
 #define RIG_GONE_MS 1000 /* limit until a peer failure is found */
 /*
- * Polls until RIG_GONE, event number "events", within RIG_GONE_MS of CPU time.
- * Asserts that no resource of the peer is left.
+ * Polls until rig has "events" events. Asserts that the last one is RIG_GONE,
+ * that this took at most RIG_GONE_MS of CPU time, and that no resource of the
+ * peer is left.
  */
 void rig_until_gone(struct rig *rig, uint32_t events);
 
