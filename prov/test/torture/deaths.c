@@ -34,7 +34,7 @@
 #define DEATHS_HANG_MS 120000
 /* limit of the survivor's CPU time until all operations have ended */
 #define DEATHS_LIMIT_MS 1000
-#define DEATHS_TRIES 12 /* runs for a site that later runs do not reach */
+#define DEATHS_TRIES 12 /* limit of runs for a site that none of them reaches */
 
 static const struct talk_plan plans[] = {
 	{ .name = "inline", TALK_MSG, 80, 0, 48 },
@@ -95,8 +95,9 @@ static void deaths_victim(const struct talk_plan *plan, int role, int signal,
 }
 
 /*
- * Ends this process as its child ended. The first process of a pid namespace
- * ignores its own signals.
+ * Waits for the child. Exits with the child's exit status, or with 128 plus the
+ * number of the signal that killed the child: the first process of a pid
+ * namespace cannot kill itself by this signal.
  */
 static void deaths_relay(pid_t pid)
 {
@@ -183,9 +184,10 @@ static void deaths_pause(struct talk *talk)
 }
 
 /*
- * True if the port's memory is at most that from before the run. One exception
- * (docs/reliability.md): a sender of another pid namespace failed while it
- * attached to a ring. Its claim does not identify the sender, and stays.
+ * True if the port's memory is at most `taken`, that from before the run. Also
+ * true if a sender of another pid namespace failed while it attached to a ring:
+ * near keeps its claim, which does not identify the sender yet
+ * (docs/reliability.md).
  */
 static bool deaths_clean(const struct talk *talk, size_t taken)
 {
@@ -213,7 +215,7 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 		if (event == CLD_STOPPED)
 			deaths_resume(talk, pid);
 		if (event == CLD_EXITED && !dead_ms) {
-			/* the socket may still have a request */
+			/* the socket may have a request of the victim */
 			if (talk->plan->far)
 				near_fdx_read(talk->rig->port);
 			dead_ms = duo_now_ms();
@@ -359,7 +361,7 @@ static void deaths_sweep(int number, int signal, const char *what)
 	stops_clear();
 	run = first;
 	deaths_run(plan, role, signal, 0, 0);
-	/* the first run only counts sites; later ones may miss theirs */
+	/* the first run only finds sites; later runs may not reach theirs */
 	for (runs = 1; !deaths_stopped() || duo_now_ms() < until_ms; runs++) {
 		if (!deaths_choose(UINT32_MAX, &seed, &i))
 			break;
@@ -399,7 +401,10 @@ UNIT_LOOP(stopped_process_has_not_failed, 0, (PLANS - 1) * TALK_ROLES)
 
 UNIT_LONG_CASE("long_stops", NULL, NULL, 3600);
 
-/* All plans run at once: most of their processes are stopped or asleep. */
+/*
+ * All plans but the last run at once, since most of their processes are stopped
+ * or asleep. contrib/torture sets a long TORTURE_STOP_MS.
+ */
 UNIT_TEST(process_stopped_for_long_has_not_failed)
 {
 	pid_t pid[(PLANS - 1) * TALK_ROLES];

@@ -3,7 +3,8 @@
 
 /*
  * Random inputs from a seed, in rounds. Each round is a process, which must
- * succeed within a minute. A failure prints its seed, which repeats the round.
+ * succeed within 10 minutes. A failure prints the seed of its round, which
+ * repeats the round.
  *
  * TORTURE_SEED    seed of the first round (default 1)
  * TORTURE_INPUTS  number of inputs of a test (default 20000)

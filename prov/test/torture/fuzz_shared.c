@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Random changes of shared memory during messages and RMA between our port and
- * each of a good and a bad peer. Before each step, the test changes memory to
- * which the bad peer has access, or stores an invalid slot in its ring. When
- * our port disconnects the bad peer, a new one replaces it.
+ * Random changes of shared memory, while our port exchanges messages and RMA
+ * with two peers, a good one and a bad one. Before each step, the test changes
+ * memory to which the bad peer has access, or stores an invalid slot in the bad
+ * peer's ring. When our port disconnects the bad peer, a new one replaces it.
  *
  * The good peer's messages must arrive complete and in order. No byte outside
  * our memory region may change, and no access may be outside a mapping.
@@ -30,7 +30,7 @@
 #define SHARED_START 0x4000u
 #define SHARED_WINDOW 20000	/* size of our memory region, bytes */
 #define SHARED_EDGE 4096
-#define SHARED_AHEAD 8 /* most pending operations of one side */
+#define SHARED_AHEAD 8 /* limit of under_way */
 
 struct shared_side {
 	struct rig *rig;
@@ -135,7 +135,7 @@ static void shared_events(struct shared_side *side)
 			iov.iov_base = side == &us ?
 				taken[fuzz_below(SHARED_AHEAD)] : arena[1];
 			iov.iov_len = SHARED_BUF;
-			/* returns an error if the peer has failed */
+			/* near_recv() may fail: the peer may have failed */
 			if (fuzz_once_in(2) ||
 			    !near_recv_now(rig->port, event->peer,
 					   &event->msg.rndv, iov.iov_base,
@@ -276,7 +276,7 @@ static void shared_change(void)
 		if (ring->segment)
 			fuzz_change(ring->tx.ctl, shared_ring_size(ring));
 		break;
-	case 4:		/* its claim, or our reply to it */
+	case 4:		/* the bad peer's claim at our port, or ours there */
 		if (ring->segment)
 			fuzz_change(&ring->segment->claim[ring->index],
 				    sizeof(struct near_claim));

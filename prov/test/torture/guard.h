@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Detects accesses out of bounds. The linker replaces these calls: mmap()
- * places an inaccessible page before and behind each mapping.
- * process_vm_readv() and process_vm_writev() fail with EFAULT for memory of
- * this process that guard_permit() has not permitted.
- *
- * All ports are in one process here. Otherwise a bad port could make another
- * port overwrite a third one's memory.
+ * Detects accesses out of bounds. The linker replaces these calls:
+ * - mmap() places an inaccessible page before and behind each mapping.
+ * - process_vm_readv() and process_vm_writev() fail with EFAULT for memory of
+ *   this process that guard_permit() has not permitted. All ports are in one
+ *   process here. If nothing failed, an address from a bad port could make
+ *   another port overwrite the memory of a third one.
  */
 #ifndef TORTURE_GUARD_H
 #define TORTURE_GUARD_H

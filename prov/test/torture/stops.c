@@ -203,8 +203,8 @@ void __tsan_atomic_signal_fence(int order)
 	}
 
 /*
- * The compiler calls these functions instead of atomic operations, which they
- * execute sequentially consistent.
+ * The compiler calls these functions instead of atomic operations. They execute
+ * each operation with sequential consistency.
  */
 #define STOPS_ATOMIC(n, type)						\
 	type __tsan_atomic##n##_load(const volatile type *at, int order); \
@@ -296,7 +296,7 @@ int __wrap_munmap(void *at, size_t len)
 	return __real_munmap(at, len);
 }
 
-/* For calls that act on another process; the stop is after the call. */
+/* System calls that act on another process: a process stops after the call. */
 #define STOPS_CALL(name, declare, pass)					\
 	ssize_t __real_##name declare;					\
 	ssize_t __wrap_##name declare;					\

@@ -12,8 +12,8 @@
  *
  * A *site* is an instruction that calls one of these functions for memory
  * mapped with MAP_SHARED. Sites and counts are in memory that the process
- * shares with its children. At most one process at a time is armed: its stores
- * count.
+ * shares with its children. stops_arm() arms a process; at most one at a time
+ * is armed. Only stores of the armed process count.
  */
 #ifndef TORTURE_STOPS_H
 #define TORTURE_STOPS_H

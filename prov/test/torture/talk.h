@@ -12,9 +12,9 @@
 #include "near/rma/ops.h"
 #include "unit.h"
 
-#define TALK_OPS 160		/* most operations of the two */
+#define TALK_OPS 160		/* limit of talk_plan.ops */
 #define TALK_LARGE 400000	/* longest operation, bytes */
-#define TALK_AHEAD 6		/* most pending operations */
+#define TALK_AHEAD 6		/* limit of pending operations */
 #define TALK_BASE 0x2000u	/* address of a region's first byte */
 #define TALK_LENT_KEY 0x6c656e74u	/* region of talk_common.device */
 
@@ -52,9 +52,14 @@ struct talk_common {
 	struct near_addr addr[TALK_ROLES];
 	uint32_t open[TALK_ROLES];	/* addr is valid */
 	uint32_t over[TALK_ROLES];	/* the process has no more operations */
-	uint8_t begun[TALK_OPS];	/* active: it was posted */
-	uint8_t ended[TALK_OPS];	/* active: it completed successfully */
-	uint8_t heard[TALK_OPS];	/* passive: the whole message arrived */
+	/*
+	 * flags for each operation. The active process sets begun when it
+	 * posts the operation, and ended when the operation has succeeded. The
+	 * passive process sets heard when the whole message has arrived.
+	 */
+	uint8_t begun[TALK_OPS];
+	uint8_t ended[TALK_OPS];
+	uint8_t heard[TALK_OPS];
 	uint64_t number __attribute__((aligned(64)));
 	uint8_t memory[TALK_LARGE * 4] __attribute__((aligned(64)));
 	uint8_t device[TALK_LARGE * 4];	/* the active process's device memory */
@@ -67,7 +72,8 @@ struct talk {
 	unsigned int seed;
 	struct rig *rig;
 	struct near_table *table;
-	struct near_peer *to;	/* active: the passive process */
+	/* the passive process, as a peer of the active one; or NULL */
+	struct near_peer *to;
 	uint32_t next;		/* number of the next operation */
 	uint32_t under_way;
 	uint32_t last; /* number of the last message that arrived, plus 1 */
@@ -88,7 +94,10 @@ struct talk_common *talk_common(void);
 /* Opens the port of a role. Both processes pass the same plan and seed. */
 void talk_open(struct talk *talk, const struct talk_plan *plan, int role,
 	       unsigned int seed, struct talk_common *common);
-/* Posts, polls and checks each event; true if there was one. */
+/*
+ * Posts operations, polls, and checks each event. Returns true if an operation
+ * was posted, or if there was an event.
+ */
 bool talk_step(struct talk *talk);
 /* True if neither process has further operations. */
 bool talk_over(const struct talk *talk);
@@ -104,7 +113,7 @@ void talk_close(struct talk *talk);
 extern const struct near_device talk_near_device;
 /* handle of all device memory */
 extern void *const talk_device_handle;
-/* Sets the device's process. */
+/* Stores talk for the callbacks of talk_near_device. Call this first. */
 void talk_device_open(const struct talk *talk);
 /* Adds a region of device memory, which the peer can map. */
 void talk_device_region(struct talk *talk, uint64_t key, void *memory,

@@ -9,7 +9,7 @@
 
 #define TALK_POLLS 3		/* polls that do not end a copy */
 
-static const struct talk *talk_now;	/* this process's */
+static const struct talk *talk_now;	/* struct talk of this process */
 void *const talk_device_handle = &talk_now;
 
 struct talk_copy {
