@@ -68,7 +68,7 @@ UNIT_LOOP(messages_of_killed_initiator_arrive, 0, 3)
 }
 
 /* The target closes while it executes an operation: the operation fails. */
-UNIT_TEST(killed_target_fails_operation)
+UNIT_TEST(closing_target_fails_operation)
 {
 	side_put(0);
 	side_ctl()->doing = 1;

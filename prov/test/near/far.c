@@ -218,25 +218,30 @@ UNIT_LOOP(stopped_peer_has_not_failed, 0, PLACES)
 
 /*
  * Five peers follow each other, and all have pid 1. The port must find the exit
- * of each one and release its rx ring.
+ * of each one, and release its rx ring and descriptors.
  */
 UNIT_TEST(peers_with_pid_1_are_released)
 {
+	unsigned int files = 0;
 	uint32_t before;
-	int i;
+	int i, fd;
 
 	for (i = 0; i < 5; i++) {
 		before = us->count;
-		if (start(IN_NAMESPACE, false) < 0)
+		fd = start(IN_NAMESPACE, false);
+		if (fd < 0)
 			return;
 		ck_assert_int_eq(theirs.pid, 1);
 		rig_until(us, NULL, before + 2);
 		ck_assert_int_eq(ended(RIG_MSG, 0), i + 1);
 		ck_assert_uint_eq(rig_rx_rings(us), 1);
 		end();
+		close(fd);
 		rig_until(us, NULL, before + 3);
 		ck_assert_int_eq(ended(RIG_GONE, 0), i + 1);
 		ck_assert_uint_eq(rig_rx_rings(us), 0);
+		files = files ? files : rig_files();
+		ck_assert_uint_eq(rig_files(), files);
 	}
 }
 
@@ -245,7 +250,7 @@ UNIT_TEST(peers_with_pid_1_are_released)
  * pipe loses its reader. This process writes to the pipe when it disconnects
  * the peer, and must not get SIGPIPE.
  */
-UNIT_LOOP(send_to_peer_killed_asleep_fails, 0, PLACES)
+UNIT_LOOP(peer_killed_asleep_is_disconnected, 0, PLACES)
 {
 	struct near_peer *peer;
 	char byte;
