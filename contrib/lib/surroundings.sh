@@ -276,7 +276,8 @@ part_surroundings()
 			- *seccomp: no X*: a seccomp filter makes the system call X fail.
 			- *RLIMIT_X of N*: this resource limit.
 			- *cgroup with N*: one control group with this memory limit.
-			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and N inodes with its root.
+			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and N inodes, of which its
+			  root directory takes one.
 			- *filled*: in addition, another process fills all free space of this file system during the run.
 			- *namespaces X*: each process has a separate mount namespace, and separate namespaces of the kinds X (net, user, pid,
 			  ipc). *With and without user, pid, ipc*: eight runs, one for each combination of these kinds, had the same result.
