@@ -38,7 +38,10 @@ static int duo_fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* Opens an event queue of the core: local transports have no events. */
+/*
+ * Opens an event queue of the core. Local transports write nothing to event
+ * queues.
+ */
 static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 		       struct fid_eq **eq, void *context)
 {

@@ -49,8 +49,9 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 
 /*
  * Sets all MR modes (DUO_MR_ANY) in the hints for the core if the application's
- * hints have none. Otherwise efa's infos would lack FI_REMOTE_READ,
- * FI_REMOTE_WRITE, and the modes that efa requires. Does nothing
+ * hints have none. If the hints had no MR mode, efa's infos would lack
+ * FI_REMOTE_READ, FI_REMOTE_WRITE, and the modes that efa requires. Does
+ * nothing
  * - if the hints request only messages
  * - in API versions before 1.5
  * - for a core that is part of ofi_duo: its infos would then require modes that
@@ -189,8 +190,9 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * Returns the names that the call requests, separated by commas. Their source
- * is the first of these that is set, and is not only "ofi_duo":
+ * Returns the names of the providers that the call of fi_getinfo() requests,
+ * separated by commas. Their source is the first of these that is set, and is
+ * not only "ofi_duo":
  * - the provider name in the hints
  * - FI_PROVIDER, except a list of excluded providers (^)
  * - the core of the fabric in the hints
@@ -219,8 +221,9 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 
 /*
  * Returns the core's name for `stack`, a name from duo_wanted(). The caller
- * must free it. NULL: the stack is not for this module, or no memory. named:
- * the value that duo_wanted() has stored; if false, `stack` is the core's name.
+ * must free the result. NULL: the stack is not for this module, or no memory.
+ * named: the value that duo_wanted() has stored in *named. If it is false,
+ * `stack` is the core's name.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {
@@ -247,8 +250,9 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
 	/*
-	 * skipped if the hints name efa-direct: efa ignores this name, and
-	 * would return infos of its other fabric, which libfabric discards
+	 * If the hints name the fabric efa-direct, this call is skipped: efa
+	 * would ignore the name and return infos of its other fabric, which
+	 * libfabric discards.
 	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);

@@ -32,8 +32,9 @@
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the name of the core in a provider name: "tcp;ofi_rxm" for
- * "tcp;ofi_rxm;ofi_duo". The caller must free it. NULL: no core, or no memory.
+ * Returns the part of a provider name that names the core: "tcp;ofi_rxm" for
+ * "tcp;ofi_rxm;ofi_duo". The caller must free the result. NULL: no core, or no
+ * memory.
  */
 char *duo_core_name(const char *prov_name)
 {
@@ -58,7 +59,10 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/* Removes FI_MSG_PREFIX, because calls_prefix.c skips the prefix. */
+/*
+ * Removes the mode FI_MSG_PREFIX from the info for the core. The functions of
+ * calls_prefix.c skip the prefix, so the core gets buffers without a prefix.
+ */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -188,7 +192,7 @@ int duo_info_restrict(struct fi_info *info)
 /*
  * Fields that duo_info_keeps() compares. In rows with DUO_HINT_INFO and
  * DUO_HINT_SET, ofi_duo must support each bit of the core's value. In rows with
- * DUO_HINT_MAX, ofi_duo must support at least the core's number.
+ * DUO_HINT_MAX, the limit of ofi_duo must not be below the limit of the core.
  */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
@@ -219,7 +223,10 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/* Implements duo_info_kept(). ours: copy of info; this function restricts it */
+/*
+ * True if ofi_duo supports all features of `info`, an info of the core. ours: a
+ * copy of `info`; this function restricts the copy to ofi_duo's features.
+ */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -282,7 +289,7 @@ static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_SET(rx_attr, comp_order),
 };
 
-/* Returns 0 if an info of ofi_duo may satisfy the hints, else -FI_ENODATA. */
+/* Returns -FI_ENODATA if no info of ofi_duo can satisfy the hints, else 0. */
 int duo_hints_supported(const struct fi_info *hints)
 {
 	bool ok;
@@ -402,9 +409,9 @@ static const struct duo_hint duo_info_fields[] = {
 
 /*
  * Checks that an info from duo_info_restrict() satisfies the hints. Returns 0
- * or -FI_ENODATA. Removes from the info FI_HMEM and orders that the hints do
- * not request. Copies the hints' AV type and threading level to the info,
- * because ofi_duo supports all of them.
+ * or -FI_ENODATA. Removes from the info what the hints do not request: FI_HMEM,
+ * and bits of msg_order. Copies the hints' AV type and threading level to the
+ * info, because ofi_duo supports all AV types and threading levels.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
@@ -416,7 +423,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
-	/* ofi_duo implements FI_MULTI_RECV, which the core's info lacks */
+	/* op_flags come from the core, but ofi_duo implements FI_MULTI_RECV */
 	if (hints->rx_attr)
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;

@@ -260,7 +260,10 @@ int duo_ep_open_local(struct duo_ep *ep)
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		/* ep is not enabled: reverts duo_ep_name_local() only */
+		/*
+		 * fi_enable() has not opened the local side. Closes what
+		 * duo_ep_name_local() has opened.
+		 */
 		if (ep->core.peer_names)
 			ep->domain->peer->close(ep);
 		return;

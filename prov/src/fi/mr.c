@@ -3,7 +3,7 @@
 
 /*
  * Memory regions. Each has the core's key and descriptor. Regions of device
- * memory are also prepared for copies (device/device.h). near's region table
+ * memory are also prepared for copying (device/device.h). near's region table
  * lists regions for local peers (transport/near/onesided.h). The application
  * gets a fid of ofi_duo, because it may bind the region to ofi_duo's endpoints.
  */
@@ -29,8 +29,8 @@ static struct duo_mr *duo_mr_of(struct fid *fid)
 }
 
 /*
- * Frees a region. near's region table and the tree of device memory
- * (duo_domain.device_mrs) must not have the region.
+ * Frees a region. The caller must have removed the region from near's region
+ * table and from the tree of device memory (duo_domain.device_mrs).
  */
 static void duo_mr_free(struct duo_mr *mr)
 {
@@ -59,14 +59,14 @@ static int duo_mr_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	/*
-	 * must precede fi_close(core): after that call the core may give a new
-	 * region the same mem_desc, by which the tree finds mr
+	 * must precede fi_close(core): the tree finds mr by its mem_desc, and
+	 * after that call the core may give a new region the same mem_desc
 	 */
 	if (!duo_device_unlist(mr))
 		/*
-		 * mr also belongs to another registration. Another thread may
-		 * close that registration and free mr, so mr must not be
-		 * accessed.
+		 * The application has the fid of mr from another registration,
+		 * too. Another thread may close that registration and so free
+		 * mr. Therefore mr must not be accessed any more.
 		 */
 		return fi_close(core);
 	duo_near_region_unlist(mr);
@@ -103,7 +103,7 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 	return ret;
 }
 
-/* Binds a region to an endpoint (FI_MR_ENDPOINT) or a counter of accesses. */
+/* Binds a region to an endpoint (FI_MR_ENDPOINT), or to a counter. */
 static int duo_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct duo_mr *mr = duo_mr_of(fid);
@@ -167,8 +167,8 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 
 /*
  * Returns the core's region for `base`, an attr->base_mr; NULL: not a region of
- * this domain. Does not access `base`: libfabric's hooks (2.0 to 2.6) leave
- * base_mr uninitialized in fi_mr_reg() and fi_mr_regv().
+ * this domain. Does not dereference `base`: libfabric's hooks (2.0 to 2.6)
+ * leave base_mr uninitialized in fi_mr_reg() and fi_mr_regv().
  */
 static const struct fid_mr *duo_mr_base(struct duo_domain *domain,
 					const struct fid_mr *base)

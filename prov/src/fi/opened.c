@@ -130,9 +130,9 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 
 /*
  * True if an endpoint of this info can be opened in the domain. If attr->domain
- * is the core's domain, the core itself has compared capabilities and MR modes.
- * FI_HMEM is compared all the same: the local transport of a domain without
- * FI_HMEM was opened for host memory only.
+ * is the core's domain, the core has already compared capabilities and MR
+ * modes. Then this function still compares FI_HMEM: the local transport of a
+ * domain without FI_HMEM was opened for host memory only.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)

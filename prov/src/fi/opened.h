@@ -36,12 +36,13 @@ struct duo_opened duo_opened_hinted(const struct fi_info *hints);
 /* True if opened->foreign is not set. Otherwise logs a message. */
 bool duo_opened_ours(const struct duo_opened *opened);
 
-/* Stores the fids of the core's objects in the hints for the core. */
+/* Replaces ofi_duo's fids in the hints by the fids of the core's objects. */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
- * Stores in an info the fids of ofi_duo's open objects that fit the info, or
- * NULL if none fits. False: the hints name an object that does not fit.
+ * Stores in an info of the core the fids of an open fabric and domain of
+ * ofi_duo that fit the info; NULL: none fits. Returns false if the hints name a
+ * fabric or domain that does not fit.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);
