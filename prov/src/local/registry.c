@@ -68,7 +68,10 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/* Also tests the process, because a forked child inherits the lock. */
+/*
+ * Tests the lock first, then the process: if the process has exited, a forked
+ * child may still hold the lock.
+ */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -263,14 +266,18 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (ret < 0)
 		return ret;
 	pub->fd = ret;
-	/* no race: only the owner of "name.new" may create "name" */
+	/*
+	 * This process now owns the file "name.new". Only the owner of
+	 * "name.new" creates "name", so "name" cannot appear after this test.
+	 */
 	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		ret = -FI_EADDRINUSE;
 	else
 		ret = duo_pub_write(pub, &record);
 	if (ret)
 		duo_registry_withdraw(pub);
-	if (ret == -FI_EADDRINUSE) /* the caller logs the other record's path */
+	/* without the suffix, this is the path of the other record */
+	if (ret == -FI_EADDRINUSE)
 		duo_pub_cut_suffix(pub);
 	return ret;
 }
@@ -328,7 +335,7 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 					   const struct duo_publication *self)
 {
 	if (record->addr_len != len || memcmp(record->addr, addr, len))
-		/* another address with this hash */
+		/* the record has another address with the same hash */
 		return FI_DUO_NOT_REGISTERED;
 	if ((record->pid_ns != self->pid_ns && !self->any_pid_ns) ||
 	    record->net_ns != self->net_ns)

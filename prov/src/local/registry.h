@@ -64,8 +64,8 @@ enum duo_registry_lock_mode {
 /*
  * Opens or creates the user's directory. Stores the directory's path in dir, a
  * buffer of DUO_PATH_MAX bytes, or NULL. Returns a descriptor or -errno.
- * -FI_EPERM: this user cannot be distinguished from others (overflow uid, or
- * files without owners).
+ * -FI_EPERM: this user cannot be distinguished from others (overflow uid, or a
+ * file system that stores no owners).
  */
 int duo_registry_open(const char *base, char *dir);
 /*
@@ -100,9 +100,10 @@ size_t duo_registry_count(int dir);
 uint64_t duo_registry_state(int dir);
 
 /*
- * Removes records of failed processes. peers: the local transports, by kind;
- * their reap() and sweep() remove other files of these processes. Returns the
- * number of live endpoints. Needs the exclusive lock.
+ * Removes records of failed processes. Calls the local transports' reap() and
+ * sweep(), which remove other files of these processes. peers: the local
+ * transports, indexed by enum duo_transport_kind. Returns the number of live
+ * endpoints. Needs the exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
 /*
@@ -135,9 +136,10 @@ void duo_registry_hide(struct duo_publication *pub);
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address for the endpoint `self`. Stores the peer's name in
- * peer_name (DUO_TRANSPORT_NAME_MAX bytes) and returns FI_DUO_OK; or returns
- * the reason why the two endpoints cannot connect. Needs no lock.
+ * Looks up a core address for the endpoint `self`. Stores the name that the
+ * peer has at the local transport in peer_name (DUO_TRANSPORT_NAME_MAX bytes)
+ * and returns FI_DUO_OK; or returns the reason why the two endpoints cannot
+ * connect over the local transport. Needs no lock.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,

@@ -17,9 +17,9 @@
 #include "local/registry_record.h"
 #include "base/proc.h"
 
-/* longest wait for a lock while no name is added or removed */
+/* longest wait for a lock while no name in the directory changes, ms */
 #define DUO_LOCK_WAIT_MS 3000
-#define DUO_LOCK_LAST_MS 60000	/* longest total wait for a lock */
+#define DUO_LOCK_LAST_MS 60000	/* longest total wait for a lock, ms */
 #define DUO_LOCK_RETRY_NS 500000 /* time between two attempts to lock, ns */
 #define DUO_STATE_SETTLE_NS 50000000
 #define DUO_COUNT_NAME (1 + DUO_HASH_DIGITS + 1)
@@ -29,7 +29,7 @@ static uint64_t duo_ns(const struct timespec *time)
 	return (uint64_t) time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* Returns the time of the last added or removed name, ns; 0: unknown. */
+/* Returns the time when a name was last added or removed, ns; 0: unknown. */
 static uint64_t duo_dir_changed(int fd)
 {
 	struct stat st;
@@ -81,7 +81,10 @@ int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode)
 	return ret;
 }
 
-/* Unlocks explicitly: a forked child may have the descriptor, too. */
+/*
+ * Unlocks explicitly: if a forked child has the descriptor, too, close() alone
+ * would not unlock.
+ */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
@@ -119,7 +122,7 @@ void duo_registry_reset_count(int dir, uint64_t compat_id)
 	unlinkat(dir, name, 0);
 }
 
-/* If all files count endpoints (duo_count_name()), removes these files. */
+/* Removes the counts of endpoints, if the directory has no other files. */
 static void duo_dir_clear(int dir)
 {
 	DIR *stream = duo_dir_list(dir);
@@ -137,7 +140,10 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/* Does nothing for a removed directory: another one may have its path. */
+/*
+ * Does nothing if the directory was already removed: its path may now belong to
+ * a new directory.
+ */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -168,8 +174,8 @@ size_t duo_registry_count(int dir)
 }
 
 /*
- * Returns 0 after a recent change: file systems store coarse times, so a
- * further change might not change the time.
+ * Returns 0 after a recent change: file systems store coarse times, so a second
+ * change soon afterwards might get the same time.
  */
 uint64_t duo_registry_state(int dir)
 {

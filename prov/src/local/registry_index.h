@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The names of the records, read once for many lookups, so that an address
- * without a record costs no system call. Records may be added afterwards.
+ * The names of the records, read once for many lookups. A lookup of an address
+ * without a record then costs no system call. The index does not contain
+ * records that are added after the names were read.
  */
 #ifndef DUO_REGISTRY_INDEX_H
 #define DUO_REGISTRY_INDEX_H

@@ -161,9 +161,9 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 
 /*
  * Finishes the directory that this process has created, or removes it if the
- * user has another directory that is finished or has a lower name. fd: holds
- * the directory's lock. Returns 0 or an error. -FI_EPERM: the file system has
- * no owners or modes, so the directory is not private.
+ * user has another directory that is finished or has a lower name. fd: the
+ * directory, whose lock the caller holds. Returns 0 or an error. -FI_EPERM: the
+ * file system has no owners or modes, so the directory is not private.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
@@ -207,7 +207,7 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* duo_dir_await() of another process may have removed the directory */
+	/* duo_dir_await() of another process may have locked or removed it */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);
