@@ -20,7 +20,7 @@
 
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
 #define NEAR_FDX_MS 10	/* ms between two reads of the socket port->fdx */
-/* ms after an fd request, in which polls read the socket once per ms */
+/* time after an fd request during which polls read the socket every ms, ms */
 #define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
@@ -49,7 +49,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* after pidfd_open(): 0 then means that fd is of the peer's process */
+	/* called after pidfd_open(), so that 0 shows: fd is the peer's pidfd */
 	ret = duo_proc_check(peer->addr.pid, peer->addr.start);
 	peer->needs_fdx = port->fdx >= 0 && near_hidden(ret);
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -81,7 +81,10 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->needs_fdx)
 		return ret;
 	ret = near_fdx_request(port, peer);
-	/* -ESRCH: the peer has no socket, but may exist, hidden by /proc */
+	/*
+	 * -ESRCH: the peer has no socket. If its pid is in use, the peer may
+	 * exist, although /proc hides it.
+	 */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -225,7 +228,7 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/* True if a connected peer has closed, or has rejected this port's claim. */
+/* True if a connected peer closed its port, or rejected this port's claim. */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;
@@ -280,8 +283,8 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Calls near_peer_fail() for failed peers. all: also for those that only
- * near_peer_missed() finds, which costs system calls.
+ * Calls near_peer_fail() for failed peers. all: also calls near_peer_missed(),
+ * which finds more failed peers, but costs system calls.
  */
 static void near_port_find_failed(struct near_port *port, bool all)
 {
@@ -296,7 +299,10 @@ static void near_port_find_failed(struct near_port *port, bool all)
 	}
 }
 
-/* Reads the socket port->fdx every NEAR_FDX_MS; after a request, every ms. */
+/*
+ * Reads the socket port->fdx every NEAR_FDX_MS; for NEAR_FDX_FAST_MS after a
+ * request, every ms.
+ */
 static void near_port_fdx(struct near_port *port, uint64_t now)
 {
 	if (port->fdx < 0 || now - port->fdx_ms <
@@ -307,9 +313,9 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers every NEAR_CHECK_MS. Leaves near_rings_check(), which
- * may free rings, to the next near_port_tick(): a caller of near_peer_alive()
- * may be using a slot.
+ * Checks for failed peers every NEAR_CHECK_MS. near_peer_alive() calls this
+ * function while its caller may be using a slot. So near_rings_check(), which
+ * may free rings, is left to the next near_port_tick().
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -329,9 +335,9 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 
 /*
  * Schedules the next near_port_tick(). If the last one was NEAR_CHECK_MS or
- * more ago, polls are rare. Each poll then has a tick, to detect failures in
- * time. Afterwards the interval doubles after every NEAR_TICK_QUICK ticks, up
- * to NEAR_TICK_POLLS polls.
+ * more ago, the process polls seldom: then each poll has a tick, to detect
+ * failures in time. Otherwise the interval doubles after every NEAR_TICK_QUICK
+ * ticks, up to NEAR_TICK_POLLS polls.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -387,8 +393,8 @@ int near_wait_fd(struct near_port *port)
 }
 
 /*
- * Returns true if a sender has cleared near_segment.armed, or if the wake pipe
- * had a byte. Also checks for failed peers; every NEAR_CHECK_MS this includes
+ * True if a sender has cleared near_segment.armed, or if the wake pipe had a
+ * byte. Also checks for failed peers. Every NEAR_CHECK_MS, this check includes
  * the system calls of near_peer_missed().
  */
 bool near_woken(struct near_port *port)
@@ -396,7 +402,7 @@ bool near_woken(struct near_port *port)
 	uint64_t now = duo_now_ms();
 	bool all = now - port->syscall_check_ms >= NEAR_CHECK_MS, rung;
 
-	/* the sender of the byte may not have cleared `armed` yet */
+	/* senders write the byte first, and may not have cleared `armed` yet */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

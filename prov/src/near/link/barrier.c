@@ -26,7 +26,8 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t begun;	/* pid that registered; a forked child registers anew */
+/* pid of the process that has begun to register; a forked child begins again */
+static pid_t begun;
 static pthread_t thread;
 static pid_t threaded;	/* pid of the process that created `thread`; 0: none */
 static bool ready;	/* this process is registered for membarrier */
@@ -70,7 +71,10 @@ bool near_barrier(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/* Joins the thread before this library is unloaded; a forked child has none. */
+/*
+ * Joins the thread before this library is unloaded. A forked child does not
+ * have the thread.
+ */
 __attribute__((destructor)) static void near_barrier_end(void)
 {
 	if (threaded == getpid())

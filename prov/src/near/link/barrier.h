@@ -16,7 +16,10 @@
 
 #include <stdbool.h>
 
-/* Begins to register this process, once. False: there is no membarrier. */
+/*
+ * Begins to register this process, unless an earlier call of the process has
+ * begun. False: there is no membarrier.
+ */
 bool near_barrier_begin(void);
 /* True if this process is registered, so that membarrier acts on it. */
 bool near_barrier_ready(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Copies of small payloads, and copies from and to vectors of buffers (iov). */
+/* Copying of small payloads, and from and to lists of buffers (iov). */
 #ifndef NEAR_LINK_COPY_H
 #define NEAR_LINK_COPY_H
 
@@ -37,7 +37,7 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/* Copies up to 48 bytes without a call; first tests the frequent length 8. */
+/* Copies up to 48 bytes inline. Tests the most frequent length, 8, first. */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -62,9 +62,9 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes between `flat` and `iov`, whose elements are seen as one
- * buffer. offset: first byte of iov to copy. in: true copies to iov, false from
- * iov. iov must have at least offset + len bytes.
+ * Copies len bytes between `flat` and `iov`, whose elements form one buffer.
+ * offset: index of the first byte of iov to copy. in: true copies to iov, false
+ * from iov. iov must have at least offset + len bytes.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)

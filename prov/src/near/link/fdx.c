@@ -14,7 +14,7 @@
 #include "base/proc.h"
 
 #define NEAR_FDX_REPEAT_MS 100	/* ms between two requests to one peer */
-#define NEAR_FDX_BURST 64	/* limit of datagrams per read */
+#define NEAR_FDX_BURST 64	/* limit of datagrams per near_fdx_read() */
 
 /*
  * True if the kernel confirms that this process's user has sent msg. False if
@@ -49,7 +49,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	return NULL;
 }
 
-/* Logs a rejected datagram, if it is the first one of this port. */
+/* Logs a rejected datagram, if it is the first that this port rejects. */
 static void near_fdx_msg_reject(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
@@ -63,7 +63,7 @@ static void near_fdx_msg_reject(struct near_port *port,
 		 msg->known ? (int)msg->cred.uid : -1, why);
 }
 
-/* Returns descriptor i of msg, which the caller must close; -1: none. */
+/* Moves descriptor i from msg to the caller, which must close it; -1: none. */
 static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 {
 	int fd = i < msg->fds ? msg->fd[i] : -1;
@@ -83,7 +83,7 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		/* not monitored; the peer's next datagram has a new pidfd */
+		/* retry with the pidfd in the peer's next datagram */
 		close(fd);
 	else
 		peer->pidfd = fd;
@@ -138,7 +138,10 @@ static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 	if (!near_monitored(peer))
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
-		/* the reply has come after near_connect() had given up */
+		/*
+		 * near_connect() gave up before the peer's descriptors arrived.
+		 * They are here now, so near_connect() may try again.
+		 */
 		peer->state = NEAR_PEER_NEW;
 	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
 		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
@@ -332,7 +335,8 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * If fd is -ENOENT, the process lacks a descriptor that an open port always
+ * True if fd, the return value of near_peer_open(), shows that the peer has
+ * failed. -ENOENT: the process lacks a descriptor that an open port always
  * keeps. So the port has closed, or the process is exiting and its pidfd is not
  * readable yet. If needs_fdx is set, -ENOENT only means that the peer's
  * descriptor was not received yet.

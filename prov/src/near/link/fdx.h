@@ -35,7 +35,11 @@ struct near_fdx {
 	struct near_addr from;
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
-	uint32_t count;	/* number of descriptors; order: enum near_fd_open */
+	/*
+	 * number of descriptors. Without NEAR_FDX_GPU_*, they are in the order
+	 * of enum near_fd_open.
+	 */
+	uint32_t count;
 	/* only for NEAR_FDX_GPU_*: key and export_id of near_region_entry */
 	uint64_t key;
 	uint64_t id;
@@ -47,7 +51,8 @@ struct near_fdx_msg {
 	ssize_t size;		/* bytes of the datagram */
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;		/* number of descriptors in fd */
-	bool cut;	/* descriptors are missing: too many files are open */
+	/* descriptors are missing, because too many files are open */
+	bool cut;
 	bool known;		/* cred is valid: the kernel has checked it */
 	struct ucred cred;
 	struct sockaddr_un name;	/* name of the sender's socket */

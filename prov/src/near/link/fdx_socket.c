@@ -68,9 +68,9 @@ static int near_fdx_bind(const struct near_port *port, int fd)
 }
 
 /*
- * Opens the socket, in port->dir or with an abstract name. bind() comes last: it
- * creates a file, which an error must not leave. Peers that find a socket's file
- * but no open socket take the port's process for exited.
+ * Opens the socket, in port->dir or with an abstract name. bind() comes last,
+ * because it creates a file, which must not remain after an error. If a peer
+ * finds the file but no open socket, it concludes that the process has exited.
  */
 static int near_fdx_listen(struct near_port *port)
 {
@@ -193,7 +193,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
-	/* the receiver compares effective ids; Linux would send real ids */
+	/* the receiver compares effective ids; Linux would add real ids */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -284,7 +284,7 @@ bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg)
 	};
 
 	memset(msg, 0, sizeof(*msg));
-	/* MSG_TRUNC: return the full size even of a longer datagram */
+	/* MSG_TRUNC: the result is the full size of a too long datagram */
 	msg->size = recvmsg(port->fdx, &hdr,
 			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (msg->size < 0)
@@ -305,9 +305,9 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * If port->dir is a directory, returns true, because only processes of this
- * user can create sockets there. Otherwise compares the name of the sender's
- * socket with the name that belongs to the nonce.
+ * If port->dir is a directory, always returns true: only processes of this user
+ * can create sockets there. Otherwise compares the name of the sender's socket
+ * with the name that belongs to the nonce.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A process is in one control group. The limits of that group and of its
- * ancestors apply. In version 1 of the interface, memory has its own hierarchy
- * of groups. In version 2 all resources share one hierarchy.
+ * The check of link/group.h. In each hierarchy of control groups, a process is
+ * in one group. The limits of that group and of its ancestors apply. In version
+ * 1 of the interface, memory has its own hierarchy. In version 2 all resources
+ * share one hierarchy.
  */
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* The process's control groups and their ancestors, if they have a limit. */
+/* The groups with a limit among the process's control groups and ancestors. */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -75,7 +76,7 @@ static uint64_t near_group_line(const char *text, const char *word)
 	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Returns the bytes of the control group's page cache, which is reclaimable. */
+/* Returns the size of the group's page cache, which can be reclaimed, bytes. */
 static uint64_t near_group_cache(const char *dir,
 				 const struct near_group_names *names)
 {

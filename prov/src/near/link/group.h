@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define NEAR_GROUP_SPARE (1u << 20)	/* bytes to leave below each limit */
+/* memory that must stay unused below each limit, bytes */
+#define NEAR_GROUP_SPARE (1u << 20)
 
 /*
  * True if after an allocation of size bytes, each control group of the process

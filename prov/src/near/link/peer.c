@@ -47,7 +47,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->needs_fdx = addr->pid_ns != port->addr.pid_ns;
-		/* no single copy if far: another process may have this pid */
+		/* no single copy if far: the pid is of another namespace */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
@@ -127,7 +127,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		near_budget_peers(port, &peer->addr, -1);
 	if (peer->draining)
 		port->draining--;
-	/* no operation with the peer is pending: it would hold a reference */
+	/* no operation is pending: each would hold a reference to the peer */
 	near_peer_free(port, peer);
 }
 
@@ -199,12 +199,13 @@ static bool near_wake(struct near_peer *peer)
  * Memory ordering: store buffering. This function sets doorbell bits, then
  * loads `armed`; near_arm() stores `armed`, then loads the doorbell. Both have
  * a full barrier in between. So near_arm() finds the bits and does not sleep,
- * or this function finds `armed` and wakes the receiver.
+ * or this function finds that `armed` is not 0 and wakes the receiver.
  *
- * `armed` is the number of a sleep. A sender first writes the byte, then clears
- * `armed`: if it is killed in between, the next sender writes another byte. The
- * compare-and-swap fails if the number has changed, so that a delayed sender
- * cannot clear the number of a later sleep.
+ * While a thread of the receiver may sleep, `armed` is the number of the sleep.
+ * A sender first writes a byte to the wake pipe, then clears `armed`: if it is
+ * killed in between, the next sender writes another byte. The compare-and-swap
+ * fails if the number has changed, so that a delayed sender cannot clear the
+ * number of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -231,7 +232,7 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/* pages of claims before the file's first hole have memory */
+	/* pages of claims before the file's first hole are allocated already */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -257,7 +258,8 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 
 /*
  * Computes a new ring's place. The ring has the advertised size if that is
- * valid for this index, otherwise one page.
+ * valid for this index, otherwise one page. growing: number of rings that can
+ * exceed a page.
  */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
@@ -271,8 +273,9 @@ static void near_connect_place(const struct near_segment *segment,
 }
 
 /*
- * Takes a claim, allocates and maps its ring, and opens the claim. growing: as
- * stored by near_segment_open(). fd: the segment's memfd. Returns 0 or -errno.
+ * Takes a claim, allocates and maps its ring, and sets the claim to OPEN.
+ * growing: number of rings that can exceed a page. fd: the segment's memfd.
+ * Returns 0 or -errno.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
@@ -347,7 +350,7 @@ static const char *near_connect_remedy(int err)
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
-	/* the peer has exited; near_port_tick() will end its operations */
+	/* -ESRCH: the peer has exited; near_port_tick() ends its operations */
 	if (err == -ESRCH) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;

@@ -31,7 +31,7 @@ int near_pool_grow(struct near_pool *pool)
 
 	if (first >= pool->limit)
 		return -EAGAIN;
-	/* enlarge the array whenever chunks is 0 or a power of two */
+	/* enlarge the array if `chunks` is 0 or a power of two */
 	if (!(pool->chunks & (pool->chunks - 1))) {
 		chunk = realloc(pool->chunk, 2 * ((size_t)pool->chunks + 1) *
 				sizeof(*chunk));

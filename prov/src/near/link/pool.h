@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NEAR_POOL_CHUNK 64	/* objects per chunk */
-#define NEAR_POOL_UNLIMITED (1u << 31)	/* near_pool.limit: no limit */
+#define NEAR_POOL_CHUNK 64	/* objects per allocation */
+/* value of near_pool.limit in a pool without a limit */
+#define NEAR_POOL_UNLIMITED (1u << 31)
 
 /* The first member of each object. */
 struct near_pooled {
@@ -36,7 +37,10 @@ struct near_pool {
 
 void near_pool_init(struct near_pool *pool, size_t size, uint32_t limit);
 void near_pool_fini(struct near_pool *pool);
-/* Allocates a chunk. Returns 0; -EAGAIN: pool->limit is reached; or -ENOMEM. */
+/*
+ * Allocates NEAR_POOL_CHUNK more objects. Returns 0; -EAGAIN: pool->limit is
+ * reached; or -ENOMEM.
+ */
 int near_pool_grow(struct near_pool *pool);
 
 /* True if near_pool_get() will succeed without an allocation. */

@@ -168,9 +168,9 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 /*
  * Attaches to each peer that has a ring to this port, but to which this port
  * has none. A thread of the peer may sleep until an operation ends. It wakes
- * when near_peer_free() closes the claim that near_connect() takes here.
- * peer->logged and peer->rejected make near_connect() log no error and send no
- * fd request.
+ * when near_peer_free() closes the claim that near_connect() takes here. Sets
+ * peer->logged, so that near_connect() logs no error, and peer->rejected, so
+ * that it sends no fd request.
  */
 static void near_close_attach(struct near_port *port)
 {
@@ -190,8 +190,9 @@ static void near_close_attach(struct near_port *port)
 }
 
 /*
- * Closes a port. A peer to which this port has a ring finds this port's claim
- * closed. A peer that has this port's segment finds near_segment.closed set.
+ * Closes a port. Peers detect this in two places: in their own segments, the
+ * claims of this port are closed; in this port's segment, near_segment.closed
+ * is set.
  */
 void near_close(struct near_port *port)
 {
@@ -211,8 +212,8 @@ void near_close(struct near_port *port)
 		near_peer_free(port, peer);
 	}
 	/*
-	 * after all near_peer_free(): once `closed` is set, a peer may free
-	 * this port's ring in the peer's segment for another sender
+	 * must follow all near_peer_free(): once `closed` is set, a peer may
+	 * reuse this port's ring in the peer's segment for another sender
 	 */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);

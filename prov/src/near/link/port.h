@@ -13,13 +13,13 @@
 #include "near/link/ring_budget.h"
 
 /* a poll is a call of near_poll(); a tick is a call of near_port_tick() */
-#define NEAR_TICK_POLLS 16	/* most polls from one tick to the next */
+#define NEAR_TICK_POLLS 16	/* limit of polls from a tick to the next */
 #define NEAR_TICK_QUICK 16	/* ticks until the tick interval doubles */
-#define NEAR_SWEEP_POLLS 1024	/* polls between two near_port_sweep() */
+#define NEAR_SWEEP_POLLS 1024	/* polls from a near_port_sweep() to the next */
 /* number of active rings that near_port_sweep() never makes idle */
 #define NEAR_ACTIVE_MIN 8
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
-#define NEAR_BURST 64		/* limit of slots per ring and poll */
+#define NEAR_BURST 64	/* limit of slots that a poll reads from one ring */
 
 enum near_peer_state {
 	NEAR_PEER_NEW,		/* no ring yet to send to the peer */
@@ -48,29 +48,31 @@ enum near_fd_open {
  */
 struct near_peer {
 	struct near_tx tx;
-	void *user;	/* embedder's pointer; each message loads tx and user */
+	/* embedder's pointer; next to tx, because each message loads both */
+	void *user;
 	enum near_peer_state state;
 	bool draining;	/* the peer has failed; its ring may have messages */
 	bool wanted;		/* near_peer_monitor() was called */
 	/* single copy from and to the peer's memory is possible */
 	bool reads;
-	/* cooperative copy is possible: no write of the peer has failed */
+	/* cooperative copy is possible: copying by the peer has never failed */
 	bool coop;
-	uint32_t index;		/* index, in the peer's segment, of tx's ring */
+	uint32_t index;		/* index of tx's ring in the peer's segment */
 	size_t ring_size;	/* bytes mapped for tx's ring */
 	struct near_resize resize;
 	bool logged;		/* a connection error was logged; log no more */
-	struct near_segment *segment;	/* the peer's; NULL: not connected */
+	/* the peer's segment; NULL: this port has no ring to the peer */
+	struct near_segment *segment;
 	int pidfd;		/* pidfd of the peer's process; -1: none */
 	/* the process has exited or is exiting, or its port cannot be opened */
 	bool exited;
 	bool by_start;	/* the peer is monitored by start time, not by pidfd */
 	bool far;	/* the peer is in another pid or time namespace */
-	/* the peer's descriptors can be got only by near_fdx_request() */
+	/* only near_fdx_request() can obtain the peer's descriptors */
 	bool needs_fdx;
-	/* the peer has rejected an fd request, or this port closes */
+	/* the peer has rejected an fd request, or this port is closing */
 	bool rejected;
-	bool expected;		/* near_peer_expect() has a reference */
+	bool expected;		/* near_peer_expect() holds a reference */
 	int fd[NEAR_FD_KINDS];	/* descriptors from the fd exchange; -1: none */
 	uint64_t requested_ms; /* time of last fd request, ms; 0: none */
 	/* start of near_connect()'s wait for the fd exchange, ms; 0: none */
@@ -98,7 +100,8 @@ struct near_rx_ring {
 	uint32_t active_at;	/* index in port->active; or NEAR_NOT_ACTIVE */
 	uint64_t mark;		/* rx.head at the last near_port_sweep() */
 	uint32_t idle;	/* consecutive sweeps that have found no new slot */
-	bool broken;		/* had an invalid value; polls skip the ring */
+	/* an invalid value was found in the ring; polls skip it */
+	bool broken;
 	uint8_t tier;		/* size class */
 	uint32_t resizes;	/* number of resizes so far */
 	uint64_t delegs;	/* last value stored in near_ctl.done */
@@ -170,14 +173,15 @@ struct near_port {
 	uint32_t active_count;
 	uint32_t polls;		/* number of polls so far */
 	uint32_t tick_at; /* value of polls at the next near_port_tick() */
-	/* peer of the last send, if no slot has arrived since then; or NULL */
+	/* receiver of the last send; NULL: no send since the last slot arrived */
 	const struct near_peer *run;
-	/* NEAR_WORK_*, for the lists sending, receiving and onesided_work */
+	/* NEAR_WORK_* of the lists sending, receiving and onesided_work */
 	uint8_t work;
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
 	 * address of the poll word in a peer's memory; &poll_value if there is
-	 * none. If *poll_word differs from poll_value, near_onesided has work.
+	 * no poll word. If *poll_word differs from poll_value, the next poll
+	 * continues RMA operations.
 	 */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
@@ -211,8 +215,10 @@ struct near_port {
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
 	uint32_t large;		/* large messages sent, but not acknowledged */
-	uint32_t read_poll;	/* port->polls for which read_left is valid */
-	size_t read_left;	/* bytes left for single copy in that poll */
+	/* value of `polls` for which read_left is valid */
+	uint32_t read_poll;
+	/* bytes that single copy may still copy in that poll */
+	size_t read_left;
 	const struct near_messages *messages;
 	const struct near_onesided *onesided;	/* NULL until near_rma_open() */
 	struct near_rma *rma;
@@ -235,7 +241,10 @@ struct near_port {
 
 /* Bits of near_port.work. */
 #define NEAR_WORK_DUE 1u	/* the next poll must continue operations */
-/* RMA waits: without NEAR_WORK_DUE, polls call advanced() instead of work() */
+/*
+ * RMA operations are pending, but wait for the peer. While NEAR_WORK_DUE is not
+ * set, polls call near_onesided.advanced() instead of work().
+ */
 #define NEAR_WORK_WAITS 2u
 
 /* Makes *word the poll word. now: value that the caller loaded from *word. */
@@ -263,9 +272,9 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 void near_port_wake(struct near_port *port);
 
 /*
- * Must be called after an operation was added or a peer has failed. Sets bits
- * in port->work and wakes sleeping threads. work: the NEAR_WORK_* bits; 0:
- * none, because near_port_tick() handles the event.
+ * Sets bits in port->work and wakes sleeping threads. work: the NEAR_WORK_*
+ * bits; 0: none, because near_port_tick() handles the event. Must be called
+ * after an operation was added or a peer has failed.
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -308,7 +317,7 @@ static near_inline void near_peer_unhold(struct near_port *port,
 int near_connect(struct near_port *port, struct near_peer *peer);
 /* Closes this port's claim at the peer and unmaps the peer's segment. */
 void near_disconnect(struct near_port *port, struct near_peer *peer);
-/* Frees a peer that is in no list of the port any more. */
+/* Frees a peer that was removed from the lists of the port. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell and wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
@@ -344,7 +353,7 @@ void near_fdx_read(struct near_port *port);
 /* Closes peer->fd[which]. */
 void near_fd_drop(struct near_peer *peer, enum near_fd_open which);
 void near_fd_drop_all(struct near_peer *peer);
-/* True if peer->fd[] has a segment in which near_segment.closed is set. */
+/* True if peer->fd has a segment, and its near_segment.closed is set. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
  * Opens a file of the peer: peer->fd[which] if it is set, otherwise descriptor
@@ -362,7 +371,7 @@ bool near_peer_shut(struct near_peer *peer, int fd);
 /* fdx_socket.c: closes the socket and removes the socket's name. */
 void near_fdx_close(struct near_port *port);
 
-/* rx_ring.c: clears the bits of the port's doorbell and handles their rings. */
+/* rx_ring.c: clears the port's doorbell, and handles the rings of its bits. */
 void near_port_doorbells(struct near_port *port);
 /*
  * Makes rings idle in which two consecutive sweeps have found no new slot. At
@@ -421,16 +430,17 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /*
- * rx_ring.c: must be called after a copy from the peer's memory. If the peer's
- * port has closed, calls near_peer_fail() and returns true. The caller must
- * then discard the copy, because the peer may have reused the memory before.
+ * rx_ring.c: if the peer's port has closed, calls near_peer_fail() and returns
+ * true. Must be called after copying from the peer's memory. After true, the
+ * caller must discard the copied data, because the peer may have reused the
+ * memory before it was copied.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* True if the peer's process has exited. Costs one or two system calls. */
 bool near_peer_check_exited(const struct near_peer *peer);
 /* True if a connected peer's process exists and its port is open. */
 bool near_peer_check_open(const struct near_peer *peer);
-/* Does the periodic work: sweeps, failure checks, reads of the socket. */
+/* Executes a tick: sweeps, checks for failed peers, and reads the socket. */
 void near_port_tick(struct near_port *port);
 
 /*
