@@ -149,7 +149,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
 }
 
-/* Returns the reason why ofi_duo cannot use a core's info; NULL: it can. */
+/* Returns the reason why ofi_duo cannot use a core's info; NULL: none. */
 static const char *duo_info_unusable(const struct fi_info *info)
 {
 	if (info->ep_attr->type != FI_EP_RDM)
@@ -165,8 +165,8 @@ static const char *duo_info_unusable(const struct fi_info *info)
 
 /*
  * Restricts an info of the core to the features that ofi_duo supports. An info
- * without messages keeps the core's limits, orders and progress. Returns 0, or
- * -FI_ENODATA if ofi_duo cannot use the info.
+ * without messages keeps the core's limits, msg_order and progress. Returns 0,
+ * or -FI_ENODATA if ofi_duo cannot use the info.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -177,7 +177,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* keeps FI_REMOTE_COMM, which a core over loopback does not have */
+	/* keeps the core's FI_REMOTE_COMM; a core over loopback lacks it */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -337,7 +337,7 @@ bool duo_info_mixed(const struct fi_info *info)
 	       (info->rx_attr && info->rx_attr->msg_order & DUO_ORDER_MIXED);
 }
 
-/* Returns the orders that the hints request. */
+/* Returns the bits of msg_order that the hints request. */
 static uint64_t duo_hints_order(const struct fi_info *hints)
 {
 	uint64_t order = hints && hints->tx_attr ?
@@ -364,8 +364,8 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Removes orders between messages and RMA, because they slow down or disable
- * the local path.
+ * Removes from the info's msg_order the orders between messages and RMA,
+ * because they slow down or disable the local path.
  * - If near keeps these orders, and the hints have a msg_order: removes the
  *   orders that this msg_order does not have.
  * - If near does not keep these orders, and the hints request none of them and
@@ -381,7 +381,7 @@ static void duo_info_drop_order(struct fi_info *info,
 	if (duo_info_near_keeps(info)) {
 		if (!order)
 			return;
-		drop &= ~order;	/* each remaining order costs time */
+		drop &= ~order;	/* keeps only requested orders */
 	} else if (hints && duo_info_mixed(hints)) {
 		return;
 	} else {

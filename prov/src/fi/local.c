@@ -157,7 +157,8 @@ static int duo_local_open_av(struct duo_ep *ep)
 /*
  * Opens the local side, with the lock of the registry's directory in shared
  * mode. If another process, probably stopped, holds the lock until the timeout,
- * goes on without the lock. The caller must not hold the domain's locks.
+ * opens the local side without the lock. The caller must not hold the domain's
+ * locks.
  * Returns 0 or an error.
  */
 static int duo_local_open_shared(struct duo_ep *ep)
@@ -175,7 +176,7 @@ static int duo_local_open_shared(struct duo_ep *ep)
 }
 
 /*
- * Sweeps the registry, then opens the local side, under the exclusive lock.
+ * Under the exclusive lock, sweeps the registry and then opens the local side.
  * Stores the number of live endpoints in *live. Returns 0 or an error.
  */
 static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)

@@ -125,7 +125,10 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 	return 0;
 }
 
-/* Sets FI_OPT_CUDA_API_PERMITTED. ofi_duo calls CUDA only for near's copies. */
+/*
+ * Sets FI_OPT_CUDA_API_PERMITTED. ofi_duo itself calls CUDA only when near
+ * copies from or to device memory.
+ */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
 {
