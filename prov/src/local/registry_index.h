@@ -32,8 +32,8 @@ void duo_registry_index_open(struct duo_registry_index *index, int dir,
 			     size_t lookups);
 void duo_registry_index_close(struct duo_registry_index *index);
 /*
- * True if a record may have this key. False if none had it when the names were
- * read.
+ * True if a record may have this key (duo_registry_key()). False if no record
+ * had it when the names were read.
  */
 bool duo_registry_index_has(const struct duo_registry_index *index,
 			    uint64_t key);
