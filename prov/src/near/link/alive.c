@@ -49,7 +49,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* called after pidfd_open(), so that 0 shows: fd is the peer's pidfd */
+	/* checked after pidfd_open(): if ret is 0, fd is the peer's pidfd */
 	ret = duo_proc_check(peer->addr.pid, peer->addr.start);
 	peer->needs_fdx = port->fdx >= 0 && near_hidden(ret);
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -275,8 +275,8 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
 	/*
-	 * Tries again to monitor the peer if no descriptor was free before, or
-	 * if the peer has not sent its pidfd yet.
+	 * Tries again to monitor the peer if this process had no free file
+	 * descriptor before, or if the peer has not sent its pidfd yet.
 	 */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;

@@ -36,8 +36,8 @@ struct near_fdx {
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
 	/*
-	 * number of descriptors. Without NEAR_FDX_GPU_*, they are in the order
-	 * of enum near_fd_open.
+	 * number of descriptors. Except with NEAR_FDX_GPU_*, their order is
+	 * that of enum near_fd_open.
 	 */
 	uint32_t count;
 	/* only for NEAR_FDX_GPU_*: key and export_id of near_region_entry */

@@ -193,7 +193,10 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
-	/* the receiver compares effective ids; Linux would add real ids */
+	/*
+	 * The receiver compares effective ids. If a datagram has no ids, Linux
+	 * adds the real ids of the sender.
+	 */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);

@@ -48,7 +48,7 @@ enum near_fd_open {
  */
 struct near_peer {
 	struct near_tx tx;
-	/* embedder's pointer; next to tx, because each message loads both */
+	/* embedder's pointer, which each message loads together with tx */
 	void *user;
 	enum near_peer_state state;
 	bool draining;	/* the peer has failed; its ring may have messages */
@@ -64,7 +64,7 @@ struct near_peer {
 	/* the peer's segment; NULL: this port has no ring to the peer */
 	struct near_segment *segment;
 	int pidfd;		/* pidfd of the peer's process; -1: none */
-	/* the process has exited or is exiting, or its port cannot be opened */
+	/* the process has exited or is exiting, or its port has closed */
 	bool exited;
 	bool by_start;	/* the peer is monitored by start time, not by pidfd */
 	bool far;	/* the peer is in another pid or time namespace */
@@ -173,7 +173,7 @@ struct near_port {
 	uint32_t active_count;
 	uint32_t polls;		/* number of polls so far */
 	uint32_t tick_at; /* value of polls at the next near_port_tick() */
-	/* receiver of the last send; NULL: no send since the last slot arrived */
+	/* receiver of the last send; NULL: a slot has arrived after the send */
 	const struct near_peer *run;
 	/* NEAR_WORK_* of the lists sending, receiving and onesided_work */
 	uint8_t work;
@@ -317,7 +317,7 @@ static near_inline void near_peer_unhold(struct near_port *port,
 int near_connect(struct near_port *port, struct near_peer *peer);
 /* Closes this port's claim at the peer and unmaps the peer's segment. */
 void near_disconnect(struct near_port *port, struct near_peer *peer);
-/* Frees a peer that was removed from the lists of the port. */
+/* Frees a peer that was already removed from port->peers. */
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell and wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
@@ -371,7 +371,7 @@ bool near_peer_shut(struct near_peer *peer, int fd);
 /* fdx_socket.c: closes the socket and removes the socket's name. */
 void near_fdx_close(struct near_port *port);
 
-/* rx_ring.c: clears the port's doorbell, and handles the rings of its bits. */
+/* rx_ring.c: clears the doorbell and handles each ring whose bit was set. */
 void near_port_doorbells(struct near_port *port);
 /*
  * Makes rings idle in which two consecutive sweeps have found no new slot. At
