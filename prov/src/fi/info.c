@@ -244,7 +244,7 @@ static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 	if (!beyond.field)
 		return true;
 	snprintf(text, sizeof(text), "%s is 0x%" PRIx64
-		 ", near supports 0x%" PRIx64, beyond.field->name,
+		 ", ofi_duo supports 0x%" PRIx64, beyond.field->name,
 		 beyond.requested, beyond.limit);
 	return duo_info_left(info, text);
 }

@@ -215,7 +215,7 @@ static const struct {
 	{ "efa-direct", with_direct, "efa-direct" },
 	{ "FI_COLLECTIVE", with_collectives, "the core efa: caps is 0x" },
 	{ "more buffers to send", with_buffers,
-	  "tx_attr->iov_limit is 0x5, near supports 0x4" },
+	  "tx_attr->iov_limit is 0x5, ofi_duo supports 0x4" },
 	{ "more buffers to receive", with_rx_buffers, "rx_attr->iov_limit" },
 	{ "two transmit contexts", with_contexts, "ep_attr->tx_ctx_cnt" },
 	{ "a shared receive context", with_shared_rx, "ep_attr->rx_ctx_cnt" },

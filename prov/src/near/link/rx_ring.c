@@ -396,8 +396,8 @@ void near_port_sweep(struct near_port *port)
  * and the next slots.
  * - A sender stores a slot, then loads the need-doorbell flag. The membarrier
  *   orders both ends.
- * - near_doorbell_ring() sets doorbell bits, executes a full barrier, then
- *   loads `armed`.
+ * - near_doorbell_ring() sets doorbell bits, then loads `armed`. Its accesses
+ *   are sequentially consistent.
  *
  * If near_arm() fails, the flags and `armed` stay set. This causes only
  * needless doorbells and bytes in the wake pipe.
