@@ -69,8 +69,8 @@ void fake_fini(void)
 }
 
 /*
- * Calls libcheck only for a failure. ck_assert() takes a lock, which stays
- * locked in a child forked while another thread holds it.
+ * Calls libcheck only for a failure. ck_assert() takes a lock at each call. A
+ * child that is forked while another thread holds this lock would wait forever.
  */
 static void fake_require(bool ok, const struct fake_obj *obj, const char *what)
 {
@@ -87,7 +87,10 @@ void fake_no_fids(const struct fi_info *info)
 		ck_abort_msg("the core gets a fid of ofi_duo");
 }
 
-/* Returns the object of a fid. A closed one stays in memory, to fail here. */
+/*
+ * Returns the object of a fid. The memory of a closed object is kept, so that
+ * the test fails here if the object is used.
+ */
 struct fake_obj *fake_obj_of(struct fid *fid)
 {
 	struct fake_obj *obj = (struct fake_obj *) fid;

@@ -4,8 +4,8 @@
 /*
  * A fake core and a fake shm. A test decides when a message arrives or an
  * operation completes. Both fakes count calls and open objects, and can fail
- * the n-th call. The test fails if ofi_duo uses a closed object, or calls shm
- * where it must not.
+ * the n-th call. The test fails if ofi_duo uses a closed object, calls shm
+ * without ofi_duo's lock, or calls a function of shm that it must not use.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -31,12 +31,13 @@ struct fake_obj {
 		struct fid_mr mr;
 	};
 	enum fi_duo_path path;
-	int refs; /* open objects that refer to this one */
+	int refs; /* number of open objects that refer to this one */
 	bool closed;
 	bool enabled;			/* endpoint of shm: enabled */
 	enum fi_hmem_iface iface;	/* memory region: its interface */
 	uint64_t device;		/* memory region: its device */
-	int again;	/* memory region: number of further registrations */
+	/* memory region: number of further registrations that returned it */
+	int again;
 	struct fake_obj *ref[FAKE_REFS];
 	struct fid_peer_cq *peer_cq;
 	struct fake_obj *tx_cq, *rx_cq;
@@ -44,10 +45,15 @@ struct fake_obj {
 	struct fake_map *map;		/* AV of shm: its peers */
 	struct fake_obj *bound_av;	/* endpoint: its AV */
 	struct fake_obj *tx_cntr;	/* endpoint: counter of its sends */
-	struct fid_peer_cntr *peer_cntr;	/* counter of shm: ofi_duo's */
-	uint64_t good, bad;		/* counter of the core: its values */
+	/* counter of shm: the counter of ofi_duo that it increments */
+	struct fid_peer_cntr *peer_cntr;
+	/* counter of the core: its success and error values */
+	uint64_t good, bad;
 	int wait_fd;			/* CQ of the core: eventfd; 0: none */
-	/* ofi_duo's shared receive context, of an endpoint or srx of shm */
+	/*
+	 * endpoint or shared receive context of shm: ofi_duo's shared receive
+	 * context
+	 */
 	struct fid_peer_srx *srx;
 	char name[DUO_TRANSPORT_NAME_MAX];
 	LIST_ENTRY(fake_obj) map_link;	/* endpoint of shm: in eps of its map */
@@ -73,21 +79,23 @@ struct fake_shm_peer {
 	char name[DUO_TRANSPORT_NAME_MAX];
 	bool assigned;
 	bool used;		/* assigned now or before */
-	bool dangling; /* was in this process; its endpoint is closed */
+	bool dangling; /* its endpoint was in this process, and is closed */
 	fi_addr_t addr;		/* FI_ADDR_UNSPEC: not inserted */
 };
 
 struct fake_map {
 	struct fake_shm_peer peer[FAKE_SHM_PEERS];
-	int next; /* index in peer[] for the next peer */
-	/* index in peer[] of a fi_addr; -1: unused */
+	/* index in peer[] at which the search for a free one begins */
+	int next;
+	/* indexed by fi_addr: index in peer[]; -1: fi_addr not in use */
 	int place[FAKE_SHM_PEERS];
 	LIST_HEAD(, fake_obj) eps; /* enabled endpoints with this AV */
 	LIST_ENTRY(fake_map) link;
 };
 
 struct fake_path {
-	int calls;	/* number of calls so far that may fail */
+	/* number of calls until now, of those that a test can make fail */
+	int calls;
 	int fail_at;	/* number of the call that fails, from 1; 0: none */
 	int live;	/* number of open objects */
 };
@@ -109,7 +117,8 @@ struct fake_msg {
 	size_t reported_len;		/* msg_size that shm reports; 0: len */
 	char payload[FAKE_MSG_MAX];
 	char name[DUO_TRANSPORT_NAME_MAX]; /* over shm: the sender's name */
-	struct fake_obj *to; /* receiving endpoint; NULL, over the core: any */
+	/* receiving endpoint; NULL: any (only over the core) */
+	struct fake_obj *to;
 	int place; /* over shm: the sender's index in the map */
 	struct fi_peer_rx_entry *entry;
 };
@@ -153,7 +162,10 @@ struct fake_core {
 	struct fake_msg_list posted, unexp, claimed;
 	struct fake_event_list events, late;
 	bool hold; /* delay completions until fake_core_release() */
-	/* fail the test if a directed untagged receive is canceled */
+	/*
+	 * fail the test if ofi_duo cancels a directed untagged receive, which
+	 * efa's shared receive context (util_srx) does not support
+	 */
 	bool util_srx;
 	bool ends_twice; /* report a truncated receive twice, as efa does */
 	int eagain; /* number of receives that will return -FI_EAGAIN */
@@ -206,7 +218,10 @@ struct fake_device {
 	int under_way;		/* number of copies that have not ended */
 	int pinned;		/* number of pinned parts of host memory */
 	struct iovec host;	/* host memory pinned last */
-	/* mappings of a peer's memory, which begins at base + len / 2 */
+	/*
+	 * number of open mappings of the peer's memory, which begins at base +
+	 * len / 2
+	 */
 	int maps;
 	int map_calls;
 	int polls;		/* polls until a copy has ended */
@@ -231,10 +246,13 @@ void fake_fini(void);
 
 struct fid_fabric *fake_fabric_open(enum fi_duo_path path);
 
-/* Fails the test if the info has a fid of ofi_duo. */
+/*
+ * Fails the test if the info has a fabric or a domain, which would be
+ * ofi_duo's.
+ */
 void fake_no_fids(const struct fi_info *info);
 
-/* The following declarations are for the fakes only. */
+/* The declarations below are only for the sources of the fakes. */
 struct fake_obj *fake_obj_of(struct fid *fid);
 int fake_enter(enum fi_duo_path path);
 int fake_open(struct fake_obj *parent, size_t fclass, struct fi_ops *ops,
@@ -255,7 +273,7 @@ struct fake_msg *fake_msg_new(enum duo_rx_kind kind, const char *text);
 void fake_device_open(size_t len);
 void fake_device_close(void);
 char *fake_reach(enum fi_duo_path path, void *buf, void *desc);
-/* Copies the bytes that fit into the iov; returns their number. */
+/* Copies the message's bytes that fit into the iov; returns their number. */
 size_t fake_scatter(enum fi_duo_path path, const struct fake_msg *msg,
 		    const struct iovec *iov, void *const *desc, size_t count);
 extern struct fi_ops fake_fid_ops;	/* for objects without a bind of their own */
@@ -296,7 +314,9 @@ size_t fake_core_posted(void);
 size_t fake_core_posted_to(const struct fake_obj *ep);
 
 /* fake_shm.c */
-/* Connects a peer to an endpoint of shm; returns its index in the map. */
+/*
+ * Connects a peer to an endpoint of shm; returns the peer's index in the map.
+ */
 int fake_shm_connect(struct fake_obj *ep, const char *name);
 /* Returns the name of the peer that shm would reach for a fi_addr. */
 const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr);

@@ -133,7 +133,10 @@ static void fake_core_take(struct fake_event *event)
 	free(event);
 }
 
-/* Returns the completions before the first error entry. */
+/*
+ * Reads completions up to the first error entry. Returns their number, or
+ * -FI_EAVAIL if an error entry is first.
+ */
 static ssize_t fake_core_readfrom(struct fid_cq *cq, void *buf, size_t count,
 				  fi_addr_t *src)
 {

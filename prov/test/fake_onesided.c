@@ -93,7 +93,10 @@ static ssize_t fake_inject_atomic(struct fid_ep *ep, const void *buf,
 		.datatype = datatype, .op = op));
 }
 
-/* Records an atomic; "done" has the arguments that only one call has. */
+/*
+ * Records an atomic. "done" has the results, the compare operands and the
+ * flags, which not all calls have.
+ */
 static ssize_t fake_atomic_msg(struct fid_ep *ep, const char *call,
 			       const struct fi_msg_atomic *msg,
 			       struct fake_onesided done)
@@ -152,7 +155,7 @@ static ssize_t fake_comparemsg(struct fid_ep *ep,
 		.flags = flags));
 }
 
-/* Sets *count to "answer", which differs for each of the three callers. */
+/* Sets *count to "answer", by which a test recognizes the called function. */
 static int fake_valid(struct fid_ep *ep, enum fi_datatype datatype,
 		      enum fi_op op, size_t *count, size_t answer)
 {

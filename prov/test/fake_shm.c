@@ -19,7 +19,10 @@ static int fake_map_find(const struct fake_map *map, const char *name)
 	return i;
 }
 
-/* Returns the peer's index; adds the peer, as smr_map_add() does. */
+/*
+ * Returns the peer's index. Adds a peer that is not in the map, as
+ * smr_map_add() does.
+ */
 static int fake_map_add(struct fake_map *map, const char *name)
 {
 	int tries, place = fake_map_find(map, name);
@@ -76,7 +79,10 @@ const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr)
 	return map->peer[map->place[addr]].name;
 }
 
-/* Returns the fi_addr of this index, else the first free fi_addr. */
+/*
+ * Returns the fi_addr of the peer with this index; if there is none, the first
+ * free fi_addr.
+ */
 static fi_addr_t fake_shm_addr(struct fake_map *map, int place)
 {
 	fi_addr_t addr;

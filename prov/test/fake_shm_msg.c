@@ -13,8 +13,8 @@
 #include "fake.h"
 
 /*
- * Asserts that obj is shm's and that the caller has ofi_duo's lock, if any:
- * ofi_duo's callbacks take no lock.
+ * Asserts that obj belongs to shm, and that ofi_duo's lock is held if locks are
+ * on. ofi_duo's callbacks rely on this, because they take no lock.
  */
 void fake_shm_check(struct fake_obj *obj)
 {
@@ -116,7 +116,10 @@ static void fake_shm_deliver(struct fake_msg *msg)
 	ck_assert_int_eq(ret, 0);
 }
 
-/* Returns the first message for ep or, if ep is NULL, for CQ cq. */
+/*
+ * Removes from the list, and returns, the first message for ep or, if ep is
+ * NULL, for CQ cq. NULL: none.
+ */
 static struct fake_msg *fake_shm_next(struct fake_msg_list *list,
 				      const struct fake_obj *ep,
 				      const struct fake_obj *cq)
@@ -194,7 +197,10 @@ struct fi_ops_srx_peer fake_shm_srx_ops = {
 	.discard_tag = fake_shm_discard,
 };
 
-/* Frees unmatched messages, and their entries twice as libfabric 2.1 does. */
+/*
+ * Frees unmatched messages. Frees each message's receive entry twice, as
+ * libfabric 2.1 does.
+ */
 void fake_shm_close(struct fake_obj *ep)
 {
 	struct fake_msg_list *const list[] = {

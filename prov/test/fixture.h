@@ -13,22 +13,26 @@
 #define TAG 7
 
 struct fixture_attr {
-	const char *core; /* NULL: "tcp", whose poll needs a posted receive */
+	/*
+	 * name of the core; NULL: "tcp", which matches messages only in polls
+	 */
+	const char *core;
 	bool no_shm;
 	bool near; /* the local transport is near, not the fake shm */
 	bool device;			/* request FI_HMEM */
 	bool onesided;			/* request FI_RMA and FI_ATOMIC */
 	bool two_cqs;			/* bind fx.tx_cq for sends */
-	uint64_t rx_bind_flags; /* flags of the CQ's bind besides FI_RECV */
+	/* flags of the bind of fx.cq, besides FI_RECV */
+	uint64_t rx_bind_flags;
 	bool no_cqs;			/* bind no CQ */
 	uint64_t cntr_flags; /* bind flags of fx.cntr; 0: no counter */
 	enum fi_wait_obj cntr_wait;	/* wait object of fx.cntr; 0: none */
-	uint64_t no_caps; /* capabilities that are not requested */
+	uint64_t no_caps; /* capabilities that the test does not request */
 	uint64_t rx_op_flags;
 	uint64_t order;			/* tx_attr->msg_order */
-	size_t prefix; /* bytes of the FI_MSG_PREFIX; 0: no prefix */
+	size_t prefix; /* msg_prefix_size, bytes; 0: no FI_MSG_PREFIX */
 	enum fi_cq_format format;	/* 0: FI_CQ_FORMAT_TAGGED */
-	uint32_t addr_format;		/* the core's; 0: FI_ADDR_EFA */
+	uint32_t addr_format;	/* the core's address format; 0: FI_ADDR_EFA */
 	enum fi_threading threading;	/* 0: FI_THREAD_SAFE */
 	enum fi_wait_obj wait_obj;
 };
@@ -47,12 +51,15 @@ struct slot {
 	char buf[64];
 };
 
-/* Returns the info for the endpoint; the caller frees it. */
+/* Returns an endpoint's info with these attributes; the caller frees it. */
 struct fi_info *fixture_info(const struct fixture_attr *attr);
-/* Opens all objects. Returns the first error and opens no further object. */
+/*
+ * Opens and enables the objects of fx, after fixture_open(). Returns 0, or the
+ * first error; objects after the failed one stay closed.
+ */
 int fixture_try(const struct fixture_attr *attr);
 void fixture_open(const struct fixture_attr *attr);
-/* Opens and enables all objects; asserts success. */
+/* Calls fixture_open() and fixture_try(); asserts success. */
 void fixture_start(const struct fixture_attr *attr);
 /*
  * Returns a second endpoint with another core address, not yet enabled. Binds
@@ -60,7 +67,10 @@ void fixture_start(const struct fixture_attr *attr);
  */
 struct fid_ep *fixture_another(const struct fixture_attr *attr,
 			       uint64_t cq_flags);
-/* Defines name(), a setup for UNIT_CASE() that calls open(). */
+/*
+ * Defines name(), a setup for UNIT_CASE(). It calls open() with the attributes
+ * that follow.
+ */
 #define FIXTURE_SETUP(name, open, ...)					\
 	static void name(void)						\
 	{								\
@@ -87,7 +97,10 @@ void peer_withdraw(void);
 void peer_end(const char *peer_name);
 fi_addr_t peer_insert(uint64_t core_addr);
 
-/* Inserts "local", core address 1, published; "remote", 2, not published. */
+/*
+ * pair_insert() publishes and inserts the peer "local", with core address 1. It
+ * inserts the peer "remote", with core address 2, without a record.
+ */
 extern const char *local_name;	/* shm name of "local" */
 extern fi_addr_t local, remote;
 void pair_insert(void);
@@ -95,12 +108,14 @@ void pair_insert(void);
 void pair_open(const struct fixture_attr *attr);
 /* fixture_setup() and pair_insert(); a setup for UNIT_CASE(). */
 void pair_setup(void);
-/* Returns the fi_addr of the peer on a path (enum fi_duo_path). */
+/* Returns the fi_addr of "local" or "remote", whose messages take this path. */
 static inline fi_addr_t source(int path)
 {
 	return path == FI_DUO_LOCAL ? local : remote;
 }
-/* Delivers a message from the peer on a path, with TAG if tagged. */
+/*
+ * Delivers a message over this path, from source(path); a tagged one has TAG.
+ */
 void arrive(int path, enum duo_rx_kind kind, const char *text);
 static inline void near(const char *text)
 {

@@ -23,11 +23,14 @@ void multi_open(const struct fixture_attr *attr);
 
 ssize_t multi_try(struct multi *m, size_t len, fi_addr_t src, uint64_t flags);
 void multi_post(struct multi *m, size_t len);
-/* Posts m for this path. For FI_DUO_CORE, the core gets m. */
+/*
+ * Posts m to receive a message over this path. If the path is FI_DUO_CORE,
+ * ofi_duo posts m to the core at once.
+ */
 void multi_post_for(int path, struct multi *m, size_t len);
 /*
- * Posts m; the core matches the message "far" with it. The completion follows
- * after fake_core_release().
+ * Posts m to the core, which matches m with the message "far". The core
+ * completes m only after fake_core_release().
  */
 void multi_post_receiving(struct multi *m, size_t len);
 /* Posts an untagged receive of a whole slot from any source. */

@@ -117,7 +117,7 @@ void near_setup_unlocked(void)
 	over_near.threading = FI_THREAD_DOMAIN;
 	near_setup_alone();
 	near_publish();
-	/* above 1, which permits fast path reads */
+	/* reads may take the fast path only if this value is above 1 */
 	duo_params.core_poll_interval = 64;
 	ck_assert(!fixture_ep()->group->lock.on);
 }

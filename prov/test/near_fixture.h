@@ -32,7 +32,10 @@ extern const struct near_sink rig_sink;
 extern fi_addr_t peer;
 extern char large[LARGE], got[LARGE];
 
-/* Setups for UNIT_CASE(). near_setup() publishes and inserts the peer. */
+/*
+ * Setups for UNIT_CASE(). near_setup() publishes the peer and inserts its
+ * address; near_setup_alone() leaves both to the test.
+ */
 void near_setup(void);
 void near_setup_alone(void);
 /* near_setup_alone() with these attributes. */
@@ -52,7 +55,9 @@ void near_teardown(void);
 void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr);
 /* Closes the peer's port and withdraws its record. */
 void rig_end(void);
-/* Opens another port, and publishes it with the same core address. */
+/*
+ * Opens a new port for the peer, and publishes it with the peer's core address.
+ */
 void rig_again(void);
 
 /* The peer sends a message, with TAG. */
@@ -60,7 +65,7 @@ void rig_send(const char *text);
 void rig_send_large(unsigned int flags);
 /* The peer sends a large message of len bytes. */
 void rig_send_len(unsigned int flags, size_t len);
-/* Polls both sides; asserts the context and returns the completion. */
+/* Polls both sides until fx.cq has an entry; checks its context; returns it. */
 struct fi_cq_tagged_entry both_entry(void *context);
 struct fi_cq_err_entry both_error(void *context, int err);
 enum fi_duo_path path_of(enum fi_duo_reason *reason);

@@ -26,7 +26,9 @@ char *port_device(const void *at)
 	       fake.device.shadow + LARGE / 2 + 100 + offset : NULL;
 }
 
-/* The pending copy of the peer's device, at most one */
+/*
+ * A copy by the peer's device; the poll that reports its end copies the bytes.
+ */
 struct port_copy {
 	char *to;
 	const char *from;

@@ -30,25 +30,28 @@ void port_teardown(void);
 void port_region_open(uint64_t access);
 void port_region_close(void);
 /*
- * Registers the memory again; the core returns the same region, as efa with its
- * cache of regions does.
+ * Registers the fake device's memory again. The core returns the same region,
+ * as efa does with its cache of regions.
  */
 void port_region_again(void);
 void port_device_teardown(void);
 /*
- * Adds a region of device memory with DEVICE_KEY to the peer's table. It begins
- * 100 bytes behind the start of its allocation.
+ * Adds a region of device memory with DEVICE_KEY to the peer's table. The
+ * region begins 100 bytes behind the start of its allocation.
  */
 #define DEVICE_KEY 98
-#define DEVICE_AT 0x7654321000u	/* its address in the peer's process */
+#define DEVICE_AT 0x7654321000u	/* the region's address in the peer's process */
 void port_add_device(const char *handle);
 /*
- * Adds MESSAGE_LEN bytes with this access, as port_add_device() does. They lie
- * in the second half of the fake device's memory.
+ * Adds a region like port_add_device(), but with MESSAGE_LEN bytes and this
+ * access. Its bytes lie in the second half of the fake device's memory.
  */
 #define MESSAGE_LEN (LARGE / 2 - 100)
 void port_add_messages(const char *handle, uint32_t access);
-/* Returns the accessible address of the peer's device memory. */
+/*
+ * Returns the address at which the test can access the byte of the peer's
+ * device memory at "at". NULL: not the peer's device memory.
+ */
 char *port_device(const void *at);
 void port_remove_device(void);
 void port_close(void);

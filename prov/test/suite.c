@@ -29,7 +29,7 @@ const char *__tsan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-#define UNIT_ITEMS 1024 /* tests and cases of a program */
+#define UNIT_ITEMS 1024 /* largest number of tests and cases of a program */
 #define UNIT_CASES 8		/* largest number of UNIT_CASE() in a row */
 
 static struct unit_item unit_items[UNIT_ITEMS];

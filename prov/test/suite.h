@@ -80,7 +80,8 @@ struct unit_item {
 	const char *file;
 	int line;
 	void (*add)(TCase *tcase);	/* NULL: a test case, not a test */
-	const char *name; /* this and the next members: of a test case */
+	/* this member and the next ones describe a test case */
+	const char *name;
 	void (*setup)(void), (*teardown)(void);
 	int seconds;
 };
@@ -99,13 +100,17 @@ void unit_round(int index, int round, bool first);
 int unit_run(void);
 
 /*
- * Sets the result of a system call for the rest of this process, as a seccomp
- * action, for example SECCOMP_RET_ERRNO | EPERM.
+ * Makes a system call return this result in the calling thread, and in the
+ * threads and processes that it starts later. The result is a seccomp action,
+ * for example SECCOMP_RET_ERRNO | EPERM. There is no way to undo this.
  */
 void unit_reject(uint32_t call, uint32_t result);
-/* The same, but only if the argument with this index is `value` (32 bits). */
+/*
+ * The same as unit_reject(), but only for calls whose argument with this index
+ * is `value` (32 bits).
+ */
 void unit_reject_if(uint32_t call, int index, uint32_t value, uint32_t result);
-/* Asserts that RLIMIT_AS permits no further 2 GiB. */
+/* Asserts that RLIMIT_AS prevents the allocation of 2 GiB of address space. */
 void unit_check_space(void);
 
 /* Returns the number in an environment variable; if unset, "usual". */

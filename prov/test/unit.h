@@ -40,7 +40,7 @@ uint64_t unit_random(uint64_t *state);
 const char *unit_dir_make(void);
 /* Removes the directory of unit_dir_make() and all files in it. */
 void unit_dir_remove(void);
-/* Returns the path of this user's registry there; NULL: none. */
+/* Returns the path of this user's registry in the directory; NULL: none. */
 const char *unit_registry(void);
 int unit_dir_count(void);
 /* Sets a directory's modification time to seconds_ago before now. */

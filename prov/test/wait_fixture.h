@@ -22,14 +22,18 @@ void wait_close(void);
 extern struct slot slot[2];
 /* Returns fx.cntr if it exists, else fx.cq. */
 struct fid *sleeper(void);
-/* Reads all completions, then calls fi_trywait, as before a sleep. */
+/*
+ * Polls until fi_trywait() permits a sleep. If the thread sleeps on fx.cq,
+ * asserts that fx.cq has no entry.
+ */
 void fall_asleep(void);
 /* Post a receive in slot[0] and prepare to sleep; then its message arrives. */
 void local_message(void);
 void far_message(void);
 /*
- * Prepares to sleep, then posts a receive as another thread would. Asserts that
- * the sleeping thread wakes and that the core gets the receive.
+ * Prepares to sleep, and posts a receive, as another thread would during the
+ * sleep. Asserts that the descriptor wakes the sleeping thread, and that the
+ * core then gets the receive.
  */
 void receive_posted(void);
 
