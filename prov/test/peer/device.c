@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory over near. A load or store there raises a signal, so that
- * ofi_duo must call the device library. The core gets its own descriptors.
+ * Messages in device memory, over near. A load or store of the fake device
+ * memory raises a signal, so that ofi_duo must copy it by the device library.
+ * Sends over the core must pass the core's descriptors.
  */
 
 #include "device/device.h"
@@ -78,7 +79,10 @@ static bool is_device(void *desc)
 	return duo_device_any(fixture_ep()->domain, &desc, 1);
 }
 
-/* fi_mr_enable() may change a descriptor; ofi_duo then uses the new one. */
+/*
+ * fi_mr_enable() may change a region's descriptor. ofi_duo must then recognize
+ * only the new one as that of device memory.
+ */
 UNIT_TEST(changed_descriptor_is_used)
 {
 	void *before = fi_mr_desc(mr), *second;
@@ -95,7 +99,7 @@ UNIT_TEST(changed_descriptor_is_used)
 	ck_assert(!is_device(NULL) && !is_device(&context));
 }
 
-/* If the device library rejects a region, the core's region is closed. */
+/* If the device library rejects a region, ofi_duo closes the core's region. */
 UNIT_TEST(failed_registration_leaves_no_region)
 {
 	int live = fake.path[FI_DUO_CORE].live;
@@ -109,7 +113,7 @@ UNIT_TEST(failed_registration_leaves_no_region)
 	fake.device.fails = false;
 }
 
-/* Variants of a send */
+/* _i of the loops below: the variant of the send */
 enum how { ONE, SEVERAL, MESSAGE, DELIVERED, INJECTED, HOWS };
 
 static ssize_t send_how(enum how how, fi_addr_t to)
@@ -140,7 +144,10 @@ UNIT_LOOP(device_buffer_is_sent, 0, HOWS)
 {
 	strcpy(fake.device.shadow, _i == ONE ? "device!" : "dev");
 	ck_assert_int_eq(send_how(_i, peer), 0);
-	/* makes DELIVERED fail if its copy is still pending */
+	/*
+	 * the send must have copied the buffer: a copy that is still pending
+	 * (possible only for DELIVERED) would now send zeros
+	 */
 	memset(fake.device.shadow, 0, 8);
 	ck_assert_uint_eq(both_entry(&context).flags & FI_SEND, FI_SEND);
 	near_poll(rig.port, &rig_sink);
@@ -176,7 +183,10 @@ UNIT_TEST(large_device_buffer_is_sent)
 	expect_local(1, 0);
 }
 
-/* The message is too large for the stack, but fits in the ring. */
+/*
+ * The message is too large for ofi_duo's buffer on the stack, but fits in the
+ * ring.
+ */
 UNIT_TEST(device_buffer_is_sent_through_ring)
 {
 	enum { LEN = 9000 };
@@ -197,7 +207,10 @@ static void post_device(size_t at, size_t len, fi_addr_t src)
 				  fi_mr_desc(mr), src, TAG, 0, &context), 0);
 }
 
-/* Bits of _i: the receive is posted after the message; it is directed. */
+/*
+ * Bit 0 of _i: the receive is posted after the message arrived; bit 1: the
+ * receive is directed.
+ */
 UNIT_LOOP(device_buffer_receives, 0, 4)
 {
 	bool late = _i & 1;
@@ -217,7 +230,10 @@ UNIT_LOOP(device_buffer_receives, 0, 4)
 	expect_local(0, 1);
 }
 
-/* Bits of _i: the receive is posted after the message; immediate copy. */
+/*
+ * Bit 0 of _i: the receive is posted after the message arrived; bit 1: the
+ * receiver can read the sender's memory (immediate copy).
+ */
 UNIT_LOOP(device_buffer_receives_large, 0, 4)
 {
 	bool late = _i & 1;
@@ -256,7 +272,11 @@ UNIT_TEST(device_and_host_buffers_receive)
 	expect_local(0, 1);
 }
 
-/* The part that fits is copied, and the receive ends with FI_ETRUNC. */
+/*
+ * The part of the message that fits in the receive's buffer is copied, and the
+ * receive ends with FI_ETRUNC. Bit 0 of _i: the receive is posted after the
+ * message arrived; bit 1: large message.
+ */
 UNIT_LOOP(truncated_message_fills_device_buffer, 0, 4)
 {
 	bool late = _i & 1;
@@ -384,8 +404,10 @@ static void plain_setup(void)
 UNIT_CASE("permission", plain_setup, fixture_close);
 
 /*
- * NCCL and NVSHMEM forbid calls of CUDA, which may wait for their kernels. near
- * must call CUDA. So a core that needs no CUDA (_i is 1) carries all messages.
+ * NCCL and NVSHMEM forbid calls of CUDA by FI_OPT_CUDA_API_PERMITTED, because
+ * such a call may wait for their kernels. near must call CUDA. If the core
+ * supports the option (_i is 1), the core carries all messages. Otherwise
+ * ofi_duo rejects the option and uses near.
  */
 UNIT_LOOP(forbidden_cuda_uses_core, 0, 2)
 {
@@ -410,8 +432,9 @@ static const struct duo_device_iface unsupported[] = {
 UNIT_CASE("without", NULL, NULL);
 
 /*
- * Cases: near is disabled; the local transport is shm; the device's library
- * cannot copy; mr_mode lacks FI_MR_HMEM.
+ * The endpoint uses the core, because (_i) 0: the local transport is disabled;
+ * 1: it is shm; 2: ofi_duo cannot copy by the device's library; 3: mr_mode
+ * lacks FI_MR_HMEM.
  */
 UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 {
@@ -435,7 +458,10 @@ UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 	fixture_close();
 }
 
-/* near executes RMA for endpoints with and without messages. */
+/*
+ * near executes RMA of endpoints with message capabilities (_i is 0) and of
+ * endpoints without them.
+ */
 UNIT_LOOP(device_rma_uses_near, 0, 2)
 {
 	const struct fixture_attr attr = {

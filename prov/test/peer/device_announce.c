@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages in device memory of this process. The sender announces a
- * message; the peer fetches it or requests fragments.
+ * Sends of large messages from device memory of this process. The send
+ * announces a message: its RTS has the key of the message's region. The peer
+ * then fetches the message from the region, or requests fragments.
  */
 
 #include "device/device.h"
@@ -109,7 +110,10 @@ static void expect_sent(void)
 UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
-/* The send copies nothing. The peer reads, or requests fragments (odd _i). */
+/*
+ * The send itself copies nothing. The peer fetches the message or (odd _i)
+ * requests fragments. _i < 2: LEN bytes; otherwise 1 byte.
+ */
 UNIT_LOOP(message_is_announced, 0, 4)
 {
 	frags = _i % 2;
@@ -125,7 +129,10 @@ UNIT_LOOP(message_is_announced, 0, 4)
 	ck_assert_int_eq(fetch_err, 0);
 }
 
-/* The announced region is for the message only: RMA cannot read it. */
+/*
+ * The key in the RTS permits only the fetch of the message: RMA by the
+ * application must fail.
+ */
 UNIT_TEST(region_is_for_messages_only)
 {
 	const struct iovec iov = { got, 8 };
@@ -150,8 +157,9 @@ UNIT_TEST(region_is_for_messages_only)
 }
 
 /*
- * The sender copies in the call: the region lacks FI_SEND, the message has
- * several buffers, or it lies outside of the region.
+ * The send does not announce the message, but copies it in the call. The reason
+ * is (_i) 0: the region lacks FI_SEND; 1: the message has several buffers; 2:
+ * the message exceeds the region.
  */
 UNIT_LOOP(message_is_copied, 0, 3)
 {
@@ -199,8 +207,9 @@ UNIT_LOOP(closed_region_fails_message, 0, 2)
 }
 
 /*
- * The core returned one region for two registrations. One of them is closed
- * while the message is announced.
+ * The core has returned the same region for two registrations. One registration
+ * is closed after the send, while the other one stays open: the peer still gets
+ * the message, by a fetch or (_i is 1) in fragments.
  */
 UNIT_LOOP(other_registration_keeps_region, 0, 2)
 {
@@ -217,8 +226,10 @@ UNIT_LOOP(other_registration_keeps_region, 0, 2)
 }
 
 /*
- * One call of the device fails. If the peer's read fails, the message comes in
- * fragments. If a copy for fragments fails, both ends get an error.
+ * The call number 1 + _i / 2 of this process's device fails. If it belongs to
+ * the peer's fetch, the peer requests fragments instead. If it belongs to a
+ * copy for fragments, both ends get an error. Odd _i: the peer requests
+ * fragments at once.
  */
 UNIT_LOOP(failed_device_call, 0, 2 * 8)
 {
@@ -247,7 +258,10 @@ UNIT_LOOP(failed_device_call, 0, 2 * 8)
 	ck_assert_uint_eq(fixture_ep()->tx.pending, 0);
 }
 
-/* The peer fails while the message is announced, or during its read. */
+/*
+ * The peer fails before it fetches the message (_i is 0), or _i polls after the
+ * start of the fetch.
+ */
 UNIT_LOOP(peer_fails, 0, 4)
 {
 	int i;

@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages in device memory of the peer, or to device memory. The
- * receiver fetches them by near's RMA, or gets fragments.
+ * Receives of large messages whose source or destination is device memory. The
+ * receiver (this process) fetches a message by near's RMA, or gets fragments.
  */
 
 #include "port_fixture.h"
 
-#define NEAR_END 32		/* offset after a short receive */
+#define NEAR_END 32		/* length of a too short receive, bytes */
 #define LEN (MESSAGE_LEN - 60000)
 #define HALF (LARGE / 2)
 
@@ -57,7 +57,7 @@ static void add_region(bool mapped)
 	port_add_messages(mapped ? "fake" : "other", NEAR_MAY_MESSAGE);
 }
 
-/* Announces a message in the peer's device memory. */
+/* Sends the RTS of a message in the peer's device memory. */
 static void announce(unsigned int flags, size_t len)
 {
 	const struct near_msg msg = {
@@ -97,7 +97,7 @@ static void poll_both(void)
 	}
 }
 
-/* Asserts the numbers of fetches, mapped fetches, and copies at the peer. */
+/* Asserts the numbers of fetches, mapped fetches, and copies by the peer. */
 static void paths(uint64_t fetches, uint64_t mapped, int copies)
 {
 	ck_assert_uint_eq(stats_now().device_rma_ops, fetches);
@@ -119,7 +119,7 @@ static void expect_ended(int err)
 UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
-/* Bits of _i: mapped; unexpected; directed. */
+/* _i & 1: mapped operation; _i & 2: unexpected message; _i & 4: directed. */
 UNIT_LOOP(message_is_fetched, 0, 8)
 {
 	bool late = _i & 2;
@@ -143,7 +143,7 @@ UNIT_LOOP(message_is_fetched, 0, 8)
 	expect_ended(0);
 }
 
-/* A receive in host memory, in a domain with device memory. */
+/* A receive in host memory fetches from the peer's device memory, too. */
 UNIT_TEST(host_buffer_fetches)
 {
 	add_region(true);
@@ -231,7 +231,7 @@ UNIT_LOOP(multi_receive_fetches, 0, 2)
 	paths(2, 2 * _i, 0);
 }
 
-/* The message waits for the next receive. */
+/* The receive is canceled first. The next receive fetches the message. */
 UNIT_TEST(canceled_receive_fetches_nothing)
 {
 	add_region(true);
@@ -248,7 +248,7 @@ UNIT_TEST(canceled_receive_fetches_nothing)
 	expect_ended(0);
 }
 
-/* FI_PEEK, then FI_DISCARD, or FI_CLAIM and a receive. */
+/* FI_PEEK | FI_CLAIM, then FI_CLAIM and a receive or (_i is 1) FI_DISCARD. */
 UNIT_LOOP(peeked_message_is_fetched_or_discarded, 0, 2)
 {
 	static struct fi_context2 claim;
@@ -276,8 +276,9 @@ UNIT_LOOP(peeked_message_is_fetched_or_discarded, 0, 2)
 }
 
 /*
- * Unknown key, no right, a range outside of the region, or no memory for a
- * stage. The peer copies to host memory.
+ * The receiver cannot fetch, so that the peer copies to host memory. _i / 2: 0:
+ * unknown key; 1: no access right; 2: range beyond the region; 3: no memory for
+ * a stage; 4: fetches are off. Odd _i: the receive's buffer is device memory.
  */
 UNIT_LOOP(message_falls_back, 0, 2 * 5)
 {
@@ -332,7 +333,7 @@ UNIT_LOOP(closed_region_falls_back, 0, 8)
 	expect_ended(0);
 }
 
-/* Neither a fetch nor a copy by the peer works: both ends get an error. */
+/* The key is unknown and the peer's copy fails, too: both ends get an error. */
 UNIT_TEST(unreadable_message_fails)
 {
 	unload_err = EIO;
@@ -349,8 +350,9 @@ UNIT_TEST(unreadable_message_fails)
 }
 
 /*
- * A call of the device fails, at this end or at the peer. The message arrives
- * unless the last copy has failed.
+ * One call of the device fails, at the receiver or (_i & 2) at the peer. The
+ * message arrives all the same. _i & 1: mapped operation; _i / 4 + 1: number of
+ * the failing call.
  */
 UNIT_LOOP(failed_device_call, 0, 2 * 2 * 12)
 {
@@ -377,7 +379,7 @@ UNIT_LOOP(failed_device_call, 0, 2 * 2 * 12)
 	both_entry(&context);
 }
 
-/* Begins a fetch with slow copies. */
+/* Begins a fetch with slow copies; polls both sides this number of times. */
 static void begin_fetch(bool mapped, int polls)
 {
 	add_region(mapped);
@@ -401,7 +403,10 @@ UNIT_LOOP(region_of_fetch_stays_open, 0, 2)
 	mr = NULL;
 }
 
-/* After the failure nothing is written. */
+/*
+ * The peer fails after _i / 2 polls of a fetch, which is mapped (odd _i) or
+ * not. Later polls must not write to the receive's buffer.
+ */
 UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
 {
 	begin_fetch(_i % 2, _i / 2);
@@ -426,8 +431,8 @@ UNIT_LOOP(endpoint_closes_during_fetch, 0, 2 * 6)
 }
 
 /*
- * The peer sends invalid lengths, addresses and keys, with a mapping (odd _i)
- * or without one. Nothing outside of the receive's buffer is accessed.
+ * The peer writes invalid lengths, addresses and keys to its RTS. ofi_duo must
+ * not access a byte outside of the receive's buffer. Odd _i: mapped operation.
  */
 UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 {
@@ -463,7 +468,8 @@ UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 
 /*
  * The peer sends from host memory to device memory. No call waits for the
- * copies. Bits of _i: unexpected; a copy fails at this end.
+ * copies. _i & 1: unexpected message; _i & 2: a copy of the receiver's device
+ * fails.
  */
 UNIT_LOOP(host_message_is_fetched, 0, 4)
 {

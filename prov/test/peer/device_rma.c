@@ -3,7 +3,8 @@
 
 /*
  * RMA of device memory over near, at the initiator and at the target. A load or
- * store there raises a signal, so that ofi_duo must call the device library.
+ * store of the fake device memory raises a signal, so that ofi_duo must copy it
+ * by the device library.
  */
 
 #include <unistd.h>
@@ -56,7 +57,10 @@ UNIT_TEST(writes_and_reads)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), 3);
 }
 
-/* The buffer can be reused. If the copy fails, the core gets the operation. */
+/*
+ * After the call, the application may reuse the buffer of a write with
+ * FI_INJECT. If ofi_duo's copy of the buffer fails, the core gets the write.
+ */
 UNIT_TEST(injected_write_copies_buffer)
 {
 	const struct iovec iov = { fake.device.base, 8 };
@@ -120,8 +124,9 @@ UNIT_TEST(device_atomics_use_core)
 }
 
 /*
- * Asserts near's text for the last RMA of device memory, by its beginning, and
- * that near has counted the RMA under this text. NULL: there was no RMA.
+ * Asserts that near's text for the last RMA of device memory begins with
+ * "begin", and that near has counted operations under this text. NULL: there
+ * was no such RMA.
  */
 static void device_path(const char *begin)
 {
@@ -154,7 +159,7 @@ static void write_mapped(void)
 	ended(FI_RMA | FI_WRITE);
 }
 
-/* FI_INJECT, which may be a default flag, has no effect on reads. */
+/* FI_INJECT, which may be a default flag, must not prevent a mapped read. */
 UNIT_TEST(read_with_inject_is_mapped)
 {
 	const struct iovec iov = { fake.device.base, 64 };
@@ -172,8 +177,11 @@ UNIT_TEST(read_with_inject_is_mapped)
 }
 
 /*
- * Device memory at both ends is mapped. After the peer has removed its region,
- * this process releases the mapping when it opens or closes a region.
+ * For RMA between device memory at both ends, this process maps the peer's
+ * memory, and keeps the mapping. If _i is 0, fi_close() of the endpoint
+ * releases the mapping. Otherwise the peer removes its region first, and this
+ * process releases the mapping when it registers memory (1) or closes a region
+ * (2).
  */
 UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 {
@@ -212,8 +220,9 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 }
 
 /*
- * fi_close() of a region fails until a mapped (_i is 0) or staged write from it
- * has ended. Another registration of the region can be closed.
+ * fi_close() of a region fails with -FI_EBUSY until a mapped (_i is 0) or
+ * staged write from this region has ended. An older registration, for which the
+ * core returned the same region, can be closed meanwhile.
  */
 UNIT_LOOP(region_in_use_stays_open, 0, 2)
 {
@@ -231,7 +240,10 @@ UNIT_LOOP(region_in_use_stays_open, 0, 2)
 	mr = NULL;
 }
 
-/* The region is exported if the device and gpu_ipc permit. */
+/*
+ * The region's entry in the region table has an export if gpu_ipc permits this
+ * (_i is 0).
+ */
 UNIT_LOOP(region_is_exported, 0, 2)
 {
 	const struct iovec iov = { fake.device.base, LARGE };
@@ -248,7 +260,7 @@ UNIT_LOOP(region_is_exported, 0, 2)
 	ck_assert_ptr_nonnull(entry);
 	ck_assert_uint_eq(entry->export_id, _i != 1);
 	ck_assert_uint_eq(entry->device, (uintptr_t) other);
-	/* FI_ENABLE lists the region again */
+	/* fi_mr_enable() adds the region to the table again */
 	ck_assert_int_eq(fi_mr_enable(other), 0);
 	entry = near_table_find(fixture_ep()->domain->table, fi_mr_key(other));
 	ck_assert_uint_eq(entry->export_id, _i != 1);
@@ -257,8 +269,10 @@ UNIT_LOOP(region_is_exported, 0, 2)
 }
 
 /*
- * Targets of this process's operations may copy these regions. A region without
- * remote access has a key of this module.
+ * duo_device_near.lend() returns key and address by which a target may copy the
+ * region (lent operation). It returns false if the range exceeds the region, if
+ * the access rights permit no local operation (_i is 3), or if gpu_ipc is 0. If
+ * a region has no remote access (_i < 2), ofi_duo chooses the key.
  */
 UNIT_LOOP(region_is_lent, 0, 4)
 {
@@ -297,8 +311,9 @@ UNIT_LOOP(region_is_lent, 0, 4)
 }
 
 /*
- * RMA between the peer's device memory and pinned host memory of this process,
- * copied by this process's device. Bits of _i: a write; not pinned.
+ * Lent operation: the peer's RMA between its device memory and host memory of
+ * this process, copied by this process's device. Bit 0 of _i: a write; bit 1:
+ * the host memory is not pinned, so that the device does not copy.
  */
 UNIT_LOOP(device_copies_for_peer, 0, 4)
 {
@@ -335,12 +350,18 @@ UNIT_LOOP(device_copies_for_peer, 0, 4)
 	ck_assert_int_eq(fake.device.copies, !(_i & 2));
 	ck_assert_uint_eq(near_rma_device_ops(rig.port, NEAR_DEVICE_LENT),
 			  !(_i & 2));
-	/* operations of the peer are not counted here */
+	/*
+	 * near reports the initiator's operations only; this process was the
+	 * target
+	 */
 	device_path(NULL);
 	ck_assert_int_eq(fi_close(&region->fid), 0);
 }
 
-/* gpu_ipc is off (_i is 0), or mapping fails. */
+/*
+ * The peer's device memory is not mapped, because gpu_ipc is 0 (_i is 0), or
+ * because mapping fails. The write is staged in host memory.
+ */
 UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 {
 	port_add_device("other");
@@ -356,9 +377,9 @@ UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 }
 
 /*
- * Host memory registered after device memory is pinned. The device copies
- * between it and the peer's device memory. Bits of _i: too short for that;
- * gpu_ipc off.
+ * Host memory that is registered after device memory is pinned. The device then
+ * copies between this host memory and the peer's device memory. It is not
+ * pinned if it is too short (bit 0 of _i) or gpu_ipc is 0 (bit 1).
  */
 UNIT_LOOP(registered_host_memory_is_copied_by_device, 0, 4)
 {

@@ -30,7 +30,11 @@ UNIT_TEST(small_messages_are_received)
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].rx_bytes, 12);
 }
 
-/* The message is expected, unexpected, or sent by rendezvous. */
+/*
+ * A message is longer than its receive: a small expected one, a small
+ * unexpected one, and one sent by rendezvous. Each receive gets the bytes that
+ * fit, and ends with FI_ETRUNC.
+ */
 UNIT_TEST(long_message_is_truncated)
 {
 	static char text[200];
@@ -78,7 +82,10 @@ UNIT_LOOP(large_message_is_received, 0, 2)
 	}
 }
 
-/* Copied in the poll, or (_i is 1) in the call. Nothing stays pending. */
+/*
+ * The receive copies the message at once: in the poll that finds the message
+ * or, if it is unexpected (_i is 1), in fi_trecv(). No operation stays pending.
+ */
 UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
 {
 	enum { LEN = 20000 };
@@ -112,8 +119,10 @@ UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
 }
 
 /*
- * Unexpected messages of 96 MiB, or more than 262,144 of them, are accepted
- * without a long -FI_EAGAIN. A receive or a peek finds the last one.
+ * The peer sends many unexpected messages: 25,000 of 4,000 bytes (96 MiB) or
+ * (bit 0 of _i) 300,000 of 8 bytes (more than 262,144). Its sends must not
+ * return -FI_EAGAIN for long. A receive or (bit 1) first a peek must find the
+ * last message, which alone has its tag.
  */
 UNIT_LOOP(directed_message_behind_many_is_found, 0, 4)
 {
@@ -152,8 +161,9 @@ static const struct fi_cq_tagged_entry *send_and_read(void)
 }
 
 /*
- * Each read returns the completion of a send. A message is received within 128
- * reads, or (_i is 1) within two if 100 ms pass before each read.
+ * Each read finds the completion of a send, and might never poll for messages.
+ * A message must be received within 128 reads or, if 100 ms pass before each
+ * read (_i is 1), within two.
  */
 UNIT_LOOP(reads_beside_sends_make_progress, 0, 2)
 {
@@ -202,8 +212,8 @@ UNIT_TEST(peeked_message_is_discarded)
 }
 
 /*
- * A small message arrives completely before an earlier large one. Completions
- * keep the order of the messages.
+ * A small message arrives completely before a large one that was sent earlier.
+ * Their completions must have the order of the sends.
  */
 UNIT_TEST(buffers_are_filled_in_order)
 {
@@ -301,7 +311,10 @@ UNIT_TEST(send_to_full_ring_returns_eagain)
 	ck_assert_int_eq(fi_cq_read(fx.cq, large, 1), -FI_EAGAIN);
 }
 
-/* The counter includes completed and failed sends. */
+/*
+ * The counter's value is the number of completed sends, its error value that of
+ * failed sends.
+ */
 UNIT_TEST(sends_are_counted)
 {
 	int i;
@@ -339,8 +352,8 @@ UNIT_TEST(delivery_complete_waits_for_peer)
 UNIT_CASE("found", near_setup_alone, near_teardown);
 
 /*
- * A record exists, but its port does not. The first send returns -FI_EAGAIN;
- * later ones use the core.
+ * The peer's record exists, but its port does not. The first send returns
+ * -FI_EAGAIN; later sends to the address use the core.
  */
 UNIT_TEST(unreachable_peer_uses_core)
 {
@@ -373,7 +386,10 @@ UNIT_TEST(peer_with_shm_uses_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/* The completion of a message has the source that was inserted later. */
+/*
+ * A message arrives before its sender's address is inserted. The completion
+ * must have the source all the same.
+ */
 UNIT_TEST(late_insert_resolves_source)
 {
 	struct near_addr addr;
@@ -389,7 +405,10 @@ UNIT_TEST(late_insert_resolves_source)
 
 UNIT_CASE("memory", NULL, NULL);
 
-/* Values of FI_OFI_DUO_RING_MEMORY: the default, and (_i is 1) too low */
+/*
+ * FI_OFI_DUO_RING_MEMORY has its default or (_i is 1) is 0: the budget has 0
+ * pages.
+ */
 UNIT_LOOP(ring_memory_sets_budget, 0, 2)
 {
 	static const struct fixture_attr attr = { .near = true };
@@ -427,7 +446,10 @@ UNIT_TEST(peer_without_table_uses_core_for_messages)
 
 UNIT_CASE("no ring", near_setup_onesided, near_teardown);
 
-/* An RMA write returns -FI_EAGAIN once; then the core executes it. */
+/*
+ * The peer has no ring left for a new sender. The first RMA write returns
+ * -FI_EAGAIN; then the core executes RMA to this peer.
+ */
 UNIT_TEST(write_without_ring_uses_core)
 {
 	struct near_segment *region = rig.port->segment;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A near peer fails. Its pending operations, in any state, fail. */
+/*
+ * A peer of near fails: pending operations with this peer fail, in any state.
+ */
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,7 +25,10 @@ static void setup(void)
 	ck_assert_uint_ne(peer, 0);
 }
 
-/* Reads until there is an error; near checks its peers every 100 ms. */
+/*
+ * Reads fx.cq until it has an error. near checks every 100 ms whether peers
+ * have failed.
+ */
 static void until_error(void)
 {
 	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
@@ -43,7 +48,9 @@ static void expect_reset(void *context)
 
 UNIT_CASE("peer", setup, near_teardown);
 
-/* Pending operations fail; later ones with the peer's address use the core. */
+/*
+ * Pending operations with the failed peer fail. Later operations use the core.
+ */
 UNIT_TEST(failed_peer_ends_operations)
 {
 	enum fi_duo_reason reason;
@@ -66,9 +73,10 @@ UNIT_TEST(failed_peer_ends_operations)
 }
 
 /*
- * The peer's segment is mapped, but the peer has not sent, so that the core has
- * the receives. Receives that name the peer end in the order of posting. Other
- * receives stay.
+ * The peer's segment is mapped, but no message from the peer has confirmed it
+ * as a source. So the receives that name the peer are posted to the core, or
+ * (_i is 1) are still deferred. They fail in the order of posting. A wildcard
+ * receive stays.
  */
 UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 {
@@ -94,8 +102,8 @@ UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 }
 
 /*
- * One receive has matched a message that the peer sent over the core. This
- * receive completes, the others end.
+ * The peer sent a message over the core before it failed. The receive that has
+ * matched this message at the core must complete.
  */
 UNIT_TEST(receive_matched_by_core_completes)
 {
@@ -115,7 +123,10 @@ UNIT_TEST(receive_matched_by_core_completes)
 	expect_recv(&slot, "far", peer);
 }
 
-/* The buffer is released, because only the failed peer could fill it. */
+/*
+ * The core has a multi-receive buffer that names the peer. The peer's failure
+ * releases the buffer, because no other process could fill it.
+ */
 UNIT_TEST(failed_peer_releases_multi_receive)
 {
 	static char buf[2 * LARGE];
@@ -134,7 +145,10 @@ UNIT_TEST(failed_peer_releases_multi_receive)
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
 }
 
-/* FI_DISCARD has completed when the peer fails, so nothing else completes. */
+/*
+ * The peer fails after FI_PEEK | FI_DISCARD of its message. The peek completes
+ * without an error, and there is no second completion.
+ */
 UNIT_TEST(discarded_message_of_failed_peer_has_no_error)
 {
 	rig_send_large(NEAR_TAGGED);
@@ -172,7 +186,10 @@ UNIT_TEST(held_messages_keep_their_source)
 	near_close(sender);
 }
 
-/* Moves the descriptor of the peer's segment to a number of its own. */
+/*
+ * Moves the descriptor of the peer's segment to number 300, so that no other
+ * file gets this number after rig_exits().
+ */
 static void setup_exit(void)
 {
 	near_setup_alone();
@@ -183,7 +200,10 @@ static void setup_exit(void)
 	near_publish();
 }
 
-/* The kernel has closed the peer's descriptors, but its pid exists. */
+/*
+ * Closes the descriptor of the peer's segment. This is the state of an exiting
+ * process whose pid still exists.
+ */
 static void rig_exits(void)
 {
 	close(rig.port->fd);
@@ -201,7 +221,10 @@ static ssize_t inject(void)
 
 UNIT_CASE("exiting peer", setup_exit, near_teardown);
 
-/* The peer's record remains or (_i is 1) was removed by a sweep. */
+/*
+ * Sends to the failed peer's address fail while the peer's record exists, and
+ * after (_i is 1) a sweep has removed the record. They must not use the core.
+ */
 UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 {
 	enum fi_duo_reason reason;
@@ -216,7 +239,10 @@ UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
-/* The receive is posted after the failure. */
+/*
+ * A receive that is posted after the peer's failure fails; the core does not
+ * get it.
+ */
 UNIT_TEST(receive_after_failure_ends)
 {
 	post_recv(&slot, peer, TAG);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A peer of near with the address of another pid namespace. Its memory can be
- * mapped only after an fd exchange, through the socket beside the records.
+ * A peer of near whose address has another pid namespace. Its memory can be
+ * mapped only after an fd exchange, by the socket beside the peer's record.
  * fabtests tests real pid namespaces.
  */
 
@@ -21,7 +21,7 @@
 
 static struct slot slot;
 
-/* Connects to a peer. "listens": it has a socket beside its record. */
+/* Publishes and inserts the peer. "listens": a socket is beside its record. */
 static void connect_far(bool listens)
 {
 	struct near_addr addr;
@@ -35,7 +35,9 @@ static void connect_far(bool listens)
 	peer = peer_insert(PEER);
 }
 
-/* Sends until the message is accepted. "polls": meanwhile the peer polls. */
+/*
+ * Repeats the send while it returns -FI_EAGAIN. "polls": the peer polls, too.
+ */
 static void send_when(bool polls)
 {
 	uint64_t end = duo_now_ms() + 60000;
@@ -69,7 +71,7 @@ UNIT_TEST(polling_peer_gets_messages)
 {
 	enum fi_duo_reason reason;
 
-	fixture_ep()->near->port->timeout_ms = 0;	/* none */
+	fixture_ep()->near->port->timeout_ms = 0;	/* no timeout */
 	connect_far(true);
 	ck_assert_int_eq(sockets(), 2);
 	send_when(true);
@@ -86,7 +88,7 @@ UNIT_TEST(polling_peer_gets_messages)
 	ck_assert_int_eq(sockets(), 1);
 }
 
-/* The peer does not poll, so it does not reply. */
+/* The peer does not poll, and so does not reply to the request. */
 UNIT_TEST(silent_peer_uses_core_after_timeout)
 {
 	uint64_t begin = duo_now_ms();
@@ -99,7 +101,7 @@ UNIT_TEST(silent_peer_uses_core_after_timeout)
 			 -FI_EAGAIN);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
 	send_when(false);
-	/* 20 ms less, because near's clock has that error */
+	/* 20 ms less, because near's clock may differ by 20 ms */
 	ck_assert_uint_ge(duo_now_ms() - begin, TIMEOUT_MS - 20);
 	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
 	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
@@ -117,7 +119,10 @@ UNIT_TEST(peer_without_socket_uses_core)
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
-/* A killed process has left its socket. A sweep removes only this socket. */
+/*
+ * A killed process has left its socket. A sweep removes this socket, and keeps
+ * the socket of this process.
+ */
 UNIT_TEST(sweep_removes_socket_of_killed_process)
 {
 	int dir = dup(fixture_ep()->publication.dir);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* RMA and atomics over near, in both directions, with a port as peer */
+/*
+ * RMA and atomics over near. The peer, a port of near, is target or initiator.
+ */
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -20,7 +22,10 @@ static void setup(void)
 	port_setup(&attr);
 }
 
-/* A core whose NIC executes atomics, not atomic with respect to a CPU's. */
+/*
+ * A core whose NIC executes atomics. The atomics of a CPU and those of the NIC
+ * are not atomic with respect to each other.
+ */
 FIXTURE_SETUP(setup_other_core, port_setup,
 	      .core = "verbs", .near = true, .onesided = true);
 FIXTURE_SETUP(setup_ordered, port_setup,
@@ -78,7 +83,7 @@ UNIT_TEST(writes_and_reads)
 UNIT_CASE("peer", setup, port_teardown);
 UNIT_CASE("without messages", setup_alone, port_teardown);
 
-/* The core gets operations that near rejects or does not support. */
+/* Operations that near rejects or does not support are executed by the core. */
 UNIT_TEST(unsupported_operations_use_core)
 {
 	const struct iovec iov = { ours, 16 };
@@ -136,7 +141,9 @@ UNIT_TEST(atomics)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/* FI_REMOTE_CQ_DATA is no flag of fi_atomic(3): near ignores it. */
+/*
+ * fi_atomic(3) does not have the flag FI_REMOTE_CQ_DATA: near ignores the flag.
+ */
 UNIT_TEST(atomics_have_no_cq_data)
 {
 	const struct fi_ioc ioc = { ours, 1 };
@@ -152,7 +159,10 @@ UNIT_TEST(atomics_have_no_cq_data)
 	ck_assert_uint_eq(port_data, 0);
 }
 
-/* RMA counts bytes, atomics count elements. */
+/*
+ * Operations with several local buffers. The length is in bytes for RMA, in
+ * elements for atomics.
+ */
 UNIT_TEST(buffer_vectors_are_executed)
 {
 	const struct iovec iov[] = { { ours + 4, 8 }, { ours, 16 } };
@@ -194,7 +204,10 @@ UNIT_TEST(buffer_vectors_are_executed)
 	carried(2, 3, 0);
 }
 
-/* The buffers are too many, or their total lengths differ. */
+/*
+ * Calls with too many buffers, or with different total lengths of local and
+ * remote buffers, return -FI_EINVAL.
+ */
 UNIT_TEST(invalid_calls_are_rejected)
 {
 	const struct iovec iov[5] = { { ours, 8 } };
@@ -297,7 +310,7 @@ UNIT_TEST(peer_writes_to_registered_region)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/* The region is closed, or has no remote access. */
+/* The peer's writes fail if the region is closed or has no remote access. */
 UNIT_TEST(peer_write_to_closed_region_fails)
 {
 	struct fid_mr *region;
@@ -327,7 +340,11 @@ UNIT_TEST(write_takes_effect_after_send)
 	carried(1, 0, 0);
 }
 
-/* The core gets an operation after the peer has consumed near's message. */
+/*
+ * near does not support an atomic of this type. The core gets the atomic only
+ * after the peer has consumed the earlier message from its ring, because the
+ * endpoint requires an order.
+ */
 UNIT_TEST(core_operation_waits_for_message)
 {
 	ssize_t ret = -FI_EAGAIN;
@@ -353,7 +370,11 @@ UNIT_TEST(core_operation_waits_for_message)
 
 UNIT_CASE("peer", setup, port_teardown);
 
-/* The core gets the operation after near's earlier ones, and all later ones. */
+/*
+ * near does not support several remote buffers. The core gets such an operation
+ * (_i: 0: RMA write; 1: atomic) after near's earlier operations have ended.
+ * From then on the core gets all operations.
+ */
 UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 {
 	const struct iovec iov = { ours, 16 };
@@ -398,7 +419,10 @@ UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 
 UNIT_CASE("with an order", setup_ordered, port_teardown);
 
-/* FI_FENCE waits for pending operations; other messages do not. */
+/*
+ * A message with FI_FENCE waits for pending operations; other messages do not
+ * wait.
+ */
 UNIT_TEST(fenced_message_waits)
 {
 	const struct iovec iov = { ours, 8 };
@@ -417,7 +441,10 @@ UNIT_TEST(fenced_message_waits)
 
 UNIT_CASE("one path", setup_one_path, port_teardown);
 
-/* If near cannot keep a requested order, messages use the core, too. */
+/*
+ * The endpoint requires an order that near cannot keep over this core. So
+ * messages use the core, as RMA does.
+ */
 UNIT_TEST(unsupported_order_uses_core_for_messages)
 {
 	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
