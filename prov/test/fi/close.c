@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * fi_close of an endpoint, and later reads of its CQ. The programs of
- * prov/test/model close endpoints with receives and messages in every state.
+ * fi_close() of an endpoint, and later reads of the endpoint's CQ. The programs
+ * of prov/test/model close endpoints with receives and messages in every state.
  */
 
 #include "fixture.h"

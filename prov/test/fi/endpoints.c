@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Several endpoints on one AV, at the same time or in succession. Each has its
- * own AV of shm: beyond 256 peers, shm overwrites one in use. fixture_close()
- * asserts that shm has overwritten no peer.
+ * Several endpoints on one AV, at the same time or in succession. Each endpoint
+ * must have its own AV of shm, because an AV of shm with 256 peers overwrites
+ * one for the next. fixture_close() asserts that shm has overwritten no peer.
  */
 
 #include <stdio.h>
@@ -91,8 +91,9 @@ UNIT_TEST(av_works_with_next_endpoint)
 }
 
 /*
- * Before fi_enable, no CQ or counter that a thread may read has the core's
- * endpoint in a list.
+ * fi_enable() binds the core's endpoint to the core's CQs and counters. Before
+ * this call none of them may refer to the endpoint, because another thread may
+ * already read them.
  */
 UNIT_TEST(enable_binds_cqs_and_counters_to_core)
 {
@@ -147,8 +148,8 @@ UNIT_TEST(endpoints_of_process_use_core)
 }
 
 /*
- * One endpoint chose the core before the peer was published. Another one, which
- * sends later, chooses shm.
+ * The first endpoint has sent, and so chosen the core, before the peer was
+ * published. The second endpoint sends later and chooses shm.
  */
 UNIT_TEST(endpoints_choose_paths_independently)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint that cannot use shared memory, at all or for one peer, uses the
- * core. path() of struct fi_ops_duo returns the reason.
+ * An endpoint that cannot use shared memory uses the core: for all peers, or
+ * for one. path() of struct fi_ops_duo returns the reason.
  */
 
 #include <fcntl.h>
@@ -59,7 +59,10 @@ UNIT_TEST(missing_shm_provider_uses_core)
 	addr = peer_insert(1);
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_LOCAL_OFF);
 	expect_core_works();
-	/* without a local transport, the core gets wildcard receives at once */
+	/*
+	 * the core gets wildcard receives at once, as there is no local
+	 * transport
+	 */
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
 	poll_cq(1);
 	ck_assert_uint_eq(fake_core_posted(), 1);
@@ -83,7 +86,7 @@ UNIT_TEST(record_of_dead_process_is_replaced)
 	pid_t child;
 
 	fixture_open(&plain);
-	/* no sweep of the registry is due in fi_enable after this */
+	/* this opens the registry, so that no sweep is due in fi_enable() */
 	close(duo_registry_open(duo_params.registry_dir, NULL));
 	child = fork();
 	if (!child) {
@@ -99,8 +102,8 @@ UNIT_TEST(record_of_dead_process_is_replaced)
 }
 
 /*
- * A file that is no record has the name of this address's record. The warning
- * has the file's name.
+ * The file name of this endpoint's record belongs to a file that is no record.
+ * The warning must have this name.
  */
 UNIT_TEST(foreign_file_uses_core)
 {
@@ -163,15 +166,16 @@ static uint64_t shm_compat_id(void)
 	return pub.compat_id;
 }
 
-/* Counts one endpoint of shm; returns the number of all. */
+/* Counts one more endpoint of shm; returns the number of all counted ones. */
 static int count_endpoint(int dir)
 {
 	return duo_registry_count_ep(dir, shm_compat_id());
 }
 
 /*
- * As many endpoints exist as an AV of shm has indexes. Ended endpoints count
- * while the region of any endpoint exists.
+ * DUO_SHM_ENDPOINTS endpoints exist, as many as an AV of shm has indexes, so
+ * that one more must use the core. If one endpoint less exists (_i is 1), it
+ * uses shm. Ended endpoints count as long as the region of any endpoint exists.
  */
 UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 {
@@ -203,7 +207,7 @@ UNIT_TEST(last_endpoint_resets_shm_count)
 	dir = duo_registry_open(duo_params.registry_dir, NULL);
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	ck_assert_int_eq(count_endpoint(dir), 2);
-	/* as after a sweep that finds no region */
+	/* a sweep that finds no region does this */
 	duo_registry_reset_count(dir, shm_compat_id());
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	close(dir);

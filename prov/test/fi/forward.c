@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_open_ops and fi_control: the core's object gets unknown operations. */
+/*
+ * fi_open_ops() and fi_control(): ofi_duo forwards names and commands that it
+ * does not know to the core's object.
+ */
 
 #include <rdma/fi_collective.h>
 
@@ -74,7 +77,10 @@ UNIT_LOOP(unknown_operations_reach_core, 0, OBJECTS)
 			 -FI_EINVAL);
 }
 
-/* Aliases and deferred work are rejected: they would bypass the endpoint. */
+/*
+ * FI_ALIAS and FI_QUEUE_WORK are rejected, because the core would execute them
+ * without ofi_duo's endpoint.
+ */
 UNIT_LOOP(unknown_commands_reach_core, 0, OBJECTS)
 {
 	struct fid *core, *fid = object(_i, &core);
@@ -103,8 +109,9 @@ UNIT_TEST(region_operations_get_core_region)
 }
 
 /*
- * An application built with libfabric 2.2 or newer calls four further functions
- * of this table, without a check.
+ * The functions of FI_EFA_DOMAIN_OPS. An application built with libfabric 2.2
+ * or newer calls four more than older ones, without a check for NULL. ofi_duo's
+ * table must have functions that return an error.
  */
 UNIT_TEST(newer_domain_operations_are_rejected)
 {
@@ -124,8 +131,8 @@ UNIT_TEST(newer_domain_operations_are_rejected)
 }
 
 /*
- * Operations with endpoints or queues as arguments are rejected: the core would
- * get those of ofi_duo.
+ * Functions with endpoints or CQs as arguments are rejected, because ofi_duo
+ * would pass its own objects to the core.
  */
 UNIT_TEST(queue_operations_are_rejected)
 {
@@ -142,8 +149,8 @@ UNIT_TEST(size_left_is_that_of_core)
 }
 
 /*
- * Named AVs and shared contexts are rejected. Cores list their capabilities for
- * the use by other providers.
+ * Named AVs, FI_AV_USER_ID and FI_PEER are rejected. The core may have these
+ * capabilities, but only for other providers.
  */
 UNIT_TEST(shared_objects_are_rejected)
 {
@@ -170,7 +177,10 @@ UNIT_TEST(shared_objects_are_rejected)
 			 -FI_ENOSYS);
 }
 
-/* libfabric calls collective operations without a check for NULL. */
+/*
+ * ofi_duo's endpoints need functions that return -FI_ENOSYS, because libfabric
+ * calls collective operations without a check for NULL.
+ */
 UNIT_TEST(collective_operations_are_rejected)
 {
 	const enum fi_datatype type = FI_UINT64;

@@ -12,7 +12,7 @@ enum field {
 	SRX,
 };
 
-/* Sets a field of the hints; sets their caps if they are 0. */
+/* Sets a field of the hints. Sets hints->caps, too, if it is 0. */
 static void hint_set(enum field field, uint64_t value)
 {
 	switch (field) {
@@ -172,7 +172,9 @@ UNIT_ROUNDS(satisfies, 0, ARRAY_SIZE(taken_cases))
 		      "%s", taken_cases[_i].name);
 }
 
-/* The core's AV type does not matter. */
+/*
+ * The returned info has the AV type of the hints, whatever the core's info has.
+ */
 UNIT_TEST(info_has_av_type_of_hints)
 {
 	info->domain_attr->av_type = FI_AV_TABLE;
@@ -184,7 +186,10 @@ UNIT_TEST(info_has_av_type_of_hints)
 	ck_assert_int_eq(info->domain_attr->av_type, FI_AV_MAP);
 }
 
-/* The core may prefer another level. MPICH fails if the info has it. */
+/*
+ * The returned info has the threading level of the hints. The core may prefer
+ * another level, with which MPICH would fail.
+ */
 UNIT_TEST(info_has_threading_of_hints)
 {
 	info->domain_attr->threading = FI_THREAD_SAFE;
@@ -209,7 +214,10 @@ UNIT_TEST(multi_receive_needs_untagged_messages)
 	ck_assert_int_eq(duo_info_satisfies(info, hints), -FI_ENODATA);
 }
 
-/* ofi_duo supports the flag over a core without FI_MULTI_RECV. */
+/*
+ * ofi_duo supports FI_MULTI_RECV as default flag of receives, even if the core
+ * lacks this capability.
+ */
 UNIT_TEST(default_multi_recv_is_supported)
 {
 	info->caps &= ~FI_MULTI_RECV;

@@ -27,8 +27,8 @@ static bool nested_is_ours;
 static struct fi_ops_fabric nesting_ops, inner_ops;
 
 /*
- * Initializes the hook as libfabric does, which first defines the parameter
- * "hook". Names in FI_HOOK are not case-sensitive.
+ * Loads the hook as libfabric does: libfabric has defined the parameter "hook"
+ * before. Names in FI_HOOK are not case-sensitive.
  */
 static void setup(void)
 {
@@ -83,7 +83,11 @@ UNIT_TEST(provider_has_no_getinfo)
 	ck_assert_str_eq(duo_fabric_of(fabric)->core_name, "efa");
 }
 
-/* EFA's own shm, and the core of "<core>;ofi_duo", keep their fabrics. */
+/*
+ * The hook must not replace these fabrics: that of shm, which efa opens for
+ * itself; those of ofi_duo and near; and the core's fabric that ofi_duo has
+ * opened ("<core>;ofi_duo"). It replaces none if local_on is false.
+ */
 UNIT_TEST(other_fabrics_are_not_replaced)
 {
 	core.name = "shm";
@@ -102,7 +106,7 @@ UNIT_TEST(other_fabrics_are_not_replaced)
 	ck_assert_ptr_eq(fabric, core_fabric);
 }
 
-/* libfabric does not check whether there is an info. */
+/* fi_domain() passes a NULL info on to the hook, without a check. */
 UNIT_TEST(domain_without_info_is_rejected)
 {
 	ck_assert_int_eq(install(), 0);
@@ -266,8 +270,9 @@ UNIT_TEST(uncopyable_device_memory_keeps_core_domain)
 }
 
 /*
- * Opens a domain of the fake core. During this call opens a fabric and a domain
- * of another provider, as a nested core does.
+ * Takes the place of the core's fi_domain(). During the call it opens a fabric
+ * and a domain of another provider, as a nested core does. The hook must not
+ * replace this domain. Returns an error.
  */
 static int nesting_domain(struct fid_fabric *fid, struct fi_info *from,
 			  struct fid_domain **out, void *context)
@@ -303,7 +308,10 @@ UNIT_TEST(nested_domain_is_not_replaced)
 	ck_assert(is_ours(domain));
 }
 
-/* With FI_PROGRESS_AUTO the application need not poll. A thread polls. */
+/*
+ * With FI_PROGRESS_AUTO the application need not poll, so that a thread of
+ * ofi_duo must poll.
+ */
 UNIT_TEST(auto_progress_starts_thread)
 {
 	ck_assert_int_eq(install(), 0);
@@ -337,7 +345,10 @@ static void *open_without_threads(void *arg)
 	return NULL;
 }
 
-/* Without a thread for FI_PROGRESS_AUTO, the domain stays the core's. */
+/*
+ * If the thread for FI_PROGRESS_AUTO cannot be created, the hook does not
+ * replace the core's domain.
+ */
 UNIT_TEST(failed_thread_keeps_core_domain)
 {
 	pthread_t thread;
@@ -381,9 +392,9 @@ UNIT_TEST(manual_progress_starts_no_thread)
 }
 
 /*
- * Not with TSan, which forbids threads in a forked child. Not with ASan: a fork
- * while another thread allocates leaves its allocator locked, so that threads
- * of the child do not start.
+ * The test is omitted with TSan, which forbids threads in a forked child, and
+ * with ASan: if a process forks while another thread allocates, ASan's
+ * allocator stays locked in the child, whose threads then do not start.
  */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 static atomic_bool churned;
@@ -393,7 +404,10 @@ static void *churn(void *arg)
 	struct fid_domain *opened;
 
 	(void) arg;
-	/* no ck_assert(): a forked child would inherit its lock */
+	/*
+	 * no ck_assert(): a child forked meanwhile would inherit its lock,
+	 * locked
+	 */
 	while (!atomic_load(&churned)) {
 		if (fi_domain(fabric, info, &opened, NULL) ||
 		    fi_close(&opened->fid))

@@ -37,7 +37,10 @@ UNIT_LOOP(core_name, 0, ARRAY_SIZE(name_cases))
 	free(core);
 }
 
-/* The core's hints disable EFA's own shared memory path. */
+/*
+ * duo_info_to_core() makes the core's hints. They lack FI_LOCAL_COMM, which
+ * disables EFA's own shared memory path.
+ */
 UNIT_TEST(core_hints_disable_core_shm)
 {
 	struct fi_info *core;
@@ -146,7 +149,11 @@ UNIT_LOOP(hmem_is_returned_on_request, 0, 3)
 	ck_assert_uint_eq(info->rx_attr->caps & FI_HMEM, asked[_i] & FI_HMEM);
 }
 
-/* Costly orders between messages and RMA are returned only on request. */
+/*
+ * Orders between messages and RMA (MIXED_ORDER) are costly. An info has those
+ * that the hints request. If the hints have no order, the info has all of them
+ * where near keeps them, otherwise none.
+ */
 static const struct {
 	const char *name;
 	enum duo_transport_kind peer;
@@ -191,7 +198,10 @@ UNIT_LOOP(costly_orders_are_returned_on_request, 0, ARRAY_SIZE(mixed_cases))
 	ck_assert_uint_eq(info->tx_attr->msg_order & ORDER, ORDER);
 }
 
-/* An endpoint without messages does not use the local transport. */
+/*
+ * If an info has no message capabilities, ofi_duo keeps the core's limits and
+ * orders in it.
+ */
 UNIT_TEST(rma_only_info_is_that_of_core)
 {
 	info->caps &= ~(uint64_t) (FI_MSG | FI_TAGGED);
@@ -205,7 +215,7 @@ UNIT_TEST(rma_only_info_is_that_of_core)
 	ck_assert_uint_eq(info->tx_attr->iov_limit, 16);
 	ck_assert_uint_eq(info->domain_attr->cntr_cnt, 16);
 	ck_assert_int_eq(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
-	/* except attributes of objects that ofi_duo does not have */
+	/* exceptions: attributes of objects that ofi_duo does not have */
 	ck_assert_uint_eq(info->domain_attr->max_ep_stx_ctx, 0);
 	ck_assert_uint_eq(info->ep_attr->tx_ctx_cnt, 1);
 }

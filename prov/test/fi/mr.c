@@ -12,7 +12,7 @@
 
 static char buf[64];
 
-/* Registers buf by one of the three calls. */
+/* Registers buf by fi_mr_reg() (0), fi_mr_regv() (1) or fi_mr_regattr(). */
 static int reg(int how, struct fid_mr **mr)
 {
 	const struct iovec iov = { buf, sizeof(buf) };
@@ -104,7 +104,10 @@ UNIT_TEST(base_region_is_that_of_core)
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 
-/* Calls of libfabric's hooks have a closed or undefined attr.base_mr. */
+/*
+ * libfabric's hooks may call with an attr.base_mr that is closed or undefined.
+ * ofi_duo must not use it.
+ */
 UNIT_TEST(invalid_base_region_is_ignored)
 {
 	struct fi_mr_attr attr = { .access = FI_RECV };

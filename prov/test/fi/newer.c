@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Applications built for an older libfabric; unchecked calls of a newer one */
+/*
+ * Applications that were built for an older libfabric than ofi_duo, and
+ * functions of a newer libfabric, which calls them without a check for NULL
+ */
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,7 +35,10 @@ static void teardown(void)
 
 UNIT_CASE("newer", setup, teardown);
 
-/* No byte behind attributes with the length of libfabric 2.6 is read. */
+/*
+ * fi_cq_open() and fi_cntr_open() must not read beyond attributes with the
+ * length of libfabric 2.6.
+ */
 UNIT_TEST(short_attributes_are_not_overread)
 {
 	size_t cq_len = offsetof(struct fi_cq_attr, wait_set) +
@@ -63,7 +69,10 @@ static const struct {
 	{ FI_VERSION(1, 22), offsetof(struct fi_mr_attr, base_mr) },
 };
 
-/* Without FI_HMEM "iface" may be undefined, and is not used. */
+/*
+ * fi_mr_regattr() must not read beyond the attributes of the application's API
+ * version. Without FI_HMEM "iface" may be undefined, and must not be used.
+ */
 UNIT_LOOP(short_mr_attributes_are_not_overread, 0, ARRAY_SIZE(mr_cases))
 {
 	size_t len = mr_cases[_i].len;

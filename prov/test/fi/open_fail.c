@@ -13,10 +13,13 @@
 #include "fixture.h"
 
 static const struct fixture_attr plain;
-/* objects of shm without an endpoint: domain, CQ, and the test's fabric */
+/*
+ * objects of shm that are open without an endpoint: domain, CQ, and the
+ * fixture's fabric
+ */
 #define SHM_BASE 3
 
-/* Returns the number of calls into a path that may fail. */
+/* Returns the number of calls into a path that a test can make fail. */
 static int calls_of(enum fi_duo_path path)
 {
 	int calls;
@@ -77,7 +80,10 @@ UNIT_TEST(failed_core_call_leaves_no_object)
 
 	for (n = 1; n <= calls; n++)
 		survived += sweep_step(FI_DUO_CORE, n);
-	/* fi_getname: without an address the endpoint is not published */
+	/*
+	 * only fi_getname may fail: an endpoint without address is not
+	 * published
+	 */
 	ck_assert_int_eq(survived, 1);
 }
 
@@ -87,7 +93,7 @@ UNIT_TEST(failed_shm_call_uses_core)
 
 	for (n = 1; n <= calls; n++)
 		survived += sweep_step(FI_DUO_LOCAL, n);
-	/* all but that of the CQ */
+	/* each call may fail, except the open of the CQ */
 	ck_assert_int_eq(survived, calls - 1);
 }
 
@@ -157,7 +163,10 @@ static void open_anew(void)
 	fx.ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 }
 
-/* Each call into the core fails once: the next fi_enable binds all. */
+/*
+ * fi_enable() fails once in each of its calls into the core. The next
+ * fi_enable() must bind all objects that are not bound yet.
+ */
 UNIT_TEST(failed_bind_is_repeated)
 {
 	struct fake_obj *core;
@@ -179,7 +188,10 @@ UNIT_TEST(failed_bind_is_repeated)
 	ck_assert_int_ge(failed, 3);	/* both CQs, and fi_enable */
 }
 
-/* While fi_enable waits for the registry's lock, threads can use the domain. */
+/*
+ * fi_enable() waits for the registry's lock. Meanwhile other threads must be
+ * able to use the domain.
+ */
 UNIT_TEST(enable_waits_without_the_lock)
 {
 	struct duo_lock *lock;
@@ -195,7 +207,10 @@ UNIT_TEST(enable_waits_without_the_lock)
 	lock = &duo_domain_of(fx.domain)->group.lock;
 	for (i = 0; i < 20; i++) {
 		usleep(5000);
-		/* a change of the directory makes the registry wait longer */
+		/*
+		 * each change of the directory extends the wait for the
+		 * registry's lock
+		 */
 		peer_publish(1);
 		peer_withdraw();
 		/* the thread may hold the lock before its wait */

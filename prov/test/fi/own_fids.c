@@ -153,7 +153,10 @@ UNIT_TEST(info_has_no_fids_of_core)
 	expect_fids(fabric, domain);
 }
 
-/* fi_fabric(3): the info has the fids of the first open fabric and domain. */
+/*
+ * fi_fabric(3): without fids in the hints, the info has the fids of the fabric
+ * and domain that were opened first and are still open.
+ */
 UNIT_TEST(info_has_first_open_fids)
 {
 	struct fid_fabric *first_fabric;
@@ -203,7 +206,11 @@ UNIT_LOOP(hints_with_one_fid_get_both, 0, 2)
 	expect_fids(fabric, domain);
 }
 
-/* Rejected before the core is called or memory behind the fids is read. */
+/*
+ * The hints have a fid that is not one of ofi_duo's. The call must fail before
+ * it calls the core or reads memory behind the fid. _i & 1: the fabric's fid;
+ * _i & 2: the domain's.
+ */
 UNIT_LOOP(foreign_fids_in_hints_are_rejected, 1, 4)
 {
 	free(hints->fabric_attr->prov_name);
@@ -297,7 +304,7 @@ static const struct {
 	  FI_THREAD_COMPLETION },
 };
 
-/* A domain without a lock is not returned for FI_THREAD_SAFE. */
+/* A domain without a lock must not be returned for FI_THREAD_SAFE. */
 UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 {
 	hints->domain_attr->threading = thread_cases[_i].has;
@@ -317,9 +324,11 @@ UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 }
 
 /*
- * The open domain lacks capabilities of the hints. Its fid is returned only if
- * the core has added them. With FI_HMEM it is not returned, because device
- * memory needs another local transport.
+ * The hints have the fid of the open domain, and capabilities that this domain
+ * lacks. The info has this fid only if the core's info has the fid of the
+ * core's domain: then the core has compared the capabilities. With FI_HMEM no
+ * info is returned, because the local transport of the open domain does not
+ * support device memory.
  */
 UNIT_TEST(missing_capabilities_exclude_domain)
 {
@@ -338,7 +347,10 @@ UNIT_TEST(missing_capabilities_exclude_domain)
 	expect_fids(fabric, domain);
 }
 
-/* The open domain requires mr_mode bits that the hints lack. */
+/*
+ * The hints have the fid of the open domain, but lack mr_mode bits that this
+ * domain requires.
+ */
 UNIT_TEST(missing_mr_modes_exclude_domain)
 {
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_LOCAL;
@@ -374,7 +386,10 @@ UNIT_LOOP(hints_without_mr_modes_get_those_of_core, 0, ARRAY_SIZE(modes))
 		      info->domain_attr->mr_mode);
 }
 
-/* near executes RMA in a domain that was opened for messages only. */
+/*
+ * A domain was opened for messages only. near executes RMA of endpoints that
+ * are opened in it for RMA.
+ */
 UNIT_TEST(message_domain_executes_rma)
 {
 	struct fid_mr *early, *mr;
@@ -428,13 +443,16 @@ UNIT_TEST(efa_direct_keeps_core_fids)
 	hint_both();
 	core.fabric = "efa-direct";
 	ck_assert_int_eq(ask(), -FI_ENODATA);
-	/* the core's info, with the core's fids */
+	/* the core was called once, with the core's fid in the hints */
 	ck_assert_int_eq(core.asked, 1);
 	ck_assert_ptr_eq(core.hinted_fabric,
 			 duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE]);
 }
 
-/* Asserts that a reader of the memory behind ofi_duo's fids finds the decoy. */
+/*
+ * Asserts that the memory behind ofi_duo's fids contains the decoy, pointers
+ * that are harmless for a provider that takes the fid for one of its own.
+ */
 static void expect_decoy(const struct duo_decoy *decoy)
 {
 	const void *const *at;

@@ -40,7 +40,7 @@ UNIT_TEST(provider_version_counts_as_libfabric)
 
 static const struct {
 	const char *name;
-	/* difference to the version for which ofi_duo was built */
+	/* difference from the version for which ofi_duo was built */
 	int major, minor;
 	enum duo_transport_kind peer;
 	bool offered;
@@ -52,7 +52,7 @@ static const struct {
 	{"previous major", -1, 40, DUO_TRANSPORT_NEAR, false},
 };
 
-/* Without a provider, a warning names both versions. */
+/* If the module returns no provider, a warning names both versions. */
 UNIT_LOOP(unsupported_version_returns_no_provider, 0, ARRAY_SIZE(version_cases))
 {
 	int major = FI_MAJOR_VERSION + version_cases[_i].major;
@@ -77,8 +77,9 @@ UNIT_LOOP(unsupported_version_returns_no_provider, 0, ARRAY_SIZE(version_cases))
 }
 
 /*
- * Versions of libfabric with the same public structures are accepted. With shm
- * as local transport, the version must be the same.
+ * duo_abi_same(): true for versions of libfabric with the same public
+ * structures. With near, the module accepts these versions; with shm, only the
+ * version for which ofi_duo was built.
  */
 UNIT_TEST(versions_of_group_are_accepted)
 {
@@ -89,7 +90,7 @@ UNIT_TEST(versions_of_group_are_accepted)
 	ck_assert(!duo_abi_same(FI_VERSION(2, 6), FI_VERSION(2, 7)));
 	ck_assert(duo_abi_same(FI_VERSION(2, 7), FI_VERSION(2, 7)));
 	ck_assert(!duo_abi_same(FI_VERSION(1, 17), FI_VERSION(2, 0)));
-	/* for versions 2.0 to 2.4 */
+	/* another version than the one for which ofi_duo was built */
 	running = FI_VERSION(2, FI_MINOR_VERSION == 4 ? 3 : 4);
 	duo_params.local = DUO_TRANSPORT_SHM;
 	ck_assert_ptr_null(fi_prov_ini());
@@ -134,7 +135,7 @@ UNIT_LOOP(local_parameter_selects_transport, 0, ARRAY_SIZE(local_cases))
 UNIT_TEST(former_parameter_name_warns)
 {
 	setenv("FI_OFI_DUO_PEER", "shm", 1);
-	/* a parameter of near, not of ofi_duo */
+	/* must not warn: a parameter of near, not of ofi_duo */
 	setenv("FI_NEAR_YIELD", "1", 1);
 	fi_prov_ini();
 	ck_assert_int_eq(duo_params.local, DUO_TRANSPORT_NEAR);

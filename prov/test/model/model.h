@@ -21,7 +21,7 @@
 #define MODEL_GUARD_BYTE 0x77
 #define MODEL_MIN_MULTI 16	/* FI_OPT_MIN_MULTI_RECV, bytes */
 #define MODEL_ID 7 /* first bytes of a message, which identify it */
-/* number of a step that has not come yet */
+/* step of an event that has not happened */
 #define MODEL_NEVER INT32_MAX
 #define MODEL_EPS 2
 #define MODEL_ADDR 10		/* core address of the first source */
@@ -42,7 +42,8 @@ enum model_source {
 struct model_ep {
 	struct fid_ep *ep;
 	struct fid_av *av;
-	struct fid_cq *cq, *tx_cq;	/* of receives, of sends; may be one */
+	/* CQs of receives and of sends; may be the same CQ */
+	struct fid_cq *cq, *tx_cq;
 	struct fake_obj *core, *shm;	/* NULL: no shm */
 };
 
@@ -52,7 +53,7 @@ struct model_peer {
 	fi_addr_t addr[MODEL_EPS]; /* fi_addr in the AV of each endpoint */
 	bool inserted[MODEL_EPS];
 	bool far;		/* sends over the core */
-	int life;		/* number of ended processes */
+	int life;	/* number of this source's processes that have ended */
 };
 
 enum model_op {
@@ -104,8 +105,9 @@ struct model_msg {
 	bool orphan; /* directed receives may miss it: docs/matching.md */
 	int life;			/* model_peer.life when it was sent */
 	int sent;			/* step of the send */
-	int seen;			/* step of the receive */
-	struct model_recv *recv;	/* receive that matched; NULL: none */
+	int seen;	/* step in which its completion was read */
+	/* receive that matched this message; NULL: none */
+	struct model_recv *recv;
 	bool truncated;
 };
 
@@ -127,14 +129,17 @@ extern struct model {
 	bool lazy_reader;	/* reads the CQ seldom */
 	bool eager_reader;	/* reads the CQ after every step */
 	/*
-	 * first phase: few steps, so that the core may stay unused; the first
-	 * addresses are local, and most receives name a source
+	 * true in a first phase that may leave the core unused: it has few
+	 * steps, the first addresses are local, and most receives name a source
 	 */
 	bool local_first;
-	size_t window; /* most open receives of each kind */
-	/* one in this number of untagged receives is a MODEL_SINGLE */
+	size_t window; /* largest number of open receives of each kind */
+	/*
+	 * 1 of this number of untagged receives is a MODEL_SINGLE, on average
+	 */
 	size_t single_in;
-	int post_errs;		/* injected errors not yet returned */
+	/* number of injected errors that no call has returned yet */
+	int post_errs;
 	int eps;
 	struct model_ep ep[MODEL_EPS];
 	struct fid_cq *reading;	/* CQ that is being read */
@@ -145,7 +150,7 @@ extern struct model {
 	int recv_count, msg_count, send_count;
 } model;
 
-/* ck_assert_msg() writes to a pipe each time, too slow for the model. */
+/* ck_assert_msg() writes to a pipe at each call, which is too slow here. */
 #define model_assert(expr, format, ...) do {				\
 	if (!(expr))							\
 		ck_abort_msg("seed %d, step %d: " format, model.seed,	\
@@ -191,7 +196,10 @@ void model_act_insert(void);
 void model_act_publish(void);
 /* Ends a source's process and starts another with the same address. */
 void model_act_restart(void);
-/* Removes an address from an AV when no message of it is waiting. */
+/*
+ * Removes a source from an AV, if none of its messages waits and no open
+ * receive names it.
+ */
 void model_remove(void);
 
 /* model_open.c */
@@ -210,7 +218,10 @@ void model_end_faults(void);
 void model_cancel_all(void);
 
 /* model_press.c */
-/* Checks that ep gets a message of the core while "busy" gets local ones. */
+/*
+ * Checks that ep gets a message of the core while "busy" gets local messages.
+ * Both are indexes of endpoints, and may be equal.
+ */
 void model_press(int ep, int busy, enum duo_rx_kind kind);
 
 /* model_read.c */
@@ -232,8 +243,8 @@ struct model_entry {
 void model_done(const struct model_entry *entry);
 void model_failed(const struct fi_cq_err_entry *err);
 /*
- * Ends receives that got a message without a completion. Call when no message
- * is pending.
+ * Finds receives without a completion whose buffers have messages, and marks
+ * these receives as ended. Call this when no message is pending.
  */
 void model_find_silent(void);
 

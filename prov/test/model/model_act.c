@@ -68,7 +68,10 @@ void model_arrive(int ep, enum model_source source, enum duo_rx_kind kind)
 		model_arrive_core(msg, text);
 }
 
-/* True if the peer can send. The core reports only sources in the AV. */
+/*
+ * True if the peer can send to ep: over the core if ep's AV has the peer,
+ * because the core reports no other sources; over shm if the peer is published.
+ */
 static bool model_can_send(int ep, const struct model_peer *peer)
 {
 	return peer->far ? peer->inserted[ep] : peer->peer_name != NULL;
@@ -193,7 +196,10 @@ static void model_act_cancel(void)
 		model_cancel(recv);
 }
 
-/* Cancels a receive that has ended; another one may use its entry now. */
+/*
+ * Cancels a receive that has ended. Another receive may use its entry now, and
+ * must not be canceled.
+ */
 static void model_cancel_ended(void)
 {
 	struct model_recv *recv = &model.recv[model_random(model.recv_count)];

@@ -9,8 +9,8 @@
 #include "model.h"
 
 /*
- * Gap: an open directed multi-receive buffer blocks overlapping receives, which
- * are not posted to the core.
+ * True if an earlier directed multi-receive buffer is open. Gap: such a buffer
+ * blocks overlapping receives, which are not posted to the core.
  */
 static bool model_behind_buffer(const struct model_recv *recv)
 {
@@ -162,8 +162,9 @@ static bool model_core_filled(const struct model_recv *recv,
 }
 
 /*
- * Checks that the second message of a source did not overtake the first: by an
- * earlier receive that also matches the first.
+ * Checks that the second message of a source did not overtake the first one. If
+ * the second one's receive was posted earlier than the first one's, it must not
+ * match the first message.
  */
 static void model_check_pair(const struct model_msg *first,
 			     const struct model_msg *second)
@@ -224,7 +225,7 @@ static void model_check_posted_first(void)
 		model_check_first(&model.msg[i]);
 }
 
-/* Returns the number of ep's open receives with at least "buffers" iovecs. */
+/* Returns the number of open receives of ep with at least "buffers" iovecs. */
 static uint32_t model_final_count(int ep, size_t buffers)
 {
 	uint32_t count = 0;

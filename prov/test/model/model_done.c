@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-/* Returns the send with this context; NULL: it is a receive's. */
+/* Returns the send with this context; NULL: a receive has this context. */
 static struct model_send *model_send_of(void *context)
 {
 	struct model_send *send = context;
@@ -29,7 +29,7 @@ static struct model_recv *model_recv_of(void *context)
 	return recv;
 }
 
-/* Ends a send. Sends over the core complete in order. */
+/* Marks a send as ended. Checks that sends over the core end in their order. */
 static void model_send_end(struct model_send *send)
 {
 	const struct model_send *earlier;
@@ -59,8 +59,8 @@ static void model_send_done(struct model_send *send,
 }
 
 /*
- * Checks the source. It may be missing if it was not in the AV at the send, or
- * if its process has ended.
+ * Checks the source of a completion. The source may be missing if it was not in
+ * the AV at the time of the send, or if its process has ended.
  */
 static void model_check_src(const struct model_msg *msg, fi_addr_t src)
 {
@@ -115,7 +115,7 @@ static void model_check_content(const struct model_msg *msg, const char *buf,
 		     "content of message %d", model_msg_index(msg));
 }
 
-/* Records the message that recv received in buf, for the first time. */
+/* Records that recv has received the message in buf; checks the content. */
 static struct model_msg *model_take_in(struct model_recv *recv,
 				       const char *buf, size_t len)
 {
@@ -160,7 +160,7 @@ static void model_multi_done(struct model_recv *recv,
 	model_check_entry(model_take_in(recv, buf, entry->cq.len), &message);
 }
 
-/* Checks a peek's completion, which util_srx reports without a source. */
+/* Checks a peek's completion. With efa (util_srx), it has no source. */
 static void model_peek_done(struct model_recv *recv,
 			    const struct model_entry *entry)
 {
@@ -258,7 +258,11 @@ static void model_truncated(struct model_recv *recv,
 	model_assert(err->len == recv->len, "len %zu", err->len);
 }
 
-/* Checks that the core rejected the remainder of the released buffer. */
+/*
+ * The core has rejected a receive after the application posted it: checks that
+ * this error was injected. A multi-receive buffer stays open until its release
+ * is reported.
+ */
 static void model_rejected(struct model_recv *recv)
 {
 	model_assert(model.post_errs-- > 0, "nothing was rejected");
@@ -310,8 +314,8 @@ void model_failed(const struct fi_cq_err_entry *err)
 }
 
 /*
- * Ends a receive without a completion if its buffer has a message. The step is
- * unknown.
+ * Marks a receive without a completion as ended if its buffer has a message.
+ * The step in which the message was received is unknown.
  */
 static void model_find_single(struct model_recv *recv)
 {

@@ -88,7 +88,10 @@ static void model_bind(const struct model_ep *ep)
 	ck_assert_int_eq(fi_ep_bind(ep->ep, &ep->cq->fid, flags), 0);
 }
 
-/* Opens the second endpoint. The core has a sender that was not inserted. */
+/*
+ * Opens the second endpoint. Then the core assigns a fi_addr to a sender that
+ * was not inserted (MODEL_ANOTHER).
+ */
 static void model_open_second(bool own_av, bool own_cq)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };

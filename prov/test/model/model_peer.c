@@ -131,8 +131,8 @@ static bool model_holds(void)
 }
 
 /*
- * Reads until no message is unresolved. Gap: a message that is unresolved when
- * its source ends stays unresolved.
+ * Reads until no message is unresolved; called before a source ends. Gap: a
+ * message that is unresolved when its source ends stays unresolved.
  */
 static void model_look_up_all(void)
 {
@@ -182,7 +182,10 @@ static bool model_names(const struct model_recv *recv, int source)
 		(recv->op == MODEL_CLAIM && recv->msg->source == source));
 }
 
-/* True if the AV has no waiting message and no receive of the source. */
+/*
+ * True if no message of the source waits, and no open receive names the source,
+ * at the endpoints with the AV of ep.
+ */
 static bool model_quiet(int ep, int source)
 {
 	int i;

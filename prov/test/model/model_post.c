@@ -85,7 +85,10 @@ static ssize_t model_trecv_msg(struct model_recv *recv, uint64_t flags)
 
 typedef ssize_t (*model_call)(struct model_recv *recv, uint64_t flags);
 
-/* Posts by this call; false if it failed with an injected error. */
+/*
+ * Posts the receive by this call. Returns false if the call has failed with an
+ * injected error.
+ */
 static bool model_try(struct model_recv *recv, model_call call, uint64_t flags)
 {
 	int eagain = fake.core.eagain, post_err = fake.core.post_err;
@@ -169,7 +172,10 @@ static struct model_recv *model_recv_new(int ep, enum duo_rx_kind kind)
 	return recv;
 }
 
-/* Posts by a call without flags, which uses the endpoint's flags. */
+/*
+ * Posts by a call without a flags argument, to which the endpoint's default
+ * flags apply.
+ */
 static void model_post_default(struct model_recv *recv)
 {
 	uint64_t flags = model.attr.rx_op_flags;
@@ -215,13 +221,16 @@ static void model_post_single(struct model_recv *recv)
 		model_post_default(recv);
 }
 
-/* True if the CQ's format has addresses in multi-receive buffers. */
+/*
+ * True if the CQ's entries have the address of a message in a multi-receive
+ * buffer, and CQ data, by which the model recognizes the message.
+ */
 static bool model_has_buf(void)
 {
 	return model.attr.format >= FI_CQ_FORMAT_DATA;
 }
 
-/* Returns the number of open receives whose end is reported. */
+/* Returns the number of open receives whose end will be reported. */
 static size_t model_open_count(int ep, enum duo_rx_kind kind)
 {
 	const struct model_recv *recv;
@@ -279,7 +288,10 @@ void model_drain(void)
 	model_read_all();
 }
 
-/* Posts a random peek, if the CQ's format has data to identify the message. */
+/*
+ * Posts a random peek, if the CQ's entries have CQ data, by which the model
+ * recognizes the message.
+ */
 void model_peek(void)
 {
 	static const struct {

@@ -3,13 +3,14 @@
 
 /*
  * Local messages match wildcard receives as fast as these are posted, so that
- * shm is never idle. A message that waits at the core must still match. The
- * local messages are for its endpoint, or for another one on the same CQ.
+ * shm is never idle. A message that waits at the core must still match a
+ * receive. The local messages are for the same endpoint as the core's message,
+ * or for another endpoint on the same CQ.
  */
 
 #include "model.h"
 
-/* most messages waiting at the start */
+/* largest number of messages that wait at the start */
 #define MODEL_PRESS_WAITING 40
 #define MODEL_PRESS_FIRST 10	/* local messages before the core's message */
 #define MODEL_PRESS_OPEN 2	/* number of receives that are kept open */

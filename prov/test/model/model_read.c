@@ -109,9 +109,10 @@ static bool model_read_each(void)
 }
 
 /*
- * Reads until many reads in a row return no entry. After these, no receive is
- * deferred any more. The longest backoff is 64 times defer_polls; an unused
- * core is used when receives have waited 1 s.
+ * Reads until many reads in a row return no entry. Then no receive is deferred
+ * any more: ofi_duo defers a receive for at most 64 * defer_polls reads. While
+ * the core is unused, ofi_duo defers a receive for 1 s, so this function
+ * advances the clock by 1 s.
  */
 void model_read_all(void)
 {

@@ -8,15 +8,15 @@
  *
  * The model has the receives that each message may match. The test checks the
  * completions, their order, and that nothing is left. The suites of rx/, core/
- * and av/ test only the rest: calls of the core, lack of memory, wrong
- * arguments.
+ * and av/ test only cases that this test lacks: calls of the core, lack of
+ * memory, invalid arguments.
  *
  *   unit-model             the seeds of "make check"
  *   unit-model FIRST LAST  the seeds from FIRST to LAST
  *   unit-model SEED        one, with a trace on stderr; CK_FORK=no for gdb
  *
- * If a seed fails, it is the last round on standard error. A change that draws
- * another random number gives each seed another run.
+ * If a seed fails, its round is the last one on standard error. After a change
+ * of this test that draws one more random number, each seed has another run.
  */
 
 #include <stdio.h>
@@ -79,7 +79,7 @@ UNIT_ROUNDS(seed, first, last + 1)
 	phases = 1 + model_random(5);
 	while (phases--)
 		model_phase();
-	/* otherwise model_close() ends pending operations */
+	/* in one of four runs, model_close() ends the pending operations */
 	if (model_one_in(4)) {
 		model_steps();
 		return;
