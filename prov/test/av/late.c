@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peers that are published or inserted late and have no index when their first
- * message arrives. ofi_duo holds the message until it has looked up the source,
- * so that directed receives match.
+ * Peers that are published or inserted late, and so have no peer index when
+ * their first message arrives. ofi_duo holds the message until it has looked up
+ * the source, so that directed receives can match.
  */
 
 #include <sys/resource.h>
@@ -25,7 +25,10 @@ static void publish_late(void)
 
 UNIT_CASE("late", fixture_setup, fixture_close);
 
-/* The peer is local, but later sends must not overtake the first. */
+/*
+ * The first send used the core, because the peer was not published yet. Later
+ * sends must use the core, too, so that they do not overtake the first.
+ */
 UNIT_TEST(sends_after_a_core_send_use_core)
 {
 	int context;
@@ -70,7 +73,10 @@ UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 2);
 }
 
-/* Nothing was sent to the peer before: the first send looks it up again. */
+/*
+ * The peer is published after its insert. Nothing was sent to it before, so
+ * that the first send looks it up again.
+ */
 UNIT_TEST(first_send_to_late_peer_uses_shm)
 {
 	int context;
@@ -99,7 +105,10 @@ static void let_open(bool may)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* No file can be opened when the message arrives. */
+/*
+ * When the message arrives, no file can be opened, so that the source is not
+ * found. A later poll must read the record.
+ */
 UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 {
 	publish_late();

@@ -34,7 +34,7 @@ static void teardown(void)
 	fixture_close();
 }
 
-/* Opens endpoint i without shm, so that all its messages use the core. */
+/* Opens endpoint i without shm: all its messages use the core. */
 static int try_open(int i)
 {
 	struct fi_info *info = fixture_info(&plain);
@@ -102,7 +102,10 @@ static void expect_works(int i, fi_addr_t addr, uint64_t peer)
 
 UNIT_CASE("addresses", setup, teardown);
 
-/* Peers inserted before and after the second endpoint is opened, and twice. */
+/*
+ * One peer is inserted before the second endpoint is opened, and again
+ * afterwards. Another peer is inserted afterwards only.
+ */
 UNIT_TEST(peers_have_same_fi_addr_in_endpoints)
 {
 	fi_addr_t early = peer_insert(5), late;
@@ -191,7 +194,10 @@ UNIT_TEST(closed_endpoints_leave_addresses)
 	expect_works(2, peer_insert(7), 7);
 }
 
-/* The core rejects a further endpoint, as efa of libfabric 2.1 does. */
+/*
+ * The core rejects the bind of a further endpoint to its AV, as efa of
+ * libfabric 2.1 does.
+ */
 UNIT_TEST(rejected_bind_fails)
 {
 	peer_insert(5);
@@ -203,7 +209,7 @@ UNIT_TEST(rejected_bind_fails)
 	expect_works(0, 0, 5);
 }
 
-/* Each call into the core fails once while the second endpoint is opened. */
+/* Calls into the core fail, each once, while the second endpoint is opened. */
 UNIT_TEST(failed_call_leaves_first_endpoint_usable)
 {
 	int n, first, last, failed = 0;

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Due receives: the next poll posts them to the core. Only cores that match in
- * polls have them. Receives must reach the core in the order of posting.
+ * Due receives: the next poll posts them to the core. Receives are due only
+ * with a core that matches messages in polls only, such as tcp. They must reach
+ * the core in the order of posting.
  */
 
 #include "fixture.h"
@@ -74,7 +75,7 @@ UNIT_TEST(later_receives_wait_for_rejected_one)
 			 slot[0].buf);
 }
 
-/* Cores other than tcp get the receive in the call, and may reject it. */
+/* Another core gets the receive in fi_trecv(), and may reject it. */
 UNIT_TEST(other_cores_get_receive_in_call)
 {
 	static const struct fixture_attr attr = { .core = "fake" };

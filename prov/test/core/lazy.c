@@ -33,8 +33,9 @@ UNIT_TEST(wildcard_waits_for_idle_polls)
 }
 
 /*
- * All messages are remote. The poll after a delivery posts the next receive and
- * polls the core once. It reads the clock no more often than other polls.
+ * All messages are remote. The poll after a delivery must post the next receive
+ * and poll the core once. It must not read the clock more often than other
+ * polls do.
  */
 UNIT_TEST(remote_delivery_costs_one_core_poll)
 {
@@ -56,7 +57,10 @@ UNIT_TEST(remote_delivery_costs_one_core_poll)
 	ck_assert_uint_le(unit_clock_reads() - reads, 2);
 }
 
-/* Polls are 10 ms apart. The time limit ends before LAZY_POLLS polls. */
+/*
+ * Polls are 10 ms apart, and shm is never idle. The receive is posted to the
+ * core after a time, not after a number of idle polls.
+ */
 UNIT_TEST(rare_polls_post_wildcard_by_time)
 {
 	int i;
@@ -70,7 +74,10 @@ UNIT_TEST(rare_polls_post_wildcard_by_time)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* A single late reading of the clock does not count: the host may be busy. */
+/*
+ * A single late reading of the clock must not post the receive, because a busy
+ * host may have stopped the process.
+ */
 UNIT_TEST(one_late_clock_reading_posts_nothing)
 {
 	int i;
@@ -144,7 +151,10 @@ UNIT_TEST(earlier_receive_of_other_tag_stays_deferred)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
 }
 
-/* A later tagged receive does not post an earlier untagged one. */
+/*
+ * A tagged receive for a remote source is posted to the core. An earlier
+ * untagged receive must stay deferred.
+ */
 UNIT_TEST(earlier_untagged_receive_stays_deferred)
 {
 	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
@@ -157,8 +167,9 @@ UNIT_TEST(earlier_untagged_receive_stays_deferred)
 }
 
 /*
- * Two processes send over the core, and read only their CQs of sends. Each send
- * needs a receive of the other process. So these reads must post receives.
+ * Two processes send to each other over the core, and read only their CQs for
+ * sends. Each send needs a receive that the other process has posted to its
+ * core. So reads of the CQ for sends must post receives.
  */
 static void open_two_cqs(void)
 {
@@ -180,7 +191,7 @@ UNIT_TEST(reads_of_send_cq_post_receive)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
-/* The timeout of a call may pass before the thread sleeps. */
+/* Repeats the call, because its timeout may pass before the thread sleeps. */
 UNIT_TEST(sleep_on_send_cq_posts_receive)
 {
 	struct fi_cq_tagged_entry entry;
@@ -221,7 +232,10 @@ UNIT_TEST(without_directed_caps_receives_are_wildcards)
 			  FI_ADDR_UNSPEC);
 }
 
-/* A receive before a due one becomes due, and all counters include it. */
+/*
+ * A receive that is inserted before a due receive becomes due, too. All
+ * counters must include it.
+ */
 UNIT_TEST(receive_inserted_before_due_one_is_due)
 {
 	struct duo_ep *ep = fixture_ep();

@@ -16,7 +16,7 @@ static struct slot slot[WINDOW];
 static void setup(void)
 {
 	pair_setup();
-	/* aging happens at each reading of the clock */
+	/* reach aging at each reading of the clock */
 	duo_params.defer_us = 0;
 }
 
@@ -50,7 +50,10 @@ static fi_addr_t poll_busy(enum duo_rx_kind kind)
 	return src;
 }
 
-/* Asserts delivery within 6 polls; every fifth poll reads the clock. */
+/*
+ * Asserts that the remote message is received within 6 polls. Every fifth poll
+ * reads the clock, and so may post a receive by aging.
+ */
 static void expect_served(enum duo_rx_kind kind)
 {
 	int start = fake.shm.polls;
@@ -70,7 +73,10 @@ static void put_off_all(void)
 	fixture_ep()->lazy.all_us = INT64_MAX;
 }
 
-/* Each further posted receive might have to be recalled. */
+/*
+ * Aging posts only the oldest receive to the core, because each posted receive
+ * might have to be recalled.
+ */
 UNIT_TEST(aging_posts_only_oldest_receive)
 {
 	int i, start, turns;
@@ -89,7 +95,10 @@ UNIT_TEST(aging_posts_only_oldest_receive)
 	expect_served(DUO_TAGGED);
 }
 
-/* The oldest receive does not match the core's message. */
+/*
+ * The oldest receive does not match the message at the core. Aging must post
+ * later receives, too.
+ */
 UNIT_TEST(aging_posts_all_receives_in_the_end)
 {
 	struct slot other[2];
@@ -104,7 +113,10 @@ UNIT_TEST(aging_posts_all_receives_in_the_end)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &other[1]), 0);
 }
 
-/* After one delivery by the core, the next messages need no aging. */
+/*
+ * After aging has posted a receive that the core completes, the core's next
+ * messages are received without aging.
+ */
 UNIT_TEST(delivery_receives_next_without_aging)
 {
 	int i, start, served = 0;
@@ -122,7 +134,10 @@ UNIT_TEST(delivery_receives_next_without_aging)
 	ck_assert_int_eq(served, WINDOW - 1);
 }
 
-/* The post of a receive grants 1,024 core polls; aging grants none. */
+/*
+ * Normally the post of a receive grants a core poll budget of 1,024. A post by
+ * aging must not.
+ */
 UNIT_TEST(aging_grants_no_core_poll_budget)
 {
 	int i;
@@ -154,7 +169,10 @@ UNIT_TEST(send_during_aging_keeps_poll_budget)
 	ck_assert_uint_gt(fixture_ep()->rx_cq->core_poll_budget, 0);
 }
 
-/* Even without a budget, the core is polled once per interval. */
+/*
+ * Without a core poll budget, the core is polled once in core_poll_interval
+ * reads.
+ */
 UNIT_TEST(core_is_polled_without_poll_budget)
 {
 	int i, start = fake.core.polls;

@@ -44,7 +44,10 @@ UNIT_TEST(local_messages_leave_core_unused)
 	ck_assert_int_eq(fake.core.polls, 0);
 }
 
-/* The source is local, but cannot use shm, and sends over the core. */
+/*
+ * The source is on this host, but cannot use shm, and sends over the core.
+ * Receives that name it are posted to the core after 1 s.
+ */
 UNIT_TEST(receive_waits_a_second)
 {
 	post_recv(&slot[0], local, TAG);
@@ -56,7 +59,10 @@ UNIT_TEST(receive_waits_a_second)
 	ck_assert_str_eq(slot[0].buf, "far");
 }
 
-/* Only time in which receives wait counts. */
+/*
+ * The second begins when a receive is posted while no other receive waits. Time
+ * without a waiting receive does not count.
+ */
 UNIT_TEST(second_begins_with_first_receive)
 {
 	fi_addr_t other;
@@ -116,7 +122,7 @@ static void use_by_peek(void)
 	expect_error(&slot[1], FI_ENOMSG);
 }
 
-/* The timeout of a call may pass before the thread sleeps. */
+/* Repeats the call, because its timeout may pass before the thread sleeps. */
 static void use_by_sleep(void)
 {
 	struct fi_cq_tagged_entry entry;

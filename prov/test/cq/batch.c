@@ -55,7 +55,7 @@ static void sent(int i)
 	fake_core_event(NULL, &entry, 3);
 }
 
-/* The core completes all operations before the first read. */
+/* Posts operations, all of which the core completes before the first read. */
 static void complete_all(void)
 {
 	post(PLAIN, FI_COMPLETION);
@@ -77,7 +77,7 @@ static void expect_source(int i, fi_addr_t src)
 	ck_assert_uint_eq(src, i == SEND ? FI_ADDR_NOTAVAIL : remote);
 }
 
-/* Reads all entries; stores the index of each entry's context in order[]. */
+/* Reads all entries. Stores the index of each entry's context in order[]. */
 static int read_all(size_t size, enum fi_cq_format format, int *order)
 {
 	size_t step = format == FI_CQ_FORMAT_TAGGED ?
@@ -111,7 +111,7 @@ static int read_all(size_t size, enum fi_cq_format format, int *order)
 
 UNIT_CASE("core", NULL, NULL);
 
-/* _i selects the size of the array and the format */
+/* _i / SIZES: index of the format; _i % SIZES: size of the array, minus 1 */
 UNIT_ROUNDS(order_is_same_for_any_array_size, 0, SIZES * ARRAY_SIZE(formats))
 {
 	static const int expected[] = {
@@ -138,8 +138,9 @@ UNIT_ROUNDS(order_is_same_for_any_array_size, 0, SIZES * ARRAY_SIZE(formats))
 }
 
 /*
- * The application's array is longer than a batch. ofi_duo's own array for
- * sources has space for one batch.
+ * A read with an array that is longer than a batch, but without an array for
+ * sources. ofi_duo then uses its own array for sources, which has space for one
+ * batch only.
  */
 UNIT_TEST(array_above_batch_without_sources_works)
 {

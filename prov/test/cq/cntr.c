@@ -52,8 +52,9 @@ UNIT_LOOP(bound_counter_cannot_be_closed, 0, ARRAY_SIZE(binds))
 }
 
 /*
- * OpenSHMEM libraries bind counters to enabled endpoints. A counter bound twice
- * counts each operation twice.
+ * OpenSHMEM libraries bind counters to enabled endpoints. Here the counter is
+ * bound twice: before fi_enable() for reads, and afterwards for sends and
+ * receives. It must count each operation once. _i: 1: sends over the core.
  */
 UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 {
@@ -79,8 +80,9 @@ UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 }
 
 /*
- * The core or shm rejects a bind after fi_enable. The counter's value stays. If
- * shm rejects it, the core keeps a reference until the endpoint closes.
+ * The core or shm (path _i) rejects a bind after fi_enable(). The counter must
+ * keep its value. If shm rejects it, the core's endpoint refers to the counter
+ * until fi_close().
  */
 UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 {
@@ -107,7 +109,10 @@ UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 	fixture_close();
 }
 
-/* An enabled endpoint rejects a second counter, as one that is not enabled. */
+/*
+ * An enabled endpoint rejects a second counter for the same operations, as an
+ * endpoint that is not enabled does.
+ */
 UNIT_TEST(second_counter_after_enable_fails)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
@@ -124,7 +129,10 @@ UNIT_TEST(second_counter_after_enable_fails)
 	fixture_close();
 }
 
-/* Sends are counted on both paths, also injected ones without completion. */
+/*
+ * Sends over both paths (_i: 1: core) are counted, also injected ones, which
+ * have no completion.
+ */
 UNIT_LOOP(sends_are_counted, 0, 2)
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_SEND };
@@ -225,7 +233,10 @@ UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 	fixture_close();
 }
 
-/* An error in the CQ increments the error value, and ends a wait. */
+/*
+ * An operation that ends with an error in the CQ increments the counter's error
+ * value, and ends fi_cntr_wait().
+ */
 UNIT_TEST(cq_error_is_counted)
 {
 	pair_open(&receivers[2]);
@@ -270,7 +281,10 @@ UNIT_TEST(counting_continues_from_set_value)
 	fixture_close();
 }
 
-/* Each message in a buffer is counted, but not the buffer's release. */
+/*
+ * Each message in a multi-receive buffer is counted; the release of the buffer
+ * is not.
+ */
 UNIT_TEST(multi_receive_release_is_not_counted)
 {
 	const struct iovec iov = { slot, 10 };
@@ -301,7 +315,9 @@ UNIT_TEST(busy_shm_polls_core_once_per_interval)
 	for (i = 0; i < 100; i++)
 		fi_cntr_read(fx.cntr);
 	ck_assert_int_eq(fake.core.cntr_reads, before + 10);
-	/* with a pending operation at the core, each read polls it */
+	/*
+	 * while an operation is pending at the core, each read polls the core
+	 */
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	expect_count(1, 0);
 	fixture_close();
@@ -320,7 +336,10 @@ static const struct fi_cntr_attr unsupported[] = {
 	{ .events = FI_CNTR_EVENTS_BYTES },
 };
 
-/* The failed open must not close a descriptor of the application, such as 0. */
+/*
+ * A counter with these attributes is rejected. Then ofi_duo must not close a
+ * descriptor of the application, such as 0.
+ */
 UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(unsupported))
 {
 	static const struct fixture_attr attr;

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A thread sleeps for a counter, over near: events that must wake it, and
- * events that must not.
+ * A thread sleeps until a counter changes, over near: events that must wake the
+ * thread, and events that must not.
  */
 
 #include <poll.h>
@@ -18,7 +18,9 @@
 
 static atomic_int short_sleeps, short_at_sleep, sleeps, yields;
 
-/* Replaces nanosleep() of the C library. */
+/*
+ * The next three functions replace those of the C library, and count the calls.
+ */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
 	short_sleeps++;
@@ -72,8 +74,8 @@ static void expect_count(uint64_t good, uint64_t bad)
 }
 
 /*
- * An injected send to the local peer completes at once, without a CQ entry. The
- * first send connects.
+ * An injected send to the local peer completes in the call, without a CQ entry.
+ * An earlier send has connected the two ports.
  */
 static void injected_locally(void)
 {
@@ -170,12 +172,12 @@ UNIT_TEST(counter_without_descriptor_rejects_getwait)
 	ck_assert_int_eq(trywait(&fx.cntr->fid), -FI_EINVAL);
 }
 
-/* Repeats the wait until it has slept or yielded. */
+/* Calls fi_cntr_wait() until one of the calls has slept or yielded. */
 static void wait_in_silence(void)
 {
 	int i;
 
-	/* libraries may have called nanosleep() */
+	/* libraries may have called nanosleep() before */
 	short_sleeps = short_at_sleep = sleeps = yields = 0;
 	for (i = 0; i < 1000 && !sleeps && !yields; i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
@@ -195,7 +197,7 @@ UNIT_TEST(wait_yields_if_configured)
 	struct fixture_attr attr = modes[0];
 
 	attr.cntr_wait = FI_WAIT_YIELD;
-	duo_params.yield_mask = 0;	/* yield as often as reads do */
+	duo_params.yield_mask = 0; /* yield as often as a read of a CQ yields */
 	wait_open(&attr);
 	wait_in_silence();
 	ck_assert_int_gt(yields, 0);
@@ -219,8 +221,8 @@ UNIT_LOOP(event_ends_blocking_wait, 0, ARRAY_SIZE(timeouts))
 }
 
 /*
- * The first poll finds a failed operation. _i: 0: ofi_duo truncates a message;
- * 1: the core reports the error.
+ * The first poll of the wait finds a failed operation: ofi_duo truncates a
+ * message (_i is 0), or the core reports the error.
  */
 UNIT_LOOP(error_ends_blocking_wait, 0, 2)
 {
@@ -263,7 +265,10 @@ UNIT_TEST(waits_for_different_counts_end)
 
 UNIT_CASE("modes", NULL, NULL);
 
-/* The core or the CQ has no wait objects, or the local transport is shm. */
+/*
+ * The thread polls by a timer, because (_i) 0: the local transport is shm; 1:
+ * the core has no wait objects; 2: the endpoint's CQ has none.
+ */
 UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
 {
 	struct fixture_attr attr = modes[1];
@@ -281,7 +286,10 @@ UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
 	fixture_close();
 }
 
-/* No other thread may call the core: the blocked thread polls by a timer. */
+/*
+ * With FI_THREAD_COMPLETION no other thread may call the core, so that the
+ * blocked thread must poll, by a timer.
+ */
 UNIT_TEST(thread_completion_polls_in_waiter)
 {
 	struct fixture_attr attr = modes[0];

@@ -67,7 +67,7 @@ UNIT_TEST(completions_beyond_size_are_kept)
 	fixture_close();
 }
 
-/* A read of 0 entries returns 0 if entries are available. */
+/* A read of 0 entries polls. It returns 0 if entries are available. */
 UNIT_TEST(read_of_no_entries_makes_progress)
 {
 	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
@@ -88,7 +88,11 @@ UNIT_TEST(read_of_no_entries_makes_progress)
 	fixture_close();
 }
 
-/* Mooncake limits its number of operations by the returned size. */
+/*
+ * fi_cq_open() stores the size of the core's CQ in the attributes. Mooncake
+ * limits its number of operations by this size. _i: 1: the requested size is
+ * larger than the core's minimum.
+ */
 UNIT_LOOP(open_returns_size_of_core_cq, 0, 2)
 {
 	struct fi_cq_attr attr = {
@@ -119,7 +123,7 @@ static void close_cq(struct fid_cq *cq)
 	fixture_close();
 }
 
-/* Asserts that no byte of out was written from byte "at" on. */
+/* Asserts that no byte of out behind offset "at" was written. */
 static void expect_unwritten(const void *out, size_t at, size_t size)
 {
 	const uint8_t *byte = out;
@@ -140,8 +144,8 @@ static const struct {
 };
 
 /*
- * Nothing behind the entry of the CQ's format is written. Applications expect a
- * struct fi_cq_entry for FI_CQ_FORMAT_UNSPEC.
+ * A read must not write behind the entry. Applications expect a struct
+ * fi_cq_entry for FI_CQ_FORMAT_UNSPEC.
  */
 UNIT_LOOP(read_writes_one_entry, 0, ARRAY_SIZE(format_cases))
 {
@@ -171,8 +175,8 @@ static const struct {
 };
 
 /*
- * Applications built for an older API version have shorter error entries. No
- * byte behind them is written.
+ * Applications that were built for an older API version have shorter error
+ * entries. fi_cq_readerr() must not write behind them.
  */
 UNIT_LOOP(readerr_writes_entry_of_api_version, 0, ARRAY_SIZE(error_cases))
 {
@@ -191,7 +195,7 @@ UNIT_LOOP(readerr_writes_entry_of_api_version, 0, ARRAY_SIZE(error_cases))
 	if (size <= offsetof(struct fi_cq_err_entry, err_data_size))
 		memset(&out.entry.err_data_size, 0x5a,
 		       sizeof(out.entry.err_data_size));
-	/* fi_cq_readerr() of newer headers would write src_addr itself */
+	/* not fi_cq_readerr(), which writes src_addr itself in newer headers */
 	ck_assert_int_eq(cq->ops->readerr(cq, &out.entry, 0), 1);
 	ck_assert_ptr_eq(out.entry.op_context, slot);
 	ck_assert_int_eq(out.entry.err, FI_EIO);

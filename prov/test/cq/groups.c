@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The locks of a domain. A CQ and its endpoints use the CQ's own lock. If one
- * of the endpoints has another CQ or a counter, they use the domain's lock.
+ * The locks of a domain. By default a CQ and its endpoints use the CQ's own
+ * lock. If one of these endpoints has another CQ or a counter, the CQ and all
+ * its endpoints use the domain's lock.
  */
 
 #include <linux/membarrier.h>
@@ -69,7 +70,7 @@ UNIT_CASE("own group", setup_pair, wait_close);
 UNIT_TEST(cq_and_endpoint_have_own_lock)
 {
 	expect_own();
-	exchange();	/* chooses the path */
+	exchange();	/* the first send chooses the path */
 	duo_lock(&domain_now()->group.lock);
 	exchange();
 	duo_unlock(&domain_now()->group.lock);
@@ -101,7 +102,7 @@ static pthread_t thread_waits(void *(*run)(void *))
 
 /*
  * While a thread waits for the CQ's own lock, the CQ moves to the domain's
- * group. The thread then takes the domain's lock.
+ * group. The thread must then lock the domain's lock.
  */
 UNIT_TEST(waiting_thread_follows_cq)
 {
@@ -130,7 +131,7 @@ static void *setter_run(void *arg)
 
 /*
  * While a thread waits for the domain's lock, the endpoint moves to the group
- * of its first CQ. The thread then takes the CQ's lock.
+ * of its first CQ. The thread must then lock the CQ's lock.
  */
 UNIT_TEST(waiting_thread_follows_endpoint)
 {
@@ -153,7 +154,10 @@ static void *asker_run(void *arg)
 	return NULL;
 }
 
-/* The query waits for the lock: another thread may decide the path. */
+/*
+ * path() of fi_ops_duo waits for the lock, because a thread that holds the lock
+ * might be choosing the path.
+ */
 UNIT_TEST(query_of_path_waits_for_send)
 {
 	pthread_t asker;
@@ -174,7 +178,10 @@ static void *binder_run(void *arg)
 	return NULL;
 }
 
-/* The bind waits, because a read tests whether the endpoint's AV is empty. */
+/*
+ * The bind of an AV waits for the lock of the endpoint's CQ, because reads of
+ * the CQ test whether the AV is empty.
+ */
 UNIT_TEST(binding_of_av_waits_for_read)
 {
 	static const struct fixture_attr attr = { .near = true };
@@ -248,7 +255,9 @@ UNIT_TEST(registration_waits_for_no_user)
 	duo_unlock(&cq_now()->own.lock);
 }
 
-/* A read waits during an insert, which holds all locks of the domain. */
+/*
+ * An insert holds all locks of the domain. A read waits until the insert ends.
+ */
 UNIT_TEST(user_waits_for_insert)
 {
 	pthread_t reader;
@@ -262,8 +271,9 @@ UNIT_TEST(user_waits_for_insert)
 }
 
 /*
- * A seccomp filter rejects membarrier(2) after the open of the domain. It may
- * permit the registration (_i is 1).
+ * After the domain was opened, a seccomp filter rejects membarrier(2): the
+ * barrier only (_i is 1), or also the registration for it. fi_av_insert() must
+ * work all the same.
  */
 UNIT_LOOP(insert_without_membarrier, 0, 2)
 {
@@ -279,7 +289,10 @@ UNIT_LOOP(insert_without_membarrier, 0, 2)
 	exchange();
 }
 
-/* In the domain's group the CQ uses a lock that any thread may take. */
+/*
+ * A counter moves the CQ to the domain's group, whose lock any thread may take.
+ * The CQ's lock was a single lock.
+ */
 UNIT_TEST(counter_ends_single_lock)
 {
 	bind_counter();
@@ -313,7 +326,10 @@ UNIT_TEST(device_memory_has_lock_of_domain)
 
 UNIT_CASE("no local transport", setup_no_peer, fixture_close);
 
-/* The core has the receive when the CQ moves to the domain's group. */
+/*
+ * A receive that the core has, when its CQ moves to the domain's group, must
+ * still match.
+ */
 UNIT_TEST(receive_survives_join)
 {
 	expect_own();
@@ -337,8 +353,8 @@ UNIT_TEST(core_has_level_of_application)
 UNIT_CASE("core with shared lists", setup_efa, fixture_close);
 
 /*
- * Polls of any CQ of efa change lists that all CQs share. efa locks these lists
- * only with FI_THREAD_SAFE.
+ * Polls of a CQ of efa change lists that all CQs of the domain share. efa locks
+ * these lists only if its domain has FI_THREAD_SAFE.
  */
 UNIT_TEST(efa_has_locks)
 {

@@ -68,7 +68,7 @@ static void teardown(void)
 
 UNIT_CASE("poll", setup, teardown);
 
-/* A CQ is returned until it is empty, a counter once per change. */
+/* fi_poll() returns a CQ until it is empty, and a counter once per change. */
 UNIT_LOOP(received_message_is_returned, 0, FI_DUO_PATH_COUNT)
 {
 	struct fi_cq_tagged_entry entry;
@@ -98,7 +98,10 @@ UNIT_LOOP(sent_message_is_returned, 0, FI_DUO_PATH_COUNT)
 	expect_ready(NULL, NULL);
 }
 
-/* The CQ has an error, and the counter's error value changes. */
+/*
+ * A truncated message is an error in the CQ, and changes the counter's error
+ * value.
+ */
 UNIT_LOOP(error_is_returned, 0, FI_DUO_PATH_COUNT)
 {
 	struct fi_cq_err_entry err = { 0 };
@@ -124,7 +127,10 @@ UNIT_TEST(earlier_change_is_returned)
 	expect_ready(NULL, NULL);
 }
 
-/* A call with space for one context returns one, and loses no event. */
+/*
+ * A call with space for one context returns one. The other event is returned by
+ * the next call.
+ */
 UNIT_TEST(event_without_space_is_kept)
 {
 	void *context[2] = { 0 };

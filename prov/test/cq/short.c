@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of reads: messages that it receives with and without a lock,
- * messages that it leaves to the slow path, and work that it must not delay
- * forever.
+ * The fast path of reads: messages that it receives, with and without a lock;
+ * messages that it leaves to the slow path; and other work that fast path reads
+ * must not delay forever.
  */
 
 #include <poll.h>
@@ -37,7 +37,10 @@ static void until_fast_path(void)
 	struct fi_cq_tagged_entry none;
 	int i;
 
-	/* near reads the clock less often if polls are frequent. */
+	/*
+	 * This takes many reads if polls are frequent, because near then reads
+	 * the clock less often.
+	 */
 	for (i = 0; i < 1000 * NEAR_TICK_POLLS && cq_now()->left < 4; i++)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
 	ck_assert_uint_ge(cq_now()->left, 4);
@@ -80,8 +83,8 @@ UNIT_CASE("open", warm_up, near_teardown);
 UNIT_CASE("locked", warm_up_locked, near_teardown);
 
 /*
- * Messages with and without tag, in a slot or in the data ring, with and
- * without remote CQ data.
+ * Bits of _i: NEAR_TAGGED and NEAR_DATA, the flags of the message, and 4: the
+ * message is in the data ring, not in a slot.
  */
 UNIT_LOOP(fast_path_receives_small_message, 0, 8)
 {
@@ -114,7 +117,10 @@ UNIT_LOOP(fast_path_receives_small_message, 0, 8)
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
 }
 
-/* _i: 0: large message for the fast path; 1: larger one for the slow path. */
+/*
+ * The fast path receives a message of 20,000 bytes, untagged or (_i is 1)
+ * tagged. A longer message takes the slow path.
+ */
 UNIT_LOOP(fast_path_reads_large_message, 0, 2)
 {
 	enum { LEN = 20000 };
@@ -160,7 +166,7 @@ UNIT_TEST(fast_path_leaves_other_messages)
 	static char text[200];
 	struct fi_cq_tagged_entry entry;
 
-	/* a message too long for its buffer, and one behind that error */
+	/* a message too long for its buffer, and a message behind this error */
 	post_recv(&slot, peer, TAG);
 	post_recv(&slots[0], peer, TAG);
 	rig_send_of(65, NEAR_TAGGED);
@@ -190,7 +196,10 @@ UNIT_TEST(fast_path_leaves_other_messages)
 	ck_assert_str_eq(text + 10, "lit");
 }
 
-/* A read returns messages of one sender and polls other senders, too. */
+/*
+ * A read that returns many messages of one sender must poll other senders, too:
+ * it ends on the slow path.
+ */
 UNIT_TEST(busy_sender_does_not_exclude_others)
 {
 	struct fi_cq_tagged_entry entry[2 * MANY];
@@ -214,8 +223,8 @@ UNIT_TEST(busy_sender_does_not_exclude_others)
 }
 
 /*
- * ofi_duo reads the clock, polls the core and yields after counts of polls.
- * These include fast path reads.
+ * ofi_duo reads the clock, polls the core and yields after certain numbers of
+ * polls. Fast path reads must count as polls.
  */
 UNIT_TEST(fast_path_reads_count_as_polls)
 {
@@ -256,7 +265,10 @@ static struct fid_ep *another(struct fid_cq *cq)
 	return ep;
 }
 
-/* Reads poll both ports; after the close of an endpoint, only the other. */
+/*
+ * A read polls the ports of both endpoints. After fi_close() of one endpoint,
+ * it polls the port of the other one only.
+ */
 UNIT_TEST(read_polls_ports_of_all_endpoints)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -315,7 +327,10 @@ UNIT_TEST(fast_path_returns_send_completion)
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
 
-/* While a receive may go to the core, reads take the slow path. */
+/*
+ * While a deferred receive may have to be posted to the core, reads take the
+ * slow path.
+ */
 UNIT_TEST(deferred_receive_forces_slow_path)
 {
 	struct fi_cq_tagged_entry none;
@@ -334,7 +349,7 @@ UNIT_TEST(deferred_receive_forces_slow_path)
 	ck_assert_uint_eq(cq_now()->attention, 0);
 }
 
-/* Messages that arrive during the failed fi_close are delivered later. */
+/* Messages that arrive during a failed fi_close() must be delivered later. */
 UNIT_TEST(failed_close_delivers_messages)
 {
 	struct duo_ep *ep = fixture_ep();
@@ -350,7 +365,10 @@ UNIT_TEST(failed_close_delivers_messages)
 
 UNIT_CASE("two queues", near_setup_two_cqs, near_teardown);
 
-/* A read of the send CQ may find a message, but returns no completion of it. */
+/*
+ * A read of the CQ for sends may receive a message, but must not return its
+ * completion.
+ */
 UNIT_TEST(send_queue_has_no_receives)
 {
 	const struct duo_cq *cq = duo_cq_of(fx.tx_cq);
@@ -368,7 +386,8 @@ UNIT_TEST(send_queue_has_no_receives)
 
 /*
  * Alternating reads of two CQs must not prevent near's checks for peer failures
- * and resizes. The limit is CPU time, which other processes do not increase.
+ * and resizes. _i % 3 and _i / 3 set the numbers of reads in a row. The limit
+ * is CPU time, which other processes do not increase.
  */
 UNIT_LOOP(alternating_reads_keep_periodic_checks, 0, 6)
 {
@@ -383,7 +402,7 @@ UNIT_LOOP(alternating_reads_keep_periodic_checks, 0, 6)
 		fi_cq_read(fx.tx_cq, &entry, 1);
 	until_fast_path();
 	do {
-		if (!(n++ % 16)) {	/* other reads poll the core as well */
+		if (!(n++ % 16)) { /* other reads poll the core as well */
 			post_recv(&slot, peer, TAG);
 			rig_send("talk");
 			near_poll(rig.port, &rig_sink);

@@ -26,7 +26,7 @@ static void setup_unspec(void)
 	open_with(FI_WAIT_UNSPEC);
 }
 
-/* Returns a completion after at most 10,000 reads. */
+/* Reads fx.cq at most 10,000 times, until it has a completion; returns it. */
 static struct fi_cq_tagged_entry read_one(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -44,7 +44,10 @@ static struct fi_cq_tagged_entry read_one(void)
 
 UNIT_CASE("descriptor", setup, wait_close);
 
-/* After the read of a completion, the descriptor is not readable. */
+/*
+ * The descriptor is not readable before a message, nor after its completion was
+ * read.
+ */
 UNIT_TEST(no_event_does_not_wake)
 {
 	int i;
@@ -59,12 +62,16 @@ UNIT_TEST(no_event_does_not_wake)
 }
 
 /*
- * Two threads sleep on one descriptor and two messages arrive. When one thread
- * has read a message, the descriptor stays readable for the other.
+ * Two threads sleep on the same descriptor, and two messages arrive. After one
+ * thread has read the first completion, the descriptor must stay readable for
+ * the other thread.
  */
 UNIT_TEST(second_sleeper_on_descriptor_wakes)
 {
-	/* the first message confirms the source: its receives stay local */
+	/*
+	 * the first message confirms the source: the core gets no later receive
+	 * that names it
+	 */
 	post_recv(&slot[0], local, TAG);
 	say("first");
 	ck_assert_ptr_eq(read_one().op_context, &slot[0]);
@@ -90,7 +97,7 @@ static void any_message(void)
 	far("far");
 }
 
-/* A send to the local peer completes at once. */
+/* A send to the local peer completes in the call. */
 static void sent_locally(void)
 {
 	fall_asleep();
@@ -144,8 +151,8 @@ UNIT_TEST(signal_wakes_or_prevents_sleep)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * The CQs of one endpoint share its port. A read of one CQ consumes the port's
- * wakeup; the thread at the other CQ must wake, too.
+ * The two CQs of an endpoint share its port. A read of one CQ consumes the
+ * wakeup of the port. A thread that sleeps on the other CQ must still wake.
  */
 UNIT_TEST(sleeper_on_other_cq_wakes)
 {
@@ -166,8 +173,8 @@ UNIT_TEST(sleeper_on_other_cq_wakes)
 UNIT_CASE("descriptor", setup, wait_close);
 
 /*
- * A thread must not sleep before the core has all receives. A message at the
- * core could not wake it.
+ * fi_trywait() must not permit a sleep before the core has all receives:
+ * otherwise a message at the core could not wake the thread.
  */
 UNIT_TEST(receive_rejected_by_core_prevents_sleep)
 {
@@ -227,9 +234,10 @@ UNIT_TEST(wait_unspec_getwait_fails)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * A timer wakes the thread. The local transport is shm, or the core has no wait
- * objects, no descriptors, or descriptors that epoll rejects. A descriptor of
- * the core's CQ is closed.
+ * A timer wakes the thread, because (_i) 0: the local transport is shm; 1: the
+ * core's CQs have no wait objects; 2: they do not return their descriptors; 3:
+ * epoll rejects the descriptors. ofi_duo then has no descriptor of the core's
+ * CQ.
  */
 UNIT_LOOP(without_wait_objects_timer_polls, 0, 4)
 {

@@ -59,7 +59,10 @@ static void setup_attr(const struct fixture_attr *attr)
 	during = NULL;
 }
 
-/* Publishes a local peer of another process, which must exist. */
+/*
+ * Publishes a local peer, as another process. The pid must be that of a process
+ * that exists: the parent or process 1.
+ */
 static const char *neighbour(uint64_t core_addr)
 {
 	const char *name;
@@ -91,7 +94,10 @@ UNIT_TEST(empty_reads_yield)
 	ck_assert_int_eq(yields, 4);
 }
 
-/* If each process has a CPU, a yield would only help unrelated processes. */
+/*
+ * If each process has a CPU of its own, a yield would only help unrelated
+ * processes.
+ */
 UNIT_TEST(enough_cpus_do_not_yield)
 {
 	cpus = 2;
@@ -104,7 +110,7 @@ UNIT_TEST(enough_cpus_do_not_yield)
 	unit_pass(100000);
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 1);
-	/* one more process than CPUs */
+	/* the CPUs suffice for two processes, but not for three */
 	cpus = 2;
 	unit_pass(100000);
 	poll_cq(POLLS);
@@ -149,7 +155,10 @@ UNIT_TEST(no_shm_does_not_yield)
 	ck_assert_int_eq(yields, 0);
 }
 
-/* NCCL's plugin sets FI_OPT_SHARED_MEMORY_PERMITTED to false. */
+/*
+ * NCCL's plugin sets FI_OPT_SHARED_MEMORY_PERMITTED to false. Reads of such an
+ * endpoint's CQ must not yield.
+ */
 UNIT_TEST(endpoint_without_shm_does_not_yield)
 {
 	static const struct fixture_attr attr;

@@ -47,8 +47,8 @@ UNIT_TEST(receive_behind_blocked_one_is_blocked)
 }
 
 /*
- * Asserts that the core gets a receive behind the buffer. Only shm can fill the
- * buffer, so that no message of the core could match it.
+ * Asserts that the core gets a receive that was posted after the buffer. Only
+ * shm can fill the buffer, so that no message of the core could match it.
  */
 static void expect_not_blocked(void)
 {
@@ -62,7 +62,7 @@ static void expect_not_blocked(void)
 
 UNIT_LOOP(local_buffer_does_not_block, 0, 2)
 {
-	if (_i == 1)	/* the source is confirmed, now or later */
+	if (_i == 1) /* the source is confirmed before the buffer is posted */
 		multi_near("1"), poll_cq(1);
 	ck_assert_int_eq(multi_try(&multi[0], 32, local, FI_COMPLETION),
 			 0);

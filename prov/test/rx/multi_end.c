@@ -14,7 +14,12 @@ UNIT_CASE("end", multi_setup, fixture_close);
 
 #define TOO_LARGE ((size_t) 1 << 62)	/* bytes, more than any memory */
 
-/* shm fails to start a message. The message stays for a longer buffer. */
+/*
+ * The message does not fit in the multi-receive buffer, and no memory is left
+ * for a buffer of the message's size. The multi-receive buffer is released. The
+ * message stays, and matches a receive that is long enough. _i: 1: the message
+ * is unexpected.
+ */
 UNIT_LOOP(failed_start_releases_buffer, 0, 2)
 {
 	struct fake_msg *msg;
@@ -58,7 +63,10 @@ UNIT_TEST(shm_error_keeps_buffer)
 	multi_expect_idle();
 }
 
-/* An error of the core leaves the number of bytes in the buffer undefined. */
+/*
+ * After an error of the core, the number of bytes in the buffer is undefined.
+ * So the buffer is released.
+ */
 UNIT_TEST(core_error_releases_buffer)
 {
 	struct fi_cq_err_entry err = {
@@ -92,7 +100,10 @@ UNIT_TEST(post_rejected_by_core_fails)
 	multi_expect_idle();
 }
 
-/* The core rejects the remainder of the buffer. */
+/*
+ * The core rejects the remainder of the buffer. So the completion of the
+ * message releases the buffer.
+ */
 UNIT_TEST(rejected_remainder_releases_buffer)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 20, remote, 0), 0);
@@ -102,7 +113,11 @@ UNIT_TEST(rejected_remainder_releases_buffer)
 	multi_expect_idle();
 }
 
-/* At the cancel, the core's message has completed; shm's has not started. */
+/*
+ * At fi_cancel(), the core's message has completed; shm's message has not
+ * started. fi_cancel() cancels the buffer, and shm's message matches the next
+ * receive.
+ */
 UNIT_TEST(cancel_before_start_cancels_buffer)
 {
 	multi_post(&multi[0], 20);
@@ -123,7 +138,10 @@ UNIT_TEST(cancel_before_start_cancels_buffer)
 	multi_expect_idle();
 }
 
-/* The teardown asserts that no object and no entry is left. */
+/*
+ * Endpoints are closed with multi-receive buffers in states that _i selects.
+ * The teardown asserts that no object and no entry is left.
+ */
 UNIT_LOOP(close_in_any_state_leaves_nothing, 0, 8)
 {
 	if (_i == 1)

@@ -43,7 +43,8 @@ UNIT_TEST(second_truncation_report_is_dropped)
 
 /*
  * The message does not fit in its receive, and no memory is left for a buffer
- * of its size. A longer receive gets it. _i: 1: it was unresolved before.
+ * of the message's size. The message must stay, and match a longer receive. _i:
+ * 1: the message was unresolved before.
  */
 UNIT_LOOP(failed_truncation_keeps_message, 0, 2)
 {
@@ -94,8 +95,8 @@ UNIT_TEST(too_many_buffers_are_rejected)
 }
 
 /*
- * shm's error has no flags, tag or source: ofi_duo copies those of the message.
- * _i: 1: wildcard receive.
+ * An error of shm has no flags, tag or source, so that ofi_duo copies those of
+ * the message. _i: 1: wildcard receive.
  */
 UNIT_LOOP(shm_error_fails_receive, 0, 2)
 {
@@ -115,7 +116,10 @@ UNIT_LOOP(shm_error_fails_receive, 0, 2)
 	expect_idle();
 }
 
-/* The error's prov_errno is the core's, so the core has its text. */
+/*
+ * prov_errno of an error of the core is the core's. So fi_cq_strerror() must
+ * return the core's text.
+ */
 UNIT_TEST(core_error_has_core_text)
 {
 	struct fi_cq_err_entry err;

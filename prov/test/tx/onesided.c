@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics without near. Each call reaches the core with all its
- * arguments; only the address becomes the core's.
+ * RMA and atomics without near. The core gets each call with all arguments
+ * unchanged; only the address becomes the core's address of the peer.
  */
 
 #include <rdma/fi_atomic.h>
@@ -210,7 +210,10 @@ UNIT_ROUNDS(call_reaches_core_with_arguments, 0, 2 * COUNT)
 	expect_nothing();
 }
 
-/* The application passes no descriptors. efa needs the array. */
+/*
+ * The application passes no descriptors for several buffers. ofi_duo passes an
+ * array, because efa reads it.
+ */
 UNIT_ROUNDS(missing_descs_become_array, 0, 4)
 {
 	static const int variants[] = { 14, 15, 17, 18 };
@@ -248,7 +251,10 @@ UNIT_ROUNDS(core_error_is_returned, 0, COUNT)
 	expect_nothing();
 }
 
-/* After an RMA write, the first send still finds the local peer. */
+/*
+ * An RMA write, which uses the core, must not choose the path of messages: the
+ * peer is published afterwards, and the first send uses shm.
+ */
 UNIT_ROUNDS(write_chooses_no_path, 0, COUNT)
 {
 	fi_addr_t late = peer_insert(9);
@@ -266,7 +272,7 @@ UNIT_TEST(write_makes_reads_poll_core)
 	duo_params.core_poll_interval = 1000;
 	poll_cq(10);
 	ck_assert_int_eq(fake.core.polls, polls);
-	/* variant 6 reports no completion */
+	/* variant 6 (fi_inject_write) has no completion */
 	ck_assert_int_eq(call(6, remote), 0);
 	poll_cq(10);
 	ck_assert_int_eq(fake.core.polls, polls + 10);
@@ -312,7 +318,10 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 	return ep;
 }
 
-/* Such an endpoint uses no shared memory. */
+/*
+ * An endpoint with RMA and atomics only has no local side here. _i: 1: it has a
+ * CQ.
+ */
 UNIT_ROUNDS(rma_only_endpoint_counts_operations, 0, 2)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };

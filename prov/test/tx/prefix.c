@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_MSG_PREFIX: calls skip the prefix in their buffers. Messages contain no
- * prefix, so that endpoints without FI_MSG_PREFIX can be peers.
+ * FI_MSG_PREFIX: the buffers of calls begin with a prefix, which ofi_duo skips.
+ * Messages contain no prefix, so that peers may be endpoints without
+ * FI_MSG_PREFIX.
  */
 
 #include "fixture.h"
@@ -23,7 +24,10 @@ static void setup(void)
 	memset(buf, '#', sizeof(buf));
 }
 
-/* Calls for a message. Each gets the number of buffers that it accepts. */
+/*
+ * Calls that send or receive. Each call gets one buffer, or several if it
+ * accepts them.
+ */
 enum call {
 	ONE, VECTOR, MSG, INJECT, DATA, INJECTDATA, CALLS,
 };
@@ -170,7 +174,10 @@ UNIT_ROUNDS(receive_skips_prefix, 0, 4 * SPLITS * (MSG + 1))
 	ck_assert_int_eq(buf[PREFIX - 1], '#');
 }
 
-/* The inject limit of 16 bytes does not include the prefix. */
+/*
+ * The inject limit of 16 bytes does not include the prefix. _i % 2: 1: tagged;
+ * _i / 2: path.
+ */
 UNIT_ROUNDS(limits_exclude_prefix, 0, 4)
 {
 	const fi_addr_t to = source(_i / 2);

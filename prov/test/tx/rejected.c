@@ -32,7 +32,10 @@ static void *sender_run(void *arg)
 
 UNIT_CASE("rejected", fixture_setup, fixture_close);
 
-/* The path changes to the core while the sender waits for the lock. */
+/*
+ * The path changes to the core while the sender waits for the lock. The sender
+ * must then use the core.
+ */
 UNIT_TEST(waiting_sender_uses_changed_path)
 {
 	struct duo_lock *lock = &fixture_ep()->group->lock;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Each variant of a send uses its destination's path, arguments unchanged. */
+/*
+ * Each variant of a send uses the path of its destination, with unchanged
+ * arguments.
+ */
 
 #include <inttypes.h>
 
@@ -17,7 +20,7 @@ static void setup(void)
 	fixture_setup();
 	peer_publish(1);
 	peer_publish(3);
-	/* local has fi_addr 0 in shm and 1 in ofi_duo */
+	/* local has fi_addr 0 in the AV of shm, and 1 in that of ofi_duo */
 	remote = peer_insert(2);
 	local = peer_insert(1);
 }
@@ -218,7 +221,10 @@ UNIT_TEST(application_message_is_not_modified)
 	ck_assert_ptr_eq(desc, DESC);
 }
 
-/* The peer was published after the insert of its address. */
+/*
+ * The peer's record is published after the insert of its address, but before
+ * the first send, which must find it. _i: variant.
+ */
 UNIT_ROUNDS(first_send_chooses_path, 0, ARRAY_SIZE(variants))
 {
 	fi_addr_t late = peer_insert(9);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Small RMA and atomics, with and without a lock. near counts those that take
- * the fast path. All others have the same effects.
+ * Small RMA and atomics, with and without a lock. near counts the operations
+ * that take the fast path. Operations on the slow path have the same effects.
  */
 
 #include <rdma/fi_atomic.h>
@@ -11,7 +11,7 @@
 
 #include "port_fixture.h"
 
-#define FIRST 1		/* number of operations that look up the key */
+#define FIRST 1	/* number of operations at the start that look up the key */
 
 static const struct near_rma *rma(void)
 {
@@ -34,7 +34,10 @@ static void put(size_t len)
 				  &context), 0);
 }
 
-/* One operation looks up the key; one atomic attaches the peer to a ring. */
+/*
+ * The first operation looks up the key. The first atomic attaches the peer to a
+ * ring.
+ */
 static void first(void)
 {
 	uint64_t was;
@@ -158,7 +161,7 @@ UNIT_TEST(other_operations_take_slow_path)
 				      KEY, &context), 0);
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_uint_eq(rma()->small, small);
-	/* the core gets an operation that near does not support */
+	/* near does not find this key, so that the core gets the operation */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY + 1,
 				  NULL), 0);
 	carried(FIRST + 3, 1, 1);
@@ -172,7 +175,7 @@ UNIT_TEST(remote_operations_need_no_lock)
 	struct duo_lock *lock = &fixture_ep()->group->lock;
 
 	remote = peer_insert(2);
-	/* a first write chooses the path */
+	/* the first write chooses the path */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, remote, START, KEY,
 				  NULL), 0);
 	duo_lock(lock);
@@ -203,15 +206,15 @@ UNIT_TEST(ordered_messages_exclude_fast_path)
 UNIT_CASE("other core", setup_other_core, port_teardown);
 
 /*
- * The core's atomics are not atomic with respect to a CPU. If the application
- * uses them, near's fast path is off.
+ * The core's atomics are not atomic with respect to those of a CPU. So the core
+ * executes the application's atomics, and near's fast path must be off.
  */
 UNIT_TEST(core_atomics_exclude_fast_path)
 {
 	uint64_t was;
 	int i;
 
-	/* the first operation makes the pool of operations grow */
+	/* the first operation takes the slow path: it makes the pool grow */
 	for (i = 0; i <= FIRST; i++) {
 		put(8);
 		ended(FI_RMA | FI_WRITE);
