@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * device/cuda.h over a fake of CUDA's driver. Each copy must use the right
- * context and stream, and release both.
+ * device/cuda.h over a fake of CUDA's driver. Each copy must use the context
+ * and the stream of its region, and must release both.
  */
 
 #include <stdint.h>
@@ -22,7 +22,8 @@ int streams;
 static int waits, retained, events;
 static void *pinned;
 static size_t pinned_len;
-static uint64_t in_sync;	/* memory that has attribute SYNC_MEMOPS */
+/* address of memory that has the attribute SYNC_MEMOPS */
+static uint64_t in_sync;
 static bool fails;
 static int export_fails;	/* number of the call that fails; 0: none */
 int mappings;
@@ -305,7 +306,7 @@ UNIT_TEST(copies_use_context_and_stream)
 	duo_cuda_close(state);
 }
 
-/* A copy fails at its start, or later. */
+/* A copy fails at its start, or while it is polled. Both return -FI_EIO. */
 UNIT_TEST(failed_copy_returns_error)
 {
 	void *state = open_region();
@@ -323,7 +324,10 @@ UNIT_TEST(failed_copy_returns_error)
 	duo_cuda_close(state);
 }
 
-/* The region is released at once, its stream when the copy has ended. */
+/*
+ * duo_cuda_close() of a region waits for its pending copy and releases the
+ * region. Its stream stays open while pinned memory uses it.
+ */
 UNIT_TEST(region_closed_during_copy_is_released)
 {
 	void *state = open_region();
@@ -391,7 +395,10 @@ UNIT_TEST(regions_of_context_share_stream)
 	duo_cuda_close(again);
 }
 
-/* Memory of a pool has no context: copies use the primary context. */
+/*
+ * Memory of a pool has no context. Its copies must use the primary context of
+ * the device.
+ */
 UNIT_TEST(pool_memory_uses_primary_context)
 {
 	void *first, *again;
@@ -422,7 +429,10 @@ UNIT_TEST(missing_driver_fails_open)
 	ck_assert_int_eq(duo_cuda_open(&attr, context, &state), -FI_ENOSYS);
 }
 
-/* The mapping keeps the stream of a closed region open. */
+/*
+ * duo_cuda_close() of the region leaves the stream open, because the mapping
+ * still uses it.
+ */
 UNIT_TEST(allocation_is_exported_and_mapped)
 {
 	void *state = open_region();
@@ -443,8 +453,9 @@ UNIT_TEST(allocation_is_exported_and_mapped)
 }
 
 /*
- * Cases: the range exceeds the allocation, a call of the driver fails, the
- * allocation has no id, or the driver has no IPC.
+ * duo_cuda_export() fails and leaves the export as it is. _i: 0: the range
+ * exceeds the allocation; 1 to 3: a call of the driver fails; 4: the allocation
+ * has no id; 5: the driver has no IPC.
  */
 UNIT_LOOP(export_fails_without_change, 0, 6)
 {
@@ -462,7 +473,10 @@ UNIT_LOOP(export_fails_without_change, 0, 6)
 	duo_cuda_close(state);
 }
 
-/* A call of the driver fails, or cannot return the mapping's length. */
+/*
+ * duo_cuda_map() fails and leaves no mapping open. _i: 0, 1: a call of the
+ * driver fails; 2: the driver cannot return the mapping's length.
+ */
 UNIT_LOOP(failed_mapping_is_closed, 0, 3)
 {
 	void *state = open_region();

@@ -12,7 +12,10 @@
 
 extern void *current;		/* the current context */
 extern int mappings, streams;
-/* memory of this process, and its address when the fake maps it */
+/*
+ * allocation: device memory of this process; mapped: address at which the fake
+ * maps it
+ */
 extern char allocation[256], mapped[256];
 extern uint64_t buffer_id;
 extern bool physical; /* the allocation is physical memory (cuMemCreate) */

@@ -15,7 +15,7 @@
 
 static int handle_types = 1, handles, reservations;
 static int calls, fail_at;	/* number of the call that fails; 0: none */
-static int err = 1;		/* the result of that call */
+static int err = 1;		/* result of the call that fails */
 
 int cuMemRetainAllocationHandle(uint64_t *handle, void *addr);
 int cuMemGetAllocationPropertiesFromHandle(struct duo_cuda_prop *prop,
@@ -193,8 +193,9 @@ UNIT_TEST(physical_memory_is_shared_by_descriptor)
 }
 
 /*
- * Cases: a call of the driver fails, the allocation cannot be shared by a
- * descriptor, or the driver has no functions for that.
+ * duo_cuda_export() fails and leaves the export as it is. _i: 1, 2: a call of
+ * the driver fails; 3: the allocation cannot be shared by a descriptor; 4: the
+ * driver has no functions for descriptors.
  */
 UNIT_LOOP(physical_export_fails_without_change, 1, 5)
 {
@@ -211,7 +212,10 @@ UNIT_LOOP(physical_export_fails_without_change, 1, 5)
 	duo_cuda_close(state);
 }
 
-/* A faulty peer requests a descriptor that the driver cannot create. */
+/*
+ * A faulty peer requests a descriptor of an allocation, but the driver has no
+ * functions for descriptors.
+ */
 UNIT_TEST(driver_without_descriptors_shares_nothing)
 {
 	void *state = open_region();
@@ -221,7 +225,11 @@ UNIT_TEST(driver_without_descriptors_shares_nothing)
 	duo_cuda_close(state);
 }
 
-/* One call fails, in duo_cuda_share() (_i < 3) or in duo_cuda_map(). */
+/*
+ * One call of the driver fails: call _i of duo_cuda_share() if _i < 3,
+ * otherwise call _i - 2 of duo_cuda_map(). If _i is 4, the driver is out of
+ * memory. No handle or mapping must stay open.
+ */
 UNIT_LOOP(failed_descriptor_leaves_nothing, 1, 2 + 5 + 1)
 {
 	void *state = open_region();

@@ -12,7 +12,7 @@
 #include "device/rocr_driver.h"
 #include "staged.h"
 
-/* a GPU's address of pinned memory, minus the CPU's address */
+/* address of pinned memory for GPUs, minus its address for the CPU */
 #define AWAY ((uintptr_t) 1 << 40)
 #define PINS 4
 #define FAILS 0x1000		/* HSA_STATUS_ERROR */
@@ -161,7 +161,10 @@ void hsa_signal_store_screlease(struct duo_rocr_signal signal, int64_t value)
 	copy_of(signal)->state = value ? STANDIN_IDLE : STANDIN_ENDED;
 }
 
-/* The first of two calls returns before the condition is true. */
+/*
+ * Two calls wait for a copy: the first returns before the condition is true, as
+ * ROCr permits; the second ends the copy.
+ */
 int64_t hsa_signal_wait_scacquire(struct duo_rocr_signal signal, int condition,
 				  int64_t value, uint64_t timeout, int state)
 {
@@ -249,7 +252,10 @@ static void teardown(void)
 
 UNIT_CASE("rocr", setup, teardown);
 
-/* The CPU copies host memory that ROCr allocated (_i is 0) or pinned. */
+/*
+ * The CPU copies from and to host memory that is registered as a region of
+ * ROCr: memory that ROCr allocated (_i is 0) or pinned.
+ */
 UNIT_LOOP(host_region_is_copied_by_cpu, 0, 2)
 {
 	const struct fi_mr_attr attr = { .iface = FI_HMEM_ROCR };

@@ -129,8 +129,8 @@ static void unpin(struct duo_device_handle *pin)
 }
 
 /*
- * The start of a copy moves no bytes. Copies end in any order, and later copies
- * reuse their objects.
+ * The start of a copy moves no bytes. Copies may end in any order. Later copies
+ * must reuse the objects of ended ones.
  */
 UNIT_LOOP(copies_are_asynchronous, 0, 2)
 {
@@ -164,7 +164,10 @@ UNIT_LOOP(copies_are_asynchronous, 0, 2)
 	unpin(pin);
 }
 
-/* Host memory that is not pinned is copied to and from device memory. */
+/*
+ * Host memory that is not pinned is copied to device memory or (_i > 1) from
+ * device memory.
+ */
 UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 {
 	struct duo_device_handle *copy;
@@ -184,7 +187,7 @@ UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 	iface->close(state);
 }
 
-/* A copy fails after its start; the next one works. */
+/* A copy fails after its start and returns -FI_EIO. The next copy works. */
 UNIT_LOOP(failed_copy_returns_error, 0, 2)
 {
 	struct duo_device_handle *copy;
@@ -205,7 +208,10 @@ UNIT_LOOP(failed_copy_returns_error, 0, 2)
 	iface->close(state);
 }
 
-/* The close waits for the region's copy, which can still be polled. */
+/*
+ * The close of a region waits for the region's copy. The copy's handle can
+ * still be polled afterwards.
+ */
 UNIT_LOOP(region_closed_during_copy_is_released, 0, 2)
 {
 	struct duo_device_handle *copy;
@@ -240,8 +246,9 @@ UNIT_LOOP(regions_of_device_share_stream, 0, 2)
 }
 
 /*
- * The library recognizes no memory. ROCr rejects it. Level Zero uses the device
- * that the application names, and rejects an invalid one.
+ * The library does not recognize the memory. For ROCr, the open of a region
+ * then fails. For Level Zero, it uses the device in the attributes, and fails
+ * only if this device is invalid.
  */
 UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 {
@@ -276,9 +283,9 @@ static int copy_one(void *state, void *to, const void *from)
 }
 
 /*
- * One call of the library fails, with pinned host memory (_i & 2) or without. A
- * region or copy that needs this call returns an error or makes other calls.
- * Nothing stays open.
+ * The call number _i / 4 + 1 of the library fails. _i & 2: the host memory is
+ * pinned. If a region or copy needs this call, it returns an error, or works by
+ * other calls. Nothing must stay open.
  */
 UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 {
@@ -305,7 +312,10 @@ UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 	unpin(pin);
 }
 
-/* There is no library (_i is 2 or 3), or the library finds no device. */
+/*
+ * The open of a region fails if the library finds no device (_i < 2), or if
+ * there is no library.
+ */
 UNIT_LOOP(missing_library_fails_open, 0, 4)
 {
 	void *state;
@@ -320,8 +330,9 @@ UNIT_LOOP(missing_library_fails_open, 0, 4)
 }
 
 /*
- * A process that has loaded ROCr's and Level Zero's libraries uses near for
- * device memory. Other interfaces have no functions.
+ * near supports device memory in a process that has loaded the libraries of
+ * ROCr and Level Zero. It does not if the process has loaded the library of an
+ * interface without functions, such as Neuron.
  */
 UNIT_TEST(libraries_are_supported)
 {
@@ -362,8 +373,8 @@ static void near_teardown_staged(void)
 UNIT_CASE("messages", near_setup_staged, near_teardown_staged);
 
 /*
- * Calls take the slow path (attention is not 0) only while the domain has a
- * region of device memory.
+ * Calls for messages take the slow path (attention is not 0) only while the
+ * domain has a region of device memory.
  */
 UNIT_LOOP(messages_are_copied, 0, 2)
 {

@@ -20,8 +20,8 @@
 static char drivers[2], contexts[2], devices[2][2], list;
 static int lists;		/* number of open command lists */
 static void *list_device;	/* device of the command list opened last */
-static uint32_t ordinal;	/* queue group of that list */
-/* of the queue groups; 1: compute, 2: copy */
+static uint32_t ordinal; /* queue group of the command list opened last */
+/* flags of the two queue groups: 1: compute, 2: copy */
 static uint32_t flags[2] = { 3, 2 };
 
 int zeInit(uint32_t init_flags);
@@ -229,8 +229,9 @@ static void teardown(void)
 UNIT_CASE("ze", setup, teardown);
 
 /*
- * A group for copies is preferred to one that also computes. If no group can
- * copy, the open fails.
+ * duo_ze_open() prefers a queue group that only copies to one that also
+ * computes. _i: 0: there is such a group; 1: both groups also compute; 2: no
+ * group can copy, so that duo_ze_open() fails.
  */
 UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 {
@@ -249,7 +250,10 @@ UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 	duo_stream_close(state);
 }
 
-/* If the driver does not recognize memory, the attributes name the device. */
+/*
+ * The copies use the device of the memory or, if the driver does not recognize
+ * the memory (_i is 1), the device in the attributes.
+ */
 UNIT_LOOP(device_of_memory_is_used, 0, 2)
 {
 	static const struct fi_mr_attr attr = {

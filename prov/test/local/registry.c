@@ -51,7 +51,10 @@ UNIT_TEST(published_record_is_found)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* A reserved record's endpoint does not work with shm yet. */
+/*
+ * A reserved record must not be found, because its endpoint is not ready for
+ * messages yet.
+ */
 UNIT_TEST(reserved_record_is_not_found)
 {
 	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
@@ -88,7 +91,9 @@ UNIT_TEST(reserved_record_can_be_withdrawn)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* The second publication fails, and the first record stays as it is. */
+/*
+ * The second publication of an address fails. The first record must not change.
+ */
 UNIT_TEST(second_publication_of_address_fails)
 {
 	struct duo_publication second = { .fd = -1 };
@@ -129,7 +134,10 @@ UNIT_TEST(addresses_have_different_names)
 	ck_assert_int_eq(lookup("a"), FI_DUO_OK);
 }
 
-/* An IP address and port in another network namespace are another address. */
+/*
+ * An IP address with a port exists once in each network namespace. So its
+ * record has the namespace, and only lookups of this namespace find the record.
+ */
 UNIT_TEST(address_is_unique_per_network_namespace)
 {
 	struct duo_publication everywhere = { .fd = -1 };
@@ -221,8 +229,8 @@ UNIT_TEST(only_the_user_may_read)
 }
 
 /*
- * The state changes with the directory. It is 0 while the directory may change
- * without a new modification time.
+ * duo_registry_state() changes with the directory. It is 0 as long as the
+ * directory might change without a new modification time.
  */
 UNIT_TEST(state_changes)
 {

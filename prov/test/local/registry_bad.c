@@ -163,7 +163,10 @@ UNIT_TEST(other_version_is_kept)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 	rewrite(RECORD_OWN_SIZE);
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
-	/* the record's lock shows that its owner runs */
+	/*
+	 * The sweep keeps the record, because its lock shows that its owner
+	 * runs
+	 */
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
@@ -245,7 +248,10 @@ UNIT_TEST(foreign_file_is_rejected)
 	ck_assert_int_eq(stat(pub.path, &st), 0);
 }
 
-/* A malformed file with the name of the endpoint's record stays. */
+/*
+ * A malformed file has the name of the endpoint's record. The publication
+ * fails, and the file stays.
+ */
 UNIT_TEST(malformed_file_blocks_publication)
 {
 	struct duo_publication second;
@@ -276,7 +282,10 @@ UNIT_TEST(sweep_keeps_other_names)
 	ck_assert_int_eq(unit_dir_count(), 4);
 }
 
-/* A transport for any pid namespace tests only the lock, not the pid. */
+/*
+ * The local transport accepts records of any pid namespace. For these, the lock
+ * shows whether the owner runs; the pid does not matter.
+ */
 UNIT_TEST(any_pid_ns_transport_tests_lock)
 {
 	put(RECORD_PID_NS, 1, 8);
@@ -292,7 +301,10 @@ UNIT_TEST(any_pid_ns_transport_tests_lock)
 	ck_assert_int_eq(lookup(), FI_DUO_NAMESPACE);
 }
 
-/* The pid has no meaning in this namespace, but the owner holds the lock. */
+/*
+ * The record's pid belongs to another pid namespace and has no meaning here.
+ * The owner holds the record's lock, so that a sweep must keep it.
+ */
 UNIT_TEST(sweep_keeps_other_pid_namespaces)
 {
 	put(RECORD_PID_NS, 1, 8);

@@ -73,7 +73,10 @@ UNIT_TEST(directory_has_mode_of_owner_only)
 	duo_registry_unlock(fd);
 }
 
-/* A lock of the parent directory, which all users share, delays nothing. */
+/*
+ * All users share the parent directory. A lock of it, by any user, must not
+ * delay the registry.
+ */
 UNIT_TEST(lock_of_parent_has_no_effect)
 {
 	int base = open(dir, O_RDONLY | O_DIRECTORY);
@@ -102,8 +105,8 @@ UNIT_TEST(lock_is_shared_or_exclusive)
 }
 
 /*
- * A child waits for the exclusive lock, and then finds the record that was
- * published under it.
+ * A child waits while the parent holds the lock exclusively. Then the child
+ * must find the record that the parent published meanwhile.
  */
 UNIT_TEST(exclusive_lock_is_waited_for)
 {
@@ -150,7 +153,7 @@ UNIT_TEST(forked_child_does_not_keep_lock)
 	child = fork();
 	if (!child) {
 		close(ready[1]);
-		/* until the parent has tested */
+		/* returns when the parent has tested the lock */
 		_exit(read(ready[0], &fd, 1) != 0);
 	}
 	duo_registry_unlock(fd);
@@ -175,7 +178,10 @@ UNIT_TEST(last_withdrawal_removes_directory)
 	ck_assert_int_eq(unit_dir_count(), 1);
 }
 
-/* The process that holds the lock will publish in the directory. */
+/*
+ * A process that holds the directory's lock is going to publish a record. So
+ * the last withdrawal must not remove the directory.
+ */
 UNIT_TEST(locked_directory_is_not_removed)
 {
 	int fd;
@@ -189,7 +195,10 @@ UNIT_TEST(locked_directory_is_not_removed)
 
 #define ROUNDS 100
 
-/* Two processes publish and withdraw in a loop. Each finds the directory. */
+/*
+ * Two processes publish and withdraw records in a loop. Each must find the
+ * directory, although the other one may remove it.
+ */
 UNIT_TEST(concurrent_starts_find_directory)
 {
 	int i;
@@ -239,7 +248,10 @@ UNIT_TEST(sweep_is_limited_in_rate)
 {
 	time_t begin;
 
-	do {	/* until both calls are within a second */
+	/*
+	 * repeats until both calls of duo_registry_tidy() are within a second
+	 */
+	do {
 		begin = time(NULL);
 		leave_dead();
 		swept(10);
@@ -249,12 +261,15 @@ UNIT_TEST(sweep_is_limited_in_rate)
 		duo_registry_tidy(dir, duo_transports);
 	} while (!unit_dir_count() && time(NULL) > begin + 1);
 	ck_assert_msg(unit_dir_count() == 1, "swept twice in a second");
-	swept(-10);	/* the clock was set back */
+	swept(-10);	/* as if the clock had been set back */
 	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* Another process has created a record's file, but not locked it yet. */
+/*
+ * Another process holds the lock of the directory. It has created a record's
+ * file, but not locked the file yet. A sweep must keep the file.
+ */
 UNIT_TEST(sweep_keeps_unlocked_new_file)
 {
 	int fd = lock(DUO_REGISTRY_SHARED);
@@ -264,7 +279,11 @@ UNIT_TEST(sweep_keeps_unlocked_new_file)
 	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 1);
 	duo_registry_unlock(fd);
-	swept(10);	/* unit_dir_count() has changed the access time */
+	/*
+	 * again, because unit_dir_count() has changed the access time, which is
+	 * the time of the last sweep
+	 */
+	swept(10);
 	duo_registry_tidy(dir, duo_transports);
 	ck_assert_int_eq(unit_dir_count(), 0);
 }

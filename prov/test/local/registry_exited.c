@@ -19,7 +19,7 @@
 #include "record.h"
 #include "unit.h"
 
-#define FILES 64	/* limit of open files, in tests with too few */
+#define FILES 64 /* limit of open files in tests without free descriptors */
 
 static const char *dir;
 static char name[DUO_TRANSPORT_NAME_MAX];
@@ -115,7 +115,10 @@ UNIT_TEST(reserved_record_of_dead_owner_is_swept)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* The owner exited between creation and write of the record's file. */
+/*
+ * The owner of a record exited after it had created the record's file, and
+ * before it wrote to the file.
+ */
 UNIT_TEST(empty_record_of_dead_owner_is_swept)
 {
 	int registry = duo_registry_open(dir, NULL);
@@ -128,7 +131,10 @@ UNIT_TEST(empty_record_of_dead_owner_is_swept)
 	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
-/* A grandchild has inherited the record's descriptor and thereby its lock. */
+/*
+ * The owner has exited, but a grandchild has inherited the record's descriptor
+ * and thereby its lock. The owner must count as exited all the same.
+ */
 UNIT_TEST(inherited_lock_does_not_keep_record)
 {
 	char region[DUO_TRANSPORT_NAME_MAX];
@@ -183,8 +189,8 @@ static void free_files(void)
 }
 
 /*
- * A sweep has no descriptors left for /proc or records. It must not remove the
- * record of a live process.
+ * A sweep can open only _i more files, too few for /proc or the records. It
+ * must not remove the record of a live process.
  */
 UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 {
@@ -209,8 +215,8 @@ UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 }
 
 /*
- * A lookup has no descriptors left. It must not report the peer as exited, and
- * a later one finds it.
+ * A lookup can open only _i more files. It must not report the peer as exited,
+ * and a later lookup must find the peer.
  */
 UNIT_LOOP(lookup_without_descriptors_is_repeated, 0, 4)
 {
@@ -233,8 +239,8 @@ UNIT_LOOP(lookup_without_descriptors_is_repeated, 0, 4)
 }
 
 /*
- * A record may contain any region name, even a path. A sweep removes the region
- * only if its name has ofi_duo's prefix.
+ * A record may contain any region name, even a path. A sweep must remove the
+ * region only if its name has ofi_duo's prefix.
  */
 static const struct {
 	const char *name;

@@ -16,7 +16,7 @@
 #include "local/registry_index.h"
 
 #define SETTLE_US 60000
-#define MANY 16		/* number of lookups for which the index is read */
+#define MANY 16	/* smallest number of lookups for which the index is read */
 #define PEERS 300	/* more records than fit in a new index */
 
 static struct duo_registry_index ix;

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The user's registry directory: its owner finds it and makes it only once.
- * Other objects may have similar names. Many processes may start at once.
+ * The user's registry directory. All processes of the user must find the same
+ * directory, even if many start at once. Other users and hosts may have objects
+ * with similar names.
  */
 
 #include <dirent.h>
@@ -32,7 +33,7 @@ static void setup(void)
 	dir = unit_dir_make();
 }
 
-/* Makes a name of this user's registry on the host with this id. */
+/* Stores the name of this user's registry on the host with this id. */
 static void make_name(char *path, size_t size, uint64_t host)
 {
 	snprintf(path, size, "%s/ofi_duo.%016" PRIx64 "." LEAST, dir, host);
@@ -110,7 +111,10 @@ static void squat(enum squatter squatter, const char *path)
 
 UNIT_CASE("owner", setup, unit_dir_remove);
 
-/* An object of another user or type that has a registry's name is ignored. */
+/*
+ * An object with a registry's name that belongs to another user, or is no
+ * directory, must be ignored.
+ */
 UNIT_LOOP(foreign_object_is_ignored, 0, ARRAY_SIZE(squatter_cases))
 {
 	const char *what = squatter_cases[_i].name;
@@ -126,7 +130,10 @@ UNIT_LOOP(foreign_object_is_ignored, 0, ARRAY_SIZE(squatter_cases))
 	ck_assert_msg(!lstat(path, &st), "%s: removed", what);
 }
 
-/* Another host's registry stays: its pids and locks have no meaning here. */
+/*
+ * A directory of another host stays, because its pids and locks have no meaning
+ * on this host.
+ */
 UNIT_TEST(directory_of_other_host_stays)
 {
 	char path[DUO_PATH_MAX], file[2 * DUO_PATH_MAX];
@@ -184,8 +191,8 @@ static void wait_until_open(pid_t pid, const char *path)
 }
 
 /*
- * A child finds a directory that another process still makes. The child waits
- * for the directory's lock, and uses it.
+ * A child finds a directory that another process, the maker, has not finished.
+ * The child must wait for the directory's lock, and then use the directory.
  */
 UNIT_TEST(unfinished_directory_is_waited_for)
 {
@@ -211,8 +218,9 @@ UNIT_TEST(unfinished_directory_is_waited_for)
 }
 
 /*
- * A maker of the directory was stopped. fi_enable fails, because otherwise
- * duo_registry_open() would wait under the domain's locks.
+ * The maker of the directory was stopped. duo_registry_lock() must return
+ * -FI_EBUSY, and not wait in duo_registry_open(): fi_enable() would wait under
+ * the domain's locks.
  */
 UNIT_TEST(unfinished_directory_of_stopped_maker_is_busy)
 {
@@ -256,8 +264,8 @@ static pid_t start_churn(void)
 }
 
 /*
- * Child: waits for "go", opens the registry, writes its inode number, and ends
- * when all have written.
+ * Child: waits until the parent closes go[], opens the registry, and writes its
+ * inode number. Stays until all children have written.
  */
 static void starter(const int *go, int report, int leave)
 {
@@ -266,7 +274,8 @@ static void starter(const int *go, int report, int leave)
 	int fd;
 
 	close(go[1]);
-	if (read(go[0], &byte, 1))	/* until all may start */
+	/* until the parent lets all children start */
+	if (read(go[0], &byte, 1))
 		_exit(1);
 	fd = duo_registry_open(dir, NULL);
 	if (fd < 0 || fstat(fd, &st) ||

@@ -139,7 +139,7 @@ static void ep_early_onesided(fi_addr_t to)
 UNIT_CASE("without a lock", ep_setup, ep_teardown);
 UNIT_CASE("with a lock", ep_setup_locked, ep_teardown);
 
-/* _i: no object is bound; the AV is bound; AV and CQ are bound. */
+/* _i: 0: no object is bound; 1: the AV is bound; 2: AV and CQ are bound. */
 UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 {
 	struct fi_cq_tagged_entry entry;
@@ -222,8 +222,9 @@ UNIT_TEST(binds_after_enable_fail)
 }
 
 /*
- * A message arrives before its receiver is enabled, or before all objects are
- * bound. Reads of objects that are bound do not consume the message.
+ * A message arrives before its receiver is enabled and before all objects are
+ * bound. Reads of the bound objects must not consume the message. _i: 1: the CQ
+ * is bound for receives, otherwise for sends.
  */
 UNIT_LOOP(message_before_enable_is_kept, 0, 2)
 {
@@ -277,8 +278,9 @@ static void ep_completed(struct fid_cq *others)
 }
 
 /*
- * Calls without a flags argument use the default flags. FI_INJECT applies to
- * sent data only, not to the results of reads and fetching atomics.
+ * Calls without a flags argument use the endpoint's default flags. FI_INJECT as
+ * default flag must apply to sent data only, not to the results of reads and
+ * fetching atomics.
  */
 UNIT_TEST(default_inject_flag_affects_sends_only)
 {

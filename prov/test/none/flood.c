@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * More unexpected messages than any limit that near ever had. MPI permits
+ * Many unexpected messages, more than any former limit of near. MPI permits
  * programs to send them all before the first receive.
  */
 
@@ -64,7 +64,10 @@ static void flood_recv(int at, uint64_t tag)
 
 UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
 
-/* In either direction, the last fragment is behind unexpected messages. */
+/*
+ * A large message goes in fragments, and the last one is behind unexpected
+ * messages. _i: 0: from the endpoint that gets these messages; 1: to it.
+ */
 UNIT_LOOP(large_message_behind_flood_arrives, 0, 2)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -127,8 +130,9 @@ UNIT_TEST(many_unexpected_large_messages_arrive)
 }
 
 /*
- * More receives than the endpoint's size. The last one is a multi-receive
- * buffer, which needs one more entry for a message that is already there.
+ * The number of receives exceeds the endpoint's size. The last receive is a
+ * multi-receive buffer, which needs one more entry, for a message that has
+ * arrived before.
  */
 UNIT_TEST(receives_beyond_size_complete)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo of near: hints beyond its limits get no info, and a message. */
+/*
+ * fi_getinfo() of near: hints beyond the limits of near get no info, but a log
+ * message.
+ */
 
 #include <stdio.h>
 
@@ -136,7 +139,10 @@ UNIT_TEST(info_node)
 	info_rejected("127.0.0.1", "127.0.0.1");
 }
 
-/* Orders between messages and RMA are costly: hints must request them. */
+/*
+ * Orders between messages and RMA are costly, so that an info has only those
+ * that the hints request.
+ */
 UNIT_TEST(info_has_requested_orders_only)
 {
 	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
@@ -223,8 +229,8 @@ UNIT_TEST(hmem_requires_descriptors)
 }
 
 /*
- * The hints have the fids of an open fabric and an open domain without a lock.
- * An info is returned if this domain can serve it.
+ * The hints have the fids of an open fabric and of an open domain, which has no
+ * lock. An info is returned only if this domain suffices for the hints.
  */
 UNIT_ROUNDS(open_fids_get_matching_info, 0, ARRAY_SIZE(info_opened))
 {

@@ -9,7 +9,10 @@
 #define RECV_MULTI 1000
 #define RECV_COUNT (RECV_CQ + 8)
 
-/* The peer sends this number of unexpected messages, and ends. */
+/*
+ * The peer sends this number of unexpected messages, and closes its endpoint.
+ * Returns when a receive has failed with FI_ECONNRESET.
+ */
 static void recv_lose_peer(int messages)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -52,7 +55,10 @@ UNIT_LOOP(message_for_first_buffer_frees_entry, 0, 2)
 	recv_close(1);
 }
 
-/* A failed peer's address cannot belong to another process. */
+/*
+ * A receive that names a failed peer must fail, because no other process can
+ * get the peer's address.
+ */
 UNIT_TEST(receive_from_failed_peer_fails)
 {
 	char bytes[64];
@@ -94,8 +100,9 @@ UNIT_TEST(multi_receive_from_failed_peer_fails)
 }
 
 /*
- * An error entry is followed by the release of the buffer. Otherwise the
- * application would not repost the buffer.
+ * A truncated message in a multi-receive buffer has an error entry. The release
+ * of the buffer must follow, because otherwise the application would not repost
+ * the buffer.
  */
 UNIT_TEST(truncation_releases_multi_receive)
 {
@@ -129,7 +136,10 @@ UNIT_TEST(truncation_releases_multi_receive)
 	recv_close(1);
 }
 
-/* The sender's messages fill the buffer, and then the receive fails. */
+/*
+ * All messages that a sender has sent before its failure arrive in the buffer.
+ * Then the receive fails.
+ */
 UNIT_TEST(failed_sender_fills_multi_receive)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -155,7 +165,10 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 }
 
-/* The message is too long for a slot; its completion has no context. */
+/*
+ * An injected message that is too long for a slot, with FI_DELIVERY_COMPLETE.
+ * Its completion has no context.
+ */
 UNIT_TEST(long_inject_is_reported)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -174,7 +187,10 @@ UNIT_TEST(long_inject_is_reported)
 	recv_close(1);
 }
 
-/* With FI_FENCE a small send waits for the end of the large one before it. */
+/*
+ * With FI_FENCE a small send returns -FI_EAGAIN until the large send before it
+ * has ended.
+ */
 UNIT_TEST(default_fence_delays_send)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -195,7 +211,10 @@ UNIT_TEST(default_fence_delays_send)
 	recv_close(1);
 }
 
-/* The error entry must not have the tag of an earlier message. */
+/*
+ * The error entry of a canceled receive must have the receive's tag, not that
+ * of a message before.
+ */
 UNIT_TEST(canceled_receive_reports_own_tag)
 {
 	fi_addr_t to = recv_insert(ep[0]);
@@ -218,8 +237,9 @@ UNIT_TEST(canceled_receive_reports_own_tag)
 }
 
 /*
- * The peer's address is removed and inserted again. Messages arrive in both
- * directions, also for directed receives.
+ * The sender removes and inserts the receiver's address: after (_i is 0) or
+ * before the receiver reads the first message. Neither side must regard the
+ * other as failed: messages must still arrive, in both directions.
  */
 UNIT_LOOP(reinserted_peer_has_not_failed, 0, 2)
 {
@@ -282,7 +302,7 @@ static fi_addr_t insert_foreign(bool version)
 	return addr;
 }
 
-/* The error is not that of a peer failure. */
+/* -FI_EHOSTUNREACH must be returned, not the error of a peer failure. */
 UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 {
 	fi_addr_t to = insert_foreign(_i);
@@ -293,7 +313,10 @@ UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 	recv_close(1);
 }
 
-/* The error is that of a peer failure, also after a rejected send (_i < 2). */
+/*
+ * Receives that name such an address fail like those of a failed peer, also
+ * after a rejected send to the address (_i < 2). Odd _i: another version.
+ */
 UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 {
 	fi_addr_t to = insert_foreign(_i & 1);
@@ -308,9 +331,9 @@ UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 }
 
 /*
- * The peer sends, removes the receiver's address, inserts it and sends more,
- * without polls. A poll does not consume all these messages at once. They
- * arrive in the order of sending.
+ * The sender sends more messages than a poll consumes, removes the receiver's
+ * address, inserts it again, and sends more. The receiver does not poll
+ * meanwhile. The messages must arrive in the order of sending.
  */
 UNIT_TEST(reinserted_receiver_gets_order)
 {

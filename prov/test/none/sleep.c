@@ -13,7 +13,10 @@ static void recv_setup_sleep(void)
 	recv_setup();
 }
 
-/* Reads all completions, then calls fi_trywait, as before poll(2). */
+/*
+ * Polls until fi_trywait() permits a sleep; asserts that there is no
+ * completion.
+ */
 static struct pollfd recv_fall_asleep(void)
 {
 	struct pollfd fd = { .events = POLLIN };
@@ -28,7 +31,10 @@ static struct pollfd recv_fall_asleep(void)
 
 UNIT_CASE("asleep", recv_setup_sleep, recv_teardown);
 
-/* Another thread posts a receive, and so consumes a large message. */
+/*
+ * The thread sleeps. Another thread posts a receive, which matches a large
+ * message in the call. The sleeping thread must wake.
+ */
 UNIT_TEST(receive_of_other_thread_wakes_sleeper)
 {
 	static char from[1 << 18], at[1 << 18];

@@ -51,7 +51,7 @@ UNIT_TEST(longest_block_is_limited)
 	duo_blocks_fini(&blocks);
 }
 
-/* The limit is for the blocks of all sizes together, not for each size. */
+/* The limit applies to the sum of the blocks of all sizes, not to each size. */
 UNIT_TEST(kept_blocks_are_limited)
 {
 	size_t len, keep = COUNT * LARGEST;

@@ -73,7 +73,10 @@ UNIT_ROUNDS(overlap_matches_table, 0, ARRAY_SIZE(overlap_cases))
 		      "%s, exchanged", name);
 }
 
-/* Receives of 3 bits overlap if and only if a message matches both. */
+/*
+ * Two receives with 3 bits of tag and mask overlap if, and only if, some
+ * message matches both.
+ */
 UNIT_TEST(overlap_is_exact)
 {
 	unsigned code, tag;
@@ -133,8 +136,9 @@ static struct duo_rx *post(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 UNIT_CASE("queues", setup, teardown);
 
 /*
- * A sub-receive replaces another receive, posted or matched. It is found at
- * that place in the queue, with and without (even _i) an index.
+ * A sub-receive takes the place of another receive in the queue: of a matched
+ * one (_i < 2), or of one that is still posted. A lookup must find it at this
+ * place, without an index (even _i) and with one.
  */
 UNIT_ROUNDS(replacement_is_found_in_place, 0, 4)
 {
@@ -353,7 +357,10 @@ UNIT_TEST(grown_pool_reuses_entries)
 	struct duo_rx *rx, *first = duo_rx_alloc(&pool);
 	uint32_t i;
 
-	/* assert once, because each assertion writes to the test's parent */
+	/*
+	 * one assertion after the loop, because each writes to the test's
+	 * parent
+	 */
 	for (i = 1; i < 7 * DUO_RX_FIRST; i++) {
 		rx = duo_rx_alloc(&pool);
 		if (!rx || !duo_ranges_have(&ranges, rx))
@@ -407,7 +414,10 @@ UNIT_TEST(pool_without_memory_reuses_entries)
 	pool.ranges = 1;
 }
 
-/* The pool grows, and still uses the unused entries of its last range. */
+/*
+ * duo_rx_pool_reserve() adds a range. The pool must still use the unused
+ * entries of the range before.
+ */
 UNIT_TEST(reservation_keeps_unused_entries)
 {
 	uint32_t i;

@@ -68,7 +68,10 @@ static const struct {
 
 UNIT_CASE("ring", setup, teardown);
 
-/* Entries fill the caller's array; nothing is written behind them. */
+/*
+ * Entries are stored in the caller's array, in its format. Nothing may be
+ * written behind them.
+ */
 UNIT_LOOP(entries_are_packed_in_format, 0, ARRAY_SIZE(format_cases))
 {
 	size_t size = format_cases[_i].size;
@@ -201,8 +204,9 @@ UNIT_TEST(errors_in_order_with_their_path)
 }
 
 /*
- * Error data of fi_cq_readerr(3): if err_data_size is 0, the caller gets a
- * pointer to the provider's buffer. Otherwise the bytes that fit are copied.
+ * Error data of fi_cq_readerr(3). If err_data_size is 0, err_data must point to
+ * the provider's buffer ("lent"). Otherwise the bytes that fit are copied to
+ * the caller's buffer.
  */
 static const struct {
 	const char *name;
@@ -235,7 +239,7 @@ UNIT_LOOP(error_data_fits_caller, 0, ARRAY_SIZE(data_cases))
 	memset(own, 0xa5, sizeof(own));
 	push_err(FI_EIO, data_cases[_i].given ? given : NULL,
 		 data_cases[_i].given, FI_DUO_CORE);
-	/* the entry must not depend on the source's buffer */
+	/* the error list must have its own copy of the error data */
 	memset(given, 0, sizeof(given));
 
 	ck_assert_int_eq(duo_err_pop(&errs, &entry, lent), FI_DUO_CORE);
@@ -249,7 +253,9 @@ UNIT_LOOP(error_data_fits_caller, 0, ARRAY_SIZE(data_cases))
 		ck_assert_msg(own[i] == 0xa5, "%s: written beyond", name);
 }
 
-/* An overrun is reported after all other errors, and then for ever. */
+/*
+ * An overrun is reported after all other errors, and then at each further read.
+ */
 UNIT_TEST(overrun_is_permanent)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -311,5 +317,8 @@ UNIT_TEST(errors_are_freed)
 
 	for (i = 0; i < 100; i++)
 		push_err(FI_EIO, NULL, 0, FI_DUO_LOCAL);
-	/* LeakSanitizer reports errors that the teardown does not free */
+	/*
+	 * duo_err_fini() in the teardown must free the errors: LeakSanitizer
+	 * checks
+	 */
 }
