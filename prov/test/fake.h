@@ -12,10 +12,10 @@
 
 #include "unit.h"
 
-#define FAKE_ERROR FI_EIO	/* error of the call number fail_at */
+#define FAKE_ERROR FI_EIO	/* error that the call number fail_at returns */
 #define FAKE_REFS 8
 #define FAKE_PEERS 512
-#define FAKE_CQ_SIZE 2048	/* smallest number of entries of a core CQ */
+#define FAKE_CQ_SIZE 2048 /* smallest number of entries of a CQ of the core */
 #define FAKE_MSG_MAX 256
 
 /* Object of a fake, of any class */
@@ -63,7 +63,7 @@ struct fake_obj {
 /* Addresses of an AV of the core; FAKE_FREE marks an unused entry */
 #define FAKE_FREE UINT64_MAX
 struct fake_table {
-	uint64_t addr[FAKE_PEERS];	/* index: fi_addr */
+	uint64_t addr[FAKE_PEERS];	/* indexed by fi_addr */
 	uint64_t rejected;		/* address that inserts reject */
 };
 
@@ -169,7 +169,8 @@ struct fake_core {
 	bool util_srx;
 	bool ends_twice; /* report a truncated receive twice, as efa does */
 	int eagain; /* number of receives that will return -FI_EAGAIN */
-	void (*on_post)(void);	/* called in a post, as by another thread */
+	/* called during a post to the core, as if by another thread */
+	void (*on_post)(void);
 	int post_err;		/* error of the next receive */
 	int send_err;		/* error with which sends end; 0: none */
 	int close_err;		/* error of the next fi_close of an endpoint */
@@ -207,8 +208,8 @@ struct fake_shm {
 };
 
 /*
- * Device memory: the CPU cannot access it. The fake core copies it by its
- * descriptor, near by the functions of fake_device.c.
+ * Device memory: the CPU cannot access it. The fake core finds this memory by
+ * its descriptor; near copies it by the functions of fake_device.c.
  */
 struct fake_device {
 	char *base, *shadow;

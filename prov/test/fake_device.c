@@ -41,7 +41,7 @@ static char *fake_device_shadow(const void *addr)
 	return at < fake.device.len ? fake.device.shadow + at : NULL;
 }
 
-/* True if this call must fail. Only starts and polls of copies call it. */
+/* True if the calling function, a start or a poll of a copy, must fail. */
 static bool fake_device_fails(void)
 {
 	return fake.device.fails ||

@@ -119,7 +119,7 @@ void fixture_open(const struct fixture_attr *attr)
 {
 	unit_dir_make();
 	duo_params.defer_polls = LAZY_POLLS;
-	duo_params.defer_us = 1 << 30;	/* never */
+	duo_params.defer_us = 1 << 30;	/* us; not reached */
 	duo_params.core_poll_interval = 1;
 	fixture_fabric(attr);
 }
@@ -219,7 +219,10 @@ void peer_withdraw(void)
 	duo_registry_withdraw(&publication[published]);
 }
 
-/* publication[] keeps the element: names of other peers point into it. */
+/*
+ * The peer's element of publication[] stays, so that no other element moves:
+ * callers have pointers to the names in publication[].
+ */
 void peer_end(const char *peer_name)
 {
 	int i;

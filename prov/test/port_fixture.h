@@ -15,9 +15,10 @@
 
 extern uint64_t theirs[WORDS], ours[WORDS];
 extern char context;
-extern struct fid_mr *mr;	/* of port_region_open(); NULL: none */
-extern int port_device_polls;	/* polls before a copy of the peer's device */
-/* number of the call of the peer's device that fails, from 1 on; 0: none */
+extern struct fid_mr *mr;	/* region of port_region_open(); NULL: none */
+/* number of polls before a copy by the peer's device ends */
+extern int port_device_polls;
+/* number of the call of the peer's device that fails, from 1; 0: none */
 extern int port_device_fails;
 /* number of the peer's events with CQ data */
 extern uint32_t port_data;

@@ -34,7 +34,10 @@ static void restart(void)
 
 UNIT_CASE("restart", setup, fixture_close);
 
-/* efa's util_srx cannot cancel directed untagged receives. */
+/*
+ * efa cannot cancel directed untagged receives (util_srx). So the receive that
+ * names the address is not posted to the core; the wildcard receive is.
+ */
 UNIT_TEST(untagged_receives_on_efa_stay_local)
 {
 	static const struct fixture_attr attr = { .core = "efa" };

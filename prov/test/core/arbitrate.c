@@ -46,7 +46,10 @@ UNIT_TEST(canceled_receive_gets_local_message)
 	expect_arbitrations(1, 0);
 }
 
-/* The recall fails: the receive's completion is already in the core's CQ. */
+/*
+ * The recall fails, because the receive's completion is already in the core's
+ * CQ.
+ */
 UNIT_TEST(failed_recall_keeps_core_message)
 {
 	post_on_core(1);
@@ -58,7 +61,10 @@ UNIT_TEST(failed_recall_keeps_core_message)
 	expect_recv(&slot[1], "near", local);
 }
 
-/* The canceled entry is behind errors and more than a batch of completions. */
+/*
+ * In the core's CQ, the entry of the canceled receive is behind errors and more
+ * than a batch of completions. ofi_duo must find this entry.
+ */
 UNIT_TEST(canceled_entry_behind_others_is_found)
 {
 	char contexts[40];

@@ -59,7 +59,9 @@ UNIT_TEST(closed_endpoint_posts_nothing)
 	expect_posts(0);
 }
 
-/* While the core rejects the first receive, it gets no later one. */
+/*
+ * While the core rejects the first receive, ofi_duo must not post later ones.
+ */
 UNIT_TEST(later_receives_wait_for_rejected_one)
 {
 	fake.core.eagain = 3;

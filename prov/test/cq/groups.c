@@ -88,7 +88,10 @@ static void *reader_run(void *arg)
 	return NULL;
 }
 
-/* Starts a thread, and returns when it waits for the caller's lock. */
+/*
+ * Starts a thread. Returns when this thread waits for the lock that the caller
+ * holds.
+ */
 static pthread_t thread_waits(void *(*run)(void *))
 {
 	pthread_t thread;

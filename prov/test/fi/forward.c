@@ -13,7 +13,10 @@
 static struct fid_mr *mr;
 static char buf[64];
 
-/* The fixture's fabric has no operations: fi_fabric() did not open it. */
+/*
+ * The fixture opens its fabric without fi_fabric(), so that the fabric lacks
+ * these operations.
+ */
 static struct fi_ops fabric_ops = {
 	.size = sizeof(struct fi_ops),
 	.control = duo_core_control,

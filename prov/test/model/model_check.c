@@ -61,8 +61,8 @@ void model_check_waiting(void)
 }
 
 /*
- * Checks that all receives have ended. Gap: those of model_final() cannot be
- * canceled and may be open.
+ * Checks that all receives have ended. Gap: receives for which model_final() is
+ * true cannot be canceled and may be open.
  */
 void model_check_ended(void)
 {

@@ -212,7 +212,10 @@ static const struct info_opened {
 	{ FI_THREAD_DOMAIN, FI_MR_PROV_KEY, false },
 };
 
-/* Descriptors identify device memory, so FI_HMEM requires FI_MR_LOCAL. */
+/*
+ * near needs the descriptors of buffers in device memory, so that FI_HMEM
+ * requires FI_MR_HMEM.
+ */
 UNIT_TEST(hmem_requires_descriptors)
 {
 	ck_assert(!info_get(NULL));

@@ -204,7 +204,7 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 	carried(2, 0, 0);
 	device_path("mapped by CUDA IPC");
 	if (_i == 0)
-		return;		/* fi_close() of the endpoint releases it */
+		return;	/* fi_close() of the endpoint releases the mapping */
 	port_remove_device();
 	ck_assert_int_eq(fake.device.maps, 1);
 	if (_i == 1) {

@@ -279,7 +279,8 @@ static void publish_exited(uint64_t core_addr)
 					      &core_addr, sizeof(core_addr),
 					      false, &rig.pub), 0);
 	ck_assert_int_eq(duo_registry_ready(&rig.pub), 0);
-	ck_assert_int_eq(dup2(null, rig.pub.fd), rig.pub.fd);	/* unlocks */
+	/* releases the record's lock */
+	ck_assert_int_eq(dup2(null, rig.pub.fd), rig.pub.fd);
 	close(null);
 }
 

@@ -128,7 +128,7 @@ UNIT_TEST(sweep_removes_socket_of_killed_process)
 	int dir = dup(fixture_ep()->publication.dir);
 
 	connect_far(true);
-	/* close its file descriptor, as SIGKILL does */
+	/* close the socket's descriptor, as the kernel does after SIGKILL */
 	close(rig.port->fdx);
 	rig.port->fdx = -1;
 	ck_assert_int_eq(sockets(), 2);

@@ -189,7 +189,7 @@ static void check_call(int variant, fi_addr_t to)
 
 UNIT_CASE("onesided", setup, fixture_close);
 
-/* _i: variant; lowest bit: local peer */
+/* _i / 2: variant of the call; _i % 2: 1: local peer */
 UNIT_ROUNDS(call_reaches_core_with_arguments, 0, 2 * COUNT)
 {
 	int variant = _i / 2;

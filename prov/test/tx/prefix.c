@@ -143,7 +143,7 @@ static ssize_t recv_as(bool tagged, enum call call, enum split how, size_t len)
 
 UNIT_CASE("prefix", setup, fixture_close);
 
-/* _i: tagged or not, path, split and call */
+/* _i is ((call * SPLITS + split) * 2 + path) * 2 + (tagged ? 1 : 0). */
 UNIT_ROUNDS(send_skips_prefix, 0, 4 * SPLITS * CALLS)
 {
 	const int path = _i / 2 % 2;

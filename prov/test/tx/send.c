@@ -140,7 +140,7 @@ static void check_sent(enum variant variant, int path, const char *text)
 
 UNIT_CASE("send", setup, fixture_close);
 
-/* _i: variant; lowest bit: path */
+/* _i / 2: variant of the send; _i % 2: path */
 UNIT_ROUNDS(variant_uses_path_of_peer, 0, 2 * ARRAY_SIZE(variants))
 {
 	enum variant variant = _i / 2;
