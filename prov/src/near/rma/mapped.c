@@ -17,9 +17,10 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 }
 
 /*
- * Starts a copy between each local buffer and the mapping, until an error. at:
- * address of the first byte in the mapping. Returns 0 or the error; -ENOENT:
- * the mapping's device cannot access a local buffer any more.
+ * Starts one copy for each local buffer, from or to the mapping. Stops at the
+ * first error. at: address of the operation's first byte in the mapping.
+ * Returns 0 or the error; -ENOENT: the mapping's device queue can no longer
+ * copy a local buffer.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -66,7 +67,7 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 	struct near_rma_peer *at = op->to;
 
 	near_stage_begin(op);
-	/* no request was sent, so the end of op must not raise tx->consumed */
+	/* 0: no request was sent, so op's end does not raise tx->consumed */
 	op->mark = 0;
 	op->sent = op->args.len;
 	at->due++;
@@ -106,8 +107,8 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	int ret;
 
 	/*
-	 * Wait for other operations, and for copies in another device queue:
-	 * only copies in one queue are made in order.
+	 * Wait until all pending operations are mapped ones, and their copies
+	 * are in this device queue: only copies in one queue are made in order.
 	 */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))
@@ -126,8 +127,8 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
 		/*
-		 * The mapping stays usable if the cause may be local host
-		 * memory that is no longer pinned.
+		 * Do not set `failed` if the cause might be that local host
+		 * memory is no longer pinned: the mapping is still usable.
 		 */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);

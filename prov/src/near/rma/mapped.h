@@ -2,18 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mapped operations: reads and writes of the target's device memory by one copy
- * of the initiator's device. Local buffers are in device memory, or in host
- * memory that the device can access (near_device.host()).
+ * Mapped operations: reads and writes of the target's device memory. The
+ * initiator's device makes one copy between this memory and the local buffers.
+ * These are in device memory, or in host memory that the initiator's device can
+ * access (near_device.host()).
  *
  * The initiator maps the target's allocation (near_device.map()). The mapping
  * serves all regions in the allocation. near_rma() creates the mapping, which
  * takes up to 10 ms. If map() needs a descriptor, near requests it from the
  * target (fdx.h), and stages operations until the reply.
  *
- * near never releases a mapping: a release may wait for the device's work, and
- * the work may wait for messages. near_table_unmapped() passes the mapping to
- * the embedder. See docs/near/rma.md, *Device memory*.
+ * near never releases a mapping itself: the release may wait for the device's
+ * work, and this work may wait for a message that near has to deliver. Instead,
+ * near_table_unmapped() passes the mapping to the embedder, which releases it.
+ * See docs/near/rma.md, *Device memory*.
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H
@@ -26,32 +28,35 @@
 #define NEAR_UNMAPPED 64
 #define NEAR_DROPPED 8	/* length of near_mapped.dropped */
 /*
- * time that near keeps a mapping with near_mapping.repeated after the region
- * was removed, ms
+ * time for which near keeps a mapping after its region was removed, if
+ * near_mapping.repeated is true, ms
  */
 #define NEAR_MAPPING_KEEP_MS 1000
-/* time after which a request for a descriptor is repeated, ms */
+/* time after which near repeats a request for a descriptor, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
 /* limit of mapped operations per peer that have pending copies */
 #define NEAR_MAPPED_OPS 16
 
 /* A peer's allocation that this process has mapped. */
 struct near_mapping {
-	/* in near_mapped.mappings; when dropped, in near_table.unmapped */
+	/* in near_mapped.mappings; after the drop, in near_table.unmapped */
 	struct near_link link;
 	uint64_t id;		/* near_export.id */
 	uint64_t base;		/* near_export.base */
 	uint64_t key;		/* key of the allocation's last used region */
-	const void *queue;	/* near_device.queue() of the mapping device */
+	const void *queue;	/* queue of the copies: near_device.queue() */
 	struct near_map map;	/* map.mapping is NULL: not mapped yet */
 	int fd;			/* descriptor for near_device.map(); -1: none */
 	uint64_t requested_ms;	/* time of last request for fd, ms; 0: none */
-	/* near_table.released + 1 when map() last returned -ENOMEM; or 0 */
+	/*
+	 * near_table.released + 1 when map() last returned -ENOMEM: near calls
+	 * map() again only after `released` has changed; 0: no -ENOMEM
+	 */
 	uint64_t enomem_at;
 	/* map() or a copy has failed: near stages further operations */
 	bool failed;
 	bool repeated;	/* the allocation was mapped and dropped before */
-	/* time when near found that the region was removed, ms; or 0 */
+	/* time when near found that region `key` was removed, ms; or 0 */
 	uint64_t gone_ms;
 	uint32_t ops;		/* number of operations that use the mapping */
 };
@@ -69,11 +74,11 @@ struct near_mapped {
 	 * removed regions.
 	 */
 	uint64_t searched;
-	/* near_mapping.id of the last dropped mappings; number of all drops */
+	/* near_mapping.id of the last dropped mappings */
 	uint64_t dropped[NEAR_DROPPED];
-	uint32_t drops;
+	uint32_t drops;		/* number of all mappings dropped so far */
 	const void *queue;	/* device queue that has all pending copies */
-	/* numbers of operations begun and ended since the start */
+	/* numbers of mapped operations that have begun and ended so far */
 	uint32_t begun, ended;
 	struct near_rma_op *op[NEAR_MAPPED_OPS];
 };
@@ -91,7 +96,10 @@ near_mapping_path(const struct near_mapping *mapping)
 	return mapping->requested_ms ? NEAR_DEVICE_SHARED : NEAR_DEVICE_MAPPED;
 }
 
-/* Returns buffer i's handle for near_device.start(). NULL: not accessible. */
+/*
+ * Returns buffer i's handle for near_device.start(). NULL: the device cannot
+ * access the buffer.
+ */
 static inline void *near_mapped_handle(const struct near_port *port,
 				       const struct near_rma_bufs *bufs,
 				       size_t i)
@@ -106,8 +114,9 @@ static inline void *near_mapped_handle(const struct near_port *port,
 
 /* mapping.c: the cache of mappings */
 /*
- * Returns the mapping for an operation, created if necessary. memory: target
- * address in the peer's process. NULL: at->device_path has the reason.
+ * Returns the mapping for an operation, created if necessary; NULL: there is
+ * none, and at->device_path has the reason. memory: target address in the
+ * peer's process.
  */
 struct near_mapping *near_mapping_get(struct near_port *port,
 				      struct near_rma_peer *at,

@@ -34,7 +34,7 @@ static struct near_mapped *near_mapped(struct near_port *port,
 
 /*
  * Moves a mapping to near_table.unmapped; frees it if map() has not mapped it.
- * No copy must be pending in the mapping.
+ * No copy from or to the mapping may be pending.
  */
 static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
@@ -76,9 +76,10 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 }
 
 /*
- * True if near must drop the mapping of a removed region now. If the mapping
- * was dropped and mapped again before, near keeps it for NEAR_MAPPING_KEEP_MS,
- * because the peer may register a region of the allocation for each transfer.
+ * True if near must drop the mapping of a removed region now. If near has
+ * mapped the allocation repeatedly (mapping->repeated), near keeps the mapping
+ * for NEAR_MAPPING_KEEP_MS more, because the peer may register a region of the
+ * allocation for each transfer.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
@@ -121,7 +122,7 @@ static void near_mapped_search(struct near_mapped *mapped)
 }
 
 /*
- * Moves the mappings that no operation uses to near_table.unmapped, until
+ * Moves mappings to near_table.unmapped if no operation uses them, until
  * unmapped_count is NEAR_UNMAPPED.
  */
 static void near_mappings_evict(struct near_table *table)
@@ -200,8 +201,8 @@ near_mapped_queue(const struct near_port *port,
 }
 
 /*
- * Adds a mapping that map() has not mapped yet. NULL: no memory, or there are
- * NEAR_MAPPINGS mappings already.
+ * Adds a mapping, which the caller must map by near_mapping_map(). Returns the
+ * mapping; NULL: no memory, or there are NEAR_MAPPINGS mappings already.
  */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
@@ -264,8 +265,8 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 /*
  * Maps an allocation, or requests its descriptor. Returns NEAR_DEVICE_MAPPED,
  * or the reason why the allocation is not mapped. If map() returns -ENOMEM,
- * drops unused mappings. Later calls for this mapping call map() again only
- * after the embedder has got a dropped mapping from near_table_unmapped().
+ * drops unused mappings. After -ENOMEM, calls for this mapping do not call
+ * map() until the embedder has got a mapping from near_table_unmapped().
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
@@ -386,8 +387,8 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	void *handle = NULL;
 
 	/*
-	 * With NEAR_RMA_COPY, near's copy of the source is not pinned. So the
-	 * operation is staged.
+	 * With NEAR_RMA_COPY, the source is a copy made by near in memory that
+	 * is not pinned. The device cannot access it: stage the operation.
 	 */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
@@ -396,7 +397,7 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		return path;
 	if (!entry->export_id)
 		return NEAR_DEVICE_NO_EXPORT;
-	/* only a staged operation can follow messages that are in the ring */
+	/* stage it: its request follows the earlier messages in the ring */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;
 	mapped = near_mapped(port, at);

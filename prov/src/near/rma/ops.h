@@ -16,8 +16,8 @@ void near_rma_ungate(struct near_rma_op *op);
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
  * Posts a request for the next len bytes of op. A read has only one request, so
- * len must be the length of the whole read. flags: for near_slot.word. Returns
- * 0, -EAGAIN (no space) or -ECONNRESET.
+ * len must be the length of the whole read. flags: bits to set in
+ * near_slot.word. Returns 0, -EAGAIN (no space) or -ECONNRESET.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -36,11 +36,17 @@ static inline void near_rma_begun(struct near_rma_peer *at,
 	near_peer_hold(at->peer);
 }
 
-/* Handles a reply: near_onesided.answered(). -EPROTO: the reply is invalid. */
+/*
+ * Implements near_onesided.answered(): handles a reply. Returns 0; -EPROTO: the
+ * reply is invalid.
+ */
 int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
-/* direct.c: true if the target requires an event, or op has CQ data. */
+/*
+ * direct.c: true if near must notify the target of op's end: the target
+ * requires an event, or op has CQ data.
+ */
 bool near_rma_notifies(const struct near_rma_op *op);
 /* Notifies the target of an ended copy. slot: from near_control_slot(). */
 void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
@@ -59,9 +65,9 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Raises tx->consumed after the reply to a request. mark: value that
- * near_rma_mark() returned just after the request was posted. Does nothing if
- * the ring was resized since then.
+ * Raises tx->consumed after the reply to a request: the peer has consumed all
+ * slots up to the request. mark: value that near_rma_mark() returned just after
+ * the request was posted. Does nothing if the ring was resized since then.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
@@ -76,10 +82,10 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
- * Queues op and closes NEAR_GATE_QUEUE. A fetch (NEAR_RMA_MESSAGE) goes before
- * operations that have not begun, but behind other fetches. Otherwise two ports
- * could deadlock, because an operation with NEAR_RMA_FENCE waits until the peer
- * has fetched this port's large messages.
+ * Queues op and closes NEAR_GATE_QUEUE. A fetch (NEAR_RMA_MESSAGE) is queued
+ * before operations that have not begun, but behind other fetches. Otherwise
+ * two ports could deadlock, because an operation with NEAR_RMA_FENCE waits
+ * until the peer has fetched this port's large messages.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */
@@ -96,8 +102,9 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 /* direct.c: single copies */
 /*
  * Looks up the target address in the peer's region table, and checks the
- * access. *memory: an address in the peer's process. Returns 0, -EAGAIN: retry,
- * or -EOPNOTSUPP, -ENOENT, -EKEYREJECTED, -EACCES, -EINVAL: see near_rma().
+ * access. Stores in *memory the address in the peer's process. Returns 0;
+ * -EAGAIN: retry; -EOPNOTSUPP, -ENOENT, -EKEYREJECTED, -EACCES, -EINVAL: see
+ * near_rma().
  */
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 		     uint64_t *memory);
@@ -106,7 +113,8 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
  * - 0: the first op->sent bytes are copied
  * - -EPERM: single copy is not permitted, and the target must execute the whole
  *   operation; op->sent is 0
- * - -EAGAIN: retry; other errors end the operation
+ * - -EAGAIN: retry
+ * - another error: the operation has failed, and the caller must end it
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
 /*
@@ -122,8 +130,8 @@ bool near_rma_direct_can(const struct near_port *port,
 
 /* serve.c: the target */
 /*
- * Executes a request: near_onesided.request(). Returns 0; -EAGAIN: not
- * executed, the slot must stay in the ring; -EPROTO: the request is invalid.
+ * Implements near_onesided.request(): executes a request. Returns 0; -EAGAIN:
+ * not executed, the slot must stay in the ring; -EPROTO: invalid request.
  */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);

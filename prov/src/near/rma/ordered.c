@@ -37,8 +37,8 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 }
 
 /*
- * No operation starts during a read in parts (at->reading), because a later
- * write might change memory that the peer has not read yet. An operation on
+ * No operation starts while a posted read is pending (at->reading), because a
+ * later write might change memory before the peer reads it. An operation on
  * host memory also waits for operations on device memory. An operation with
  * NEAR_RMA_FENCE waits for all earlier operations and large messages.
  */

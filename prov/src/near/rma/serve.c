@@ -162,9 +162,9 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns a request's operands; NULL: invalid length. Operands in the slot are
- * in a union with three fields of req. The function copies such operands to
- * `bytes`, then sets these fields.
+ * Returns a request's operands; NULL: invalid length. Operands in the slot
+ * occupy three fields of req (a union). The function copies such operands to
+ * `bytes`, then sets these fields: the operation has one part and no CQ data.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,
@@ -407,8 +407,8 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Sends about the next NEAR_STEP bytes of a read in parts. True: all bytes, or
- * an error, are sent.
+ * Sends about the next NEAR_STEP bytes of a read in parts. True: the reply is
+ * complete, because the last bytes or an error were sent.
  */
 static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 			       struct near_rma_reply *reply)
@@ -426,7 +426,7 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 	}
 	while (reply->offset < reply->len && reply->offset < stop) {
 		len = reply->len - reply->offset;
-		/* 0: no ring to the peer, so near_rma_answer() connects */
+		/* 0 without a ring to the peer; near_rma_answer() connects */
 		most = near_frag_max(&at->peer->tx);
 		if (len > most)
 			len = most;

@@ -2,18 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Staged operations: reads and writes with device memory at one end or at both
- * that are neither mapped (mapped.h) nor lent (loan.h). Each end copies between
- * its own memory and a stage: shared memory in the file of the initiator's
- * region table, divided into chunks.
+ * Staged operations: reads and writes with device memory at one end or at both.
+ * Exceptions: mapped operations (mapped.h) and lent operations (loan.h). Each
+ * end copies between its own memory and a stage: shared memory in the file of
+ * the initiator's region table, divided into chunks.
  *
  * - Write: the initiator fills a chunk and posts a request. The target copies
  *   the chunk into its region and replies.
  * - Read: the initiator posts a request for an empty chunk. The target fills
  *   the chunk and replies. The initiator copies the chunk into its buffers.
  *
- * Polls test whether copies have ended, so several chunks can be in use at
- * once. Chunks are filled, posted and answered in the order of the operations.
+ * near starts a copy, and later polls test whether it has ended. So several
+ * chunks can be in use at once. Chunks are filled, posted and answered in the
+ * order of the operations.
  *
  * Messages and other operations wait until all staged operations have their
  * replies. Exception: messages do not wait for fetches (NEAR_RMA_MESSAGE) that
@@ -39,7 +40,7 @@ struct near_chunk {
 	struct near_rma_op *op;
 	size_t offset;	/* offset of the part in the operation */
 	size_t len;
-	/* pending copy of each local buffer; or NULL */
+	/* handle of the pending device copy of each local buffer; or NULL */
 	void *copy[NEAR_IOV_MAX];
 };
 
@@ -58,7 +59,7 @@ struct near_staging {
 	/* stage for this port's operations, and stage for the peer's */
 	struct near_stage ours, theirs;
 	bool no_view;	/* a failure to open the peer's table was logged */
-	/* numbers of chunks taken and freed since the start */
+	/* numbers of chunks taken and freed so far */
 	uint32_t filled, freed;
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
 };
@@ -73,9 +74,9 @@ struct near_staging *near_staging(struct near_port *port,
  */
 int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
- * Copies between a stage and local memory. If device is NULL, the CPU copies
- * at once. Otherwise starts a device copy, and stores its handle in *copy.
- * Returns 0 or -errno.
+ * Copies between a stage and local memory. device: near_device handle of the
+ * local memory. If it is NULL, the CPU copies during the call. Otherwise starts
+ * a device copy, and stores the copy's handle in *copy. Returns 0 or -errno.
  */
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,
@@ -111,13 +112,14 @@ void near_copy_wait(const struct near_staging *staging, void **copy);
 /* Counts an operation as begun. If it is a fetch, lets messages overtake it. */
 void near_stage_begin(struct near_rma_op *op);
 /*
- * Opens this port's stage for the peer. Returns 0 or -errno, never -EAGAIN;
- * -ENOSPC: no stage is free.
+ * Allocates and maps a stage for operations on the peer's memory, if there is
+ * none yet. Returns 0 or -errno, never -EAGAIN; -ENOSPC: no stage is free.
  */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
- * Continues the first operation in the queue, which must be on_device. Returns
- * 0: the operation has left the queue, and is possibly freed; or -EAGAIN.
+ * Continues op, the first operation in the queue. op->on_device must be true.
+ * Returns 0: op has left the queue, and may be freed already; -EAGAIN: op stays
+ * queued.
  */
 int near_stage_continue(struct near_port *port, struct near_rma_op *op);
 /* Posts requests of filled chunks. Ends operations after their last chunk. */
@@ -136,10 +138,10 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /*
- * Looks up a request's region in this port's table. addr: address of the whole
- * operation. Stores the address of the request's part in *memory, and the
- * region's near_device handle in *device (NULL: host memory). Returns 0 or an
- * errno value, > 0.
+ * Looks up a request's region in this port's table. addr: RMA address of the
+ * operation's first byte. Stores the address of this request's part in *memory,
+ * and the region's near_device handle in *device (NULL: host memory). Returns 0
+ * or an errno value, > 0.
  */
 int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,

@@ -10,8 +10,8 @@
 #include "near/rma/stage.h"
 
 /*
- * Maps the peer's stage, for operations on memory of this process. Returns 0 or
- * -errno; -EPROTO: the index is invalid.
+ * Maps the peer's stage, for the peer's operations on memory of this process.
+ * Returns 0 or -errno; -EPROTO: the index is invalid.
  */
 static int near_stage_open_theirs(struct near_port *port,
 				  struct near_rma_peer *at, int index)
@@ -22,7 +22,7 @@ static int near_stage_open_theirs(struct near_port *port,
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
-	/* retry to open the peer's table: a descriptor may be free now */
+	/* try again to open the peer's table: a descriptor may be free now */
 	at->view_tried = at->view;
 	view = near_rma_view(at);
 	if (!view) {
@@ -116,7 +116,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 				req->len, &reply->copy);
 }
 
-/* False for a request that only a faulty peer sends. */
+/* True if a request is valid. Only a faulty peer sends an invalid request. */
 static bool near_stage_valid(const struct near_rma_slot *req)
 {
 	if ((req->verb != NEAR_READ &&
@@ -143,7 +143,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
-	/* connect, to get a ring for the reply and the peer's region table */
+	/* connect: the reply needs a ring, the copy needs the region table */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);
@@ -197,7 +197,7 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 	if (!near_rma_answer(port, at, reply, NULL, 0))
 		return false;
 	if (reply->err == NEAR_LOAN_REJECTED)
-		/* the initiator stages the operation */
+		/* not failed: the initiator stages the operation */
 		return true;
 	if (reply->err)
 		at->failed = req->id;

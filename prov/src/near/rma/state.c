@@ -69,9 +69,9 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 }
 
 /*
- * Makes the peer's near_ctl.done the port's poll word, if the peer's first
- * delegated operation is a write. False: another peer has the poll word, so
- * each poll must continue this peer's operations.
+ * Makes the peer's near_ctl.done the port's poll word, if the first operation
+ * delegated to the peer is a write. False: the poll word is another peer's, so
+ * each poll must continue the operations with this peer.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)
@@ -159,7 +159,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_stop_work(at);
-	/* close now: unexpected messages may delay near_rma_forget() */
+	/* close view now; unexpected messages may delay near_rma_forget() */
 	near_rma_view_drop(at);
 }
 

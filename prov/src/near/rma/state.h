@@ -18,12 +18,12 @@
 #define NEAR_RMA_FETCHES 0x20u	/* this read is a fetch: NEAR_RMA_MESSAGE */
 #define NEAR_RMA_FETCHES_ID 0x10u /* near_slot.tag is the id of a message */
 #define NEAR_RMA_LENT 0x08u	/* the chunk has a loan: loan.h */
-/* near_rma_args.flags: near lends this operation (loan.h); set only by near */
+/* in near_rma_args.flags, set only by near: a lent operation (loan.h) */
 #define NEAR_RMA_LENDS 256u
 #define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
 /*
- * limit of each operand in an atomic's request, and of a read that is not a
- * read in parts (near_rma_reply), bytes
+ * limit of each operand in an atomic's request, bytes; also the limit of a read
+ * with a single reply, bytes. A longer read is a read in parts: near_rma_reply
  */
 #define NEAR_RMA_PART 256
 #define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
@@ -63,8 +63,8 @@ struct near_rma_peer {
 	uint32_t expect;
 	uint32_t replies_queued;	/* number of elements of replies */
 	/*
-	 * id of the peer's last operation if this port rejected it, and so must
-	 * not execute its further parts; else 0
+	 * id of the peer's last operation if this port has rejected it, so that
+	 * the port does not execute further parts of the operation; else 0
 	 */
 	uint64_t rejected;
 	/* id of the peer's last staged or lent operation if it failed; or 0 */
@@ -77,8 +77,8 @@ struct near_rma_peer {
 	uint64_t delegated_last;	/* last assigned near_rma_op.seq */
 	uint64_t counted;		/* last loaded value of near_ctl.done */
 	/*
-	 * start of the first delegated operation's wait for a revocation, ns;
-	 * may be in the future; 0: not set
+	 * start of the wait after which near revokes the delegated operations
+	 * (NEAR_DELEG_BACKOFF), ns; may be in the future; 0: not set
 	 */
 	uint64_t delegated_ns;
 	uint32_t skip;	/* number of next operations not to delegate */
@@ -87,7 +87,7 @@ struct near_rma_peer {
 	/* The fields up to device_pending are for device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
-	/* how this port's last operation on device memory was copied */
+	/* path of this port's last operation on device memory */
 	enum near_device_path device_path;
 	uint32_t loan_skip;	/* number of next operations not to lend */
 	/* number of operations on device memory begun, but not ended */
@@ -111,13 +111,13 @@ struct near_rma_op {
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* slot of a delegated operation */
 	union {
-		uint64_t seq;	/* delegated operation: its number */
-		/* others: value of near_rma_mark() after the last request */
+		uint64_t seq;	/* sequence number of a delegated operation */
+		/* other operation: near_rma_mark() after its last request */
 		uint64_t mark;
 	};
 	size_t sent;			/* bytes requested or copied */
 	size_t answered;		/* bytes whose replies were received */
-	uint32_t expect;	/* this operation's share of to->expect */
+	uint32_t expect;	/* expected replies, counted in to->expect */
 	bool begun;		/* counted in near_rma_peer.unanswered */
 	bool queued;			/* in near_rma_peer.queue */
 	bool gates;		/* counted in near_rma_peer.gates */
@@ -134,7 +134,7 @@ struct near_rma_op {
 	void *device[NEAR_IOV_MAX];
 	/* mapping of the target's memory; NULL: not a mapped operation */
 	struct near_mapping *mapping;
-	/* mapped operation: pending copy of each local buffer; or NULL */
+	/* mapped operation: handle of each buffer's pending copy; or NULL */
 	void *pending[NEAR_IOV_MAX];
 	uint8_t kept[NEAR_RMA_KEPT];	/* copy of short operands */
 };
@@ -158,22 +158,25 @@ struct near_rma_reply {
 	uint64_t addr;	/* RMA address or message id in the request */
 	/* The next five fields are for staged and lent operations. */
 	bool staged;
-	void *copy;	/* pending copy of the device; or NULL */
+	void *copy;	/* handle of the pending device copy; or NULL */
 	struct near_rma_slot req;			/* the request */
-	/* loan that this port has taken; valid if mapping is not NULL */
+	/* loan in state NEAR_LOAN_TAKEN; valid if mapping is not NULL */
 	struct near_loan *loan;
 	struct near_mapping *mapping;	/* mapping of lent memory; or NULL */
 	uint8_t bytes[NEAR_RMA_PART];
 };
 
 /* state.c */
-/* Creates the state of a peer; NULL: no memory. */
+/* Creates peer->rma, and returns it; NULL: no memory. */
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
-/* Opens the peer's region table at the first call; NULL: not readable. */
+/*
+ * Returns the peer's region table, opened at the first call; NULL: not
+ * readable.
+ */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /*
- * True if polls need not continue operations with this peer now: each of them
- * waits for a reply, for the poll word (near_port.poll_word), or for a tick.
+ * True if polls need not continue operations with this peer now: each operation
+ * waits for a reply, for a new value of near_port.poll_word, or for a tick.
  */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
@@ -181,7 +184,7 @@ static inline bool near_rma_waits(const struct near_rma_peer *at)
 	       !at->due;
 }
 
-/* Returns a peer's state, created if necessary; NULL: no memory. */
+/* Returns peer->rma, created if necessary; NULL: no memory. */
 static inline struct near_rma_peer *near_rma_peer(struct near_peer *peer)
 {
 	return near_likely(peer->rma != NULL) ? peer->rma :

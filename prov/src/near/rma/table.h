@@ -44,7 +44,7 @@ struct near_table {
 	bool staged;	/* the file can hold stages */
 	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
 	uint64_t exports[NEAR_EXPORTS / 64];	/* bitmap of exports in use */
-	/* list of near_mapped; list of mappings for near_table_unmapped() */
+	/* mapped: list of near_mapped; unmapped: see near_table_unmapped() */
 	struct near_link mapped, unmapped;
 	uint32_t unmapped_count;
 	/* number of mappings that near_table_unmapped() has returned */
@@ -94,15 +94,19 @@ struct near_table_view {
 	struct near_region_entry known;	/* the entry found last */
 };
 
-/* Maps a peer's table. Takes over fd, and closes it after an error. */
+/*
+ * Maps a peer's table. Takes over fd, and closes it after an error. Returns 0
+ * or -errno.
+ */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
 /* True if the peer's file has a stage with this index. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
- * Copies the entry with this key. Returns 0; -EKEYREJECTED: no such key;
- * -EAGAIN: mmap() failed, the owner was writing, or the table is invalid.
+ * Copies the entry with this key to *entry. Returns 0; -EKEYREJECTED: no such
+ * key; -EAGAIN: the owner was writing, the table is invalid, or mmap() failed
+ * after the table had grown.
  */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
@@ -113,7 +117,10 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
 			   struct near_export *export);
-/* Returns the entry found last. NULL: other key, or the table has changed. */
+/*
+ * Returns the entry found last. NULL: it has another key, or the table has
+ * changed since then.
+ */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
 {
