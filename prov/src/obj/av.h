@@ -36,12 +36,13 @@ struct duo_ep;
  * - from UNDECIDED to CORE or LOCAL when a path is chosen
  * - from LOCAL to CORE only before the first message, to keep messages in order
  * - to UNDECIDED when the address loses its peer index, because its process has
- *   failed or cannot be reached; if duo_traits.peer_names is set, to CORE
+ *   failed or cannot be reached. If no other process can ever get this address
+ *   (duo_traits.peer_names), the state changes to CORE instead
  * - to NONE when the address is removed
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	/* no path is chosen yet, or the process of the address has exited */
+	/* no path is chosen yet, or the address has lost its peer index */
 	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,

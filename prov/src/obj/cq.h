@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A completion queue: the ring of both paths' completions, and the counts that
- * decide how often a read polls each path. Lock: the group's. Cost: a push
+ * A completion queue: the ring with the completions of both paths, and counts
+ * that decide how often a read polls each path. Lock: the group's. Cost: a push
  * copies 48 bytes.
  */
 #ifndef DUO_OBJ_CQ_H
@@ -32,7 +32,7 @@ struct duo_rx;
 enum {
 	DUO_CQ_ENTRIES = 1, /* `ring` has entries, or `errs` has errors */
 	DUO_CQ_DEFERRED = 2, /* deferred work, see duo_ep_set_deferred() */
-	/* there is no local transport, it is not near, or an endpoint closes */
+	/* the CQ does not use near, or fi_close() of an endpoint is running */
 	DUO_CQ_OTHERS = 4,
 };
 
@@ -52,7 +52,7 @@ struct duo_cq {
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
 	bool asleep;	/* a thread may be asleep; a new entry must wake it */
-	/* array of the application's running fi_cq_read(): gets new entries */
+	/* array passed to the running fi_cq_read(); new entries go there */
 	struct duo_sink sink;
 	struct duo_domain *domain;
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
@@ -63,7 +63,7 @@ struct duo_cq {
 	 * these reads, duo_cq_charge() adds the number to core_skip
 	 */
 	uint32_t granted;
-	/* if local_idle is above local_busy, each poll also polls the core */
+	/* if local_idle is above this limit, each poll also polls the core */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
@@ -83,12 +83,12 @@ struct duo_cq {
 	uint32_t clock_in;	/* polls until the next read of the clock */
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
-	/* number of late reads of the clock in a row: see DUO_CLOCK_SLOW */
+	/* number of consecutive late reads of the clock: see DUO_CLOCK_SLOW */
 	uint32_t slow;
 	atomic_bool signaled;
-	/* sources of the core's entries, if the read has no array for them */
+	/* sources of the core's entries, if sink.src is NULL */
 	fi_addr_t core_src[DUO_CORE_BATCH];
-	/* decides whether reads without an entry yield the CPU */
+	/* check whether reads without an entry must yield the CPU */
 	struct duo_oversub_check oversub;
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
 	bool core_signals;	/* the core's CQ can wake a thread */
@@ -146,8 +146,8 @@ static inline void duo_cq_push(struct duo_cq *cq,
 }
 
 /*
- * True if cq->ring has a free slot for duo_cq_put_sent(). Does not test whether
- * an fi_cq_read() is running (cq->sink.space is not 0). During this call, new
+ * True if cq->ring has a free slot for duo_cq_put_sent(). The caller must make
+ * sure that cq->sink.space is 0. Otherwise an fi_cq_read() is running, and new
  * entries must go to cq->sink, not to the ring.
  */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
@@ -180,7 +180,7 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 /* Pushes an error of ofi_duo itself. src: the sender, or FI_ADDR_UNSPEC. */
 void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 			 uint64_t tag, fi_addr_t src, int err);
-/* Pushes an error of the receive rx, and counts rx as failed. */
+/* Pushes an error of the receive rx. Adds 1 to duo_ep_rx.failed. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
 /*
@@ -196,8 +196,8 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 
 /*
  * True if the core is unused (docs/matching.md). If the domain has a local
- * transport, the core is unused until duo_ep_use_core() ends this state for
- * good. Polls skip an unused core, because the first poll of a core may be
+ * transport, the core is unused until duo_ep_use_core(), and never again after
+ * this call. Polls skip an unused core, because the first poll of a core may be
  * expensive: efa allocates 30 MB. A poll does not skip the core if the CQ has a
  * core poll budget, or if the AV of an endpoint is empty.
  */
