@@ -25,9 +25,9 @@
 
 #define NEAR_STOP_MS 1000	/* near_close(): longest wait for a peer, ms */
 
-/* limit of the bytes that one poll copies in each direction */
+/* limit of the bytes that a poll sends, and of the bytes that it receives */
 #define NEAR_STEP (512u << 10)
-#define NEAR_FRAG (16u << 10)	/* limit of a fragment, bytes */
+#define NEAR_FRAG (16u << 10)	/* length of the longest fragment, bytes */
 
 enum near_tx_state {
 	NEAR_TX_ANNOUNCED,	/* RTS was sent */
@@ -50,7 +50,7 @@ struct near_tx_op {
 	/* Fields of a cooperative copy, valid after COOP was received. */
 	uint64_t there;		/* address of the receiver's buffer */
 	size_t shared;		/* bytes to copy by both ends together */
-	uint32_t round;		/* number of the copy, from the slot COOP */
+	uint32_t round;		/* round of the copy, from the slot COOP */
 	uint32_t step;		/* bytes of a step */
 	uint32_t steps;		/* number of steps */
 	uint32_t wrote;		/* steps that the sender has written */
@@ -69,9 +69,10 @@ struct near_tx_op {
 /* State of a near_rx_op, which is in port->receiving unless noted here. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
-	NEAR_RX_COOP_PENDING,	/* must send COOP, or waits in peer->waiting */
+	/* must send COOP; in peer->waiting during another cooperative copy */
+	NEAR_RX_COOP_PENDING,
 	NEAR_RX_COOP,		/* both ends copy */
-	NEAR_RX_COOP_RUNNING,	/* no new steps; the sender may still write */
+	NEAR_RX_COOP_RUNNING,	/* round ended; the sender may still write */
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments; in no list */
@@ -97,7 +98,10 @@ struct near_rx_op {
 	size_t done;		/* bytes copied to iov by the receiver */
 	uint32_t step;		/* cooperative copy: bytes of a step */
 	uint32_t steps;		/* cooperative copy: number of steps */
-	/* steps that the sender has taken; set by near_rx_coop_end() */
+	/*
+	 * number of steps that the sender has begun to write, and may have
+	 * written; set by near_rx_coop_end()
+	 */
 	uint32_t sender_steps;
 	bool failed;	/* in a cooperative copy, a read has failed */
 	void *cookie;
@@ -114,7 +118,10 @@ static inline size_t near_frag_max(const struct near_tx *tx)
 	return most < NEAR_FRAG ? most : NEAR_FRAG;
 }
 
-/* Returns &port->read_left: bytes of single copy left in the present poll. */
+/*
+ * Returns &port->read_left: number of bytes that the present poll may still
+ * copy by single copy.
+ */
 static inline size_t *near_read_left(struct near_port *port)
 {
 	if (port->read_poll != port->polls) {
@@ -154,7 +161,10 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-/* Publishes a control message. near_tx_consumed() does not count its slot. */
+/*
+ * Publishes a control message. near_tx_consumed() may be true before the peer
+ * has consumed this message.
+ */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,
@@ -179,7 +189,7 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 /* large_coop.c: continues a cooperative copy, at the sender */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
-/* Ends the sender's part of a cooperative copy, if op has one. */
+/* If op is in a cooperative copy, ends the sender's part of the copy. */
 static inline void near_tx_coop_finish(struct near_tx_op *op)
 {
 	if (near_likely(op->state != NEAR_TX_COOP))
@@ -195,7 +205,7 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op,
  * NULL if none waits.
  */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
-/* Reads the next len bytes, up to op->stop, from the sender. False: failed. */
+/* Reads len bytes from the sender, but not beyond op->stop. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
 /* Requests the whole message in fragments, after a failed read. */
 void near_rx_pull_failed(struct near_rx_op *op);

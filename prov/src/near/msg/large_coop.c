@@ -49,7 +49,10 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/* Takes and writes steps. The receiver reads a step whose write has failed. */
+/*
+ * Takes steps that the receiver has not taken, and writes them. If a write
+ * fails, the receiver reads the step itself.
+ */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
@@ -79,7 +82,7 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 		return false;
 	op->step = near_coop_step(op->len);
 	op->steps = near_coop_steps(op->len, op->step);
-	if (!++op->peer->round)		/* 0 means no round */
+	if (!++op->peer->round)		/* skip 0: it means no round */
 		op->peer->round++;
 	near_coop_begin(op->peer->ring->rx.ctl, op->peer->round);
 	slot->coop.id = op->rndv.id;

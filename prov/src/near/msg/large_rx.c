@@ -118,7 +118,8 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
  * the embedder must complete receives that share a buffer (FI_MULTI_RECV) in
  * the order of their messages.
  *
- * The copy sends nothing, so the slot for the ACK is still free afterwards.
+ * Gets the slot for the ACK before the copy. The copy publishes no slots, so
+ * this slot is still free afterwards.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -153,7 +154,10 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/* Calls received() once. near must not access the receive buffer afterwards. */
+/*
+ * Calls received(), unless it was called for op before. near must not access
+ * the receive buffer afterwards.
+ */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;

@@ -33,11 +33,12 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * True if near_tx_record() has recorded this buffer last, for another peer, and
- * no near_poll() followed. The application then probably sends one buffer to
- * several peers: the first send is a large message, which completes only when
- * its ACK arrives. If the buffer was reused nevertheless, for example after an
- * inject, the result is harmless: it only selects the protocol.
+ * True if the last call of near_tx_record() was for this buffer and another
+ * peer, and no near_poll() followed. Then the application probably sends one
+ * buffer to several peers: the first of these sends was a large message, which
+ * cannot complete before a poll receives its ACK. So the application normally
+ * has not reused the buffer. If it has, for example after an inject, this is
+ * harmless: the result only selects the protocol.
  */
 static bool near_tx_same_buffer(const struct near_port *port,
 				const struct near_peer *peer, const void *buf)
@@ -150,7 +151,7 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* CTS and COOP slots have their id at the same place as slot->ack.id. */
+/* Loads slot->ack.id also for CTS and COOP: their ids have the same offset. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind)
 {
@@ -245,7 +246,7 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	slot->frag.len = (uint32_t)len;
 	/*
 	 * Not near_tx_publish_quiet(): operations with NEAR_RMA_BEHIND must
-	 * wait for fragments.
+	 * wait until the peer has consumed the fragment.
 	 */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
