@@ -27,7 +27,7 @@
 
 #define NEAR_IOV_MAX 4
 #define NEAR_INLINE 48	/* longest message in a slot, bytes */
-#define NEAR_MEMORY (1008u << 10)	/* default of near_attr.memory */
+#define NEAR_MEMORY (1008u << 10)	/* default of near_attr.memory, bytes */
 
 /* bits of near_msg.flags; near passes them to the receiver */
 #define NEAR_TAGGED 1u		/* a tagged message: near_msg.tag is valid */
@@ -47,8 +47,8 @@ struct near_addr {
 	int32_t pid;
 	int32_t fd;	/* number of the segment's descriptor in process pid */
 	uint64_t nonce;		/* random number: no other port has it */
-	uint64_t host;	/* identifies the machine and its present boot */
-	/* one id for the process's pid and time namespaces: duo_proc_ns() */
+	uint64_t host;	/* id of the machine and its present boot */
+	/* one id for the process's pid namespace and time namespace together */
 	uint64_t pid_ns;
 	uint64_t start;	/* start time of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
@@ -108,7 +108,7 @@ struct near_sink {
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
-	/* Reports a new peer: created by near_peer_get(), or a new sender. */
+	/* Reports a peer that near_peer_get() has created, or a new sender. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/* Reports a failed or closed peer, whose operations have all ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
@@ -122,13 +122,14 @@ struct near_attr {
 	void *ctx;
 	/* Logs a line of text. level: 0: warning; 1: information. */
 	void (*log)(int level, const char *text);
-	/* ring budget, bytes; each ring gets a page even beyond the budget */
+	/* ring budget, bytes; each ring has a page, even beyond the budget */
 	size_t memory;
-	/* do not use process_vm_readv() and process_vm_writev() */
+	/* true: no process_vm_readv() and process_vm_writev() */
 	bool no_cma;
 	/*
-	 * do not call prctl(PR_SET_PTRACER). With ptrace_scope 1, the security
-	 * module Yama then denies peers single copy from and to this process.
+	 * true: no call of prctl(PR_SET_PTRACER). If ptrace_scope is 1, the
+	 * security module Yama then denies peers single copy from and to this
+	 * process.
 	 */
 	bool no_ptracer;
 	uint32_t timeout_ms; /* timeout of the fd exchange, ms; 0: no limit */
@@ -211,9 +212,9 @@ struct near_large {
  * - -ECONNRESET: the peer has failed
  * - -EHOSTUNREACH: this port cannot send to the peer
  *
- * A NEAR_DEVICE message has one buffer, in a region of this port's table that
- * grants NEAR_MAY_MESSAGE. It requires a cookie, and NEAR_ADDR_DEVICE in the
- * peer's address.
+ * A NEAR_DEVICE message has one buffer. The buffer is in a region that grants
+ * NEAR_MAY_MESSAGE, in this port's region table. The message requires a cookie,
+ * and NEAR_ADDR_DEVICE in the peer's address.
  */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
@@ -238,7 +239,7 @@ struct near_rx_op *near_recv_begin(struct near_port *port,
 				   const struct near_rndv *rndv, void *cookie);
 /* Ends op: calls near_sink.received() with err and acknowledges the message. */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
-/* Requests the message's first len bytes in fragments; near copies to buf. */
+/* Requests the first len bytes in fragments, which near copies to buf. */
 void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 		     size_t len);
 

@@ -24,7 +24,7 @@ struct near_peer;
 /* for device memory, the two flags above are shifted left by this number */
 #define NEAR_MAY_DEVICE 2
 #define NEAR_MAY_MESSAGE 16u	/* receivers may fetch this device memory */
-/* targets of the owner's RMA may copy this device memory (rma/loan.h) */
+/* the owner may lend this device memory to targets (rma/loan.h) */
 #define NEAR_MAY_LEND 32u
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
@@ -33,7 +33,8 @@ struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
 	uint64_t id;	/* id of the allocation, never reused; 0: none */
 	uint64_t base;	/* address of the allocation in the owner's process */
-	uint64_t needs_fd; /* 1: map() requires a descriptor from share() */
+	/* 1: near_device.map() requires a descriptor from share() */
+	uint64_t needs_fd;
 };
 
 struct near_region_entry {
@@ -85,7 +86,8 @@ enum near_type {
 	NEAR_FLOAT,
 	NEAR_DOUBLE,
 	NEAR_FLOAT_COMPLEX,
-	NEAR_TYPES,	/* no types of more than 8 bytes: they need a lock */
+	/* number of types; no types of more than 8 bytes: they need a lock */
+	NEAR_TYPES,
 };
 
 enum near_op {
@@ -154,7 +156,10 @@ enum near_verb {
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
-	/* handle of each buffer (NULL: host memory); NULL: all host memory */
+	/*
+	 * array of the buffers' handles for near_device. NULL element: host
+	 * memory. NULL array: all buffers are in host memory.
+	 */
 	void *const *device;
 };
 
@@ -178,7 +183,7 @@ struct near_rma_args {
 /* An operation that a peer has executed on memory of this process. */
 struct near_rma_event {
 	struct near_peer *peer;
-	/* a write or an atomic without a result; false: another operation */
+	/* true: write, or atomic without a result; false: other operation */
 	bool write;
 	bool has_data;
 	uint64_t data;
@@ -222,12 +227,13 @@ struct near_device {
 	 */
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
-	 * Maps a peer's allocation for copies between it and this device
-	 * memory. fd: descriptor from the peer's share() if export->needs_fd is
-	 * set, otherwise -1; near closes it. Returns 0 or -errno; after -ENOMEM
-	 * near calls map() again when near_table_unmapped() has returned
-	 * another mapping. near_rma() and near_poll() call map(). When this
-	 * mapping is unused, near_table_unmapped() returns it.
+	 * Maps a peer's allocation for copies between it and the memory with
+	 * the handle `device`. fd: descriptor from the peer's share() if
+	 * export->needs_fd is set, otherwise -1; near closes fd. Returns 0 or
+	 * -errno. After -ENOMEM near does not retry until
+	 * near_table_unmapped() has returned an unused mapping. near_rma() and
+	 * near_poll() call map(). When the new mapping is unused,
+	 * near_table_unmapped() returns it.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
@@ -248,7 +254,7 @@ struct near_device {
 };
 
 struct near_rma_sink {
-	/* if the embedder has no device memory: all members NULL */
+	/* not NULL. No device memory: points to a struct with NULL members. */
 	const struct near_device *device;
 	/*
 	 * True: the port's address does not get NEAR_ADDR_RMA, so that peers
@@ -256,8 +262,8 @@ struct near_rma_sink {
 	 */
 	bool messages_only;
 	/*
-	 * Reports the end of an operation for which near_rma() returns 0.
-	 * near_rma() may call it before it returns.
+	 * Reports the end of an operation for which near_rma() returns 0. near
+	 * may call done() before this near_rma() returns.
 	 */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
@@ -308,10 +314,10 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * Path of an RMA operation on device memory. The values up to NEAR_DEVICE_LENT
- * are direct copies. The later ones are reasons why near copied through shared
- * memory (rma/stage.h). With NEAR_DEVICE_PEERS, near_rma() returned an error
- * instead.
+ * Device path: how near copied the data of an RMA operation on device memory.
+ * The values up to NEAR_DEVICE_LENT are direct copies. The later ones are
+ * reasons why near copied through shared memory instead (rma/stage.h). With
+ * NEAR_DEVICE_PEERS, near did not copy: near_rma() returned an error.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
@@ -320,12 +326,15 @@ enum near_device_path {
 	/* peer's memory, mapped by a descriptor that the peer has sent */
 	NEAR_DEVICE_SHARED,
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
-	/* target is host memory, or no device can access a local buffer */
+	/*
+	 * the target's memory is host memory, or a local buffer is host memory
+	 * that the device cannot access
+	 */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
-	NEAR_DEVICE_QUEUES,	/* queue() differs between the local buffers */
+	NEAR_DEVICE_QUEUES,	/* local buffers have different queue() ids */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
-	NEAR_DEVICE_FAILED,	/* near_device.map() or a copy has failed */
+	NEAR_DEVICE_FAILED,	/* the mapping or a copy has failed */
 	NEAR_DEVICE_WAITS,	/* the peer's descriptor has not arrived yet */
 	NEAR_DEVICE_MEMORY,	/* near_device.map() has returned -ENOMEM */
 	/* too many mappings, no host memory, or the region was removed */
@@ -334,10 +343,13 @@ enum near_device_path {
 	NEAR_DEVICE_PEERS,	/* near_rma() has returned -ENOSPC */
 	NEAR_DEVICE_PATHS,
 };
-/* Returns the number of operations on this path, including fetches. */
+/* Returns the number of operations on a device path, including fetches. */
 uint64_t near_rma_device_ops(const struct near_port *port,
 			     enum near_device_path path);
-/* Returns the path of the last operation on device memory with this peer. */
+/*
+ * Returns the device path of this port's last operation on device memory with
+ * the peer.
+ */
 enum near_device_path near_rma_device_path(const struct near_peer *peer);
 
 /* True if a pending operation has a local buffer with this device handle. */
