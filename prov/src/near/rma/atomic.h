@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomic operations by lock-free CPU instructions, as in libfabric's emulation
- * of atomics. So atomics of near and of the emulation are atomic to each other.
+ * Atomic operations by lock-free CPU instructions. Providers that emulate
+ * atomics, such as efa, use such instructions as well. So the atomics of near
+ * and of such a provider are atomic with respect to each other.
  */
 #ifndef NEAR_RMA_ATOMIC_H
 #define NEAR_RMA_ATOMIC_H

@@ -19,7 +19,7 @@
 #include "near/rma/ops.h"
 
 #define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
-/* wait before a revocation, ns: the time of two single copies */
+/* wait before a revocation, ns: about the time of two short single copies */
 #define NEAR_DELEG_BACKOFF 3000
 /* delay of the next revocation if the last one executed no operation, ns */
 #define NEAR_DELEG_PAUSE 100000
@@ -67,8 +67,9 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 }
 
 /*
- * True if the operation is short enough for one fragment, and for the buffers
- * near_rma_op.kept and near_rma_reply.bytes.
+ * True if the operation is short enough: for one fragment, and for the buffer
+ * that holds its data. This is near_rma_op.kept for a write with NEAR_RMA_COPY,
+ * and near_rma_reply.bytes for a read.
  */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
@@ -84,8 +85,8 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 /*
  * True if the operation should be delegated. False while an operation is
  * pending that is not delegated: if the initiator revoked the new operation, it
- * would execute the new operation first. If only at->skip forbids delegation,
- * counts at->skip down and returns false.
+ * would execute the new operation before the pending one. If only at->skip
+ * forbids delegation, decrements at->skip and returns false.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -203,8 +204,8 @@ static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Executes a revoked operation by single copy, and ends it. False: single copy
- * is not possible now, so the operation is still pending.
+ * Executes a revoked operation by single copy, and ends the operation. False:
+ * single copy is not possible now, so the operation is still pending.
  */
 static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			      struct near_rma_op *op)
@@ -227,8 +228,9 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			 __ATOMIC_RELEASE);
 	/*
 	 * The target reports the operation's event when it consumes the slot.
-	 * No reply shows that the slot is consumed, so near_tx_consumed() must
-	 * count the slot as a message.
+	 * It sends no reply, so only near_ctl.head shows that the slot is
+	 * consumed. Therefore near_tx_consumed() must count the slot as a
+	 * message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -357,9 +359,9 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * The target has finished the first delegated operation, but only the
-	 * reply can end it. So the next poll must call near_rma_work(), which
-	 * sets the poll word anew.
+	 * The target has finished the first delegated operation, which ends
+	 * only by its reply. Until then this peer needs no poll word. So the
+	 * next poll must call near_rma_work(), which selects a new poll word.
 	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;

@@ -18,7 +18,8 @@ enum near_deleg {
 };
 /* result of near_deleg_execute(): the caller must only consume the slot */
 #define NEAR_DELEG_SKIPPED 1
-#define NEAR_DELEG_ANSWERED 2	/* the caller also calls near_rma_report() */
+/* like NEAR_DELEG_SKIPPED, but the caller must also call near_rma_report() */
+#define NEAR_DELEG_ANSWERED 2
 #define NEAR_DELEG_MASK 0xfu	/* the state in word >> NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
@@ -43,7 +44,10 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/* op waits for a reply or the poll word: near_rma_work() is not due */
+	/*
+	 * Not NEAR_WORK_DUE: a reply or a change of the poll word ends op, so
+	 * polls need not call near_rma_work() until a tick.
+	 */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -65,19 +69,19 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* near_delegs_due() stores the start of the next operation's wait */
+	/* 0: near_delegs_due() stores the start of the next operation's wait */
 	at->delegated_ns = 0;
 }
 
 /*
  * Completes the delegated writes that the target has executed. If there are
- * none, and the present poll has a tick, checks the wait of the first delegated
- * operation. After NEAR_DELEG_BACKOFF, revokes all delegated operations and
- * executes them. Returns the number of operations that have ended. at->delegs
- * must not be 0.
+ * none, and the present poll has a tick, checks how long the first delegated
+ * operation has waited. If it has waited for NEAR_DELEG_BACKOFF, revokes all
+ * delegated operations and executes them. Returns the number of operations that
+ * have ended. at->delegs must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
-/* near_onesided.advanced(): completes writes if the poll word has changed. */
+/* Implements near_onesided.advanced(): completes delegated writes. */
 int near_delegs_advanced(struct near_port *port);
 /* Completes delegated writes that a peer executed before it failed. */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
@@ -91,8 +95,8 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
  * Counts the operation of a slot as finished, if it is a delegated one. If the
- * operation has a reply, the caller must post the reply first: this store is
- * slow while the initiator's CPU has the cache line.
+ * operation has a reply, the caller must post the reply first: the store of the
+ * count is slow while the initiator's CPU has the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)

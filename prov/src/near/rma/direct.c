@@ -64,7 +64,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	size_t len = op->args.len - op->sent;
 	ssize_t n;
 
-	/* never access a process that has reused the pid */
+	/* if the peer has exited, another process may have its pid */
 	if (!near_peer_alive(port, peer)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -79,7 +79,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/* the target must execute all of it: near_rma_by_target() */
+		/* the target must execute the whole op: near_rma_by_target() */
 		peer->reads = false;
 		op->sent = 0;
 		return -EPERM;
@@ -109,15 +109,18 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
 	/*
-	 * Not near_tx_publish_quiet(): no reply shows when the target has
-	 * consumed the slot, so near_tx_consumed() must count the slot.
+	 * Not near_tx_publish_quiet(): the target sends no reply to this slot,
+	 * so near_tx_consumed() must count the slot.
 	 */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
-/* Gets near_rma_notify()'s slot before the copy, which cannot be undone. */
+/*
+ * Gets the slot for near_rma_notify() before the copy: if no slot is free, the
+ * caller must retry, and a copy could not be undone.
+ */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -33,7 +33,8 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 /*
  * True if a new operation may start now. A delegated operation requires that
  * all pending ones are delegated, because the initiator revokes them together.
- * An atomic requires that no read in parts (near_rma_reply) is pending.
+ * An atomic requires that no read of near_rma_post() is pending (at->reading):
+ * the target may execute the read in parts, and the atomic between the parts.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
@@ -47,7 +48,7 @@ static near_inline bool near_small_now(const struct near_peer *peer,
 			   peer->reads);
 }
 
-/* True if the cached entry, near_table_view.known, permits the operation. */
+/* True if the cached region entry (near_table_view.known) permits args. */
 static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 					   const struct near_rma_args *args)
 {
@@ -65,7 +66,7 @@ static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 	       (near_rma_delegated(args->verb) || !(memory % sizeof(uint64_t)));
 }
 
-/* Sets the fields of a fast path operation. */
+/* Sets the fields of an operation of the fast path. */
 static near_inline void near_small_keep(struct near_rma_op *op,
 					const struct near_rma_args *args)
 {
@@ -152,7 +153,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/* after the post, so that the target receives the slot sooner */
+	/* the fields are set after the post: the target gets the slot sooner */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);

@@ -56,7 +56,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	free(op->copy);
 }
 
-/* True if op has one part, no CQ data, and operands that fit into the slot. */
+/* True if op has operands, all fit into one slot, and op has no CQ data. */
 static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 			    unsigned int operands)
 {
@@ -65,7 +65,7 @@ static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 	       !(op->args.flags & NEAR_RMA_DATA);
 }
 
-/* Copies the operands of the next part to a request. */
+/* Copies the next len bytes of each operand to `to`, a part of a request. */
 static void near_rma_operands_out(const struct near_rma_op *op, uint8_t *to,
 				  size_t len, unsigned int operands)
 {
@@ -318,8 +318,8 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	const struct near_rma_peer *at = ring->peer->rma;
 
 	/*
-	 * The reply may have ended the first delegated operation. The next poll
-	 * must then check the writes that were delegated after it.
+	 * The reply may have ended the first delegated operation. Then the next
+	 * poll must check the writes that were delegated after that operation.
 	 */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;

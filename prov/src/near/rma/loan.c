@@ -12,7 +12,10 @@
 #include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 
-/* Stores key and address of the buffer's region. False: it cannot be lent. */
+/*
+ * Stores the region key and the RMA address of the local buffer. False: this
+ * buffer cannot be lent.
+ */
 static bool near_loan_name(const struct near_port *port,
 			   const struct near_rma_args *args, uint64_t *key,
 			   uint64_t *addr)
@@ -43,7 +46,7 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* Turns a lent operation into a staged one. */
+/* Makes a lent operation a staged one, and suspends lending. */
 static void near_loan_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -99,8 +102,8 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 
 /*
  * Sets local->iov_base to the first buffer of the message with id reply->addr.
- * Returns 0; EKEYREJECTED: near_stage_has_message() is false;
- * NEAR_LOAN_REJECTED: this buffer has less than local->iov_len bytes.
+ * Returns 0; EKEYREJECTED: there is no such message to the peer;
+ * NEAR_LOAN_REJECTED: the buffer has less than local->iov_len bytes.
  */
 static int near_loan_message(const struct near_port *port,
 			     const struct near_peer *peer,
@@ -117,9 +120,9 @@ static int near_loan_message(const struct near_port *port,
 }
 
 /*
- * Sets local->iov_base to the memory of this port's region that the request
- * names. Returns 0 or an errno value, > 0; NEAR_LOAN_REJECTED: the region is in
- * device memory.
+ * Sets local->iov_base to the memory that the request names, which is in a
+ * region of this port. Returns 0 or an errno value, > 0; NEAR_LOAN_REJECTED:
+ * the region is in device memory.
  */
 static int near_loan_region(const struct near_port *port,
 			    const struct near_rma_reply *reply,
@@ -153,14 +156,14 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 			      &memory))
 		return NULL;
 	*mapping = near_mapping_get(port, at, &args, &entry, memory);
-	/* near_mapping_get() has set it, but the operation is the peer's */
+	/* undo near_mapping_get(): the path is for this port's operations */
 	at->device_path = path;
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }
 
 /*
- * Takes the loan and starts the copy. Returns 0 or -errno; -ENOENT: the loan is
- * revoked, or the device cannot access `local`.
+ * Sets the loan to NEAR_LOAN_TAKEN and starts the copy. Returns 0 or -errno;
+ * -ENOENT: the loan is revoked, or the device cannot access `local`.
  */
 static int near_loan_copy(struct near_port *port, struct near_rma_reply *reply,
 			  struct near_loan *loan, const struct iovec *local,
@@ -223,8 +226,8 @@ void near_loan_end(struct near_rma_reply *reply)
 }
 
 /*
- * Revokes a loan. If the target has taken it, waits until the loan has ended or
- * the target has exited. Waits at most NEAR_STOP_MS, because a target that does
+ * Revokes a loan if it is open. If it is taken, waits until it has ended or the
+ * target has exited. Waits at most NEAR_STOP_MS, because a target that does
  * not poll does not end the loan.
  */
 static void near_loan_revoke(const struct near_peer *peer,

@@ -26,7 +26,7 @@
  * each other, but staged ones overlap.
  */
 #define NEAR_LOAN_MIN (64u << 10)
-/* number of operations that are not lent after a rejected loan */
+/* number of operations after a rejected loan that are not lent */
 #define NEAR_LOAN_SKIP 4
 #define NEAR_LOAN_REJECTED EXDEV /* error in the reply to a rejected loan */
 
@@ -45,18 +45,22 @@ struct near_loan {
 	uint64_t addr;
 };
 
-/* Initiator: true if the operation should be lent. Counts down loan_skip. */
+/*
+ * Initiator: true if the operation should be lent. If only at->loan_skip
+ * forbids lending, decrements at->loan_skip and returns false.
+ */
 bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry);
 /*
- * Lends the memory of op, the first operation in the queue, if op may begin
- * now. Always returns -EAGAIN, because op stays in the queue until the reply.
+ * If op, the first operation in the queue, may begin now, lends its memory.
+ * Always returns -EAGAIN, because op stays in the queue until the reply.
  */
 int near_loan_issue(struct near_port *port, struct near_rma_op *op);
 /*
- * Handles the reply to a loan. err: the error in the reply. Returns err. But if
- * the target has rejected the loan, stages the operation and returns 0.
+ * Initiator: handles the reply to a loan. err: the error in the reply. If the
+ * target has rejected the loan, stages the operation and returns 0. Otherwise
+ * returns err.
  */
 int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 		       int err);
@@ -68,7 +72,7 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
  */
 int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 		    struct near_rma_reply *reply, struct near_loan *loan);
-/* Target: ends the loan of a request whose copy has ended, if it has a loan. */
+/* Target: ends the request's loan, if any. The copy must have ended before. */
 void near_loan_end(struct near_rma_reply *reply);
 
 /*
