@@ -79,8 +79,8 @@ void duo_arrival_unlink(struct duo_rx *rx)
 
 /*
  * Makes unexpected messages unresolved if their source has an fi_addr now. They
- * can then match receives that name the source. Inserts them at the head of
- * ep->rx.unresolved, because the messages there have arrived later.
+ * can then match receives that name the source. Inserts them before the
+ * messages that are already in ep->rx.unresolved: those have arrived later.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {

@@ -43,11 +43,11 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 }
 
 /*
- * Makes the source with this peer index a confirmed source. From now on,
- * multi-receive buffers that name this source block no receives, because the
- * core never fills such a buffer. So all blocked receives become deferred. When
- * the deferred receives are posted, those that another buffer blocks become
- * blocked again.
+ * Makes the source with this peer index a confirmed source. From now on, a
+ * multi-receive buffer that names this source blocks no receive, because the
+ * core never fills this buffer. Makes all blocked receives deferred. Those that
+ * another buffer blocks become blocked again when the deferred receives are
+ * posted.
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
@@ -61,8 +61,9 @@ int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the queue or list that belongs to its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
- * Posts ready remainders. If there are unresolved messages, or a planned scan
- * is due, scans the registry, and matches the unresolved messages.
+ * Calls duo_multi_resume(). If there are unresolved messages, or it is time for
+ * a planned scan of the registry (map->retry), scans the registry, and matches
+ * the unresolved messages.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
 /* Makes unexpected messages unresolved if their source has an fi_addr now. */
@@ -71,13 +72,13 @@ void duo_arrival_identify(struct duo_ep *ep);
 /* Slow path of duo_arrival_done_at(). May change *entry. */
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
-/* Reports the error of a receive over the local path, from sender rx->addr. */
+/* Reports the error of a receive over the local path. rx->addr: the sender. */
 void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
  * Completes a receive over the local path. src: fi_addr of the sender. Takes
- * many arguments and no struct: loads from a struct would wait for the caller's
- * stores to it.
+ * single arguments instead of a struct: loads from a struct would wait for the
+ * caller's stores to it.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -58,9 +58,9 @@ void duo_multi_abort(struct duo_rx *rx)
 }
 
 /*
- * The last completion has the flag FI_MULTI_RECV, which returns the buffer to
- * the application. If the buffer was canceled, duo_multi_release() reports an
- * error instead.
+ * Sets FI_MULTI_RECV in the last completion of a buffer: this flag returns the
+ * buffer to the application. If the buffer was canceled, or its receives have
+ * no completions, duo_multi_release() returns the buffer instead.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -110,8 +110,8 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 
 /*
  * Cuts the sub-receive rx to a message of len bytes. Returns the next
- * remainder, in no queue. NULL: the buffer is closed, or this function has
- * closed it for lack of space or entries.
+ * remainder, in no queue. NULL: the buffer was already closed, or this function
+ * has closed it, because space or a free receive entry is missing.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -178,8 +178,8 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
 
 /*
  * True if messages over the core may fill the buffer. Then later receives must
- * not be on the core: the core would match them before the buffer's next
- * remainder.
+ * not be on the core: the buffer's next remainder is posted to the core after
+ * them, so the core would match them first.
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
@@ -201,7 +201,7 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
 			return true;
 	}
-	/* the core must get a blocked receive before later ones */
+	/* the core must get an earlier blocked receive before rx */
 	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
 		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
 			return true;
@@ -265,7 +265,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	/* read now: duo_multi_done() may free the owner */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
-	/* the buffer is used up: post the receives that it has blocked */
+	/* the buffer is closed: post the receives that it has blocked */
 	if (!open && !ep->closing)
 		duo_lazy_flush(ep);
 }

@@ -12,6 +12,10 @@
  * is posted at once. The core reports the size only at the end of a receive.
  * Until then no other message can match the buffer.
  *
+ * A local message that arrives meanwhile becomes unexpected. If it matches the
+ * next remainder, the remainder is *ready* (in ep->multi.ready), not posted:
+ * duo_multi_resume() first starts to receive the message into the remainder.
+ *
  * The last sub-receive that ends releases the buffer. Lock: the group's. Order
  * of buffers and receives: docs/matching.md. Cost: two entries per buffer, and
  * one per message.
@@ -35,7 +39,7 @@ ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /*
  * Starts to receive the unexpected messages that match ready remainders. Then
- * posts to the core each remainder that still has space. Callbacks of the local
+ * posts each remainder that still has space to the core. Callbacks of the local
  * transport must not call this function, because no receive may start in a
  * callback.
  */
@@ -76,7 +80,7 @@ void duo_multi_abort(struct duo_rx *rx);
 
 /* The functions below are for multi.c and multi_post.c only. */
 
-/* True if the buffer stays open with `left` unused bytes. */
+/* True if a buffer stays open when it has `left` unused bytes. */
 bool duo_multi_has_space(const struct duo_ep *ep, size_t left);
 /* Returns a new sub-receive of the buffer, in no queue. NULL: no free entry. */
 struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
@@ -85,13 +89,13 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 void duo_multi_close(struct duo_rx *owner);
 /*
  * Returns a closed buffer without sub-receives to the application: writes a
- * completion with FI_MULTI_RECV; an error if the buffer was canceled. Frees
+ * completion with FI_MULTI_RECV, or an error if the buffer was canceled. Frees
  * owner.
  */
 void duo_multi_release(struct duo_rx *owner);
 /*
  * Posts the remainder rx to the core; if the core rejects rx, closes the buffer
- * and frees rx. Posts no deferred receives first, because all receives that
+ * and frees rx. Need not post deferred receives before rx: all receives that
  * were posted before the buffer are already on the core.
  */
 void duo_multi_to_core(struct duo_rx *rx);

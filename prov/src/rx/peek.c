@@ -11,8 +11,8 @@
 #include "rx/recv.h"
 
 /*
- * Discards an unexpected or claimed message. Returns 0 or an error, which has
- * changed nothing.
+ * Discards an unexpected or claimed message. Returns 0 or an error. After an
+ * error, nothing has changed.
  */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
@@ -110,8 +110,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 
 /*
  * Executes a peek. Reports an unexpected message at once, because no posted
- * receive matches it (I2 in docs/matching.md). If there is none, passes the
- * peek to the core; if the core cannot have a message, reports FI_ENOMSG.
+ * receive matches it (I2 in docs/matching.md). Without an unexpected message,
+ * passes the peek to the core, or reports FI_ENOMSG if the core cannot have a
+ * message.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

@@ -31,7 +31,10 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_WANTED_DEVICE;
 }
 
-/* Copies several buffers to a second entry. Must follow duo_recv_reserve(). */
+/*
+ * Copies the list of several buffers to a second entry, which the caller must
+ * have reserved by duo_recv_reserve().
+ */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
 {
@@ -67,7 +70,7 @@ DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
-	/* rx was a peek (FI_PEEK | FI_CLAIM): frees the peek's buffers */
+	/* rx was a peek (FI_PEEK | FI_CLAIM): free the peek's second entry */
 	if (rx->count > 1)
 		duo_rx_strip(&rx->ep->pool, rx);
 	duo_recv_write(rx->ep, rx, recv);
@@ -111,7 +114,7 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 
 /*
  * Ends rx with FI_ECONNRESET, because no path can deliver its message: the
- * source has exited, or the source is not local and the core has no data calls
+ * source has exited, or the source is not local and the core carries no data
  * (duo_traits.carries_nothing). Returns 0, because the completion reports the
  * error.
  */
@@ -123,9 +126,9 @@ static int duo_recv_unreached(struct duo_rx *rx)
 }
 
 /*
- * Posts rx to the core, or queues rx as blocked. final: the core cannot cancel
- * rx, so rx is not in the posted queue while it is on the core: local messages
- * must not match it. Frees rx on error.
+ * Posts rx to the core, or queues rx as blocked. Frees rx on error. final: the
+ * core cannot cancel rx. While rx is on the core, local messages then must not
+ * match rx, so rx is not in the posted queue.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -155,11 +158,12 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 
 /*
  * Defers rx. If rx names a source, monitors the process of the source. final:
- * the core never gets rx, so rx is not in the list of deferred receives.
+ * ofi_duo could not recall rx from the core. Then the core never gets rx, so rx
+ * is not in the list of deferred receives.
  *
  * A wildcard makes an unused core used at once, because any process may send. A
  * receive that names a source does not: the source is probably local. But
- * duo_ep_age() makes the core used if the deferred list has not been empty for
+ * duo_ep_age() makes the core used when receives have been in the list for
  * DUO_UNUSED_US. This time restarts when rx joins an empty list (all_us = 0).
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
@@ -179,7 +183,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Posts rx to ofi_duo's queue, to the core, or to both, as `when` requires.
- * due: with DUO_RECV_NOW, the next poll posts rx to the core, not this call.
+ * due: with DUO_RECV_NOW, the next poll, not this call, posts rx to the core.
  * Returns 0; on an error, frees rx and returns the error.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
@@ -311,11 +315,13 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 
 /*
  * True if duo_recv_one() may post the receive without duo_recv_slow(). With
- * DUO_RECV_NOW, the next poll then posts the receive to the core. The next poll
- * is early enough if the core matches only in polls (polled_match). The poll
- * posts all earlier deferred receives as well, so they must be due. If there
- * are open multi-receive buffers or peers that have exited, the checks of
- * duo_recv_post_core() are needed.
+ * DUO_RECV_NOW, the next poll then posts the receive to the core. This requires
+ * that
+ * - the core matches only in polls (polled_match), so that the next poll is
+ *   early enough
+ * - all deferred receives are due, because that poll posts them, too
+ * - no multi-receive buffer is open, and no peer has exited: otherwise the
+ *   checks of duo_recv_post_core() are needed
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)
@@ -443,8 +449,9 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 
 	duo_group_lock(&ep->group);
 	/*
-	 * A program may cancel and repost a receive again and again. Then no
-	 * receive waits for DUO_UNUSED_US, and the core would stay unused.
+	 * Needed if a program cancels and reposts a receive again and again: no
+	 * receive then waits as long as DUO_UNUSED_US, and without this call an
+	 * unused core would stay unused.
 	 */
 	duo_ep_use_core(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)

@@ -138,8 +138,8 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 
 /*
- * Starts to receive the queued or claimed message rx. Returns 0 or an error,
- * which has changed nothing.
+ * Starts to receive the queued or claimed message rx. Returns 0 or an error.
+ * After an error, nothing has changed.
  */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
