@@ -68,8 +68,8 @@ static struct fi_info *duo_shm_hints(void)
 
 /*
  * Warns that fi_getinfo() has returned no shm provider. The result ret is
- * -FI_ENODATA for all reasons. So logs the probable one: /dev/shm is too small,
- * because the provider requires 16 MiB of it per CPU.
+ * -FI_ENODATA for all reasons, so the warning has the probable one: /dev/shm is
+ * too small. The provider requires 16 MiB of /dev/shm per CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -239,7 +239,7 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	/* writes to pages that duo_shm_allocate() allocates later: see shm.h */
+	/* writes to the region before its pages are allocated: see shm.h */
 	ret = fi_enable(shm);
 	return ret ? ret : duo_shm_allocate(name);
 }

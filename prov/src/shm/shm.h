@@ -35,9 +35,9 @@ struct duo_cntr;
 
 /*
  * Each endpoint has its own AV of shm, with space for 256 peers. shm 2.0 to 2.6
- * adds each peer that connects, and fi_av_remove() frees no space. If the AV is
- * full, shm overwrites the entry of another peer, and then sends data to the
- * wrong process.
+ * adds each connecting peer to the AV, and fi_av_remove() frees no space. If
+ * the AV is full, shm overwrites the entry of another peer, and then sends data
+ * to the wrong process.
  *
  * So the registry counts the endpoints that a user opens over shm on this host
  * (duo_registry_count_ep()). If the count exceeds DUO_SHM_ENDPOINTS, further
@@ -58,7 +58,7 @@ struct duo_shm {
 int duo_shm_check_space(void);
 /*
  * Allocates all pages of an enabled endpoint's region. Returns 0 or -errno.
- * After -FI_ENOSPC the caller must close the endpoint without any other use.
+ * After -FI_ENOSPC the caller must not use the endpoint, only close it.
  *
  * Other files in /dev/shm may have taken the space since duo_shm_check_space();
  * this user's endpoints have not (duo_transport.exclusive_start). If shm writes

@@ -291,7 +291,7 @@ DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
 	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
 }
 
-/* Completes a receive. shm frees the entry next. Returns 0. */
+/* Completes a receive. After this call shm frees the entry. Returns 0. */
 DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
 				       void *context, uint64_t flags,
 				       size_t len, void *buf, uint64_t data,
