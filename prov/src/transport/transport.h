@@ -3,7 +3,7 @@
 
 /*
  * Local transports, which carry messages within a host: near (transport/near)
- * and libfabric's shm (shm/). Upper layers call them by struct duo_transport;
+ * and libfabric's shm (shm/). Upper layers call them through duo_transport;
  * only near's fast paths are called directly. Two endpoints use a transport
  * only if the records of both contain its enum duo_transport_kind.
  *
@@ -51,7 +51,7 @@ struct duo_transport_limits {
 };
 
 struct duo_transport {
-	/* value of FI_OFI_DUO_LOCAL */
+	/* value of the parameter FI_OFI_DUO_LOCAL for this transport */
 	const char *name;
 	struct duo_transport_limits limits;
 	/* resources that a local side requires, as text for a warning */
@@ -116,7 +116,7 @@ struct duo_transport {
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
 	 * Connects to a peer. name: peer_name of the peer's record. addr: for
-	 * log messages. Returns the peer index, the same at each call;
+	 * log messages. Returns the peer index, which is the same at each call;
 	 * FI_ADDR_NOTAVAIL: not reachable, and *reason is the cause.
 	 *
 	 * *reason must be FI_DUO_OK before the call. If the function has

@@ -142,7 +142,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* ignore errors: they affect only peers that require a fd exchange */
+	/* ignore errors: they affect only peers that require an fd exchange */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -183,7 +183,8 @@ static void duo_near_close(struct duo_ep *ep)
 
 /*
  * near_sink.peer_up(): assigns a peer index. Reuses a freed index as late as
- * possible, so that a send with the old index finds no peer, not a wrong one.
+ * possible: until then, a send with the old index finds no peer. After that it
+ * would find the wrong one.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -279,7 +280,7 @@ static void duo_near_monitor(struct duo_ep *ep, fi_addr_t index)
 	if (!peer)
 		return;
 	near_peer_monitor(ep->near->port, peer);
-	/* the peer is a confirmed source: only near can carry its messages */
+	/* without a core, all messages of the peer come over near */
 	if (ep->core.carries_nothing)
 		ep->confirmed[index / 64] |= 1ULL << index % 64;
 }

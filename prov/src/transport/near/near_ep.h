@@ -44,10 +44,10 @@ struct duo_near {
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */
 	bool fetches;	/* near can fetch messages from or to device memory */
-	bool direct;	/* near executes this endpoint's RMA, not the core */
-	/* the warning of duo_onesided_unordered() was logged */
+	bool direct;	/* near, not the core, executes this endpoint's RMA */
+	/* true: the warning of duo_onesided_unordered() was logged */
 	bool unordered;
-	/* duo_near_small() bits of operations that take near's fast path */
+	/* bits (duo_near_small()) of operations that may take the fast path */
 	uint32_t small;
 	uint32_t next;	/* index from which peer_up() seeks a free one */
 	/* peers by peer index; NULL: index not in use */
@@ -109,15 +109,21 @@ ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
 /* near_sink.sent(): ends a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err);
-/* near_sink.unload(): copies a message to the host. Returns 0 or errno > 0. */
+/*
+ * near_sink.unload(): copies a message from device memory to host memory.
+ * Returns 0 or a positive errno value.
+ */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len);
 
-/* Starts to fetch the message that has matched rx. op: of near_recv_begin() */
+/*
+ * Starts to fetch the message that has matched rx. op: the operation that
+ * near_recv_begin() has returned.
+ */
 void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op);
 /*
  * Ends the receive rx after a fetch. err: 0 or a positive errno value. If the
- * fetch has failed, but not the peer, requests fragments instead: the last
+ * fetch has failed, but the peer has not, requests fragments: then the last
  * fragment ends rx. Without memory for fragments, rx ends with FI_ENOMEM.
  */
 void duo_near_fetched(struct duo_rx *rx, int err);

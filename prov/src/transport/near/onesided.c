@@ -77,7 +77,10 @@ static const struct near_rma_sink duo_near_messages_sink = {
 	.event = duo_near_no_event,
 };
 
-/* Requests only events that are counted, because each costs the peer a slot. */
+/*
+ * Requests events only for accesses that a counter counts, because each event
+ * costs the peer a slot.
+ */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -87,9 +90,11 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns duo_near.small. near's fast path supports neither orders nor flags
- * such as FI_FENCE. So a verb has its bit only if the endpoint requires none of
- * these for operations of this verb.
+ * Returns duo_near.small. near's fast path supports no flags such as FI_FENCE,
+ * and does not keep writes and reads in order with messages (FI_ORDER_WAS, RAS,
+ * SAR). A verb has its bit only if the endpoint requires none of these for
+ * operations of this verb. A fetch-and-add is always in order with messages:
+ * the target executes it when it consumes the slot.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

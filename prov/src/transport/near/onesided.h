@@ -15,9 +15,10 @@
 #include "obj/mr.h"
 
 /*
- * Enables near's RMA and atomics for the endpoint, or only fetches of messages
- * in device memory. Must precede near_address(). If RMA cannot be enabled, logs
- * a warning and returns 0: the core executes RMA. But returns an error
+ * Enables near's RMA and atomics for the endpoint. If the core executes these,
+ * enables only the fetching of messages from or to device memory. Must precede
+ * near_address(). If RMA cannot be enabled, logs a warning and returns 0: the
+ * core executes RMA. But in these cases returns an error:
  * - in the provider near (its core carries no data)
  * - if the application requires order between messages and RMA
  */
@@ -36,8 +37,8 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
 /*
- * True if the info has RMA or atomics, and near can execute them. The core
- * executes them if the info has
+ * True if the info has RMA or atomics, and near can execute them. False, so
+ * that the core executes them, if the info has
  * - FI_FENCE, but neither FI_MSG nor FI_TAGGED: a fence would have to wait for
  *   both paths (docs/objects.md)
  * - FI_MR_RAW
@@ -47,9 +48,9 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 bool duo_near_serves(const struct fi_info *info);
 /*
  * Opens the domain's region table unless it is open or not needed. RMA over
- * near and messages of device memory need the table. The core executes RMA on
- * regions that were registered before this call. info: info of the domain or of
- * an endpoint.
+ * near and messages from or to device memory need the table. The core executes
+ * RMA on regions that were registered before this call. info: info of the
+ * domain or of an endpoint.
  *
  * Logs a failure. Returns an error only in the provider near: its core
  * carries no data. Takes all locks of the domain.
@@ -63,8 +64,8 @@ void duo_near_table_close(struct duo_domain *domain);
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
 /*
- * Fills in mr->region. Calls duo_near_region_list() and returns its result. But
- * does nothing for a region with several buffers, and returns 0.
+ * Fills in mr->region, calls duo_near_region_list(), and returns its result. If
+ * the region has several buffers, does nothing and returns 0.
  */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
@@ -78,8 +79,8 @@ int duo_near_region_list(struct duo_mr *mr);
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
  * True if a pending operation uses the region's device memory. But false if
- * several registrations share the region: the operation may use another one.
- * Takes the domain's lock.
+ * several registrations share mr (mr->again): the operation may belong to
+ * another registration. Takes the domain's lock.
  */
 bool duo_near_region_used(const struct duo_mr *mr);
 /* True if peers may fetch the message in buf; sets rndv->key and rndv->addr. */

@@ -82,7 +82,7 @@ void duo_near_sent(void *ctx, void *cookie, int err)
  * -FI_EAGAIN; the application's next attempt uses
  * - near, if the ring was full or the fd exchange is not finished
  * - the core, if near cannot connect to the peer
- * - the path of a new lookup, if the peer has failed
+ * - the path that a new lookup finds, if the peer has failed
  */
 static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 				    int ret)
@@ -97,9 +97,10 @@ static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 }
 
 /*
- * Starts a large send. Returns 0 or an error of near_send_large(). After 0,
- * duo_near_sent() will end the send, except an inject. owned: NULL, or the
- * message in malloc() memory, which near frees after this function returns 0.
+ * Starts a large send. Returns 0 or an error of near_send_large(). If it
+ * returns 0, near will call duo_near_sent() at the end of the send, except for
+ * an inject. owned: NULL, or the message in malloc() memory. If this function
+ * returns 0, near will free this memory.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t index, void *owned)
@@ -185,8 +186,9 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 }
 
 /*
- * Announces a message in device memory. True: *ret is the result of the send.
- * False: nothing was sent, because the receiver could not fetch the message.
+ * Sends only an RTS for a message in device memory, so that the receiver
+ * fetches the message. True: *ret is the result of the send. False: nothing was
+ * sent, because the receiver could not fetch the message.
  */
 static bool duo_near_announce(struct duo_near *near,
 			      const struct duo_send *send, fi_addr_t index,
@@ -208,7 +210,7 @@ static bool duo_near_announce(struct duo_near *near,
 	return true;
 }
 
-/* Fails if the application has closed the region after the send. */
+/* Fails if the application has closed the region since the send. */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len)
 {

@@ -99,8 +99,8 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 /*
  * Starts to receive a rendezvous message; near calls duo_near_received() at the
  * end. Returns 0 or -FI_EAGAIN. The caller must also call duo_near_begin(),
- * before or after this function. If *fetch is not NULL afterwards, the caller
- * must then call duo_near_fetch(), after both functions.
+ * before or after this function. After both calls, if *fetch is not NULL, the
+ * caller must call duo_near_fetch().
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -160,9 +160,9 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 
 /*
  * Delivers a message that has matched rx, if duo_near_complete() cannot: a
- * rendezvous, a message to truncate, or a receive with several buffers or
- * without a completion. Returns 0; -FI_EAGAIN: no memory, and the receive has
- * ended with FI_ENOMEM.
+ * rendezvous message; a message to truncate; or a receive without a completion,
+ * or into several buffers, a multi-receive buffer or perhaps device memory.
+ * Returns 0; -FI_EAGAIN: no memory, and the receive has ended with FI_ENOMEM.
  */
 static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
@@ -185,7 +185,7 @@ static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 			duo_near_fetch(rx, fetch);
 		return 0;
 	}
-	/* near delivers the message again, perhaps to another receive */
+	/* near will deliver the message again: another receive may match it */
 	duo_near_end(rx, FI_ENOMEM);
 	return -FI_EAGAIN;
 }

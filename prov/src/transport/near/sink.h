@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of received messages, inlined into polls: the message matches
- * the first posted receive, and fits into its only buffer. The caller must hold
- * the lock of the group. Cost: 100 instructions for a message of 8 bytes.
+ * The fast path of received messages, inlined into polls. It handles a message
+ * that matches the first posted receive and fits into the receive's only
+ * buffer. The caller must hold the lock of the group. Cost: 100 instructions
+ * for a message of 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -90,8 +91,9 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
  * it, and stores the source's fi_addr in *addr. Returns NULL if
  * - there is no posted receive, or the first one does not match
  * - the receive is on the core
- * - the receive has several buffers, too short a buffer, or no completion
- * - the source is not a confirmed source (ep->confirmed)
+ * - the receive is a remainder, or has several buffers, too short a buffer, a
+ *   buffer that may be in device memory, or no completion
+ * - the source is not a confirmed source (ep->confirmed), or has no fi_addr
  * - the posted queue is so long that it has an index (match->by_want.on)
  */
 static near_inline struct duo_rx *
@@ -124,8 +126,8 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	struct duo_rx *rx = NULL;
 
 	/*
-	 * earlier messages from senders without a fi_addr must be matched
-	 * first; while fi_close() runs, no message is matched
+	 * unresolved messages have arrived earlier and must be matched first;
+	 * while fi_close() runs, no message is matched
 	 */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.unresolved) && !ep->closing))
 		rx = duo_near_first(ep, kind, index, msg, &addr);
