@@ -46,9 +46,9 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 }
 
 /*
- * Converts buffers of elements to buffers of bytes. Stores the first
- * NEAR_IOV_MAX of these in iov[], and returns a struct that refers to iov[].
- * size: size of an element, bytes.
+ * Converts a list of buffers with lengths in elements to one with lengths in
+ * bytes. Stores the first NEAR_IOV_MAX buffers in iov[], and returns a struct
+ * that refers to iov[]. size: size of an element, bytes.
  */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
@@ -144,9 +144,9 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 }
 
 /*
- * The struct and the flags of fi_atomicmsg(), for calls without a struct.
- * DUO_ATOMIC_MSG uses the calling function's variables dest, datatype and op.
- * DUO_ATOMIC_DEFAULTS uses ep_fid, datatype and at.
+ * The struct and the flags of fi_atomicmsg(), for calls without these. Each
+ * macro uses variables of the calling function: DUO_ATOMIC_MSG dest, datatype
+ * and op; DUO_ATOMIC_DEFAULTS ep_fid, datatype and at.
  */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \

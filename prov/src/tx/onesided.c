@@ -20,9 +20,9 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Must be called if the core executes an operation that near has rejected with
- * ret. If messages and RMA must be in order, warns once per endpoint that later
- * messages do not wait for this operation.
+ * Must be called if the core executes op, because near has rejected op with
+ * ret. If messages and RMA must be in order, warns that later messages do not
+ * wait for op. Warns once per endpoint.
  */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
@@ -55,7 +55,10 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 	ep->near->small = 0;
 }
 
-/* True if near can execute op. Atomics also need duo_traits.cpu_atomics. */
+/*
+ * True if near can execute op. Calls duo_onesided_several() if op has several
+ * remote buffers. Atomics require duo_traits.cpu_atomics.
+ */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
 {
 	if (near_unlikely(op->verb == DUO_SEVERAL))
@@ -89,7 +92,7 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 
 /*
  * Returns the NEAR_RMA_* flags of an operation. order: the endpoint's
- * FI_ORDER_*. Orders among RMA and atomics need no flag: near keeps the order
+ * FI_ORDER_*. Order among RMA and atomics needs no flag: near keeps the order
  * of the calls.
  */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
@@ -113,14 +116,14 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
  * DUO_TO_CORE; or -FI_EAGAIN: the application must retry, because
  * - near requires a retry
  * - the peer may have failed
- * - or an operation over the core would overtake pending operations of near
+ * - an operation over the core would overtake pending operations of near
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 				 const struct near_rma_args *op, int ret)
 {
 	struct near_peer *peer = ep->near->peer[index];
 
-	/* near cannot send to the peer: the core must carry all messages */
+	/* if near cannot send to the peer, the core must carry all messages */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_use_core(ep, index);

@@ -36,13 +36,13 @@ extern struct fi_ops_atomic duo_atomic_ops;
 /*
  * Checks the address of an operation that near cannot execute. Returns
  * - DUO_TO_CORE: the address is valid
- * - -FI_EINVAL: dest is not in the AV, or there is no real core
+ * - -FI_EINVAL: dest is not in the AV, or the core carries no data
  *   (duo_traits.carries_nothing)
  * - -FI_EOPBADSTATE: the endpoint is not enabled
  */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
- * Passes an operation to near, under the group's lock. Returns 0 (near has
+ * Takes the group's lock and passes an operation to near. Returns 0 (near has
  * accepted the operation), DUO_TO_CORE, or an error. flags: flags of the
  * application's call. quiet: a success has no completion (injects). Changes
  * *op.

@@ -14,8 +14,8 @@
 #include "tx/send.h"
 
 /*
- * Releases the group's lock, and chooses the path again, because the route has
- * changed. Takes the lock again if the path is local.
+ * Chooses the path again, because the route has changed. Releases the group's
+ * lock first, and takes it again if the new path is local.
  */
 DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 						 fi_addr_t dest)

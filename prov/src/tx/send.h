@@ -44,7 +44,7 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     uint64_t data, enum duo_send_variant variant,
 		     unsigned int near_flags);
 
-/* Rings the receiver's doorbell and releases the lock. Returns 0. */
+/* Rings the doorbell if necessary, and releases the lock. Returns 0. */
 ssize_t duo_send_notify(struct duo_lock *lock, struct near_peer *peer);
 
 /* Returns dest's route word if dest is local, else 0. Takes no lock. */
