@@ -12,9 +12,9 @@
  * is posted at once. The core reports the size only at the end of a receive.
  * Until then no other message can match the buffer.
  *
- * A local message that arrives meanwhile becomes unexpected. If it matches the
- * next remainder, the remainder is *ready* (in ep->multi.ready), not posted:
- * duo_multi_resume() first starts to receive the message into the remainder.
+ * If an unexpected local message then matches the next remainder, the remainder
+ * is *ready* (in ep->multi.ready), not posted: duo_multi_resume() first starts
+ * to receive the message into the remainder.
  *
  * The last sub-receive that ends releases the buffer. Lock: the group's. Order
  * of buffers and receives: docs/matching.md. Cost: two entries per buffer, and
