@@ -27,7 +27,7 @@ int duo_near_onesided_open(struct duo_ep *ep);
 void duo_near_onesided_start(struct duo_ep *ep);
 /* Requests events of those remote accesses that a counter of ep counts. */
 void duo_near_onesided_events(struct duo_ep *ep);
-/* near_rma_args.about of a fetch; near_rma_args.cookie is its struct duo_rx */
+/* near_rma_args.about of a fetch; near_rma_args.cookie is then the duo_rx */
 #define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
 /*
  * near_rma_sink.done(). about: DUO_NEAR_FETCH, or flags of the completion;
