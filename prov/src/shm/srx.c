@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that shm calls in polls and sends, under the domain's lock: see
- * fi_peer(3).
+ * Functions that shm calls while ofi_duo polls shm or sends over shm, under the
+ * domain's lock: see fi_peer(3).
  *
  * shm 2.0 to 2.6 cannot truncate or discard a message: it may read from NULL,
  * loop forever, or write into the peer's region. So a message that is longer
