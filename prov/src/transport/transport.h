@@ -35,7 +35,7 @@ struct duo_fabric;
 struct duo_recv;
 struct duo_rx;
 
-/* values in registry records, which must not change */
+/* The values must not change: registry records contain them. */
 enum duo_transport_kind {
 	DUO_TRANSPORT_SHM,
 	DUO_TRANSPORT_NEAR,
@@ -63,7 +63,7 @@ struct duo_transport {
 	 * free space before it allocates the space
 	 */
 	bool exclusive_start;
-	/* carries messages in device memory (device/device.h) */
+	/* carries messages from and to device memory (device/device.h) */
 	bool device;
 	/*
 	 * The next four functions open an object of the transport, and store it

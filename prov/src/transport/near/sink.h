@@ -116,7 +116,7 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
 	return rx;
 }
 
-/* near_sink.arrived() for tagged or for untagged messages */
+/* near_sink.arrived() for messages of one kind, tagged or untagged */
 static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 					     struct near_peer *peer,
 					     enum duo_rx_kind kind,
