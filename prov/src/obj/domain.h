@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A domain, and the group of all objects that have no group of their own. */
+/* A domain, and the group of its objects that are in no CQ's own group. */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
@@ -30,36 +30,46 @@ struct duo_domain {
 	struct duo_decoy decoy;
 	struct duo_fabric *fabric;
 	struct fid_domain *path_domain[FI_DUO_PATH_COUNT];
-	const struct duo_transport *peer;	/* NULL: no local transport */
-	LIST_ENTRY(duo_domain) link;	/* in fabric->domains (fi/opened.c) */
+	/* local transport; NULL: none */
+	const struct duo_transport *peer;
+	LIST_ENTRY(duo_domain) link;	/* in fabric->domains: fi/opened.c */
 	char *name;	/* name of the core's domain; NULL: none */
 	uint64_t caps;	/* capabilities that the application requested */
 	int mr_mode;
 	enum fi_threading threading;
-	bool device;	/* the local transport carries device memory */
-	LIST_HEAD(, duo_mr) mrs; /* all regions */
-	void *device_mrs; /* regions of device memory (device/device.h) */
+	/* the application may use device memory over the local transport */
+	bool device;
+	LIST_HEAD(, duo_mr) mrs; /* all memory regions */
+	/* tree (tsearch(3)) of the regions of device memory: device/device.c */
+	void *device_mrs;
 	struct duo_device_bounce *device_bounce;
 	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics between local peers */
-	/* number of region keys that duo_near_region_entry() has chosen */
+	/*
+	 * number of region keys that ofi_duo has chosen, in
+	 * duo_near_region_entry(), for regions without rights for RMA
+	 */
 	uint64_t message_keys;
-	bool virt_addrs;	/* FI_MR_VIRT_ADDR or FI_MR_BASIC: fi_mr(3) */
+	/* virtual addressing: mr_mode has FI_MR_VIRT_ADDR, or is FI_MR_BASIC */
+	bool virt_addrs;
 	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
-	/* endpoints in different network namespaces may have equal addresses */
+	/*
+	 * endpoints in different network namespaces may have the same address
+	 * at the core
+	 */
 	bool per_net;
 	LIST_HEAD(, duo_av) avs;
 	/* any thread may call the core, as long as one thread at a time does */
 	bool any_thread;
 	struct duo_group group;
-	bool single;	/* locks of CQs are single locks: base/lock.h */
+	bool single;	/* each CQ's own lock is a single lock: base/lock.h */
 	LIST_HEAD(, duo_cq) cqs;	/* CQs with their own group */
 	struct duo_auto {
 		pthread_t thread;
 		pid_t pid; /* process that started the thread; 0: no thread */
 		atomic_bool stop;
 		LIST_ENTRY(duo_domain) link;	/* in duo_auto_domains */
-	} progress;	/* FI_PROGRESS_AUTO: cq/auto.c */
+	} progress;	/* thread of FI_PROGRESS_AUTO, see cq/auto.c */
 	atomic_int refs;
 };
 

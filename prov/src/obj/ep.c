@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Computes the attention words duo_ep.attention and duo_cq.attention, so that
- * each message tests only one word. Lock: the group's.
+ * Computes the attention words duo_ep.attention and duo_cq.attention, so that a
+ * fast path tests only one word. Lock: the group's.
  */
 
 #include "near/near.h"
@@ -23,7 +23,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-/* value of duo_cq.local_busy when the core is no longer unused, polls */
+/* value that duo_ep_use_core() stores in duo_cq.local_busy, polls */
 #define DUO_LOCAL_BUSY 256
 
 static void duo_cq_use_core(struct duo_cq *cq)
@@ -51,7 +51,10 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/* True if a send with the default flags completes once it is in near's ring. */
+/*
+ * True if each inline message that is sent with the default flags completes
+ * once near's ring has the message.
+ */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

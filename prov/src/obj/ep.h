@@ -3,7 +3,7 @@
 
 /*
  * An endpoint: the endpoints of both paths, the routes and the receives. Lock:
- * the group's, except for sends over the core.
+ * the group's. A send over the core takes no lock.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -23,7 +23,7 @@
 #include "queue/match.h"
 #include "queue/rx.h"
 
-/* maximum number of new messages in a poll of the local transport */
+/* maximum number of new messages that a poll of the local transport delivers */
 #define DUO_LOCAL_BATCH 4096
 
 struct duo_map;
@@ -35,7 +35,7 @@ struct duo_up;
 enum duo_rx_special {
 	/* FI_SELECTIVE_COMPLETION: completions only with FI_COMPLETION */
 	DUO_RX_SELECTIVE = 1,
-	DUO_RX_DEVICE = 2,	/* descriptors may be those of device memory */
+	DUO_RX_DEVICE = 2,	/* buffers may be in device memory */
 };
 
 /* Bits of duo_ep.attention: kinds of calls that must take the slow path. */
@@ -49,13 +49,14 @@ enum {
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in list */
 	uint32_t due;	/* number of due receives in list */
-	/* number of polls without a local event until the core gets `list` */
+	/*
+	 * number of polls in a row without a local event, after which ofi_duo
+	 * posts all of `list` to the core
+	 */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
-	/* blocked receives: must not be posted to the core yet */
-	struct duo_rx_list blocked;
-	/* retired entries: the core may report them once more */
-	struct duo_rx_list retired;
+	struct duo_rx_list blocked;	/* blocked receives */
+	struct duo_rx_list retired;	/* retired entries */
 	uint32_t retired_count;
 	uint64_t aged_us;		/* time of the last aging step, us */
 	uint64_t all_us; /* time of the last posting of all of `list`, us */
@@ -64,8 +65,13 @@ struct duo_ep_lazy {
 /* Multi-receive buffers; used by rx/multi.c. */
 struct duo_ep_multi {
 	uint32_t open;	/* number of buffers that further messages can match */
-	struct duo_rx_list buffers; /* all buffers that are not released yet */
-	struct duo_rx_list ready; /* remainders for the next poll to post */
+	/* owner entries of all buffers that are not released yet */
+	struct duo_rx_list buffers;
+	/*
+	 * remainders that match unexpected messages. The next poll starts to
+	 * receive these messages. Then it posts each remainder that has space
+	 */
+	struct duo_rx_list ready;
 	size_t min_space;	/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
 
@@ -93,7 +99,7 @@ struct duo_ep_tx {
 
 /* Capabilities and options of the endpoint. */
 struct duo_ep_opts {
-	/* needs a local side for messages, or for RMA or atomics of near */
+	/* needs a local side, for messages or for RMA and atomics over near */
 	bool wants_local;
 	/* has FI_MSG or FI_TAGGED; false: has only RMA and atomics */
 	bool messages;
@@ -107,26 +113,32 @@ struct duo_ep_opts {
 	 * cannot keep it for one peer, the core carries this peer's messages
 	 */
 	bool mixed_order;
-	bool counted;		/* a counter with a wait object is bound */
-	atomic_bool early_logged; /* a call before fi_enable() was logged */
+	/* a counter with a wait object is bound to the endpoint */
+	bool counted;
+	/* a warning has been logged: call before fi_enable() */
+	atomic_bool early_logged;
 };
 
 /*
  * Field order: a send uses the first four cache lines. A receive uses the first
- * three, the two that begin with rx_cq, one of match and one of confirmed.
+ * three, the two that begin with rx_cq, one line of `match` and one line of
+ * `confirmed`.
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
 	struct duo_group *group;
 	struct duo_domain *domain;
-	struct duo_near *near;	/* NULL: no local side, or not over near */
-	/* route words [DUO_AV_MAX], by fi_addr; NULL before fi_enable() */
+	/* NULL: no local side, or the local transport is not near */
+	struct duo_near *near;
+	/* array of route words, indexed by fi_addr; NULL before fi_enable() */
 	duo_route_word *route;
-	fi_addr_t route_size; /* number of route words; 0: ep is not enabled */
+	/* number of route words, DUO_AV_MAX; 0: the endpoint is not enabled */
+	fi_addr_t route_size;
 	struct duo_cq *tx_cq;
-	uint32_t attention; /* kinds of calls on the slow path: DUO_EP_* */
+	/* kinds of calls that take the slow path: DUO_EP_* bits */
+	uint32_t attention;
 	bool closing;	/* fi_close() is running: no message is matched */
-	/* each message updates stats.path[] */
+	/* aligned, because each message updates stats.path[] */
 	struct fi_duo_stats stats __attribute__((aligned(DUO_LINE)));
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
@@ -138,9 +150,9 @@ struct duo_ep {
 		__attribute__((aligned(DUO_LINE)));
 	/* bitmap by peer index; bit set: the peer is a confirmed source */
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
-	/* endpoints of both paths; local: NULL before fi_enable() */
+	/* endpoints of both paths; the local one is NULL before fi_enable() */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
-	/* fi_enable() has bound the core's CQs and counters */
+	/* fi_enable() has bound CQs and counters to the core's endpoint */
 	bool core_bound;
 	struct duo_av *av;
 	uint64_t caps;
@@ -161,13 +173,14 @@ struct duo_ep {
 	/* the local side: */
 	struct duo_publication publication;
 	/*
-	 * set by fi_endpoint() if core.peer_names is set; fi_enable() copies
-	 * this pointer to `near`
+	 * if core.peer_names is set: the struct that fi_endpoint() has created
+	 * for near. fi_enable() copies the pointer to `near`. Otherwise NULL
 	 */
 	struct duo_near *near_named;
-	struct duo_shm *shm;	/* NULL: no local side, or not over shm */
+	/* NULL: no local side, or the local transport is not shm */
+	struct duo_shm *shm;
 	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */
-	/* for FI_MSG_PREFIX, see fi/calls_prefix.c */
+	/* used if FI_MSG_PREFIX is set, see fi/calls_prefix.c */
 	struct {
 		size_t size;		/* length of the prefix, bytes */
 		/* the tables of calls for messages without a prefix */

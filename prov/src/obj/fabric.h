@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The fabrics of both paths. The mutex of fi/opened.c protects the lists. */
+/*
+ * A fabric: the fabrics of both paths. The mutex of fi/opened.c protects the
+ * lists of fabrics and domains.
+ */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
 
@@ -29,8 +32,9 @@ struct duo_fabric {
 	struct fid_fabric fabric_fid;
 	struct duo_decoy decoy;
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
-	const struct duo_transport *peer;	/* NULL: no local transport */
-	struct fi_info *shm_info;	/* NULL: the transport is not shm */
+	/* local transport; NULL: none */
+	const struct duo_transport *peer;
+	struct fi_info *shm_info;	/* info of shm; NULL: peer is not shm */
 	char *core_name;
 	char *name;	/* name of the core's fabric; NULL: none */
 	LIST_ENTRY(duo_fabric) link; /* in fi/opened.c's list, latest first */

@@ -4,7 +4,10 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-/* Waits for a single lock and enters it. False: retired, and not entered. */
+/*
+ * Waits for a single lock and enters it. False: not entered, because the lock
+ * is retired (base/lock.h).
+ */
 static bool duo_lock_wait_inside(struct duo_lock *lock)
 {
 	if (!duo_lock_wait(lock))

@@ -26,9 +26,9 @@ struct duo_ep;
 struct duo_group {
 	struct duo_lock lock;
 	/*
-	 * number of things that a poll must do: unresolved messages, remainders
-	 * that are ready to be posted, and planned scans of the registry
-	 * (duo_map.retry)
+	 * work for polls: number of unresolved messages, plus number of
+	 * remainders in duo_ep_multi.ready, plus number of planned scans of the
+	 * registry (duo_map.retry)
 	 */
 	uint32_t pending;
 	uint32_t lazy;	/* number of deferred receives */
@@ -37,11 +37,13 @@ struct duo_group {
 };
 
 /*
- * Returns the group of an object. at: the object's pointer to its group.
+ * Returns the group of an object. at: the field of the object that points to
+ * the group.
+ *
  * Until the caller has the group's lock, another thread may move the object to
  * another group. So after locking, the caller must compare *at with the
  * returned group (duo_group_take()). If the object has left its CQ's own group,
- * the lock of that group is retired: it never becomes free again.
+ * the lock of that group is retired: no thread can take this lock again.
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {
@@ -84,12 +86,13 @@ static inline void duo_group_lock(struct duo_group *const *at)
  * caller must hold none of these locks.
  */
 void duo_domain_lock(struct duo_domain *domain);
-/* Releases all locks of the domain. */
+/* Releases the locks that duo_domain_lock() has taken. */
 void duo_domain_unlock(struct duo_domain *domain);
 
 /*
- * Puts an endpoint into a group. group->rx_ranges must already have the ranges
- * of the endpoint's pool. Needs all locks of the domain.
+ * Puts an endpoint into a group. group->rx_ranges must already have the address
+ * ranges of the endpoint's receive entries. The caller must hold all locks of
+ * the domain.
  */
 void duo_ep_join(struct duo_ep *ep, struct duo_group *group);
 

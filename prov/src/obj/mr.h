@@ -25,12 +25,12 @@ struct duo_mr {
 	struct fid_mr *core;
 	/* functions that copy this kind of memory; NULL: host memory */
 	const struct duo_device_iface *device;
-	void *device_state;	/* private to "device" */
-	/* host memory: result of duo_device_iface.pin(); otherwise NULL */
+	void *device_state;	/* argument `state` of the functions above */
+	/* pinned host memory: result of duo_device_iface.pin(); else NULL */
 	struct duo_device_handle *pin;
 	/* entry in near's region table; see duo_near_region_entry() */
 	struct near_region_entry region;
-	/* description by which peers map the memory; id 0: not mappable */
+	/* description by which peers map the memory; id 0: they cannot */
 	struct near_export export;
 	bool listed;		/* the region is in near's region table */
 	/*
@@ -42,8 +42,8 @@ struct duo_mr {
 };
 
 /*
- * Stores the key and the address by which local peers name the len bytes at
- * `memory`. Returns false, and stores nothing, in these cases:
+ * Stores in *key and *addr the key and the address by which local peers name
+ * the len bytes at `memory`. Returns false, and stores nothing, in these cases:
  * - the bytes are not all in the region
  * - the region does not permit `access`
  * - near's region table does not have the region

@@ -14,12 +14,12 @@
 /*
  * State of the checks for oversubscription. After a check with a changed
  * result, the next check is due in DUO_OVERSUB_SOON. Each check with the same
- * result as before doubles this interval, up to DUO_OVERSUB_LATE. Times are in
- * ms of any clock. Initially, all fields are 0.
+ * result as before doubles this interval, up to DUO_OVERSUB_LATE. The caller
+ * chooses the clock. Initially, all fields are 0.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check, ms */
-	uint64_t wait;		/* interval to the next check, ms */
+	uint64_t wait;	/* interval from the last check to the next, ms */
 	bool oversubscribed;	/* result of the last check */
 };
 

@@ -23,7 +23,7 @@ struct duo_send {
 	enum duo_send_variant variant;
 	struct near_msg msg; /* the message; msg.payload: the first buffer */
 	const struct iovec *iov;
-	void **desc;		/* descriptors; NULL: none */
+	void **desc;		/* descriptors of the buffers; NULL: none */
 	size_t count;
 	fi_addr_t dest;
 	uint64_t flags;	/* flags of the call, or the endpoint's default flags */

@@ -16,9 +16,12 @@ struct fi_fabric_attr;
 struct fi_info;
 struct fid_fabric;
 
-/* Calls of a core that is part of ofi_duo (core/none.h), not a provider. */
+/*
+ * Functions of a core that is part of ofi_duo (core/none.h), and not a provider
+ * of libfabric.
+ */
 struct duo_core_ops {
-	/* fi_getinfo(3); the hints must name this core. */
+	/* Implements fi_getinfo(3). The hints must name this core. */
 	int (*getinfo)(const char *node, uint64_t flags,
 		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
@@ -28,11 +31,11 @@ struct duo_core_ops {
 };
 
 struct duo_traits {
-	/* calls of a core that is part of ofi_duo; NULL: a provider */
+	/* functions of a core that is part of ofi_duo; NULL: other core */
 	const struct duo_core_ops *own;
 	/*
-	 * The address of an endpoint is its address at the local transport,
-	 * from fi_endpoint() on. No other process ever gets this address, and
+	 * From fi_endpoint() on, the address of an endpoint is its address at
+	 * the local transport. No other endpoint ever has the same address, so
 	 * ofi_duo needs no registry.
 	 */
 	bool peer_names;
@@ -56,15 +59,15 @@ struct duo_traits {
 	bool peek_no_source;
 	/*
 	 * The core executes atomics by CPU instructions. So its atomics and
-	 * those of near are atomic to each other.
+	 * those of near are atomic with respect to each other.
 	 */
 	bool cpu_atomics;
 	/* The core can work without FI_MSG_PREFIX: see fi/calls_prefix.c. */
 	bool prefix_optional;
 	/*
-	 * A poll of any of the core's CQs changes lists of the core's domain.
-	 * The core locks these lists only if the domain has FI_THREAD_SAFE
-	 * (docs/upstream.md, FI_THREAD_COMPLETION).
+	 * Each poll of one of the core's CQs changes lists of the core's
+	 * domain. The core locks these lists only if the domain has
+	 * FI_THREAD_SAFE (docs/upstream.md, FI_THREAD_COMPLETION).
 	 */
 	bool shares_lists;
 };

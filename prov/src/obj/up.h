@@ -20,8 +20,9 @@ struct duo_rx;
 struct duo_up {
 	/*
 	 * Called by av/ when the map has found the fi_addr of a peer. Makes the
-	 * peer's unexpected messages unresolved, so that receives that name the
-	 * peer can match them.
+	 * peer's unexpected messages unresolved. The next poll stores the
+	 * fi_addr in these messages and matches them: now they can match
+	 * receives that name the peer.
 	 */
 	void (*known)(struct duo_ep *ep);
 	/*
@@ -30,21 +31,24 @@ struct duo_up {
 	 * on the core, because the core may now deliver messages from addr.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* Called by core/. True if a multi-receive buffer blocks rx. */
+	/* Called by core/. True if rx is a blocked receive. */
 	bool (*blocked)(const struct duo_rx *rx);
-	/* Called by core/. Completes rx, a sub-receive that the core filled. */
+	/* Called by core/. Completes rx, a sub-receive filled by the core. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
 	/* Called by core/. Ends rx, a sub-receive, with the core's error. */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 	/*
-	 * Called by core/. Ends rx, which is in no queue, with the error err:
-	 * the core has rejected rx.
+	 * Called by core/ after the core has rejected rx. Ends rx with the
+	 * error err (a positive FI_E*). rx must be in no queue.
 	 */
 	void (*rejected)(struct duo_rx *rx, int err);
-	/* Called by rx/. Polls both paths: duo_cq_progress(). */
+	/* Called by rx/. Polls both paths; the same as duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
-	/* Called by obj/. Sets ep's tables of calls for its new lock mode. */
+	/*
+	 * Called by obj/ when ep has joined a group. Selects ep's tables of
+	 * calls for the mode of the group's lock.
+	 */
 	void (*calls)(struct duo_ep *ep);
 };
 

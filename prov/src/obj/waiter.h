@@ -22,8 +22,8 @@ struct duo_waiter {
 };
 
 /*
- * Initializes the wait object. wanted: opens its epoll descriptor and its
- * eventfd, too. Returns 0 or -errno; -FI_ENOSYS: obj is not supported.
+ * Initializes the wait object. If `wanted`, also opens its epoll descriptor and
+ * its eventfd. Returns 0 or -errno; -FI_ENOSYS: obj is not supported.
  */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
@@ -38,7 +38,10 @@ int duo_waiter_add_timer(struct duo_waiter *waiter);
 /* Wakes the sleeping threads. Any thread may call this. */
 void duo_waiter_wake(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
-/* Restarts the timer, which expires after wait_poll_us. Returns 0 or -errno. */
+/*
+ * Restarts the timer, which expires after the time duo_params.wait_poll_us.
+ * Returns 0 or -errno.
+ */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
 /* Executes FI_GETWAIT or FI_GETWAITOBJ. Other commands return -FI_ENOSYS. */
 int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
