@@ -3,8 +3,8 @@
 
 /*
  * Memory blocks for payloads of unexpected messages. Sizes are powers of two.
- * The number of blocks has no limit: with a limit, programs that MPI permits
- * could hang. Lock: the group's.
+ * The number of blocks has no limit: with a limit, correct MPI programs could
+ * hang. Lock: the group's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H
@@ -12,22 +12,23 @@
 #include <stddef.h>
 
 #define DUO_BLOCKS_KEEP (64 << 20)
-#define DUO_BLOCK_SIZES 10	/* 64 bytes to 32 KiB */
+#define DUO_BLOCK_SIZES 10	/* number of sizes: 64 bytes to 32 KiB */
 
 struct duo_block;
 
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
-	size_t size;	/* sum of the sizes of all blocks, used or free, bytes */
+	size_t size;	/* sum of the sizes of used and kept blocks, bytes */
 	/*
-	 * limit of `size`, bytes: above it, duo_block_put() frees its block,
-	 * otherwise it keeps the block for duo_block_get()
+	 * threshold of `size`, bytes. Above it, duo_block_put() frees the block
+	 * that the caller returns. Otherwise it keeps this block for later
+	 * calls of duo_block_get()
 	 */
 	size_t keep;
 };
 
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);
-/* Frees the kept blocks. No block may be in use: see duo_block_put(). */
+/* Frees the kept blocks. Call duo_block_put() for all other blocks before. */
 void duo_blocks_fini(struct duo_blocks *blocks);
 /* Returns a block for len bytes. NULL: no memory, or len is above 32 KiB. */
 void *duo_block_get(struct duo_blocks *blocks, size_t len);

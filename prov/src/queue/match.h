@@ -10,11 +10,11 @@
  * has an index: a hash table by source and tag. The unexpected queue has a
  * second index, by tag alone, for receives from any source.
  *
- * The hash leaves out the tag bits of `mask`. duo_match_learn() adds the bits
- * that a receive ignores to `mask`, up to a limit. A receive that ignores other
- * bits is not in the hash table, but in the list `wild`. Each search for a
- * receive also reads this list. For such a receive, the search for an
- * unexpected message is linear.
+ * The hash leaves out the tag bits of `mask`. If a receive ignores other bits,
+ * duo_match_learn() adds these bits to `mask`, up to a limit. Above the limit,
+ * the receive is not in the hash table, but in the list `wild`, and its search
+ * for an unexpected message is linear. Each search for a receive also reads the
+ * list `wild`.
  *
  * The first search of a long posted queue turns the index of this queue on; the
  * removal of its last receive turns the index off. The indexes of the
@@ -95,19 +95,19 @@ void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
  * Inserts rx into the posted queue directly before `posted`, with the same
- * order number. rx must have the source, tag and ignored bits of `posted`,
- * because rx also joins the list of the index that has `posted`.
+ * order number. If `posted` is in a list of the index, inserts rx there, too.
+ * So rx must have the source, tag and ignored bits of `posted`.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
 /*
- * Puts rx back into the posted queue, at the place of its old rx->seq. Cost: a
- * walk through the queue.
+ * Puts rx back into the posted queue, at its old place: rx->seq orders the
+ * queue. Cost: a walk through the queue.
  */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
-/* Slow paths of duo_match_post() and duo_match_unpost(). */
+/* The next three are slow paths of duo_match_post() and duo_match_unpost(). */
 void duo_match_learn(struct duo_match *match, uint64_t ignore);
 void duo_match_add_want(struct duo_match *match, struct duo_rx *rx);
 void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx);
@@ -171,7 +171,7 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 /* Returns the oldest receive that matches this source and tag; NULL: none. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/* Does the same as duo_match_posted(); tests the oldest receive inline. */
+/* Same as duo_match_posted(), but tests the oldest receive first, inline. */
 static inline struct duo_rx *duo_match_first(struct duo_match *match,
 					     fi_addr_t addr, uint64_t tag)
 {

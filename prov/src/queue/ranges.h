@@ -3,9 +3,9 @@
 
 /*
  * The address ranges of a group's receive entries, sorted by address. ofi_duo
- * searches them to test whether the context in a completion of the core is the
- * address of an entry. Lock: the group's. Cost: a binary search; one comparison
- * for a single range.
+ * searches the ranges to test whether the context in a completion of the core
+ * is the address of an entry. Lock: the group's. Cost: a binary search; one
+ * comparison for a single range.
  */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H
@@ -24,15 +24,15 @@ struct duo_ranges {
 	uint32_t count;
 };
 
-/* Adds a range, which must not overlap with others. Returns 0 or -FI_ENOMEM. */
+/* Adds a range, which must overlap with no other. Returns 0 or -FI_ENOMEM. */
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
-/* Moves all ranges of `from` to `to`. Returns 0; -FI_ENOMEM: moves none. */
+/* Moves all ranges of `from` to `to`. Returns 0; -FI_ENOMEM: none is moved. */
 int duo_ranges_merge(struct duo_ranges *to, struct duo_ranges *from);
 /* Removes the range that begins at base. The range must be in the list. */
 void duo_ranges_remove(struct duo_ranges *ranges, const void *base);
 void duo_ranges_fini(struct duo_ranges *ranges);
 
-/* True if one of the ranges contains the address "at". */
+/* True if one of the ranges contains the address `at`. */
 static inline bool duo_ranges_have(const struct duo_ranges *ranges,
 				   const void *at)
 {

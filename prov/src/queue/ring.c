@@ -21,8 +21,8 @@ static uint32_t duo_ring_roundup(size_t size)
 }
 
 /*
- * Allocates a ring for at least `size` entries, but at most DUO_RING_MAX.
- * Returns 0 or -FI_ENOMEM.
+ * Allocates a ring. Its number of slots is `size`, rounded up to a power of two
+ * from DUO_RING_MIN to DUO_RING_MAX. Returns 0 or -FI_ENOMEM.
  */
 int duo_ring_init(struct duo_ring *ring, size_t size)
 {
@@ -118,7 +118,7 @@ void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 }
 
 /*
- * Stores the error FI_EOVERRUN in *entry and returns -1, if an entry was lost.
+ * If an entry was lost, stores the error FI_EOVERRUN in *entry and returns -1.
  * Otherwise returns -2. Does not clear errs->overrun: once overrun, a CQ stays
  * overrun until it is closed (fi_cq(3)).
  */

@@ -29,8 +29,9 @@ struct duo_ring_slot {
 
 struct duo_ring {
 	struct duo_ring_slot *slot;
-	uint32_t size;		/* slots, a power of two */
-	uint32_t limit;	/* usable slots: size; 0: gated, see duo_ring_gate() */
+	uint32_t size;		/* number of slots, a power of two */
+	/* usable slots: `size`, or 0 if duo_ring_gate() has gated the ring */
+	uint32_t limit;
 	uint32_t head;	/* index of the next slot to read, free-running */
 	uint32_t tail;	/* index of the next slot to write, free-running */
 };
@@ -38,7 +39,7 @@ struct duo_ring {
 struct duo_err {
 	STAILQ_ENTRY(duo_err) link;
 	struct fi_cq_err_entry entry;
-	/* path whose provider has set prov_errno; -1: ofi_duo itself */
+	/* path whose provider has set prov_errno; -1: ofi_duo has set it */
 	int path;
 	uint32_t place;		/* ring->tail when the error was added */
 	uint8_t data[DUO_ERR_DATA_MAX];
@@ -47,16 +48,17 @@ struct duo_err {
 struct duo_err_list {
 	STAILQ_HEAD(, duo_err) list;
 	bool some;		/* the list is not empty, or overrun is set */
-	bool overrun;	/* an entry was lost because there was no memory */
+	/* a completion or error was lost because there was no memory */
+	bool overrun;
 };
 
 /* The unused part of the array that the application passed to fi_cq_read(). */
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */
-	/* free entries; 0: the array is full, or no read is running */
+	/* free entries of the array; 0: it is full, or no read is running */
 	size_t space;
-	size_t count;		/* entries written */
+	size_t count;		/* number of entries written */
 };
 
 /*
@@ -78,8 +80,9 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 
 /*
  * Writes an entry to an application's array. Returns the place of the next
- * entry. Copies field by field: wider loads would wait until the caller's
- * stores to the entry are in the cache.
+ * entry. Copies field by field: memcpy() could load several fields at once, and
+ * such a load would wait until the caller's stores to these fields are in the
+ * cache.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -135,8 +138,9 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Restarts an empty ring at slot 0, which is in the CPU's cache. The CQ's list
- * of errors must be empty, because each error stores a value of ring->tail.
+ * Makes slot 0 the next slot of an empty ring, because the ring's first slots
+ * are in the CPU's cache. The CQ's list of errors must be empty, because each
+ * error stores a value of ring->tail.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -251,12 +255,12 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 }
 /*
  * Moves the first error to *entry, and returns its duo_err.path. If the list is
- * empty, stores FI_EOVERRUN in *entry and returns -1 if an entry was lost, or
- * returns -2 if none was.
+ * empty but errs->overrun is set, stores FI_EOVERRUN in *entry and returns -1.
+ * Otherwise returns -2.
  *
  * Copies the error's err_data to the array that the caller has set in *entry
- * (fi_cq_readerr(3)). If the caller has set none, copies err_data to `data`,
- * which has DUO_ERR_DATA_MAX bytes.
+ * (fi_cq_readerr(3)). If the caller has set no array, copies err_data to
+ * `data`, which has DUO_ERR_DATA_MAX bytes.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -8,7 +8,7 @@
  *
  * Entries never move, so ofi_duo can test whether the context in a completion
  * of the core is the address of an entry (ranges.h). Only memory limits their
- * number, up to about 2^30: with a lower limit, programs that MPI permits could
+ * number, up to about 2^30: with a lower limit, correct MPI programs could
  * hang.
  *
  * Cost: 256 bytes per entry from its first use on, and an mmap() per range of
@@ -33,7 +33,8 @@
 #include "queue/ranges.h"
 
 #define DUO_IOV_LIMIT 4 /* maximum number of buffers of a receive */
-#define DUO_RX_FIRST (1U << 14)	/* entries in the first range of a pool */
+/* number of entries in the first range of a pool */
+#define DUO_RX_FIRST (1U << 14)
 /* maximum number of ranges of a pool: about 2^30 entries in all of them */
 #define DUO_RX_RANGES 16
 
@@ -55,7 +56,7 @@ enum duo_rx_lazy {
 	DUO_LAZY_NONE,
 	DUO_LAZY_DUE,		/* the next poll */
 	DUO_LAZY_WAITS,	/* idle local transport, or aging */
-	DUO_LAZY_BLOCKED,	/* the end of an earlier multi-receive buffer */
+	DUO_LAZY_BLOCKED, /* an earlier multi-receive buffer is used up */
 };
 
 struct duo_ep;
@@ -67,8 +68,8 @@ struct duo_near_msg {
 	void *payload;	/* message data; NULL: still in the sender's memory */
 	/*
 	 * The receive has ended, but ofi_duo has not reported this yet. Only
-	 * for sub-receives: those with messages of one peer are reported in the
-	 * order in which they began.
+	 * for sub-receives: ofi_duo reports those with messages of the same
+	 * peer in the order in which they began.
 	 */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
@@ -95,7 +96,8 @@ struct duo_rx {
 		struct fi_peer_rx_entry peer;
 		/*
 		 * message over near: `arrival` takes the place of peer.context
-		 * and the fields behind it. The fields before it are valid.
+		 * and of all fields of `peer` after it. The fields of `peer`
+		 * before peer.context are valid.
 		 */
 		struct {
 			char described[offsetof(struct fi_peer_rx_entry,
@@ -106,16 +108,17 @@ struct duo_rx {
 		struct duo_rx_buffers buffers;
 	};
 	union {
-		/* rx->lazy is set: link in ep->lazy.list or .blocked */
+		/* `lazy` is not DUO_LAZY_NONE: link in ep->lazy.list/blocked */
 		TAILQ_ENTRY(duo_rx) lazy_link;
 		/* unexpected message: link in the index by_tag (match.h) */
 		TAILQ_ENTRY(duo_rx) tag_link;
-		struct iovec bounce_iov; /* libfabric's shm: bounce buffer */
+		/* receive that libfabric's shm fills: its bounce buffer */
+		struct iovec bounce_iov;
 		struct {	/* owner entry */
 			uint32_t refs;		/* number of sub-receives */
 			bool open; /* further messages can match the buffer */
 			bool canceled;	/* by fi_cancel() or fi_close() */
-			/* the core never gets the buffer's sub-receives */
+			/* the sub-receives are never posted to the core */
 			bool local_only;
 		};
 	};
@@ -143,7 +146,7 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/* local message: must join ep->rx.unresolved */
+			/* local message: must be added to ep->rx.unresolved */
 			bool unresolved : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: see rx->more */
@@ -158,10 +161,10 @@ struct duo_rx {
 	TAILQ_ENTRY(duo_rx) key_link;	/* link in an index (match.h) */
 	struct duo_ep *ep;
 	union {
-		/* message: sender's peer index; FI_ADDR_NOTAVAIL: none */
+		/* local message: sender's peer index; FI_ADDR_NOTAVAIL: none */
 		fi_addr_t src_index;
 		struct duo_rx *owner;	/* sub-receive: owner entry */
-		struct duo_rx *more;	/* count > 1: entry with the buffers */
+		struct duo_rx *more;	/* count > 1: second entry */
 	};
 } __attribute__((aligned(64)));
 
@@ -173,8 +176,9 @@ static_assert(offsetof(struct duo_rx, arrival) +
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
 /*
- * Inserts rx into a list, before the first entry of the same kind with a higher
- * seq. field: the member that links the list. Cost: a walk through the list.
+ * Inserts rx into a list: before the first entry that has the same kind and a
+ * higher seq, otherwise at the end. field: the member that links the list.
+ * Cost: a walk through the list.
  */
 #define DUO_RX_INSERT(list, rx, field) do { \
 	struct duo_rx *later_; \
@@ -192,10 +196,12 @@ struct duo_rx_pool {
 	SLIST_HEAD(, duo_rx) free;
 	uint32_t live;		/* number of entries in use */
 	uint32_t capacity;	/* number of entries in all ranges */
-	struct duo_rx *next;	/* first entry never used, in the last range */
+	/* in the last range, the first entry never used; `end`: none */
+	struct duo_rx *next;
 	struct duo_rx *end;	/* end of the last range */
 	struct duo_ep *ep;	/* endpoint that all entries belong to */
-	struct duo_ranges *known; /* group->rx_ranges: has the pool's ranges */
+	/* &group->rx_ranges, which has the addresses of the pool's ranges */
+	struct duo_ranges *known;
 	struct duo_rx *range[DUO_RX_RANGES];
 	uint32_t ranges;
 	bool failed;		/* the last attempt to map a range has failed */
@@ -216,7 +222,7 @@ void duo_rx_pool_fini(struct duo_rx_pool *pool);
  * false if there is no memory for another range.
  */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
-/* Returns an entry never used before. NULL: no memory; logs the failure. */
+/* Returns an entry that was never used. NULL: no memory; logs the failure. */
 struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
 /*
  * Adds a second entry to rx for `count` buffers, at least 2. The caller must
@@ -225,7 +231,7 @@ struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
-/* Frees the second entry and the bounce buffer of rx. */
+/* Frees the second entry and the bounce buffer of rx, if rx has them. */
 void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 
 #define DUO_RX_BYTE(what, field) \
@@ -245,7 +251,10 @@ static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
 	return rx;
 }
 
-/* Returns duo_rx.what for the common case: posted, one buffer, a completion. */
+/*
+ * Returns duo_rx.what of the most frequent receive: it is in the state
+ * DUO_RX_POSTED, and has one buffer and a completion.
+ */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
 	uint64_t what = 0;
@@ -267,7 +276,7 @@ static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 	return !((rx->what ^ duo_rx_plain(kind)) & ~what);
 }
 
-/* Allocates an entry with this rx->what. The free list must not be empty. */
+/* Allocates an entry and sets rx->what. The free list must not be empty. */
 DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 					     uint64_t what)
 {
@@ -326,7 +335,7 @@ static inline void **duo_rx_desc(struct duo_rx *rx)
 	return rx->count > 1 ? rx->more->buffers.desc : &rx->desc;
 }
 
-/* Returns the size of all buffers, bytes. */
+/* Returns the sum of the lengths of all buffers, bytes. */
 static inline size_t duo_rx_size(const struct duo_rx *rx)
 {
 	return rx->count > 1 ? rx->more->buffers.size : rx->iov.iov_len;

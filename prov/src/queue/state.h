@@ -25,8 +25,9 @@ enum duo_rx_state {
 	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
 	DUO_RX_UNEXP,		/* local message in the unexpected queue */
 	/*
-	 * local message whose source has no fi_addr yet; or that has arrived
-	 * after such a message, or during fi_close()
+	 * local message that a later poll matches, because
+	 * - its source had no fi_addr when it arrived
+	 * - or it arrived while there were such messages, or during fi_close()
 	 */
 	DUO_RX_UNRESOLVED,
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
