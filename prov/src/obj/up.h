@@ -31,7 +31,7 @@ struct duo_up {
 	 * on the core, because the core may now deliver messages from addr.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* Called by core/. True if rx is a blocked receive. */
+	/* Called by core/. True if rx must become a blocked receive. */
 	bool (*blocked)(const struct duo_rx *rx);
 	/* Called by core/. Completes rx, a sub-receive filled by the core. */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
