@@ -14,9 +14,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of successful (err: failed) operations of the binding:
- * receives on both paths, and sends over near. libfabric's shm counts its sends
- * itself.
+ * Returns the number of successful (err: failed) operations that ofi_duo counts
+ * for this binding: receives on both paths, and sends over near. libfabric's
+ * shm counts its sends itself.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -53,10 +53,12 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 }
 
 /*
- * True if this read must read the core's counter, which polls the core:
- * - if the counter has no endpoint
- * - if an endpoint has no CQ for sends, or each poll of that CQ polls the core
- * - in every core_poll_interval-th of the other reads
+ * True if this poll of the counter must also read the core's counter. Such a
+ * read polls the core. The cases:
+ * - the counter has no endpoint
+ * - an endpoint has no CQ for sends
+ * - an endpoint's CQ for sends polls the core in each of its polls
+ * - otherwise: every core_poll_interval-th poll of the counter
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -79,7 +81,7 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			/* already polled: ep has several bindings in a row */
+			/* already polled, by the preceding binding */
 			continue;
 		ep = bind->ep;
 		duo_ep_progress(ep);
@@ -120,7 +122,10 @@ uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 	return value;
 }
 
-/* Adds `value` to own[err]. set: makes the whole counter equal to `value`. */
+/*
+ * Adds `value` to own[err]. set: changes own[err] instead, so that the counter
+ * has the value `value`.
+ */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {
@@ -226,7 +231,7 @@ static int duo_cntr_check(const struct duo_domain *domain,
 			  const struct fi_cntr_attr *attr)
 {
 	if (attr->flags & FI_PEER)
-		/* another provider would increment the counter */
+		/* unsupported: another provider owns an FI_PEER counter */
 		return -FI_ENOSYS;
 	if (attr->events != FI_CNTR_EVENTS_COMP && domain->peer) {
 		DUO_WARN(CNTR, "counter events %d: shared memory counts "
@@ -277,8 +282,8 @@ free_cntr:
 
 /*
  * Binds the core's counter to the core's endpoint. If the endpoint has FI_MSG
- * or FI_TAGGED, ofi_duo counts receives itself: the core would count recalled
- * ones as errors.
+ * or FI_TAGGED, ofi_duo counts receives itself, because the core would count
+ * recalled receives as errors.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
@@ -326,8 +331,8 @@ static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 
 /*
  * Moves the endpoint and its CQs to the domain's group, because reads of
- * counters take only the domain's lock. Needs all locks. Returns 0 or
- * -FI_ENOMEM.
+ * counters take only the domain's lock. Needs all locks of the domain. Returns
+ * 0 or -FI_ENOMEM.
  */
 static int duo_cntr_join(struct duo_ep *ep)
 {
@@ -342,7 +347,7 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	int ret;
 
 	duo_domain_lock(ep->domain);
-	/* each kind of operation can have one counter */
+	/* an endpoint has at most one counter per kind of operation */
 	if (duo_cntr_counts(ep, bind->flags)) {
 		duo_domain_unlock(ep->domain);
 		return -FI_EINVAL;

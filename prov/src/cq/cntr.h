@@ -25,11 +25,14 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
  * this is due, see duo_cntr_core_due(). Needs the domain's lock.
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
-/* Stores the counts of successes and failures. Needs the domain's lock. */
+/*
+ * Stores the number of successes in *good, and that of failures in *bad. Needs
+ * the domain's lock.
+ */
 void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
 /*
- * Returns the number of failures. Does not poll: uses the core's error count as
- * last read. Takes the domain's lock.
+ * Returns the number of failures. Does not poll: uses the number of errors that
+ * was last read from the core's counter. Takes the domain's lock.
  */
 uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
 /* Binds the core's counters to the core's endpoint. Needs the domain's lock. */
@@ -39,9 +42,9 @@ void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-/* Adds the core's CQs to the wait objects of the endpoint's counters. */
+/* Adds the core's CQs of ep to the wait objects of all counters of ep. */
 int duo_cntr_wait_ep(struct duo_ep *ep);
-/* Adds the core's CQs to the wait object of one counter. */
+/* Adds the core's CQs of bind->ep to the wait object of bind->cntr. */
 int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);
 int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout);
 int duo_cntr_trywait(struct duo_cntr *cntr);

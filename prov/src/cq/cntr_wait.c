@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waits for counters. The core's counters have no descriptors, so a waiting
- * thread is woken by the sources of the endpoints' CQs: near's ports and the
- * core's CQs. Changes by fi_cntr_add() or fi_cntr_set() wake no thread. So a
- * sleep in fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS, and a timer limits
- * sleeps of the application on the descriptor.
+ * Waits for counters. The core's counters have no descriptors. So events of the
+ * endpoints wake a sleeping thread: events of near's ports and of the core's
+ * CQs. fi_cntr_add() and fi_cntr_set() wake no thread. So a sleep in
+ * fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS, and a timer limits sleeps of
+ * the application on the counter's descriptor.
  */
 
 #include <rdma/fi_errno.h>
@@ -65,8 +65,8 @@ int duo_cntr_wait_ep(struct duo_ep *ep)
 }
 
 /*
- * True if the endpoint has a CQ, and the core's CQ of each of its CQs can wake
- * a thread.
+ * True if the endpoint has a CQ, and if for each of its CQs, the core's CQ can
+ * wake a thread.
  */
 static bool duo_ep_signals(const struct duo_ep *ep)
 {
@@ -116,8 +116,9 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 }
 
 /*
- * Arms all endpoints of the counter. Returns 0, -FI_EAGAIN (see duo_ep_arm())
- * or an error of the core.
+ * Arms the local transport and the core's CQs of all endpoints of the counter:
+ * new events then wake a sleeping thread. Returns 0, -FI_EAGAIN (see
+ * duo_ep_arm()) or an error of the core.
  */
 static int duo_cntr_arm(const struct duo_cntr *cntr)
 {
@@ -196,7 +197,8 @@ int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout)
 
 /*
  * Executes fi_trywait() for a counter. Returns 0 if the application may sleep;
- * -FI_EAGAIN: there are events, or the counter has changed since the last call.
+ * -FI_EAGAIN: there are events, or the counter has changed since the previous
+ * fi_trywait().
  */
 int duo_cntr_trywait(struct duo_cntr *cntr)
 {

@@ -18,15 +18,15 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-/* maximum number of reads of cq->ring between two polls */
+/* maximum number of reads of cq->ring (completions) per poll */
 #define DUO_RING_READS 128
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls both paths although cq->ring has an entry for this read. Otherwise a
- * program that sends before each read might only read entries of sends, and
- * never poll. The number of reads per poll doubles up to DUO_RING_READS, and
- * returns to 1 if polls are DUO_RING_SLOW apart.
+ * Polls both paths although this read can take an entry from cq->ring.
+ * Otherwise a program that sends before each read might read only entries of
+ * its sends, and never poll. The number of reads per poll doubles up to
+ * DUO_RING_READS, and returns to 1 if polls are DUO_RING_SLOW apart.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -161,8 +161,9 @@ ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
 }
 
 /*
- * prov_errno must be that of the last error read: only the provider that has
- * reported this error (cq->err_path) can interpret prov_errno.
+ * Returns a text for prov_errno. This number must be from the last error that
+ * was read: only the provider on that error's path (cq->err_path) can interpret
+ * the number.
  */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
@@ -259,7 +260,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	if (!attr || attr->format > FI_CQ_FORMAT_TAGGED)
 		return -FI_EINVAL;
 	if (attr->flags & FI_PEER)
-		/* another provider would read the CQ */
+		/* unsupported: another provider owns an FI_PEER CQ */
 		return -FI_ENOSYS;
 	cq = duo_alloc(sizeof(*cq));
 	if (!cq)

@@ -42,22 +42,26 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /*
- * group.c: puts the CQ into its own group, but into the domain's group if
- * - the domain's lock is off
+ * Puts the CQ into its own group (group.c). In these cases, puts the CQ into
+ * the domain's group instead:
+ * - the domain's lock is off (FI_THREAD_DOMAIN)
  * - the local transport is libfabric's shm
  * - the domain may have a bounce buffer for device memory
- * - the thread of FI_PROGRESS_AUTO polls
+ * - the domain has a thread for FI_PROGRESS_AUTO
  */
 void duo_cq_group(struct duo_cq *cq);
-/* Closes the CQ's own group if the CQ is in this group. Needs all locks. */
+/*
+ * Closes the CQ's own group if the CQ is in this group. Needs all locks of the
+ * domain.
+ */
 void duo_cq_ungroup(struct duo_cq *cq);
 /*
- * Moves the CQ and its endpoints to the domain's group. Needs all locks.
- * Returns 0; -FI_ENOMEM: nothing has changed.
+ * Moves the CQ and its endpoints to the domain's group. Needs all locks of the
+ * domain. Returns 0; -FI_ENOMEM: nothing has changed.
  */
 int duo_cq_join(struct duo_cq *cq);
 
-/* True if the CQ has a core poll budget. */
+/* True if the CQ's core poll budget is not used up. */
 DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 {
 	return atomic_load_explicit(&cq->core_poll_budget,
@@ -65,8 +69,8 @@ DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 }
 
 /*
- * True if each poll also polls the core: the CQ has a core poll budget, or its
- * last local_busy polls found no local event.
+ * True if each poll also polls the core, because the CQ has a core poll budget,
+ * or because more than local_busy polls in a row found no local event.
  */
 DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 {
@@ -91,18 +95,19 @@ ssize_t duo_cq_yield(struct duo_cq *cq);
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
 /* Adds the core's CQ, opened with FI_WAIT_FD, to the wait object. */
 int duo_cq_wait_core(struct duo_cq *cq);
-/* Adds a timer to the wait object if some source cannot wake a thread. */
+/* Adds a timer to the wait object if a source of events wakes no thread. */
 int duo_cq_wait_timer(struct duo_cq *cq);
 struct duo_blocking;
 /*
- * Sleeps until an event or the timeout of the call, but at most DUO_SLEEP_MS.
- * May return earlier, so the caller must read again. Takes the group's lock.
+ * Sleeps until an event, or until the blocking call's timeout, but at most
+ * DUO_SLEEP_MS. May return earlier, so the caller must read again. Takes the
+ * group's lock.
  */
 void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
+/* Posts all deferred receives to the core. -FI_EAGAIN: some remain. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

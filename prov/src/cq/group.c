@@ -10,8 +10,9 @@
  * set already, stores nothing, because other threads may be reading cq_fid.ops.
  *
  * The table changes in two cases only, and no other thread reads ops then:
- * while the CQ is opened, and when the CQ leaves its own single lock for the
- * domain's lock. With a single lock, the application serializes its calls.
+ * while the CQ is opened, and when the CQ moves from its own group, which has a
+ * single lock, to the domain's group. Until this move, the single lock applies:
+ * the application serializes its calls.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

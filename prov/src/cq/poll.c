@@ -19,7 +19,7 @@ struct duo_poll_member {
 struct duo_poll {
 	struct fid_poll poll_fid;
 	struct duo_domain *domain;
-	struct duo_lock lock;	/* off if the domain's lock is off */
+	struct duo_lock lock;	/* never taken if the domain's lock is off */
 	LIST_HEAD(, duo_poll_member) members;
 };
 
@@ -40,7 +40,10 @@ static struct duo_poll_member *duo_poll_find(const struct duo_poll *poll,
 	return NULL;
 }
 
-/* As in libfabric's providers, adding an object again changes nothing. */
+/*
+ * Adds an object to the poll set. As in libfabric's providers, adding it a
+ * second time changes nothing.
+ */
 static int duo_poll_add(struct fid_poll *poll_fid, struct fid *fid,
 			uint64_t flags)
 {

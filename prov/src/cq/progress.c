@@ -29,7 +29,10 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/* After a local poll: matches unresolved messages, posts deferred receives. */
+/*
+ * Does the deferred work after a poll of the local transport: matches
+ * unresolved messages, and posts deferred receives to the core.
+ */
 DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 {
 	if (cq->group->pending)
@@ -39,15 +42,18 @@ DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 }
 
 /*
- * True if the group has deferred receives, unresolved messages, ready
- * remainders of multi-receive buffers, or planned scans of the registry.
+ * True if the group has deferred work: deferred receives, unresolved messages,
+ * remainders that are ready to be posted, or planned scans of the registry.
  */
 DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 {
 	return cq->group->pending | cq->group->lazy;
 }
 
-/* True if the AV of an endpoint is empty. Any sender may then use the core. */
+/*
+ * True if an endpoint of the CQ has an empty AV. Any sender may send to such an
+ * endpoint over the core.
+ */
 static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
@@ -60,11 +66,10 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 
 /*
  * True if this poll must poll the core, because
- * - the CQ has a core poll budget, of which this function takes 1
+ * - the CQ has a core poll budget, which this function reduces by 1
  * - the local transport is idle
  * - core_poll_interval polls have passed since the last poll of the core
- * Without a budget, an unused core is polled only if the AV of an endpoint is
- * empty.
+ * In the last two cases, false if the core is unused and no AV is empty.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -84,7 +89,7 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 /*
  * True if this poll must poll the local transport. Normally, each poll must. If
  * the CQ has a core poll budget, and the last DUO_LOCAL_IDLE polls found no
- * local event, only each DUO_LOCAL_INTERVAL-th poll must.
+ * local event, only every DUO_LOCAL_INTERVAL-th poll must.
  */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
@@ -93,9 +98,9 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of the
- * ports. No port may skip a tick. But another CQ may have counted polls of the
- * same port since duo_cq_grant(). So duo_near_passed() counts only up to the
+ * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of its
+ * endpoints' ports. Since then, another CQ may have counted polls of the same
+ * port. So that no port skips a tick, duo_near_passed() counts only up to the
  * port's next tick.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
@@ -109,8 +114,9 @@ DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 }
 
 /*
- * Sets cq->left to the number of fast-path reads before the core is due or a
- * port has a tick. After these reads, duo_cq_progress() must be called.
+ * Sets cq->left to the number of reads that may take the fast path before a
+ * poll of the core or a port's tick is due. The next read after these must call
+ * duo_cq_progress().
  */
 DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 {
@@ -123,9 +129,10 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls the local transport, and the core if it is due. If fast-path reads are
- * left (cq->left), this poll replaces one of them. If none are left at the end,
- * and the next reads need only poll near's rings, calls duo_cq_grant().
+ * Polls the local transport, and the core if its poll is due. If fast-path
+ * reads are left (cq->left), this poll counts as one of them. If none are left
+ * afterwards, and the next reads need only poll near's rings, permits further
+ * ones by duo_cq_grant().
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -141,7 +148,7 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (group->waits && !cq->clock_in--)
-		/* ages receives first: the local poll may match them */
+		/* before the local poll, which may match these receives */
 		duo_cq_age(cq);
 	if (group->pending)
 		duo_cq_resolve(cq);
@@ -165,7 +172,10 @@ void duo_ep_progress(const struct duo_ep *ep)
 		duo_cq_progress(ep->tx_cq);
 }
 
-/* False without a local side, because the core does not yield either. */
+/*
+ * True if polls of the endpoint must yield the CPU. False without a local side,
+ * because the core does not yield either.
+ */
 static bool duo_ep_yields(const struct duo_ep *ep)
 {
 	return ep->path_ep[FI_DUO_LOCAL] &&

@@ -34,7 +34,7 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return duo_lock_end(&cq->group->lock, DUO_LOCKED, ret);
 }
 
-/* Polls a port's active rings from *at on. Returns the number of events. */
+/* Polls a port's active rings, *at first. Returns the number of events. */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -78,9 +78,10 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 }
 
 /*
- * Ends a read that has found a message in *ring. Tries to match the message at
- * once, and to write the completion directly to buf. Then polls the remaining
- * rings. Releases the group's lock. Returns the result of fi_cq_read().
+ * Completes a read that has found a message in *ring. Tries to match the
+ * message at once, and to write the completion directly to buf. Then polls the
+ * remaining rings. Releases the group's lock. Returns the result of
+ * fi_cq_read().
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

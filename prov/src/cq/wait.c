@@ -3,9 +3,11 @@
 
 /*
  * Waits for completions (for counters: cntr_wait.c). The wait object of a CQ is
- * one epoll descriptor for the core's CQ, near's armed ports, and an eventfd by
- * which threads wake sleeping threads. If a source, such as libfabric's shm,
- * cannot wake a thread, fi_trywait() starts a timer of wait_poll_us.
+ * one epoll descriptor with several sources: the core's CQ, near's ports, and
+ * an eventfd by which other threads wake the sleeping threads. Before a sleep,
+ * the sources are armed: the next event of an armed source makes the descriptor
+ * readable. If a source, such as libfabric's shm, cannot wake a thread,
+ * fi_trywait() starts a timer of wait_poll_us.
  */
 
 #include <poll.h>
@@ -53,7 +55,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int fd, ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 				 &fd);
 
-	/* the core of the provider near stores -1: it has no descriptor */
+	/* the core "none" has no descriptor, and stores -1 */
 	if (!ret && fd >= 0)
 		ret = duo_waiter_add(&cq->waiter, fd);
 	if (!ret)
@@ -83,7 +85,7 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/* Posts deferred receives: no poll posts them while the thread sleeps. */
+/* Posts deferred receives, because no poll does so during the sleep. */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -127,9 +129,9 @@ void duo_cq_force_poll(struct duo_cq *cq)
 }
 
 /*
- * Arms all sources of the CQ. Needs the group's lock. Returns 0, -FI_EAGAIN
- * (see duo_ep_arm()) or another error. After an error, the next polls poll both
- * paths.
+ * Arms all sources of the CQ's wait object. Needs the group's lock. Returns 0,
+ * -FI_EAGAIN (see duo_ep_arm()) or another error. After an error, the next
+ * polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -249,8 +251,8 @@ static int duo_cq_trywait(struct duo_cq *cq)
 }
 
 /*
- * Executes fi_trywait() for one object: by the core's fi_trywait() if fid is an
- * object of the core, which the application has opened without ofi_duo.
+ * Executes fi_trywait() for one object. If the application has opened the
+ * object at the core, without ofi_duo, calls the core's fi_trywait().
  */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {

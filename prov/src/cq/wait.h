@@ -71,20 +71,22 @@ static inline void duo_short_sleep(void)
 bool duo_domain_peer_signals(const struct duo_domain *domain);
 
 /*
- * Arms the endpoint's local transport: new events wake a sleeping thread.
- * Returns 0; -FI_EAGAIN: there are events, or operations that only polls
- * continue, and duo_cq_force_poll() must follow. Needs the group's lock.
+ * Arms the endpoint's local transport: new events then wake a sleeping thread.
+ * Returns 0; -FI_EAGAIN: there are events already, or operations that only
+ * polls continue. After -FI_EAGAIN, the caller must call duo_cq_force_poll().
+ * Needs the group's lock.
  */
 int duo_ep_arm(struct duo_ep *ep);
 /*
- * Must be called after a sleep for which duo_ep_arm() was called. Wakes other
- * threads that sleep on CQs of the endpoint, if this thread has consumed the
- * port's wakeup. Needs the group's lock.
+ * Ends a sleep for which duo_ep_arm() was called. If this thread has consumed
+ * the port's wakeup, wakes the other threads that sleep on CQs of the endpoint.
+ * Needs the group's lock.
  */
 void duo_ep_woken(struct duo_ep *ep);
 /*
  * Arms the core's CQ. Returns 0, -FI_EAGAIN (there are events), or an error. If
- * the result is not 0, duo_cq_force_poll() must follow. Needs the group's lock.
+ * the result is not 0, the caller must call duo_cq_force_poll(). Needs the
+ * group's lock.
  */
 int duo_cq_arm_core(struct duo_cq *cq);
 /* Makes the next polls poll both paths. Needs the group's lock. */
@@ -94,7 +96,8 @@ void duo_cq_force_poll(struct duo_cq *cq);
  * Sleeps after duo_cq_fall_asleep() or duo_cntr_fall_asleep() has returned ret:
  * - 0: sleeps until the wait object is readable, at most max_ms, and not longer
  *   than the timeout of the blocking call
- * - -FI_EAGAIN, the first in the blocking call or after a 0: does not sleep
+ * - -FI_EAGAIN, the first of the blocking call or the first after a 0: does not
+ *   sleep
  * - otherwise: makes a short sleep, or yields the CPU with FI_WAIT_YIELD
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter,
