@@ -31,8 +31,9 @@ static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;
 
 /*
- * Stores the context of the memory at addr. Memory of a pool has none: retains
- * the device's primary context, and stores the device for duo_cuda_forget().
+ * Stores the context of the memory at addr. Memory of a pool has no context.
+ * For such memory, retains the device's primary context, and stores the device
+ * for duo_cuda_forget().
  */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
@@ -197,8 +198,8 @@ void duo_cuda_close(void *state)
 }
 
 /*
- * Returns a spare or new copy; NULL: failed. The stream's context must be
- * current.
+ * Returns a struct for a copy: a spare one or a new one; NULL: failed. The
+ * stream's context must be current.
  */
 static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 {
@@ -224,8 +225,8 @@ static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
 }
 
 /*
- * Counts the start of a copy (step 1), or its end (step -1). At the end, adds
- * the struct to the stream's spare ones.
+ * Counts the start of a copy (step 1), or its end (step -1). At the end, keeps
+ * the struct for a later copy (stream->spare).
  */
 static void duo_cuda_copy_count(struct duo_cuda_copy *copy, int step)
 {
@@ -323,7 +324,7 @@ static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
 	return ret;
 }
 
-/* Pins host memory. state: stream whose context to use; NULL: any stream. */
+/* Pins host memory in the context of the stream `state`; NULL: any stream. */
 struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len)
 {
 	struct duo_cuda_stream *stream = state;

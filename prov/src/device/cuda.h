@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to memory of NVIDIA GPUs by the CUDA driver: see device.h.
+ * Copying from and to memory of NVIDIA GPUs by the CUDA driver: see device.h.
  * The first registration of a region loads the driver's library. ofi_duo has
  * one stream per context. This stream does not wait for the application's
  * streams, in which a kernel may wait for a message.

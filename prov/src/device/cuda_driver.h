@@ -76,13 +76,13 @@ extern struct duo_cuda {
 	int (*query)(void *event);
 	int (*pin)(void *memory, size_t len, unsigned int flags);
 	int (*unpin)(void *memory);
-	/* range is NULL if the driver lacks one of the next four */
+	/* range is NULL if the driver lacks one of the next 4 functions */
 	int (*range)(uint64_t *base, size_t *len, uint64_t addr);
 	int (*ipc_get)(struct duo_cuda_ipc *handle, uint64_t addr);
 	int (*ipc_open)(uint64_t *addr, struct duo_cuda_ipc handle,
 			unsigned int flags);
 	int (*ipc_close)(uint64_t addr);
-	/* handle_of is NULL if the driver lacks one of the next eleven */
+	/* handle_of is NULL if the driver lacks one of the next 11 functions */
 	int (*handle_of)(uint64_t *handle, void *addr);
 	int (*prop_of)(struct duo_cuda_prop *prop, uint64_t handle);
 	int (*handle_close)(uint64_t handle);

@@ -23,7 +23,8 @@
 #include "obj/fabric.h"
 #include "obj/mr.h"
 
-#define DUO_DEVICE_PART ((size_t) 256 << 10)	/* bytes of the bounce buffer */
+/* length of the bounce buffer, bytes */
+#define DUO_DEVICE_PART ((size_t) 256 << 10)
 /* length of the shortest host region that is pinned, bytes */
 #define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)
 
@@ -99,8 +100,8 @@ bool duo_device_unlist(struct duo_mr *mr)
 }
 
 /*
- * Makes all endpoints leave their fast paths, which ignore descriptors. Needs
- * the domain's lock.
+ * Makes all endpoints take the slow path, because the fast paths ignore
+ * descriptors. Needs the domain's lock.
  */
 static void duo_device_attend(struct duo_domain *domain)
 {
@@ -294,7 +295,10 @@ static const void *duo_device_queue(void *device)
 	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
 }
 
-/* Implements near_device.host(). Tries one region only: that at the root. */
+/*
+ * Implements near_device.host(). Tests the host memory with one region of
+ * device memory only: that at the root of the domain's tree.
+ */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
 	const struct duo_domain *domain = ((const struct duo_ep *) ctx)->domain;

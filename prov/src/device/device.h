@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory (FI_HMEM): copies from and to the memory of a device. near
- * itself accesses only host memory. With these copies, near carries messages
- * and RMA of device memory, too. A buffer is device memory if
- * duo_device_find() finds a region that has the buffer's descriptor from the
- * core. A host buffer may have a descriptor, too.
+ * Device memory (FI_HMEM): copying from and to the memory of a device. near
+ * itself accesses only host memory. By these copies, near carries messages and
+ * RMA of device memory, too. A buffer is device memory if its descriptor, which
+ * the core assigns, is that of a region of device memory (duo_device_find()).
+ * Host buffers may have descriptors, too.
  *
  * Copies for RMA, and for messages that the receiver fetches by RMA, are
  * asynchronous. Copies for other messages end before the call returns.
@@ -46,11 +46,11 @@ struct duo_device_handle {
 struct duo_device_iface {
 	enum fi_hmem_iface id;
 	const char *name;	/* NULL: end of the table */
-	/* library that processes with this kind of memory have loaded */
+	/* library that is loaded in each process with this kind of memory */
 	const char *library;
 	/*
-	 * Prepares copies of the memory at addr. Stores in *state the argument
-	 * `state` of the functions below. Returns 0 or -errno.
+	 * Prepares copying from and to the memory at addr. Stores in *state the
+	 * argument `state` of the functions below. Returns 0 or -errno.
 	 */
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
 		    void **state);
@@ -65,7 +65,7 @@ struct duo_device_iface {
 		     struct duo_device_handle **copy);
 	int (*done)(struct duo_device_handle *copy);
 	struct duo_device_handle *(*pin)(void *state, void *memory, size_t len);
-	/* NULL if pin() always returns NULL. */
+	/* The member is NULL if pin() always returns NULL. */
 	void (*unpin)(struct duo_device_handle *pin);
 	/*
 	 * True if pin() or the application has pinned this host memory. The
@@ -75,9 +75,9 @@ struct duo_device_iface {
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*
-	 * The next four are NULL if peers cannot map this kind of memory. If
-	 * they are not NULL, near_device.queue() returns the state as the id of
-	 * a device queue (stream). Therefore open() may store the same *state
+	 * The next four are NULL if peers cannot map this kind of memory.
+	 * Otherwise near_device.queue() returns a region's state as the id of
+	 * its device queue (stream). Therefore open() may store the same *state
 	 * for two regions only if start() copies both in the same queue.
 	 */
 	/* Describes memory for a peer's map(). -errno: peers cannot map it. */
@@ -101,11 +101,11 @@ extern const struct duo_device_iface *duo_device_ifaces;
  */
 const char *duo_device_unsupported(void);
 /*
- * Prepares a region for copies. The core must have registered it before. Device
- * memory: calls duo_device_list(). Host memory: tries to pin the region. Stores
- * in *open the region that the application must use: mr, or an open region that
- * duo_device_list() has found. In the second case the caller must free mr.
- * Returns 0 or an error, after which the caller must close mr.
+ * Prepares copying from and to a region that the core has already registered.
+ * Device memory: calls duo_device_list(). Host memory: tries to pin the region.
+ * Stores in *open the region that the application must use: mr, or an open
+ * region that duo_device_list() has found. In the second case the caller must
+ * free mr. Returns 0 or an error, after which the caller must close mr.
  */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
 			struct duo_mr **open);
@@ -115,14 +115,14 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
  */
 void duo_device_forget(struct duo_mr *mr);
 /*
- * Adds a region to the domain's tree, if it is device memory and has a
+ * Adds a region to the domain's tree, if the region is device memory and has a
  * descriptor. The tree is sorted by descriptor: the caller must remove the
  * region before it changes mr_fid.mem_desc. Returns 0 or -FI_ENOMEM.
  *
  * A core with a cache of regions, such as efa without FI_MR_LOCAL, may return
- * a region that is already open. Then the tree keeps the open region. If open
- * is not NULL, this function counts one more registration of that region, and
- * stores it in *open.
+ * a region that is already open. Then the tree keeps the struct of the earlier
+ * registration. If `open` is not NULL, this function counts the new
+ * registration in that struct, and stores the struct in *open.
  */
 int duo_device_list(struct duo_mr *mr, struct duo_mr **open);
 /*
@@ -148,7 +148,10 @@ void duo_device_unmap(void *mapping);
 extern const struct near_device duo_device_near;
 /* Returns the region of device memory with this descriptor; NULL: none. */
 struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
-/* Frees the host memory through which duo_device_out() and _in() copy. */
+/*
+ * Frees the domain's bounce buffer: the host memory through which
+ * duo_device_out() and _in() copy.
+ */
 void duo_device_close(struct duo_domain *domain);
 /* True if any buffer is device memory. desc: descriptors; may be NULL. */
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
@@ -160,8 +163,8 @@ bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 			size_t count, void **handle);
 /*
- * Copies the first len bytes of the buffers to `host`, through pinned memory of
- * the domain if a buffer is device memory. Waits for the end of the copy.
+ * Copies the first len bytes of the buffers to `host`. Copies from device
+ * memory through the domain's bounce buffer, and waits for the end of the copy.
  * Returns 0, -FI_EIO or -FI_ENOMEM.
  */
 int duo_device_out(struct duo_domain *domain, void *host,

@@ -31,7 +31,7 @@ static const struct duo_symbol duo_rocr_symbols[] = {
 	{ "hsa_amd_memory_unlock", &duo_rocr.unpin },
 };
 
-/* A copy. Its signal is 1: pending; 0: ended; negative: failed. */
+/* A copy. Its signal's value is 1: pending; 0: ended; negative: failed. */
 struct duo_rocr_copy {
 	struct duo_stream_copy copy;
 	struct duo_rocr_signal signal;
@@ -192,7 +192,10 @@ static int duo_rocr_done(struct duo_stream_copy *base)
 	return value ? -FI_EIO : 0;
 }
 
-/* Loops, because hsa_signal_wait_scacquire() may return too early. */
+/*
+ * Waits for the end of a copy. Loops, because hsa_signal_wait_scacquire() may
+ * return too early.
+ */
 static void duo_rocr_wait(struct duo_stream_copy *base)
 {
 	const struct duo_rocr_copy *copy =
@@ -214,9 +217,9 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * Implements duo_device_iface.open(). Host memory that the application has
- * allocated or pinned with ROCr gets the stream of duo_rocr_cpu.
- * duo_rocr_start() uses memcpy() for this stream.
+ * Implements duo_device_iface.open(). For host memory that the application has
+ * allocated or pinned with ROCr, *state is the stream whose device is
+ * duo_rocr_cpu, so that duo_rocr_start() copies by memcpy().
  */
 int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 {
@@ -239,7 +242,10 @@ int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 	return duo_stream_open(&duo_rocr_driver, agent.handle, NULL, state);
 }
 
-/* Pins host memory for all GPUs. NULL: failed; then each copy pins its part. */
+/*
+ * Pins host memory for all GPUs. NULL: failed; then each copy pins the bytes
+ * that it copies.
+ */
 struct duo_device_handle *duo_rocr_pin(void *state, void *memory, size_t len)
 {
 	struct duo_rocr_pin *pin = malloc(sizeof(*pin));

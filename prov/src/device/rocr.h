@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to memory of AMD GPUs by ROCr, the runtime of ROCm: see
+ * Copying from and to memory of AMD GPUs by ROCr, the runtime of ROCm: see
  * device.h and stream.h. The first registration of a region loads the library.
  * The copies do not wait for the application's queues. Tested with a stand-in
  * for the library, not on a GPU.

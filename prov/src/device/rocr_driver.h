@@ -43,7 +43,7 @@ struct duo_rocr_info {
 	struct duo_rocr_agent owner;
 };
 
-/* Functions that return an int return an hsa_status_t. */
+/* The library's functions. A result of type int is an hsa_status_t. */
 extern struct duo_rocr {
 	int (*init)(void);
 	int (*agents)(int (*callback)(struct duo_rocr_agent agent, void *data),

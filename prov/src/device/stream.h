@@ -26,14 +26,14 @@ struct duo_stream;
 struct duo_stream_copy {
 	struct duo_device_handle handle;
 	struct duo_stream *stream;
-	LIST_ENTRY(duo_stream_copy) link;	/* in copies or spare */
+	LIST_ENTRY(duo_stream_copy) link;	/* in `copies` or `spare` */
 };
 
 /* The functions of a device library. They return 0 or a negative error. */
 struct duo_stream_driver {
 	/* sizes of the interface's structs for a stream and a copy, bytes */
 	size_t size, copy_size;
-	/* Open and close the library's objects of a stream. NULL: none. */
+	/* Open and close the library's objects of a stream; NULL: none. */
 	int (*open)(struct duo_stream *stream);
 	void (*close)(struct duo_stream *stream);
 	/* Create and destroy the object that reports a copy's end. */
@@ -41,9 +41,9 @@ struct duo_stream_driver {
 	void (*copy_close)(struct duo_stream_copy *copy);
 	int (*start)(struct duo_stream_copy *copy, void *to, const void *from,
 		     size_t len);
-	/* Tests a copy. -FI_EAGAIN: pending; 0 or another error: ended. */
+	/* Tests a copy. -FI_EAGAIN: pending; 0: ended; other error: failed. */
 	int (*done)(struct duo_stream_copy *copy);
-	/* Waits until a copy has ended, or has failed. */
+	/* Waits until a copy has ended or failed. */
 	void (*wait)(struct duo_stream_copy *copy);
 };
 

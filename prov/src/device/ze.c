@@ -12,7 +12,7 @@
 #include "device/ze.h"
 #include "device/ze_driver.h"
 
-/* limits; ofi_duo ignores further drivers, devices and groups of queues */
+/* maximum numbers; ofi_duo ignores further drivers, devices, queue groups */
 #define DUO_ZE_DRIVERS 8
 #define DUO_ZE_DEVICES 64
 #define DUO_ZE_GROUPS 16
@@ -58,7 +58,7 @@ static void *duo_ze_drivers[DUO_ZE_DRIVERS];
 static void *duo_ze_contexts[DUO_ZE_DRIVERS];
 static uint32_t duo_ze_count;	/* number of drivers */
 
-/* Creates a context per driver, which is never destroyed. False: all failed. */
+/* Creates one context per driver, and never destroys it. False: all failed. */
 static bool duo_ze_add_contexts(void)
 {
 	const struct duo_ze_context desc = { .stype = DUO_ZE_IS_CONTEXT };
@@ -111,9 +111,9 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 
 /*
  * Returns the device of the memory at addr, and stores in *context ofi_duo's
- * context of the device's driver. A driver reports a device only for device
- * memory of this context. If no driver reports one, returns the device that
- * attr names; NULL: no such device.
+ * context of the device's driver. A driver reports the device only if the
+ * memory is device memory of the queried context. If no driver reports one,
+ * returns the device that attr names; NULL: no such device.
  */
 static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 			   void **context)

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies from and to memory of Intel GPUs by Level Zero: see device.h and
+ * Copying from and to memory of Intel GPUs by Level Zero: see device.h and
  * stream.h. The first registration of a region loads the library. Tested with a
  * stand-in for the library, not on a GPU.
  *
