@@ -7,8 +7,8 @@
  * calls only pass the call to the core's object.
  *
  * Cost: control path, except calls*.c. Locks (obj/group.h): a call that changes
- * data of the data path takes all locks of the domain. local.c takes the lock
- * of the registry's directory before these.
+ * data that the data path reads takes all locks of the domain. local.c takes
+ * the lock of the registry's directory before all these locks.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -31,7 +31,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
  * Otherwise logs the first feature that ofi_duo does not support.
  */
 bool duo_info_kept(const struct fi_info *info);
-/* True if messages may be in device memory. */
+/* True if buffers of messages may be device memory. */
 bool duo_info_device(const struct fi_info *info);
 /* True if buffers of messages begin with a prefix (FI_MSG_PREFIX). */
 bool duo_info_prefix(const struct fi_info *info);

@@ -4,7 +4,8 @@
 /*
  * Calls for messages with FI_MSG_PREFIX. Each skips the prefix, then calls the
  * function for messages without a prefix. -FI_EINVAL: the first buffer is
- * shorter than the prefix. Cost: a call, and a copy of a list of buffers.
+ * shorter than the prefix. Cost: a function call; if the message has a list of
+ * buffers, also a copy of the list.
  */
 
 #include <rdma/fi_errno.h>

@@ -137,8 +137,8 @@ static int duo_domain_open_core(struct duo_domain *domain,
 	if (!core)
 		return -FI_ENOMEM;
 	/*
-	 * FI_THREAD_SAFE is needed if the thread of cq/auto.c calls the core,
-	 * too, or if CQs with different locks share lists in the core
+	 * FI_THREAD_SAFE is required if the thread of cq/auto.c also calls the
+	 * core, or if CQs with different locks share lists in the core
 	 */
 	if (duo_auto_needed(info) ||
 	    (domain->fabric->traits.shares_lists &&

@@ -67,7 +67,7 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
-/* Reads the number of empty CQ reads per yield; 0: never yield. */
+/* Reads a parameter: number of empty CQ reads per yield; 0: never yield. */
 static void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
@@ -110,7 +110,7 @@ static void duo_params_warn_renamed(void)
 	}
 }
 
-/* parameters of all modules */
+/* parameters that all modules have */
 static const struct duo_param duo_param_near[] = {
 	{ "ring_memory", FI_PARAM_SIZE_T, &duo_params.ring_memory, NULL,
 	  "Memory budget of an endpoint's receive rings over near, in "

@@ -30,8 +30,8 @@ struct duo_param {
 	enum fi_param_type type;
 	/*
 	 * pointer to a field of duo_params: an int, size_t or char *. Until
-	 * the parameter is read, the field has the default. A char * gets a
-	 * copy of the text. NULL: read() stores the value elsewhere
+	 * the parameter is read, the field has the default. The value of a
+	 * char * is a copy of the text. NULL: read() stores the value elsewhere
 	 */
 	void *value;
 	/* reads and stores the value; NULL: entry.c does so, by `type` */
@@ -43,12 +43,12 @@ struct fi_provider *fi_prov_ini(void);
 
 /* Defines and reads params[], and the parameters that all modules have. */
 void duo_params_load(const struct duo_param *params, size_t count);
-/* For duo_param.read: reads a number, and limits it to 1 to 1000000. */
+/* For duo_param.read: reads a number; limits it to the range 1 to 1000000. */
 void duo_param_read_positive(const struct duo_param *param);
 
 /*
- * True if the running libfabric has the structures of the build's libfabric
- * (base/abi.h). Otherwise logs a warning.
+ * True if the running libfabric has the same structures as the libfabric of the
+ * build (base/abi.h). Otherwise logs a warning.
  */
 bool duo_entry_version_ok(void);
 /* Sets the functions of duo_prov, and returns it. */

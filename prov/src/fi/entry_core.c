@@ -71,8 +71,8 @@ static const struct duo_param duo_param_table[] = {
 
 /*
  * True if ofi_duo supports the running version of libfabric. Otherwise logs a
- * warning. With shm, the running version must be that of the build, because the
- * structures of fi_peer(3) differ between minor versions.
+ * warning. With libfabric's shm, the running version must be that of the build,
+ * because the structures of fi_peer(3) differ between minor versions.
  */
 static bool duo_version_ok(void)
 {

@@ -128,7 +128,7 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	const struct fi_provider *core = context;
 
 	if (duo_hook_inside || !duo_params.local_on ||
-	    !strcasecmp(core->name, "near") ||	/* the core is near itself */
+	    !strcasecmp(core->name, "near") ||	/* the provider near */
 	    !duo_traits_allowed(core->name) ||
 	    attr->fabric->fid.context == DUO_WRAPPED)
 		return -FI_ENODEV;

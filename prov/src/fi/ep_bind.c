@@ -24,7 +24,7 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 			     uint64_t kind)
 {
-	/* without messages of this kind, the core needs no hidden CQ */
+	/* the core requires a hidden CQ only for messages of this kind */
 	return cq && (!cq->hidden || (ep->opts.messages && ep->caps & kind));
 }
 
@@ -193,7 +193,7 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 	if (ret)
 		return ret;
 	atomic_fetch_add(&av->refs, 1);
-	/* polls of a CQ in other threads read ep->av */
+	/* other threads read ep->av when they poll a CQ */
 	duo_domain_lock(ep->domain);
 	ep->av = av;
 	duo_domain_unlock(ep->domain);
