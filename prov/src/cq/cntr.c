@@ -57,7 +57,7 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
  * read polls the core. The cases:
  * - the counter has no endpoint
  * - an endpoint has no CQ for sends
- * - an endpoint's CQ for sends polls the core in each of its polls
+ * - each poll of an endpoint's CQ for sends polls the core
  * - otherwise: every core_poll_interval-th poll of the counter
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)

@@ -95,7 +95,7 @@ ssize_t duo_cq_yield(struct duo_cq *cq);
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
 /* Adds the core's CQ, opened with FI_WAIT_FD, to the wait object. */
 int duo_cq_wait_core(struct duo_cq *cq);
-/* Adds a timer to the wait object if a source of events wakes no thread. */
+/* Adds a timer to the wait object if a source of events cannot wake threads. */
 int duo_cq_wait_timer(struct duo_cq *cq);
 struct duo_blocking;
 /*
@@ -107,7 +107,7 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/* Posts all deferred receives to the core. -FI_EAGAIN: some remain. */
+/* Posts all deferred receives to the core. 0: done; -FI_EAGAIN: some remain. */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

@@ -69,7 +69,8 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
  * - the CQ has a core poll budget, which this function reduces by 1
  * - the local transport is idle
  * - core_poll_interval polls have passed since the last poll of the core
- * In the last two cases, false if the core is unused and no AV is empty.
+ * In the last two cases, false if the core is unused and no endpoint has an
+ * empty AV.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -148,7 +149,7 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (group->waits && !cq->clock_in--)
-		/* before the local poll, which may match these receives */
+		/* before the local poll, which may match the oldest receives */
 		duo_cq_age(cq);
 	if (group->pending)
 		duo_cq_resolve(cq);

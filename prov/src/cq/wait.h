@@ -78,9 +78,9 @@ bool duo_domain_peer_signals(const struct duo_domain *domain);
  */
 int duo_ep_arm(struct duo_ep *ep);
 /*
- * Ends a sleep for which duo_ep_arm() was called. If this thread has consumed
- * the port's wakeup, wakes the other threads that sleep on CQs of the endpoint.
- * Needs the group's lock.
+ * Ends a sleep for which duo_ep_arm() was called; must follow each such sleep.
+ * If this thread has consumed the port's wakeup, wakes the other threads that
+ * sleep on CQs of the endpoint. Needs the group's lock.
  */
 void duo_ep_woken(struct duo_ep *ep);
 /*

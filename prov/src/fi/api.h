@@ -91,15 +91,16 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: with duo_traits.peer_names, opens ep at the local transport, and
- * passes ep's name at the local transport to fi_setname() of the core's
- * endpoint. Otherwise does nothing. Returns 0 or an error.
+ * local.c: if duo_traits.peer_names is set, opens ep at the local transport,
+ * and passes the name that ep has there to fi_setname() of the core's endpoint.
+ * Otherwise does nothing. Returns 0 or an error.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side. Takes all locks of the domain. If this fails, logs the
- * error and returns 0: the core carries all messages. Over a core that carries
- * no data (duo_traits.carries_nothing), returns the error instead.
+ * Opens the local side. If this fails, logs the error and returns 0: the core
+ * then carries all messages. Over a core that carries no data
+ * (duo_traits.carries_nothing), returns the error instead. Takes all locks of
+ * the domain.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 /* Reverts duo_ep_name_local() and duo_ep_open_local(). */

@@ -198,7 +198,7 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	domain->device = device;
 }
 
-/* Stores attributes for fi/opened.c. Returns 0 or -FI_ENOMEM. */
+/* Stores the attributes that fi/opened.c compares. Returns 0 or -FI_ENOMEM. */
 static int duo_domain_describe(struct duo_domain *domain,
 			       const struct fi_info *info)
 {
