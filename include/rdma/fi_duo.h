@@ -44,20 +44,21 @@ enum fi_duo_reason {
 	FI_DUO_NOT_REGISTERED,	/* core: no record at the first send */
 	FI_DUO_EXITED,		/* none: the address's process has exited */
 	/*
-	 * core: the peer's namespace, mount of /dev/shm, or version of ofi_duo
-	 * or libfabric differs
+	 * core: the peer has another namespace (pid, network, ...), another
+	 * mount on /dev/shm, or another version of ofi_duo or libfabric. With
+	 * shm also: the peer is in this process
 	 */
 	FI_DUO_NAMESPACE,
 	/* core: one of the two endpoints has no space for another peer */
 	FI_DUO_NO_PEER_SLOT,
 	FI_DUO_LOCAL_OFF,	/* core: this endpoint has no local path */
-	/* core: the record is invalid, or another user's */
+	/* core: the record is invalid, or belongs to another user */
 	FI_DUO_BAD_RECORD,
 	/* core: this process lacks a descriptor or memory to open the record */
 	FI_DUO_RECORD_UNREADABLE,
 	/* core: one of the two processes cannot map the other's memory */
 	FI_DUO_NOT_MAPPED,
-	/* core: the peer's FI_OFI_DUO_LOCAL differs */
+	/* core: the peer has another value of the variable FI_OFI_DUO_LOCAL */
 	FI_DUO_TRANSPORT_MISMATCH,
 	/*
 	 * core: this endpoint uses FI_FENCE or an order between messages and
@@ -71,7 +72,8 @@ enum fi_duo_reason {
 struct fi_duo_path_stats {
 	uint64_t tx_msgs;	/* sends that the path has accepted */
 	uint64_t tx_bytes;
-	uint64_t rx_msgs;	/* successful receives, except discarded ones */
+	/* successful receives, without messages discarded by FI_DISCARD */
+	uint64_t rx_msgs;
 	uint64_t rx_bytes;
 };
 
@@ -79,13 +81,13 @@ struct fi_duo_stats {
 	struct fi_duo_path_stats path[FI_DUO_PATH_COUNT];
 	/* receives that ofi_duo has taken back from the core, by fi_cancel */
 	uint64_t recall_ok;
-	/* receives that ofi_duo could not take back: the core had a match */
+	/* receives that ofi_duo could not take back: already matched */
 	uint64_t recall_lost;
 	uint64_t unexpected;	/* local messages that preceded their receive */
 	uint64_t core_posted;	/* receives posted to the core */
 	/*
 	 * receives in core_posted that had been deferred, because a local
-	 * message might have matched
+	 * message might have matched them
 	 */
 	uint64_t deferred_posted;
 	uint64_t core_polls;	/* reads of the core's CQ */
@@ -101,12 +103,13 @@ struct fi_duo_stats {
 	/*
 	 * RMA operations that this endpoint has initiated, with device memory
 	 * at either end. Includes the reads by which this endpoint receives
-	 * large messages from or to device memory
+	 * large messages from or to device memory.
 	 */
 	uint64_t device_rma_ops;
 	/*
-	 * the operations in device_rma_ops that a device has copied directly,
-	 * from or to mapped memory; the others went through host memory
+	 * the part of device_rma_ops with data that a device has copied
+	 * directly, because one process has mapped the other's memory; the data
+	 * of the other operations went through host memory
 	 */
 	uint64_t device_rma_mapped;
 };
@@ -133,17 +136,18 @@ struct fi_ops_duo {
 	/* Returns a static text for the reason; never NULL. */
 	const char *(*reason_str)(enum fi_duo_reason reason);
 	/*
-	 * Returns a static text: how the last RMA operation with device memory
-	 * and this peer was copied, and why. NULL: there was none, or the peer
-	 * is not local.
+	 * Returns a static text: the method that copied the data of the last
+	 * RMA operation with this peer and device memory, and the reason for
+	 * this method. NULL: there was no such operation, or the path to the
+	 * peer is not local.
 	 */
 	const char *(*device_path)(struct fid_ep *ep, fi_addr_t addr);
 	/*
-	 * number: one of the methods of copying that device_path() names; the
-	 * first has the number 0. Stores the number of operations with device
-	 * memory that used this method. Returns the method's text; NULL: there
-	 * is no method with this number. The sum of all methods but "core: ..."
-	 * is device_rma_ops.
+	 * Stores the number of operations with device memory that have used a
+	 * method of copying. number: the method, counted from 0. Returns the
+	 * method's text, as device_path() does; NULL: there is no method with
+	 * this number. device_rma_ops is the sum of the counts of all methods
+	 * except that with the text "core: ...".
 	 */
 	const char *(*device_count)(struct fid_ep *ep, unsigned int number,
 				    uint64_t *count);
