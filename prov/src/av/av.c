@@ -43,7 +43,7 @@ int duo_av_add_ep(struct duo_ep *ep)
 	struct duo_av *av = ep->av;
 	fi_addr_t addr;
 
-	if (ep->route)	/* added by an earlier fi_enable(), which has failed */
+	if (ep->route)	/* an earlier fi_enable() added ep, and then failed */
 		return 0;
 	duo_domain_lock(av->domain);
 	ep->route = duo_av_reserve(DUO_AV_MAX * sizeof(*ep->route));
@@ -85,7 +85,7 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
  * Stores the bytes of an address, as the core's fi_av_lookup() returns them. If
  * fi_av_lookup() fails, as with ofi_rxd before the first message, stores
  * `bytes`, the address that the application has inserted. `bytes` is NULL if
- * the application has inserted a name.
+ * the application has inserted a node and service, fi_av_insertsvc().
  *
  * Stores nothing if there are no bytes, or more than DUO_CORE_ADDR_MAX: such an
  * address is not local. Returns 0 or -FI_ENOMEM.
@@ -119,7 +119,7 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 	struct duo_ep *ep;
 	int ret;
 
-	if (duo_av_has(av, addr))	/* inserted before */
+	if (duo_av_has(av, addr))	/* already inserted */
 		return 0;
 	ret = addr < DUO_AV_MAX ? duo_av_keep(av, addr, bytes) : -FI_ENOSPC;
 	if (ret) {
@@ -135,10 +135,10 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Continues an insert after the core's: adds the addresses to this AV and to
- * the endpoints' maps. ret: result of the core's insert. err: the application's
- * array of errors (FI_SYNC_ERR), or NULL. Returns the number of inserted
- * addresses, or an error.
+ * Completes an insert after the core has inserted the addresses: adds them to
+ * this AV and to the endpoints' maps. ret: result of the core's insert. err:
+ * the application's array of errors (FI_SYNC_ERR), or NULL. Returns the number
+ * of inserted addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, int *err)

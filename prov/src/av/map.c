@@ -23,7 +23,7 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
-/* flag in duo_map.id[]: the failed peer was a confirmed source */
+/* flag in duo_map.id[]: the peer was a confirmed source and has exited */
 #define DUO_MAP_CONFIRMED 1u
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
@@ -77,7 +77,7 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 		duo_ep_use_core(ep);
 	ep->map->reason[addr] = reason;
 	if (reason == FI_DUO_UNDECIDED)
-		ep->map->id[addr] = 0; /* another process may get the address */
+		ep->map->id[addr] = 0; /* a new process may get addr */
 	atomic_store_explicit(&ep->route[addr], word, memory_order_release);
 }
 
@@ -171,7 +171,8 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 	}
 	if (ep->match[DUO_MSG].posted_count +
 	    ep->match[DUO_TAGGED].posted_count)
-		duo_map_monitor(ep, addr); /* a posted receive may name addr */
+		/* posted receives that name addr end if the peer fails */
+		duo_map_monitor(ep, addr);
 	ep->up->known(ep);
 }
 
@@ -197,7 +198,7 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 	return FI_DUO_OK;
 }
 
-/* Returns a hash of a peer's name, without the bit DUO_MAP_CONFIRMED. */
+/* Returns a hash of a peer's name, with DUO_MAP_CONFIRMED cleared. */
 static uint64_t duo_map_id(const char *peer_name)
 {
 	return duo_registry_hash(peer_name, DUO_TRANSPORT_NAME_MAX) &
@@ -238,10 +239,10 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local, sets the peer index and path:
- * duo_map_bind(). Otherwise calls duo_ep_use_core(), because messages from the
- * address will arrive over the core. Returns FI_DUO_OK, or the reason why the
- * address is not local.
+ * Looks up an address. If its process is local, sets the peer index and path by
+ * duo_map_bind(). Otherwise messages from the address will arrive over the
+ * core, so duo_ep_use_core() makes ofi_duo poll the core from now on. Returns
+ * FI_DUO_OK, or the reason why the address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -272,10 +273,11 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the peer index of an address: its process has failed or cannot be
- * reached. The path becomes undecided, because another process may get the
- * address. With duo_traits.peer_names, no other process gets it: the path
- * becomes DUO_ROUTE_CORE for good, and operations to the address fail.
+ * Removes the peer index of an address, because its process has failed or
+ * cannot be reached. The path becomes undecided: another process may get the
+ * address. With duo_traits.peer_names (in the provider near), no other process
+ * ever gets the address. Then the path becomes DUO_ROUTE_CORE permanently, and
+ * operations to the address fail.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -298,8 +300,8 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Plans a further scan if map->failed is set, otherwise cancels the planned
- * one. The delay before the scan doubles each time, up to about a second.
+ * If map->failed is set, plans a further duo_map_scan(), otherwise cancels the
+ * planned one. The delay before the scan doubles each time, up to about 1 s.
  */
 static void duo_map_plan(struct duo_ep *ep)
 {
@@ -323,12 +325,15 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	while ((addr = duo_map_other_addr(ep, index)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/* scan again: another process may have the address now */
+	/*
+	 * the next duo_map_scan() must look up the addresses of the peer again:
+	 * another process may have them now
+	 */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
 	/*
-	 * duo_map_plan() then starts with DUO_MAP_RETRY_MS: several failures in
-	 * a poll must not double the delay several times
+	 * with 0, duo_map_plan() sets the delay DUO_MAP_RETRY_MS: if several
+	 * peers fail in one poll, the delay must not double each time
 	 */
 	ep->map->retry_after = 0;
 	duo_map_plan(ep);
@@ -372,14 +377,17 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
 	/*
-	 * A bad or unreadable record may be that of the peer with the present
-	 * peer index. So the address keeps this index.
+	 * A bad or unreadable record may still belong to the peer that has the
+	 * address's present peer index. So the address keeps this index.
 	 */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/* inserted again after its process exited: a new process has it now */
+	/*
+	 * the address's process had exited, and the application has inserted
+	 * the address again: a new process has the address now
+	 */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
@@ -426,7 +434,8 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
  * These include
  * - addresses of failed processes: other processes may have them now
  * - addresses with the path core and no peer index. The path remains, but the
- *   process may send over the local path, and the index identifies the sender.
+ *   process may send over the local path. Then the peer index that the lookup
+ *   finds identifies the sender.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -444,8 +453,9 @@ void duo_map_scan(struct duo_ep *ep)
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
 		/*
-		 * A planned scan does not call duo_ep_use_core(): the failure
-		 * of a local peer is no reason to use the core. If an address
+		 * A planned scan does not make ofi_duo poll the core
+		 * (duo_ep_use_core() in duo_map_look_up()): the failure of a
+		 * local peer is no reason to poll the core. For an address that
 		 * was never local, an earlier lookup has called that function.
 		 */
 		if (map->retry)

@@ -26,32 +26,33 @@
 struct duo_ep;
 
 struct duo_map {
-	/* fi_addr of each peer index; FI_ADDR_UNSPEC: none */
+	/* fi_addr, indexed by peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
 	 * enum fi_duo_reason, indexed by fi_addr. FI_DUO_EXITED: operations to
-	 * the address fail. With duo_traits.peer_names, they fail for good;
-	 * otherwise until
+	 * the address fail. With duo_traits.peer_names (in the provider near),
+	 * all later operations fail. Otherwise they fail until
 	 * - a record shows that another process has the address, or
 	 * - the application inserts the address again, and the failed process
 	 *   has no record any more
 	 */
 	uint8_t *reason;
 	/*
-	 * duo_map_id() of the last peer at each address, indexed by fi_addr.
-	 * Has the flag DUO_MAP_CONFIRMED if this peer has exited and was a
-	 * confirmed source. 0 if the reason is FI_DUO_UNDECIDED.
+	 * hash of the name of the last peer at each address, by duo_map_id(),
+	 * indexed by fi_addr. Has the flag DUO_MAP_CONFIRMED if this peer was a
+	 * confirmed source and has exited. 0 if the reason is FI_DUO_UNDECIDED.
 	 */
 	uint64_t *id;
 	/*
-	 * duo_registry_state() at the last duo_map_scan(); 0: the next call
-	 * scans even if the registry has not changed
+	 * result of duo_registry_state() at the last duo_map_scan(). 0: the
+	 * next duo_map_scan() scans even if the registry has not changed
 	 */
 	uint64_t scanned;
-	bool no_order;	/* duo_map_no_order() has logged its warning */
-	/* a lookup or peer has failed: another scan is necessary */
+	bool no_order;	/* true: duo_map_no_order() has logged its warning */
+	/* true: a lookup or a peer has failed, so another scan is necessary */
 	bool failed;
-	bool retry;	/* a scan is planned; counted in group->pending */
+	/* true: a scan is planned, and group->pending counts this scan */
+	bool retry;
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
 	/* delay before the planned scan, ms; doubles if the scan fails again */
 	uint32_t retry_after;
@@ -70,9 +71,9 @@ void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 /* Removes an address from the map, and its route. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Chooses the path of an undecided address, at the first send. The path holds
- * as long as the address has the same process, or until duo_map_use_core(). If
- * the process has exited, the address stays undecided.
+ * Chooses the path of an undecided address, at the first send. The path remains
+ * until another process has the address, or until duo_map_use_core(). If the
+ * address's process has exited, the address stays undecided.
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*

@@ -68,7 +68,7 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 /* Returns the route of an address whose path may be undecided. */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
-/* Warns of a call before fi_enable(). Returns -FI_EOPBADSTATE. */
+/* Warns once that a call preceded fi_enable(). Returns -FI_EOPBADSTATE. */
 int duo_ep_early(struct duo_ep *ep);
 
 static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
@@ -89,7 +89,10 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* True if addr still has the local route `to`, read before without the lock. */
+/*
+ * True if addr still has the local route `to`. The caller has read `to` without
+ * the group's lock, and now holds the lock.
+ */
 static inline bool duo_route_still_local(const struct duo_ep *ep,
 					 fi_addr_t addr,
 					 const struct duo_route *to)
