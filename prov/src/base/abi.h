@@ -3,7 +3,7 @@
 
 /*
  * Groups of libfabric versions. All versions of a group have the same public
- * structures, so a module works with each version of the group of its build.
+ * structures. So a module built with one of these versions works with all.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The provider's name, and the parameters with their defaults. */
+/* Defines the provider's name, and the parameters with their defaults. */
 
 #include "base/compat.h"
 #include "base/getinfo.h"

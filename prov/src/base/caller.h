@@ -4,8 +4,8 @@
 /*
  * Sizes of structures that an application passes. A size depends on the API
  * version that the application has passed to fi_getinfo(): newer versions
- * append fields. ofi_duo accesses no field beyond this size. Not for the data
- * path.
+ * append fields. ofi_duo accesses no field beyond this size. The data path must
+ * not call these functions.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H

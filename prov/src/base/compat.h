@@ -21,7 +21,7 @@
 #endif
 
 #include "base/caller.h"
-/* fi_ext.h of 1.17 defines types that are also defined below */
+/* not with 1.17, whose fi_ext.h defines types that are also defined below */
 #if DUO_HEADERS(1, 18)
 #include <rdma/fi_ext.h>
 #endif
@@ -41,14 +41,17 @@
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
-/* Limits `version` to the headers' version: newer structures may be larger. */
+/*
+ * Limits `version` to the headers' version: a newer version's structures may be
+ * larger than those of the headers.
+ */
 static inline uint32_t duo_api_version(uint32_t version)
 {
 	return FI_VERSION_LT(version, DUO_FI_VERSION) ? version :
 							DUO_FI_VERSION;
 }
 
-/* Options that older headers lack. #ifdef cannot test for an enumerator. */
+/* Options that older headers lack: enumerators, which #ifdef cannot test */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #else
@@ -122,9 +125,9 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * The next two functions copy attributes without wait_set and later fields.
- * Older applications have no later fields. ofi_duo supports neither wait sets
- * nor FI_XPU (2.7), which uses later fields.
+ * The next two functions copy attributes without the field wait_set, and
+ * without the fields that libfabric 2.7 has added for FI_XPU: older applications
+ * do not have these fields. ofi_duo supports neither wait sets nor FI_XPU.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {

@@ -3,9 +3,10 @@
 
 /*
  * Valid pointers after the fid of ofi_duo's fabrics and domains. efa since
- * libfabric 2.4 needs them: it takes each fid in the hints for a util_fabric or
- * util_domain, loads a pointer to a name from behind the fid, and compares the
- * name (docs/upstream.md). Cost: 256 bytes per object.
+ * libfabric 2.4 needs them: it treats each fid in the hints as the start of a
+ * util_fabric or util_domain. From the memory after the fid it loads a pointer
+ * to a name, and compares the name (docs/upstream.md). Cost: 256 bytes per
+ * object.
  *
  * Each word of the decoy points to a block. Each word of the block points to
  * the block, so a chain of loads stays in the block. Read as text, the block is

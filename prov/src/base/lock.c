@@ -10,7 +10,7 @@
 
 #include "base/lock.h"
 
-#define DUO_LOCK_SPINS 100	/* about a microsecond */
+#define DUO_LOCK_SPINS 100	/* number of attempts; they take about 1 us */
 #define DUO_LOCK_PAUSE_NS 1000
 #define DUO_LOCK_BARRIER_NS 10000000	/* 10 ms */
 
@@ -102,7 +102,10 @@ void duo_lock_barrier(void)
 		;
 }
 
-/* Spins, then sleeps: the thread in the lock may need this CPU to continue. */
+/*
+ * Spins, then sleeps between two loads: the thread that is inside the lock may
+ * need this CPU to continue.
+ */
 void duo_lock_empty(const struct duo_lock *lock)
 {
 	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };

@@ -76,7 +76,7 @@ bool duo_lock_wait(struct duo_lock *lock);
  * all threads in duo_lock_wait(), which then return false.
  */
 void duo_lock_retire(struct duo_lock *lock);
-/* Prepares this process for single locks. False: the OS has no membarrier. */
+/* Prepares this process for single locks. False: membarrier(2) has failed. */
 bool duo_lock_prepare(void);
 /* Executes a full barrier in all threads of the process. */
 void duo_lock_barrier(void);
@@ -162,7 +162,7 @@ DUO_INLINE ssize_t duo_lock_end(struct duo_lock *lock,
 	return ret;
 }
 
-/* Waits for a lock and takes it. For single locks, call duo_group_lock(). */
+/* Waits for a lock and takes it. Single locks need duo_group_lock() instead. */
 static inline void duo_lock(struct duo_lock *lock)
 {
 	assert(!lock->single);
@@ -170,7 +170,7 @@ static inline void duo_lock(struct duo_lock *lock)
 		duo_lock_wait(lock);
 }
 
-/* Releases a lock in any mode. Returns ret, for tail calls. */
+/* Releases a lock of any mode. Returns ret, for tail calls. */
 DUO_INLINE ssize_t duo_unlock_last(struct duo_lock *lock, ssize_t ret)
 {
 	return duo_lock_end(lock, duo_lock_mode(lock), ret);

@@ -13,8 +13,9 @@
 
 struct duo_params {
 	/*
-	 * in the provider near: name of the core of all fabrics. NULL: the
-	 * provider's name, such as "tcp;ofi_duo", selects the core
+	 * name of the core of all fabrics, if this module is the provider near:
+	 * "none". Otherwise NULL: the provider name of an info, such as
+	 * "tcp;ofi_duo", selects the core
 	 */
 	const char *core;
 	bool hook;	/* true: this module is the hook */
@@ -45,9 +46,9 @@ struct duo_params {
 	/* 1: permit peers' single copy if Yama's ptrace_scope is 1 */
 	int ptracer;
 	/*
-	 * N - 1, with a power of 2 N: after every N CQ reads in a row without
-	 * a local event, the reading thread yields its CPU. All bits set: the
-	 * thread never yields
+	 * N - 1, where N is a power of 2. After every N CQ reads in a row
+	 * without a local event, the reading thread yields its CPU. All bits
+	 * set: the thread never yields
 	 */
 	uint32_t yield_mask;
 	bool yield_always;	/* true: yield even if not oversubscribed */

@@ -17,7 +17,7 @@
 
 #include "base/proc.h"
 
-#define DUO_PROC_SPARE 16	/* descriptors to leave free */
+#define DUO_PROC_SPARE 16	/* number of descriptors to leave free */
 #define DUO_STAT_STATE 3 /* fields of /proc/PID/stat, counted from 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
@@ -58,7 +58,10 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	len = duo_proc_read(path, text, sizeof(text));
 	if (len <= 0)
 		return len == -ENOENT || !len ? -ESRCH : (int)len;
-	/* the second field, a name, may contain spaces and brackets */
+	/*
+	 * the second field is a name in (), which itself may contain spaces and
+	 * ')'. So the last ')' is the end of this field
+	 */
 	at = strrchr(text, ')');
 	for (field = DUO_STAT_STATE; at && field <= DUO_STAT_START; field++) {
 		at = strchr(at, ' ');
@@ -100,7 +103,7 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * Checks by a signal and a pidfd whether a process has this pid. Needed if
+ * Checks by kill() and a pidfd whether a process has this pid. Needed if
  * /proc does not show the pid, or if the start time is unknown. Returns
  * - -ESRCH: no process with this pid is alive
  * - -EACCES: a process is alive; its start time is unknown
@@ -230,7 +233,8 @@ int duo_proc_ns(uint64_t *pid_ns)
 
 	if (!inode)
 		return -errno;
-	time = duo_proc_inode("/proc/self/ns/time"); /* 0: Linux before 5.6 */
+	/* 0 in Linux before 5.6, which has no time namespaces */
+	time = duo_proc_inode("/proc/self/ns/time");
 	*pid_ns = (uint32_t)(inode ^ time << 16) |
 		  (uint64_t)duo_proc_outside() << 32;
 	return 0;
@@ -263,7 +267,7 @@ bool duo_proc_user_known(void)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
-	/* if all users are mapped, the overflow uid stands for one user */
+	/* if this namespace maps all uids, the overflow uid is one user's */
 	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;

@@ -65,8 +65,9 @@ bool duo_proc_ended(int pidfd);
 ssize_t duo_proc_read(const char *path, char *text, size_t size);
 
 /*
- * Opens a stream of the names in the directory of the descriptor `dir`. The
- * caller must call closedir(), and still owns `dir`. NULL: error.
+ * Opens a directory stream, as opendir(3) does, for the directory that is open
+ * as descriptor `dir`. The caller must close the stream by closedir(), and also
+ * `dir`. NULL: error.
  */
 DIR *duo_dir_list(int dir);
 

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Compiler attributes, and memory in whole cache lines. base/, the layer of
+ * Compiler attributes, and allocation of whole cache lines. base/, the layer of
  * this file, calls no other layer. Cost of base/ on the data path: the lock, if
  * it is on, and a few reads of the clock.
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* force or forbid inlining, instead of the compiler's own decision */
+/* force the compiler to inline a function, or forbid it */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
@@ -28,7 +28,7 @@
 
 #define DUO_LINE 64	/* size of a cache line, bytes */
 
-/* Allocates zeroed memory in whole cache lines, for free(). NULL: no memory. */
+/* Allocates whole cache lines, zeroed; free() frees them. NULL: no memory. */
 static inline void *duo_alloc(size_t bytes)
 {
 	size_t whole = (bytes + DUO_LINE - 1) / DUO_LINE * DUO_LINE;
