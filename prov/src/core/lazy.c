@@ -22,9 +22,13 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
-#define DUO_LAZY_MAX 64 /* maximum of lazy.limit, in units of defer_polls */
+/*
+ * maximum of lazy.limit, in units of defer_polls. lazy.limit: number of polls
+ * in a row without a local event, after which deferred receives are posted
+ */
+#define DUO_LAZY_MAX 64
 
-/* Posts rx without a renewal of the core poll budget. */
+/* Posts rx to the core. Does not renew the core poll budget. */
 DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -148,9 +152,9 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first deferred receive. If the core must not get this receive now,
- * blocks it; if never, removes it from the list. Returns 0; -FI_EAGAIN: the
- * core has no space, and the list is unchanged.
+ * Posts the first deferred receive. If the receive must not be posted yet,
+ * blocks it. If it must never be posted, removes it from the list. Returns 0;
+ * -FI_EAGAIN: the core has no space, and the list is unchanged.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
@@ -158,7 +162,7 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
-	/* the source of rx may have been confirmed since rx was deferred */
+	/* false if the source has been confirmed since rx was deferred */
 	if (!duo_recv_core_may(ep, &want)) {
 		duo_lazy_unlist(ep, rx);
 		return 0;
@@ -251,7 +255,8 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 /*
  * Must be called after a successful recall, which shows that ofi_duo has posted
  * the receive to the core too early. Doubles lazy.limit, so that receives stay
- * deferred for more polls. Also ends the effect of duo_lazy_expedite().
+ * deferred for more polls. If duo_lazy_expedite() has made aging post at the
+ * next poll, cancels this.
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -267,7 +272,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* this call does not report whether the core has matched rx */
+	/* does not report whether the core has matched rx: the CQ shows this */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -305,8 +310,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 
 /*
  * Recalls and defers all receives on the core with an order number above `seq`,
- * the last one first. In another order, the core could match a message with a
- * later receive while an earlier one that also matches is already recalled.
+ * the last one first. In another order, an earlier receive could be recalled
+ * while a later one is still on the core. Then the core could match a message
+ * with the later one, although the earlier one also matches.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)
@@ -352,7 +358,7 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	/* cannot_cancel: untagged receives with a source cannot be recalled */
+	/* cannot_cancel: an untagged receive from addr cannot be recalled */
 	if (!ep->core.cannot_cancel)
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

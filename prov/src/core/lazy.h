@@ -23,15 +23,15 @@ void duo_lazy_drop(struct duo_rx *rx);
 /* Defers rx: inserts rx into the list, ordered by rx->seq. */
 void duo_lazy_insert(struct duo_rx *rx);
 /*
- * If `lazy` is deferred or blocked, makes rx deferred or blocked as well,
- * directly before `lazy` in the list.
+ * Inserts rx directly before `lazy` in the list that `lazy` is in: the deferred
+ * or the blocked receives. No effect if `lazy` is in neither.
  */
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx a blocked receive, until duo_lazy_unblock(). */
 void duo_lazy_block(struct duo_rx *rx);
 /*
- * Defers all blocked receives. When the list is posted, those that a buffer
- * still blocks become blocked again.
+ * Defers all blocked receives. When ofi_duo posts the deferred receives, those
+ * that a multi-receive buffer still blocks become blocked again.
  */
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
@@ -70,16 +70,19 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
 /*
  * Recalls rx, which must not be in the posted queue. True: rx is not on the
- * core any more. False: the core has matched rx; the core's completion frees
- * rx, or has done so already.
+ * core any more. False: the core has matched rx. Then the core's completion
+ * will free rx, or has already freed it.
  */
 bool duo_lazy_recall(struct duo_rx *rx);
 
-/* Reads the clock and ages receives, before a poll of the local transport. */
+/*
+ * Reads the clock, and posts receives by aging. Must be called before a poll of
+ * the local transport.
+ */
 void duo_cq_age(struct duo_cq *cq);
 /*
- * After a poll of the local transport: posts due receives, or all receives if
- * the transport is idle or the application polls seldom.
+ * Posts due receives, or all deferred receives if the local transport is idle
+ * or the application polls seldom. Must be called after a poll of the transport.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
@@ -109,7 +112,7 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	else
 		ep->group->waits++;
 	duo_ep_set_deferred(ep);
-	/* the sleeping thread must poll: only polls post rx to the core */
+	/* a thread that sleeps must poll, because only polls post rx */
 	duo_cq_wake_sleeper(ep->rx_cq);
 }
 

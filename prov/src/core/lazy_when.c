@@ -14,19 +14,19 @@
 
 /* minimum number of polls between two reads of the clock */
 #define DUO_CLOCK_MIN 4
-/* minimum time between a slow read of the clock and the previous read, us */
+/* a read of the clock at least this time after the previous one is slow, us */
 #define DUO_CLOCK_SLOW 4000
 /* maximum number of polls between two reads of the clock */
 #define DUO_CLOCK_MAX 64
-/* if receives have waited for this time (us), an unused core becomes used */
+/* time that receives wait before ofi_duo uses an unused core, us */
 #define DUO_UNUSED_US 1000000
 
 /*
  * Reads the clock and sets the number of polls until the next read. Counts
  * successive slow reads in cq->slow: reads at least DUO_CLOCK_SLOW after the
- * previous one. If cq->slow is above 1, the application polls seldom, and
- * duo_ep_flush_lazy() posts all receives without waiting until the local
- * transport is idle.
+ * previous one. If cq->slow is above 1, the application polls seldom. Then
+ * duo_ep_flush_lazy() posts all deferred receives at once, and does not wait
+ * until the local transport is idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -52,19 +52,20 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Aging: posts the oldest receive every defer_us, and the whole list if its
- * last posting was defer_us times its length ago. Without aging, the core would
- * get no deferred receive during continuous local traffic. Polls the core
- * directly after a post, before local messages can cause recalls.
+ * Does the aging: posts the oldest deferred receive every defer_us. Posts the
+ * whole list instead if the last post of the whole list was at least (length of
+ * the list) * defer_us ago. Without aging, the core would get no deferred
+ * receive during continuous local traffic. Polls the core directly after a
+ * post, before local messages can cause recalls.
  *
- * If the core is unused, aging posts nothing, but calls duo_ep_use_core() when
+ * If the core is unused, posts nothing, but calls duo_ep_use_core() when
  * receives have waited for DUO_UNUSED_US.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
 	int64_t wait = duo_params.defer_us;
 
-	if (!ep->lazy.all_us)		/* first call, or reset (rx/recv.c) */
+	if (!ep->lazy.all_us)	/* first call, or set to 0 in rx/recv.c */
 		ep->lazy.aged_us = ep->lazy.all_us = now;
 	if (duo_cq_core_unused(ep->rx_cq)) {
 		if (now - ep->lazy.all_us >= DUO_UNUSED_US)
@@ -90,8 +91,9 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 }
 
 /*
- * True if the endpoint has receives that this poll posts only by aging: they
- * are not due, and the local transport is not idle or the core is unused.
+ * True if the endpoint has receives that this poll posts only by aging. These
+ * receives are not due. Also, the local transport is not idle, or the core is
+ * unused.
  */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -121,8 +123,8 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 
 /*
  * Also posts receives of endpoints that use this CQ only for sends. A thread
- * may poll only this CQ until a send ends; the send may wait for its peer, and
- * the peer until such a receive is posted.
+ * may poll only this CQ until a send ends. The send may wait for an action of
+ * the peer, and the peer may act only after the post of such a receive.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

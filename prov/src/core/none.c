@@ -116,7 +116,7 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 	       domain->mr_mode & FI_MR_PROV_KEY;
 }
 
-/* Creates only a key and a descriptor: near's table has the region itself. */
+/* Creates only a key and a descriptor: near's region table has the region. */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {

@@ -6,7 +6,7 @@
  * libfabric provider. Its objects open, bind and close like those of any core.
  * Calls that ofi_duo never makes are NULL.
  * - The AV assigns a fi_addr to each address of near.
- * - The domain chooses the keys of regions if mr_mode requires this.
+ * - The domain assigns region keys if mr_mode has FI_MR_PROV_KEY.
  * - An endpoint gets its name by fi_setname(3), once, and has no data calls.
  * - The CQs are empty.
  *
@@ -22,19 +22,19 @@
 
 #define DUO_NONE "none"		/* name of this core in duo_params.core */
 
-/* fi_getinfo(3), in none_info.c. The hints must name this core. */
+/* Implements fi_getinfo(3), in none_info.c. The hints must name this core. */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 
 int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
-/* none.c: allocates an object that begins with its fid. NULL: no memory. */
+/* Allocates an object that begins with its fid, in none.c. NULL: no memory. */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
 /* Returns the mr_mode of the open domain. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);
 
-/* none_ep.c */
+/* functions in none_ep.c */
 int duo_none_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		     struct fid_cq **cq_fid, void *context);
 int duo_none_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
@@ -46,7 +46,7 @@ int duo_none_ep_open(struct fid_domain *domain, struct fi_info *info,
 		     struct fid_ep **ep_fid, void *context);
 int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 
-/* none_av.c */
+/* functions in none_av.c */
 int duo_none_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 		     struct fid_av **av_fid, void *context);
 void duo_none_av_fini(struct fid *fid);

@@ -78,9 +78,9 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 			av->free[av->free_count++] = fi_addr[i];
 		else
 			/*
-			 * duo_av_admit() removes each number above the limit
-			 * within the insert that assigns it, so no number
-			 * above the limit stays in use
+			 * fi_addr[i] is too large for free[]. In the insert
+			 * that assigns such numbers, duo_av_admit() removes all
+			 * of them, so that `count` is DUO_AV_MAX again
 			 */
 			av->count--;
 	}

@@ -13,8 +13,8 @@
 #include "core/none.h"
 #include "near/near.h"
 
-#define DUO_NONE_NAME sizeof(struct near_addr)	/* length of an endpoint's name,
-						 * bytes */
+/* length of an endpoint's name, bytes */
+#define DUO_NONE_NAME sizeof(struct near_addr)
 /* longest atomic, bytes; reported to applications, but near has no limit */
 #define DUO_NONE_ATOMIC_MAX 4096
 #define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
@@ -90,8 +90,8 @@ static struct duo_none_ep *duo_none_ep_of(struct fid *fid)
 }
 
 /*
- * Binds a counter. -FI_EINVAL: one of the kinds of operations in flags has a
- * counter already.
+ * Binds a counter for the kinds of operations in flags. -FI_EINVAL: one of
+ * these kinds already has a counter.
  */
 static int duo_none_ep_bind_cntr(struct duo_none_ep *ep, uint64_t flags)
 {

@@ -25,7 +25,7 @@
 	(FI_COMPLETION | FI_INJECT | FI_FENCE | FI_INJECT_COMPLETE | \
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define DUO_NONE_INJECT 4096	/* longest injected message, bytes */
-/* operations in flight in each direction, as reported; not a limit */
+/* size of each transmit and receive context, as reported; not a limit */
 #define DUO_NONE_QUEUE 65536
 #define DUO_NONE_REGIONS (1 << 17)
 /* number of objects of each kind, as reported; not a limit */
@@ -150,7 +150,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 
 /*
  * False for FI_HMEM without FI_MR_HMEM: near needs the descriptors of buffers
- * in device memory, which applications must pass only with FI_MR_HMEM.
+ * in device memory. An application has to pass them only if it has FI_MR_HMEM.
  */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
@@ -175,8 +175,9 @@ static bool duo_none_set_domain(struct fi_info *info,
 }
 
 /*
- * Sets caps and op_flags to those of the hints, which must have been checked.
- * If the hints name no direction (FI_SEND, FI_READ, ...), sets all directions.
+ * Sets caps and op_flags to those of the hints. The caller must have compared
+ * the hints with the limits. If the hints have no direction bit (FI_SEND,
+ * FI_READ, ...), sets all of them.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {

@@ -105,7 +105,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/* efa reports the length of the message, not of the bytes stored */
+	/* efa reports the length of the message, not that of the stored part */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -138,8 +138,9 @@ int duo_cq_core_err(struct duo_cq *cq)
 
 /*
  * Returns the receive that a successful entry of the core's CQ completes; NULL:
- * none. An entry for a remote read or write completes no receive. If the device
- * has no RDMA write, efa may leave an earlier receive's context in the entry.
+ * none. An entry for a remote read or write completes no receive, whatever its
+ * context: if the device has no RDMA write, efa may leave the context of an
+ * earlier receive in the entry.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)
@@ -150,8 +151,8 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 
 /*
  * Completes rx in the common case: changes the core's entry in the
- * application's array. False: nothing was changed, and duo_lazy_core_done()
- * must follow.
+ * application's array. False: nothing was changed, and the caller must complete
+ * rx by duo_lazy_core_done().
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -194,8 +195,8 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 
 /*
  * Copies the entries, then handles the copies. Reason: `from` is in the
- * application's array, to which handling an entry writes a completion. This
- * could overwrite entries that are not handled yet.
+ * application's array, and the handling of an entry may write completions to
+ * this array. They could overwrite entries that are not handled yet.
  */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
@@ -234,9 +235,10 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 }
 
 /*
- * Reads entries of the core's CQ into an array on the stack, because the
- * application's array is full or has another format, or no read is running.
- * Returns the number of entries, or 1 for an error; 0: nothing was read.
+ * Reads entries of the core's CQ into an array on the stack, and handles them.
+ * Must be called if the application's array is full or has another format, or
+ * if the application is not reading the CQ. Returns the number of entries, or 1
+ * for an error; 0: nothing was read.
  */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
@@ -245,7 +247,10 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* entries that do not fit into cq->sink would be copied once more */
+	/*
+	 * read only entries that fit into the application's array: others would
+	 * have to be stored, and copied once more
+	 */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

@@ -20,7 +20,7 @@
  */
 int duo_cq_poll_core(struct duo_cq *cq);
 
-/* read.c */
+/* functions in read.c */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count);
 int duo_cq_core_apart(struct duo_cq *cq);
 int duo_cq_core_err(struct duo_cq *cq);
@@ -32,7 +32,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 
 /*
  * Inline version of duo_cq_poll_core(). Usually the core's CQ is empty; then
- * this function calls only the core's.
+ * this function calls no other function than the core's fi_cq_readfrom().
  */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {

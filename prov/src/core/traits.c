@@ -65,9 +65,9 @@ bool duo_traits_allowed(const char *core)
 }
 
 /*
- * Adds bits for efa. Without the capability FI_REMOTE_COMM, efa would use its
- * own shared memory. Without the order FI_ORDER_SAS, efa could not cancel
- * receives.
+ * Adds bits if the core is efa. Without the capability FI_REMOTE_COMM, efa
+ * itself would use shared memory. Without the order FI_ORDER_SAS, efa could not
+ * cancel receives.
  */
 void duo_traits_add_bits(struct fi_info *core)
 {
@@ -113,8 +113,9 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 }
 
 /*
- * Rejects a call of gda[]. efa's own function would take fid for an object of
- * efa, and an operation on efa's queues would bypass ofi_duo.
+ * Rejects a call of one of the functions in gda[]. efa's own function would
+ * treat fid as an object of efa, and operations on efa's queues would bypass
+ * ofi_duo.
  */
 static int duo_efa_reject(struct fid *fid)
 {
@@ -124,8 +125,8 @@ static int duo_efa_reject(struct fid *fid)
 
 /*
  * Number of functions that libfabric 2.2 has added to efa's table. Programs
- * built with 2.2 call them without a check, so ofi_duo's table needs them even
- * if ofi_duo is built with 2.1.
+ * built with 2.2 do not check whether the table has them. So ofi_duo's table
+ * needs them even if ofi_duo is built with 2.1.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 
@@ -138,7 +139,7 @@ static const struct {
 };
 #endif
 
-/* Replaces efa's functions: they would take ofi_duo's objects for efa's. */
+/* Replaces efa's functions, which would treat ofi_duo's objects as efa's. */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {
 #ifdef FI_EFA_DOMAIN_OPS

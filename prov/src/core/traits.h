@@ -19,8 +19,8 @@ struct duo_traits duo_traits_find(const char *core);
 /* True if ofi_duo can wrap the provider `core`. */
 bool duo_traits_allowed(const char *core);
 /*
- * If the core is efa, adds the capability and the order that ofi_duo needs.
- * core: hints for the core, or an info of the core.
+ * If the core is efa, adds the bits FI_REMOTE_COMM and FI_ORDER_SAS, which
+ * ofi_duo needs. core: hints for the core, or an info of the core.
  */
 void duo_traits_add_bits(struct fi_info *core);
 /* True for a fabric that ofi_duo never wraps: efa-direct. */
@@ -28,10 +28,10 @@ bool duo_traits_direct(const struct fi_fabric_attr *attr);
 /* True if the core has a fabric for which duo_traits_direct() is true. */
 bool duo_traits_has_direct(const char *core);
 /*
- * name, *ops: argument and result of fi_open_ops(3) on the core's domain. If
- * the functions of *ops have objects of the core as arguments, replaces *ops:
- * the application can pass only ofi_duo's objects. Returns 0; -FI_EOPNOTSUPP:
- * ofi_duo has no replacement.
+ * Replaces *ops, a table of functions, by ofi_duo's own table if the functions
+ * have objects of the core as arguments: the application has only objects of
+ * ofi_duo. name, *ops: argument and result of fi_open_ops(3) on the core's
+ * domain. Returns 0; -FI_EOPNOTSUPP: ofi_duo has no replacement.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

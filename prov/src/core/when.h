@@ -13,7 +13,7 @@
 #include "av/route.h"
 #include "obj/ep.h"
 
-/* The time at which a receive is posted to the core. */
+/* time at which ofi_duo posts a receive to the core */
 enum duo_recv_when {
 	/* the call fails: the source is not in the AV */
 	DUO_RECV_NO_SOURCE,
@@ -22,7 +22,7 @@ enum duo_recv_when {
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/* duo_recv_when() for a wildcard, or for an address that is not in the AV. */
+/* Returns duo_recv_when() for a wildcard, or an address not in the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -84,8 +84,8 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 }
 
 /*
- * True if the core never gets rx: a local message may match rx, and ofi_duo
- * could not recall rx from the core then.
+ * True if the core never gets rx. Reason: a local message may match rx, and
+ * then ofi_duo could not recall rx from the core.
  */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
