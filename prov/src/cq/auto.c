@@ -49,9 +49,9 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until the domain stops. Never waits for the domain's lock: if the
- * holder calls exit(), duo_auto_unload() waits for this thread, and neither
- * thread would continue.
+ * Polls until progress.stop is set. Never waits for the domain's lock: if its
+ * holder calls exit(), duo_auto_unload() in the holder waits for this thread,
+ * and neither thread would continue.
  */
 static void *duo_auto_run(void *arg)
 {
@@ -110,7 +110,7 @@ static void duo_auto_join(struct duo_domain *domain)
 
 void duo_auto_stop(struct duo_domain *domain)
 {
-	/* no thread, or the thread of the parent process */
+	/* the domain has no thread here: pid is 0, or the parent process's */
 	if (domain->progress.pid != getpid())
 		return;
 	pthread_mutex_lock(&duo_auto_lock);
@@ -119,8 +119,8 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends all threads, at exit or unload. The core still exists: this module
- * depends on libfabric, so libfabric's destructors run later.
+ * Ends all threads, at exit or unload. They may still use the core until then:
+ * this module depends on libfabric, so libfabric's destructors run later.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {
