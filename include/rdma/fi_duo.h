@@ -72,7 +72,7 @@ enum fi_duo_reason {
 struct fi_duo_path_stats {
 	uint64_t tx_msgs;	/* sends that the path has accepted */
 	uint64_t tx_bytes;
-	/* successful receives, without messages discarded by FI_DISCARD */
+	/* successful receives that do not discard a message (FI_DISCARD) */
 	uint64_t rx_msgs;
 	uint64_t rx_bytes;
 };
@@ -81,7 +81,7 @@ struct fi_duo_stats {
 	struct fi_duo_path_stats path[FI_DUO_PATH_COUNT];
 	/* receives that ofi_duo has taken back from the core, by fi_cancel */
 	uint64_t recall_ok;
-	/* receives that ofi_duo could not take back: already matched */
+	/* receives that ofi_duo could not take back: the core matched them */
 	uint64_t recall_lost;
 	uint64_t unexpected;	/* local messages that preceded their receive */
 	uint64_t core_posted;	/* receives posted to the core */
