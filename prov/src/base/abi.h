@@ -3,7 +3,7 @@
 
 /*
  * Groups of libfabric versions. All versions of a group have the same public
- * structures. So a module built with one of these versions works with all.
+ * structures. So a module built with one version works with its whole group.
  */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H

@@ -42,8 +42,8 @@
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /*
- * Limits `version` to the headers' version: a newer version's structures may be
- * larger than those of the headers.
+ * Limits `version` to the headers' version. With a newer version, structures
+ * from the core might be larger than those of the headers.
  */
 static inline uint32_t duo_api_version(uint32_t version)
 {
@@ -125,9 +125,9 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * The next two functions copy attributes without the field wait_set, and
- * without the fields that libfabric 2.7 has added for FI_XPU: older applications
- * do not have these fields. ofi_duo supports neither wait sets nor FI_XPU.
+ * The next two functions copy attributes without the fields wait_set and
+ * xpu_ctx: ofi_duo supports neither wait sets nor FI_XPU. Structures of older
+ * applications end before xpu_ctx, which libfabric 2.7 has added.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {
