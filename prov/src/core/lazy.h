@@ -82,7 +82,8 @@ bool duo_lazy_recall(struct duo_rx *rx);
 void duo_cq_age(struct duo_cq *cq);
 /*
  * Posts due receives, or all deferred receives if the local transport is idle
- * or the application polls seldom. Must be called after a poll of the transport.
+ * or the application polls seldom. Must be called after a poll of the local
+ * transport.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq);
 

@@ -6,7 +6,8 @@
  * libfabric provider. Its objects open, bind and close like those of any core.
  * Calls that ofi_duo never makes are NULL.
  * - The AV assigns a fi_addr to each address of near.
- * - The domain assigns region keys if mr_mode has FI_MR_PROV_KEY.
+ * - The domain assigns region keys if mr_mode has FI_MR_PROV_KEY or is
+ *   FI_MR_BASIC.
  * - An endpoint gets its name by fi_setname(3), once, and has no data calls.
  * - The CQs are empty.
  *

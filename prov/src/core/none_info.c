@@ -176,8 +176,9 @@ static bool duo_none_set_domain(struct fi_info *info,
 
 /*
  * Sets caps and op_flags to those of the hints. The caller must have compared
- * the hints with the limits. If the hints have no direction bit (FI_SEND,
- * FI_READ, ...), sets all of them.
+ * the hints with the limits. If caps have no direction bit of messages
+ * (FI_SEND, FI_RECV), sets both. If caps have no direction bit of RMA and
+ * atomics (FI_READ, FI_REMOTE_READ, ...), sets all of these.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
