@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /*
- * Internal flags of fi_getinfo(), the same in libfabric 1.17 to 2.6. With them,
+ * Internal flags of fi_getinfo(), the same in libfabric 1.17 to 2.7. With them,
  * libfabric does not filter infos by FI_PROVIDER. With FI_PROVIDER
  * "efa;ofi_duo", the filter would drop the infos of efa.
  */
