@@ -19,7 +19,10 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/* Publishes the slot RESIZE; if no slot is free, near_resize_step() retries. */
+/*
+ * Publishes a RESIZE slot. If no slot is free, does nothing: near_resize_step()
+ * calls this function again.
+ */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -35,7 +38,10 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/* Records a reply. An unchanged size delays the next request (backoff). */
+/*
+ * Records the reply to a request. tier: the ring's size class from now on. If
+ * the class is unchanged, delays the next request (backoff).
+ */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;
@@ -55,7 +61,8 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
  * Handles the reply in near_ctl.size, if it has come.
  *
  * Memory ordering: message passing. The load pairs with the release in
- * near_rx_ring_resize(), so that this port finds zeros in all slots.
+ * near_rx_ring_resize(). So this port stores new slots only after the receiver
+ * has zeroed all slots.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
@@ -87,7 +94,10 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 	near_resize_done(peer, (uint8_t)tier);
 }
 
-/* Publishes RESIZE, or handles the reply. NEAR_GATE_RESIZE must be closed. */
+/*
+ * Continues a resize, unless the peer has failed: publishes a RESIZE slot or,
+ * if that is done, handles the reply. NEAR_GATE_RESIZE must be closed.
+ */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->draining)
@@ -98,7 +108,10 @@ static void near_resize_step(struct near_port *port, struct near_peer *peer)
 		near_resize_answer(port, peer);
 }
 
-/* Starts a resize if the ring was full often enough and can become larger. */
+/*
+ * Starts a resize if the ring was full often enough and can become larger.
+ * more: value for near_slot.resize.more.
+ */
 static void near_resize_request(struct near_port *port, struct near_peer *peer,
 				uint32_t more)
 {
@@ -112,8 +125,9 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Must be called when the ring has no space. True: slots or data space are used
- * up. False: a slot is free, but a closed gate makes the ring appear full.
+ * Must be called when the ring has no space. True if slots or data space are
+ * used up. False if a slot is free, but a closed gate makes the ring appear
+ * full.
  */
 static bool near_tx_full(const struct near_tx *tx)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The sender's side of a resize, which enlarges a ring. The sender requests it
- * by a slot RESIZE, the last one in the old ring. The receiver then restarts
- * the ring at slot 0, with the size that its ring budget grants
+ * The sender's side of a resize, which enlarges a ring. The sender requests a
+ * resize by a RESIZE slot, the last slot of the old ring. The receiver then
+ * restarts the ring at slot 0, with the size that its ring budget grants
  * (link/ring_budget.h), and replies in near_ctl.size. See docs/near/design.md.
  */
 #ifndef NEAR_LINK_RESIZE_H
@@ -19,7 +19,10 @@ struct near_peer;
 struct near_port;
 
 struct near_resize {
-	/* near_tx.tail when near_full() last increased `full` */
+	/*
+	 * near_tx.tail when near_full() last increased `full`; UINT64_MAX: not
+	 * since the last resize
+	 */
 	uint64_t full_at;
 	uint32_t count;		/* resizes so far */
 	/*
@@ -31,7 +34,7 @@ struct near_resize {
 	uint32_t more;		/* value of near_slot.resize.more to send */
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */
-	bool posted;		/* RESIZE was published; no reply yet */
+	bool posted;	/* a RESIZE slot is published; no reply has come yet */
 };
 
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);

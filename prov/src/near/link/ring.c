@@ -73,9 +73,10 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Clears the slots, because an old word might have the number of the first lap.
- * Sets the position one slot before slot 0. The caller then releases the RESIZE
- * slot, which advances the position to slot 0.
+ * Zeroes the slots: otherwise a slot's old word might contain 1, the number of
+ * the first lap, and the slot would appear new. Sets the consumer's position to
+ * one slot before slot 0. The caller then releases the RESIZE slot, which
+ * advances the position to slot 0.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

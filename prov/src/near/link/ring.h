@@ -20,24 +20,28 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_EAGER_MAX 8192	/* limit of eager messages, bytes */
+#define NEAR_EAGER_MAX 8192	/* longest eager message, bytes */
 #define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out, bytes */
 
-/* How long near_tx_need_doorbell() must execute a fence after each slot. */
+/* The slots after which near_tx_need_doorbell() must execute a fence. */
 enum near_fence {
-	NEAR_FENCE_NONE,	/* never: the consumer's membarrier suffices */
-	NEAR_FENCE_UNREGISTERED,	/* until near_barrier_ready() is true */
-	NEAR_FENCE_ALWAYS,	/* always: one of the ends has no membarrier */
+	NEAR_FENCE_NONE,	/* none: the consumer's membarrier suffices */
+	/* all, until this process is registered: near_barrier_ready() */
+	NEAR_FENCE_UNREGISTERED,
+	NEAR_FENCE_ALWAYS,	/* all: one of the ends has no membarrier */
 };
 
 /*
- * The producer's end of a ring. The counters never wrap; a resize resets them.
- * Inline messages use only the first cache line of this struct.
+ * The producer's end of a ring. The 64-bit counters never wrap; a resize resets
+ * them. Inline messages use only the first cache line of this struct.
  */
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected */
 	uint64_t tail;		/* number of published slots */
-	/* near_ctl.head when last loaded; or a value from near_tx_gate() */
+	/*
+	 * near_ctl.head when last loaded; while a gate is closed, a value that
+	 * makes the ring appear full
+	 */
 	uint64_t head;
 	/* number of slots known to be consumed: near_tx_consumed() */
 	uint64_t consumed;
@@ -45,13 +49,19 @@ struct near_tx {
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
-	uint8_t gated;	/* NEAR_GATE_*: no messages while one is set */
+	uint8_t gated;	/* NEAR_GATE_* bits of closed gates; 0: all are open */
 	uint64_t quiet;	/* tail after the last near_tx_publish_quiet() */
-	/* tail after the last message; valid while quiet equals tail */
+	/*
+	 * tail after the last slot that near_tx_consumed() counts; valid only
+	 * while quiet equals tail
+	 */
 	uint64_t messages;
 	uint8_t *data;
-	uint64_t dtail;	/* number of published data bytes and skipped bytes */
-	/* dtail at the start of the present or previous pass through data[] */
+	uint64_t dtail;	/* bytes published, or skipped at the end of data[] */
+	/*
+	 * dtail at the start of the current pass through data[]; in a new pass,
+	 * the next near_tx_data() updates it
+	 */
 	uint64_t dbase;
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
 	uint32_t dsize;
@@ -59,7 +69,7 @@ struct near_tx {
 	uint32_t fanout_max;		/* eager limit in a fan-out, bytes */
 };
 
-/* The consumer's end. */
+/* The consumer's end of a ring. */
 struct near_rx {
 	struct near_slot *next;		/* the next slot to consume */
 	uint64_t head;			/* number of consumed slots */
@@ -69,48 +79,55 @@ struct near_rx {
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
-	uint64_t dhead;	/* number of consumed data bytes and skipped bytes */
-	uint64_t dbase;	/* dhead at the start of this pass through data[] */
-	uint64_t dnext;		/* dhead after the current slot's data */
+	uint64_t dhead;	/* bytes consumed, or skipped at the end of data[] */
+	uint64_t dbase;	/* dhead at start of the current pass through data[] */
+	uint64_t dnext;	/* dhead once the current slot's data is released */
 	uint64_t dpublished;	/* dhead when last stored in near_ctl.dhead */
 	uint32_t dsize;
-	uint32_t dmax;	/* limit of one slot's data in the data ring, bytes */
+	uint32_t dmax;	/* longest data of one slot in data[], bytes */
 	struct near_ctl *ctl;
 };
 
 /*
  * Returns the length of the longest message for a data ring of dsize bytes: 3/8
  * of the ring. Such a message always fits once all earlier data is consumed.
- * The other 5/8 suffice for two losses: the producer skips less than 3/8 before
- * the end of the ring, and near_ctl.dhead does not count less than 2/8 yet.
+ * The other 5/8 are more than two losses together: less than 3/8 that the
+ * producer skips at the end of the ring, and less than 2/8 that is consumed but
+ * not yet counted in near_ctl.dhead.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
 	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 }
 
-/* Initialize one end of a ring, at lap 1. All slots must have been zeroed. */
+/* Initialize one end of a ring, at lap 1. All slots must be zero. */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/* Executes a fence; clears NEAR_FENCE_UNREGISTERED if near_barrier_ready(). */
+/*
+ * Executes a fence. If near_barrier_ready() is true, replaces
+ * NEAR_FENCE_UNREGISTERED by NEAR_FENCE_NONE.
+ */
 void near_tx_fence(struct near_tx *tx);
 
-/* Restarts the producer at slot 0, lap 1, after a resize. Gates stay closed. */
+/* Restarts the producer at slot 0, lap 1, after a resize. Opens no gate. */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
-/* Restarts the consumer at a RESIZE slot, which the caller then releases. */
+/*
+ * Restarts the consumer at slot 0, lap 1, after it has read a RESIZE slot. The
+ * caller must then release the RESIZE slot.
+ */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
 /* Bits of near_tx.gated. While one is set, near_tx_slot() returns NULL. */
-#define NEAR_GATE_QUEUE 1u	/* RMA is queued; see near_tx_slot_past() */
-#define NEAR_GATE_RESIZE 2u	/* set until the receiver resizes the ring */
-#define NEAR_GATE_FAILED 4u	/* never opened: the peer has failed */
+#define NEAR_GATE_QUEUE 1u	/* RMA operations are queued */
+#define NEAR_GATE_RESIZE 2u	/* a resize is pending */
+#define NEAR_GATE_FAILED 4u	/* the peer has failed; stays set */
 
 /*
- * Loads near_ctl.head and returns true if a slot is free. If a gate is closed,
- * only returns false.
+ * Loads near_ctl.head. Returns true if a slot is free. If a gate is closed or
+ * the peer is not connected, loads nothing and returns false.
  */
 bool near_tx_reload(struct near_tx *tx);
 /*
@@ -119,7 +136,7 @@ bool near_tx_reload(struct near_tx *tx);
  */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
-/* Initializes the struct for a peer without a ring: no slot is ever free. */
+/* Initializes tx for a peer that is not connected: no slot is ever free. */
 static inline void near_tx_none(struct near_tx *tx)
 {
 	*tx = (struct near_tx) { .head = 1 };
@@ -137,14 +154,20 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 	return &tx->slots[tx->tail & tx->mask];
 }
 
-/* Closes a gate. Makes the ring appear full: fast paths test only tx->head. */
+/*
+ * Closes the gate `why`, a NEAR_GATE_* bit. Changes tx->head so that the ring
+ * appears full, because fast paths do not test tx->gated.
+ */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->head = tx->tail - tx->mask - 1;
 	tx->gated |= why;
 }
 
-/* Opens a gate. Once all are open, near_tx_slot() loads near_ctl.head. */
+/*
+ * Opens the gate `why`. When all gates are open, the next near_tx_slot() loads
+ * near_ctl.head.
+ */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
@@ -152,9 +175,9 @@ static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 
 /*
  * True if the consumer is known to have consumed all messages. Slots of
- * near_tx_publish_quiet() do not count. tx->consumed may exceed near_ctl.head:
- * the reply to a request shows that the request is consumed, even if the
- * consumer has not stored its head since then.
+ * near_tx_publish_quiet(), such as an ACK, are not messages. tx->consumed may
+ * exceed near_ctl.head: the reply to a request shows that the request is
+ * consumed, even if the consumer has not stored near_ctl.head since then.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -178,7 +201,7 @@ static near_inline uint32_t near_lines(size_t len)
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
  * The caller must set tx->dtail to *end when it publishes the slot. If the data
  * does not fit before the end of the data ring, the space is at the start.
- * near_rx_data() makes the same choice.
+ * near_rx_data() applies the same rule.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -187,7 +210,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		/* the last data began a new pass, but dbase was not changed */
+		/* a pass has begun, but dbase is still of the previous pass */
 		if (at > tx->dsize) {
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;
@@ -205,11 +228,11 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 	return tx->data + at;
 }
 
-/* Publishes a slot by its word. The caller must have set the other fields. */
+/* Publishes a slot: stores its word. All other fields must be set before. */
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* computed first: the compiler assumes that the store changes *tx */
+	/* computed first: after the store, the compiler would load *tx again */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -237,7 +260,8 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
  * Memory ordering: store buffering. The producer stores the slot, then loads
  * need_doorbell; the consumer stores need_doorbell, then loads the slot. The
  * consumer's membarrier, in near_arm() and near_rx_rings_deactivate(), orders
- * both ends. With tx->fence set, the producer executes a fence here.
+ * both ends. If tx->fence is not NEAR_FENCE_NONE, the producer executes a fence
+ * here.
  */
 static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
@@ -260,8 +284,9 @@ static near_inline bool near_tx_polled(const struct near_tx *tx)
 }
 
 /*
- * True if the next slot is published. Stores the slot's address and word. The
- * caller must not load the word again: a hostile sender may change it.
+ * True if the next slot is published. Stores the slot's address in *slot and
+ * the word in *word. The caller must use *word and not load the slot's word
+ * again, because a hostile sender may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)

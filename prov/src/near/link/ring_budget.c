@@ -5,9 +5,9 @@
 
 #include "near/link/port.h"
 
-/* near_budget_advertise() assumes at least these numbers of senders: */
-#define NEAR_BUDGET_FEW 8	/* senders in total, for the size of a share */
-/* senders for which the budget reserves a page each */
+/* Least numbers of senders for which near_budget_advertise() keeps memory. */
+#define NEAR_BUDGET_FEW 8	/* senders in total, attached or not yet */
+/* senders in total that can have one page each */
 #define NEAR_BUDGET_MANY 63
 #define NEAR_BUDGET_NEXT 4	/* senders that have not attached yet */
 
@@ -27,13 +27,13 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Returns the number of senders: rx rings or peers, whichever are more. */
+/* Returns the number of rx rings or of peers, the greater one; at least 1. */
 static uint32_t near_budget_senders(const struct near_budget *budget)
 {
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Returns the number of pages in the budget, less one page for each sender. */
+/* Returns the pages of the budget that remain if each sender has one; or 0. */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
@@ -62,9 +62,9 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * Sets near_segment.adv. New senders take rings of this size before the port
- * finds and counts them, so the budget must have memory for all senders
- * expected next.
+ * Sets near_segment.adv, the size of new rings. Several senders may attach
+ * before the port counts their rings, so the budget must have memory for all
+ * senders expected next.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -93,7 +93,7 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 	near_budget_advertise(port);
 }
 
-/* Returns the ring's number of pages, less the first. */
+/* Returns the number of the ring's pages after the first page. */
 static uint32_t near_rx_ring_extra(const struct near_rx_ring *ring)
 {
 	return near_tier_pages(ring->tier) - 1;

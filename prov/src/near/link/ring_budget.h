@@ -7,9 +7,9 @@
  * (near_segment.adv), which leaves memory for further senders.
  *
  * After a request (link/resize.h) the port enlarges the ring to the even share:
- * the budget divided by the number of senders. If the even share is not enough,
- * the ring gets the least sufficient size class, provided that memory is free.
- * See docs/near/design.md, *Ring sizes*.
+ * the budget divided by the number of senders. If a message does not fit into a
+ * ring of this size, the ring gets the least size class that suffices, provided
+ * that memory is free. See docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -21,11 +21,11 @@
 struct near_rx_ring;
 
 struct near_budget {
-	uint32_t pages_max;	/* limit of pages of all rings together */
-	uint32_t growing;	/* number of rings that can exceed a page */
+	uint32_t pages_max;	/* limit of all rings together, pages */
+	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t peers;		/* number of peers, without the port itself */
 	uint32_t rings;		/* number of rx rings */
-	uint32_t extra;		/* pages of all rx rings, less one for each */
+	uint32_t extra;	/* pages of all rx rings, less their first pages */
 };
 
 void near_budget_init(struct near_budget *budget, size_t bytes);
@@ -46,8 +46,8 @@ void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
 /*
- * Handles a slot RESIZE: resizes the ring and replies to its sender. more:
- * near_slot.resize.more, an unchecked value.
+ * Handles a RESIZE slot: resizes the ring and replies to its sender. more:
+ * near_slot.resize.more, which may have any value.
  */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);

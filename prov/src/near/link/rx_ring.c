@@ -4,8 +4,8 @@
 /*
  * Active and idle rings. Every poll reads the next slot of each active ring.
  * Polls do not read idle rings: near_ctl.need_doorbell is set in them, so their
- * senders ring the doorbell after each slot. A new sender rings the doorbell,
- * too.
+ * senders ring the doorbell after each slot. A new sender rings the doorbell
+ * after it has attached.
  */
 
 #include <errno.h>
@@ -62,9 +62,10 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 
 /*
  * Finds or creates the peer that has taken a claim. Checks a copy of the
- * address, because the sender can still change the claim. After success, takes
- * a reference and returns 0. Otherwise returns
- * - -EAGAIN: retry after the fd exchange; near_peer_expect() keeps the peer
+ * address, because the sender can still change the claim. After success, stores
+ * the peer in *peer_out, with a reference, and returns 0. Otherwise returns
+ * - -EAGAIN: retry after the fd exchange; until then, near_peer_expect() holds
+ *   a reference to the peer
  * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
  * - another -errno: retry
  */
@@ -88,7 +89,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/* the sender has attached, then exited: deliver its messages */
+		/* sender attached, then exited: polls deliver its messages */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}
@@ -111,9 +112,9 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Creates the rx ring for an open or closed claim. Returns 0 or -errno. After
- * -EINVAL or -EHOSTUNREACH the caller must reject the claim; after any other
- * error, the caller must retry.
+ * Creates the rx ring for a claim in state OPEN or CLOSED. Returns 0 or -errno.
+ * After -EINVAL or -EHOSTUNREACH the caller must reject the claim; after any
+ * other error, the caller must retry.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -170,7 +171,7 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 
 /*
  * Rejects a claim. If err is -EHOSTUNREACH and the claim is open, marks the
- * claim as rejected: the sender keeps the ring until the sender closes the
+ * claim as rejected: the ring becomes free after the sender has closed the
  * claim. In all other cases, frees the ring at once.
  */
 static void near_claim_reject(struct near_port *port, uint32_t index, int err)
@@ -209,7 +210,7 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 	near_rx_ring_free(port, ring);
 }
 
-/* Sets the doorbell bits of a ring again, for the next poll. */
+/* Sets a ring's doorbell bits, so that the next poll handles the ring again. */
 static void near_ring_retry(struct near_port *port, uint32_t index)
 {
 	__atomic_fetch_or(&port->segment->doorbell[index / 64],
@@ -272,7 +273,7 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/* retry: no memory, no descriptor, or no fd exchange */
+			/* no memory, no descriptor, or fd exchange pending */
 			near_ring_retry(port, index);
 			return;
 		}
@@ -285,7 +286,10 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 		near_rx_ring_closed(port, port->ring[index]);
 }
 
-/* True if a process of this pid namespace exited before it opened its claim. */
+/*
+ * True if the sender, a process of this pid namespace, has exited while its
+ * claim is still TAKEN.
+ */
 static bool near_claim_abandoned(uint32_t state)
 {
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
@@ -295,9 +299,10 @@ static bool near_claim_abandoned(uint32_t state)
 }
 
 /*
- * Finds claims of senders that were killed before they rang the doorbell. Reads
- * the pages of claims up to the page of claim port->ring_count, but no later
- * page: a load would allocate memory, and senders take the first free claim.
+ * Handles claims of senders that were killed before they rang the doorbell.
+ * Does not read pages of claims after the page of claim port->ring_count,
+ * because a load would allocate the page. A sender takes the first free claim,
+ * so these pages are seldom in use.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -411,7 +416,7 @@ int near_arm(struct near_port *port)
 	    !near_list_empty(&port->receiving) ||
 	    !near_list_empty(&port->onesided_work) || port->draining)
 		return -EAGAIN;
-	if (!++port->sleeps)	/* 0 in near_segment.armed: no thread sleeps */
+	if (!++port->sleeps)	/* skip 0, which means that no thread sleeps */
 		port->sleeps++;
 	for (i = 0; i < port->active_count; i++)
 		__atomic_store_n(&port->active[i]->rx.ctl->need_doorbell, 1,

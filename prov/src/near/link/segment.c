@@ -77,7 +77,7 @@ int near_segment_file(const char *name, size_t size, size_t first)
 {
 	int ret, fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* EPERM comes from a seccomp filter, never from memfd_create() */
+	/* EPERM: a seccomp filter disables memfd_create() */
 	if (fd < 0)
 		return errno == EPERM ? -ENOSYS : -errno;
 	ret = near_segment_resize(fd, size);

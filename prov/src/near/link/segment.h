@@ -14,25 +14,28 @@
 
 /*
  * Creates a segment and maps its struct near_segment. Returns a descriptor or
- * -errno. growing: number of rings that can exceed a page. fence: the owner has
- * no membarrier.
+ * -errno. growing: number of rings that can exceed one page. fence: true if
+ * the owner has no membarrier.
  */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
 
 /*
  * Creates a sealed memfd, and allocates its first `first` bytes. Returns a
- * descriptor or -errno; -EFBIG: the limit of file sizes is exceeded.
+ * descriptor or -errno; -EFBIG: size exceeds RLIMIT_FSIZE.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
-/* Zeroes whole system pages of the file; frees their memory if possible. */
+/*
+ * Zeroes a part of the file, and frees its memory if possible. The part must
+ * consist of whole pages of the system.
+ */
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory for a part of the file. Without this, the first access might
- * kill the process. Returns 0; -ENOMEM: no memory in the system or control
- * group.
+ * Allocates memory for a part of the file. Without this call, the first access
+ * might kill the process. Returns 0; -ENOMEM: no memory in the system or the
+ * control group.
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
@@ -45,8 +48,8 @@ int near_segment_reserve(int fd, size_t offset, size_t size);
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
 /*
- * Stores the file's size. Returns 0 or -errno; -ENOENT: the file is too small
- * or is not sealed by F_SEAL_SHRINK.
+ * Stores the file's size in *size. Returns 0 or -errno; -ENOENT: the file is
+ * too small for a segment, or is not sealed by F_SEAL_SHRINK.
  */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);

@@ -17,16 +17,16 @@
 #define NEAR_LINE 64		/* bytes of a cache line */
 /* unit of the layout, bytes; pages of the system may be larger */
 #define NEAR_PAGE 4096
-#define NEAR_SENDERS 4096	/* rings of a segment, one per sender */
+#define NEAR_SENDERS 4096	/* number of rings, one per sender */
 
 /*
- * Kinds of slots. Sender and receiver are those of a large message. The
+ * Kinds of slots. Sender and receiver below are those of a large message. The
  * receiver posts CTS, ACK and COOP in the ring by which it sends to the sender.
  */
 enum near_kind {
 	NEAR_KIND_INLINE,	/* a message, payload in the slot */
 	NEAR_KIND_EAGER,	/* a message, payload in the data ring */
-	NEAR_KIND_RTS,	/* a message in the sender's memory */
+	NEAR_KIND_RTS,	/* sender announces a message in its memory */
 	NEAR_KIND_CTS,		/* receiver requests fragments */
 	NEAR_KIND_ACK,		/* receiver has the whole message */
 	NEAR_KIND_FRAG,	/* a fragment, in the data ring; follows a CTS */
@@ -48,7 +48,8 @@ enum near_kind {
 /* flag of the last NEAR_KIND_FRAG: the sender could not read the message */
 #define NEAR_FRAG_FAILED 1u
 
-#define NEAR_RMA_BYTES 24 /* bytes of operands or a result in an RMA slot */
+/* space for operands in an RMA slot, or for a result in its reply, bytes */
+#define NEAR_RMA_BYTES 24
 
 struct near_slot {
 	uint64_t word;
@@ -131,16 +132,18 @@ static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
  */
 struct near_ctl {
 	uint64_t head;		/* number of consumed slots */
-	uint64_t dhead;	/* number of consumed data bytes and skipped bytes */
+	uint64_t dhead;	/* data bytes consumed, or skipped at the ring's end */
 	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
-	uint64_t doing;	/* number of the last started delegated operation */
-	/* 1: the consumer does not poll; the producer rings the doorbell */
+	/* sequence number of the last delegated operation that was started */
+	uint64_t doing;
+	/* 1: polls do not read the ring; the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* steps taken by each end of a cooperative copy: msg/coop.h */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;	/* steps that the producer has written: msg/coop.h */
-	uint64_t done;	/* number of the last delegated operation that ended */
-	/* number of the first rejected delegated operation; 0: none */
+	/* sequence number of the last delegated operation that has ended */
+	uint64_t done;
+	/* sequence number of the first rejected delegated operation; 0: none */
 	uint64_t rejected;
 } __attribute__((aligned(NEAR_LINE)));
 
@@ -183,18 +186,19 @@ struct near_segment {
 	uint64_t nonce;
 	uint32_t flags;
 	uint32_t closed;	/* 1: the port has closed */
-	int32_t table_fd;	/* region table's descriptor; -1: no RMA */
+	/* owner's descriptor of its region table; -1: no RMA */
+	int32_t table_fd;
 	/* NEAR_MAY_*: kinds of accesses after which peers notify the owner */
 	uint32_t events;
 	uint64_t table_nonce;	/* nonce of the region table */
-	uint32_t growing;	/* number of rings that can exceed a page */
+	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */
 	/* bit w: a sender has set a bit of doorbell[w] */
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
 	/* sequence number of the current sleep, from 1; 0: no thread sleeps */
 	uint32_t armed;
-	int32_t wake_fd; /* descriptor number of the wake pipe; -1: none */
+	int32_t wake_fd; /* owner's descriptor of its wake pipe; -1: none */
 	/* bit i of doorbell[w]: ring 64 w + i has a new slot or claim state */
 	uint64_t doorbell[NEAR_SENDERS / 64]
 		__attribute__((aligned(NEAR_LINE)));
@@ -225,11 +229,11 @@ void near_page_assume(size_t bytes);
 
 /* Returns the class of a ring that has one page of the system. */
 uint32_t near_tier_least(void);
-/* Returns the size of a class in pages. tier must be below NEAR_TIERS. */
+/* Returns the size of class tier < NEAR_TIERS, in pages of the system. */
 uint32_t near_tier_pages(uint32_t tier);
 /*
- * Returns the largest class of at most this number of pages. If there is none,
- * returns the least class.
+ * Returns the largest class of at most this number of pages of the system. If
+ * there is none, returns the least class.
  */
 uint32_t near_tier_fit(size_t pages);
 
@@ -242,8 +246,8 @@ size_t near_segment_size(uint32_t growing);
 /* Place of a ring in the segment's file; sizes in bytes. */
 struct near_place {
 	size_t offset;
-	size_t span;	/* address space: the size in class near_tier_most() */
-	size_t size;		/* bytes of a ring of class tier */
+	size_t span;	/* size of the ring's largest class: near_tier_most() */
+	size_t size;		/* size of a ring of class tier */
 	uint32_t slots;		/* number of slots */
 	uint32_t data;		/* bytes of the data ring */
 	uint32_t tier;		/* size class */
@@ -254,8 +258,8 @@ bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
 /*
- * Returns the most bytes that a segment uses for this number of senders.
- * budget: near_attr.memory.
+ * Returns the greatest memory use of a segment with this number of senders,
+ * bytes. budget: near_attr.memory.
  */
 size_t near_memory(size_t budget, uint32_t senders);
 
