@@ -175,7 +175,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/* the embedder ends rx when its RMA read has failed */
+		/* FETCHING: the embedder ends rx when its RMA read fails */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
 		if (rx->state != NEAR_RX_FRAGS)

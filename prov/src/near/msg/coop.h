@@ -8,7 +8,7 @@
  * fewer steps.
  *
  * Each copy has a number greater than 0, its round. Round 0 means no copy.
- * near_ctl has the state of one copy, so a ring has one copy at a time.
+ * near_ctl has the state of one copy, so a ring has at most one at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -32,8 +32,9 @@
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the bytes of a step: half of the message, rounded up to whole pages,
- * but at most NEAR_COOP_PART. 0: the message is empty or too long.
+ * Returns the bytes of a step: half of the message, rounded up to a multiple of
+ * NEAR_PAGE, but at most NEAR_COOP_PART. 0: the message is empty, or too long
+ * for NEAR_COOP_STEPS steps.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
@@ -60,19 +61,22 @@ static inline uint32_t near_coop_high(uint64_t word)
 	return (uint32_t)(word >> 16 & 0xffff);
 }
 
-/* Begins a round, at the receiver. */
+/* Begins a round. Only the receiver may call this function. */
 static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
-	/* message passing: the COOP slot publishes both words to the sender */
+	/*
+	 * message passing: pairs with the acquire in near_coop_take(). The
+	 * COOP slot, which the receiver posts next, also publishes both words.
+	 */
 	__atomic_store_n(&ctl->steps, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);
 }
 
 /*
- * Takes a step for one end: the sender or the receiver. Returns the number of
- * steps that this end had taken before; -1: all steps are taken, or the round
- * has ended. all: number of steps of the message.
+ * Takes a step for the sender (sender: true) or the receiver (sender: false).
+ * Returns the number of steps that this end had taken before; -1: all steps are
+ * taken, or the round has ended. all: number of steps of the message.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -91,8 +95,8 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * Ends the round, at the receiver. Returns the number of steps that the sender
- * has taken.
+ * Ends the round. Only the receiver may call this function. Returns the number
+ * of steps that the sender has taken.
  */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
@@ -113,11 +117,11 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * True if the sender writes no more steps: it has written all steps that it
- * has taken, or a write has failed. sender_steps: number of steps that the
- * sender has taken, from near_coop_end(). Stores in *steps the number of steps
- * that it has written; the receiver must read all other steps. Pairs with
- * near_coop_wrote().
+ * True if the sender writes no more steps: it has written all steps that it has
+ * taken, or a write has failed. sender_steps: number of steps that the sender
+ * has taken, from near_coop_end(). Stores in *steps the number of steps that
+ * the sender has written; the receiver must read all others. Message passing:
+ * pairs with the release in near_coop_wrote().
  */
 static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
 					  uint32_t round, uint32_t sender_steps,

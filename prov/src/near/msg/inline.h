@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path: near_send() and near_poll(). If the sink is constant, the
- * compiler inlines its functions: a message then goes from the ring into the
- * receive buffer without a function call.
+ * The data path: near_send() and near_poll(). If the sink is a compile-time
+ * constant, the compiler inlines the sink's functions: a message then goes from
+ * the ring into the receive buffer without a function call.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -14,18 +14,21 @@
 
 #include "near/link/port.h"
 
-/* msg/control.c */
+/*
+ * msg/control.c: handles a slot that is not a message. Nonzero: the slot stays
+ * in the ring.
+ */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 /*
  * Continues pending operations. Returns the number of large messages that have
  * left port->sending or port->receiving, plus the result of
- * near_onesided.work() or near_onesided.advanced().
+ * near_onesided.work() or near_onesided.advanced(), if one of them was called.
  */
 int near_work(struct near_port *port);
 /* Slow path of near_send_end(): rings the doorbell if required. Returns 0. */
 ssize_t near_notify(struct near_peer *peer);
-/* msg/large_tx.c */
+/* msg/large_tx.c: true if msg continues a fan-out, and should be eager */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg);
 
@@ -54,7 +57,10 @@ static near_inline void near_slot_prefetch(struct near_port *port,
 	port->run = peer;
 }
 
-/* Rings the doorbell if required, after a slot was published. */
+/*
+ * Must be called after a slot was published. Rings the doorbell if required,
+ * and prefetches a later slot.
+ */
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
@@ -114,7 +120,7 @@ static near_inline ssize_t near_send_end(struct near_peer *peer)
  * Sends an inline or eager message. Returns
  * - 0: sent, and the payload may be reused
  * - NEAR_LARGE: too long, call near_send_large()
- * - an error of near_send_large()
+ * - an error, as from near_send_large()
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
@@ -203,7 +209,10 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* Does for an RTS slot what near_rx_ring_payload() does for an eager slot. */
+/*
+ * Sets the fields of msg that near_rx_ring_header() does not set, from an RTS
+ * slot.
+ */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
