@@ -38,9 +38,10 @@ struct duo_map {
 	 */
 	uint8_t *reason;
 	/*
-	 * hash of the name of the last peer at each address, by duo_map_id(),
-	 * indexed by fi_addr. Has the flag DUO_MAP_CONFIRMED if this peer was a
-	 * confirmed source and has exited. 0 if the reason is FI_DUO_UNDECIDED.
+	 * hash by duo_map_id() of the last peer's address at the local
+	 * transport, indexed by fi_addr. Has the flag DUO_MAP_CONFIRMED if this
+	 * peer was a confirmed source and has exited. 0 if the reason is
+	 * FI_DUO_UNDECIDED.
 	 */
 	uint64_t *id;
 	/*

@@ -80,7 +80,7 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.aged_us = now;
 	}
-	/* after a message of the core, the next polls must poll the core */
+	/* after a message of the core, the next CQ reads must poll the core */
 	if (duo_cq_poll_core(ep->rx_cq))
 		duo_cq_core_active(ep->rx_cq);
 }

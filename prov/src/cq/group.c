@@ -6,13 +6,14 @@
 #include "transport/transport.h"
 
 /*
- * Sets the table of calls for the mode of the group's lock. If this table is
- * set already, stores nothing, because other threads may be reading cq_fid.ops.
+ * Sets the table of calls for the mode of the group's lock. Stores nothing if
+ * the CQ has this table already, because other threads may be reading
+ * cq_fid.ops.
  *
- * The table changes in two cases only, and no other thread reads ops then:
- * while the CQ is opened, and when the CQ moves from its own group, which has a
- * single lock, to the domain's group. Until this move, the single lock applies:
- * the application serializes its calls.
+ * The CQ gets another table in two cases, in which no other thread reads ops:
+ * - The CQ is being opened, so the application does not have it yet.
+ * - The CQ moves from its own group to the domain's. The lock of its own group
+ *   is single: the application serializes its calls, also with this move.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

@@ -286,9 +286,10 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order
- * of the calls, and before later messages. NEAR_RMA_BEHIND, NEAR_RMA_HOLD and
- * NEAR_RMA_FENCE request further order, NEAR_RMA_MESSAGE requests no order.
- * NEAR_RMA_COPY requires local buffers in host memory. Returns
+ * of the calls, and before later messages. Flags change this order:
+ * NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE add orders; an operation
+ * with NEAR_RMA_MESSAGE has no order. NEAR_RMA_COPY requires local buffers in
+ * host memory. Returns
  * - 0: done() will report the end
  * - NEAR_RMA_DONE: complete, done() is not called
  * - -EAGAIN: poll and retry
@@ -335,7 +336,8 @@ enum near_device_path {
 	NEAR_DEVICE_QUEUES,	/* local buffers have different queue() ids */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_FAILED,	/* the mapping or a copy has failed */
-	NEAR_DEVICE_WAITS,	/* the peer's descriptor has not arrived yet */
+	/* the file descriptor of the peer's allocation has not arrived yet */
+	NEAR_DEVICE_WAITS,
 	NEAR_DEVICE_MEMORY,	/* near_device.map() has returned -ENOMEM */
 	/* too many mappings, no host memory, or the region was removed */
 	NEAR_DEVICE_LIMIT,

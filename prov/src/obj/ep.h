@@ -59,7 +59,7 @@ struct duo_ep_lazy {
 	struct duo_rx_list retired;	/* retired entries */
 	uint32_t retired_count;
 	uint64_t aged_us;		/* time of the last aging step, us */
-	uint64_t all_us; /* time of the last posting of all of `list`, us */
+	uint64_t all_us; /* last time when the core got all of `list`, us */
 };
 
 /* Multi-receive buffers; used by rx/multi.c. */

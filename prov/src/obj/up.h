@@ -27,8 +27,9 @@ struct duo_up {
 	void (*known)(struct duo_ep *ep);
 	/*
 	 * Called by av/ when the process of addr was replaced, has exited or
-	 * cannot be reached. Defers posted receives that name addr and are not
-	 * on the core, because the core may now deliver messages from addr.
+	 * cannot be reached. So far the core must not have receives that name
+	 * addr, but now it may deliver messages from addr: makes those posted
+	 * receives deferred receives, so that they are posted to the core.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/* Called by core/. True if rx must become a blocked receive. */

@@ -51,12 +51,12 @@ enum duo_rx_wanted {
 	DUO_RX_WANTED_DEVICE,	/* a completion; buffers may be device memory */
 };
 
-/* The event after which a receive is posted to the core (core/lazy.h). */
+/* Until when ofi_duo does not post a receive to the core (core/lazy.h). */
 enum duo_rx_lazy {
-	DUO_LAZY_NONE,
-	DUO_LAZY_DUE,		/* the next poll */
-	DUO_LAZY_WAITS,	/* idle local transport, or aging */
-	DUO_LAZY_BLOCKED, /* an earlier multi-receive buffer is used up */
+	DUO_LAZY_NONE,		/* it does not wait */
+	DUO_LAZY_DUE,		/* until the next poll */
+	DUO_LAZY_WAITS,	/* until the local transport is idle, or aging */
+	DUO_LAZY_BLOCKED, /* until an earlier multi-receive buffer is used up */
 };
 
 struct duo_ep;

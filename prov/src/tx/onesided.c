@@ -167,7 +167,8 @@ static int duo_onesided_check(const struct duo_ep *ep,
 /*
  * Replaces the descriptors of device memory by near's handles: stores the
  * handles in device[], and sets bufs->device to device[]. If no buffer is
- * device memory, sets bufs->device to NULL and returns false.
+ * device memory, or if there are more than NEAR_IOV_MAX buffers, which near
+ * does not support, sets bufs->device to NULL and returns false.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)

@@ -39,9 +39,9 @@ static bool near_hidden(int err)
 
 /*
  * Monitors a peer in this pid namespace by a pidfd, or by its start time
- * (peer->by_start). If /proc hides the peer and this port has a socket, sets
- * peer->needs_fdx instead. Returns 0 or -errno; -ESRCH: the process has exited;
- * -EACCES: /proc hides it.
+ * (peer->by_start). Returns 0 or -errno. -ESRCH: the process has exited.
+ * -EACCES: /proc hides it; then peer->needs_fdx is true if this port has a
+ * socket.
  */
 static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {

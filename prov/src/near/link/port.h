@@ -105,7 +105,8 @@ struct near_rx_ring {
 	uint8_t tier;		/* size class */
 	uint32_t resizes;	/* number of resizes so far */
 	uint64_t delegs;	/* last value stored in near_ctl.done */
-	bool rejected;		/* near_ctl.rejected is set */
+	/* this port has rejected a delegated operation (near_ctl.rejected) */
+	bool rejected;
 };
 
 /* Functions of msg/control.c that this layer (link/) calls. */

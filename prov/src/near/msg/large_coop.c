@@ -110,7 +110,10 @@ static void near_rx_coop_end(struct near_rx_op *op)
 	op->state = NEAR_RX_COOP_RUNNING;
 }
 
-/* Reads steps. Ends the round after the last step, or after an error. */
+/*
+ * Takes and copies steps, up to *budget bytes, which it subtracts. Ends the
+ * receiver's part of the copy after the last step, or after an error.
+ */
 static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->ring->rx.ctl;

@@ -239,10 +239,11 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Revokes and executes the delegated operations. Does nothing if the target has
- * started the first one already. Sets operations that were not executed to
- * NEAR_DELEG_OPEN again. If none was executed, delays the next revocation.
- * Returns the number of executed operations.
+ * Revokes the delegated operations, and executes them here, at the initiator.
+ * Does nothing if the target has started the first one already. Sets operations
+ * that this end has revoked but not executed to NEAR_DELEG_OPEN again. If this
+ * end has executed none, delays the next revocation. Returns the number of
+ * operations that this end has executed.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -359,9 +360,10 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * The target has finished the first delegated operation, which ends
-	 * only by its reply. Until then this peer needs no poll word. So the
-	 * next poll must call near_rma_work(), which selects a new poll word.
+	 * If the target has executed the oldest delegated operation, this
+	 * operation still waits for a reply, which arrives through the ring.
+	 * near_ctl.done has no news of this peer until then. So the next poll
+	 * must call near_rma_work(), which selects another poll word.
 	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;

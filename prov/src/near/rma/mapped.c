@@ -76,9 +76,10 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 }
 
 /*
- * Turns a mapped operation that has not begun into a staged one. Returns
- * -EAGAIN: the operation is still queued. Returns 0 if no stage is available:
- * near_mapped_step() then ends the operation with an error.
+ * Turns a mapped operation that has not begun into a staged one, and returns
+ * -EAGAIN, because the staged operation must still be issued from the queue. If
+ * no stage is available, returns 0: near_mapped_step() then ends the operation
+ * with an error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {

@@ -242,7 +242,7 @@ static enum near_device_path near_mapping_give_up(struct near_port *port,
 }
 
 /*
- * Requests an allocation's descriptor from the peer, at most once in
+ * Requests an allocation's file descriptor from the peer, at most once in
  * NEAR_MAPPING_REQUEST_MS. Returns NEAR_DEVICE_WAITS or NEAR_DEVICE_FAILED.
  */
 static enum near_device_path near_mapping_request(struct near_port *port,
@@ -265,8 +265,9 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 /*
  * Maps an allocation, or requests its descriptor. Returns NEAR_DEVICE_MAPPED,
  * or the reason why the allocation is not mapped. If map() returns -ENOMEM,
- * drops unused mappings. After -ENOMEM, calls for this mapping do not call
- * map() until the embedder has got a mapping from near_table_unmapped().
+ * drops unused mappings. After -ENOMEM, this function does not call map() for
+ * this mapping again until the embedder has taken a dropped mapping from
+ * near_table_unmapped(), whose release makes memory free.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
