@@ -30,15 +30,16 @@ enum fi_duo_path {
 };
 
 /*
- * Reason why an address has its path. Each comment begins with this path;
- * "none": sends fail, "any": the path is undecided. A record is the file by
- * which processes of a host find an endpoint.
+ * Reason why an address has its path. Each comment begins with the path: core,
+ * local, none (sends fail) or any (the path is undecided). A record is the file
+ * by which processes of a host find an endpoint.
  */
 enum fi_duo_reason {
 	FI_DUO_OK, /* local: the peer has a record and is alive */
 	/*
-	 * any: nothing was sent to the address yet. The first send takes the
-	 * local path if the address has a record, else the core.
+	 * any: nothing was sent to the address yet, or the endpoint that had
+	 * the address was closed. The next send takes the local path if the
+	 * address has a record, else the core.
 	 */
 	FI_DUO_UNDECIDED,
 	FI_DUO_NOT_REGISTERED,	/* core: no record at the first send */
@@ -46,7 +47,7 @@ enum fi_duo_reason {
 	/*
 	 * core: the peer has another namespace (pid, network, ...), another
 	 * mount on /dev/shm, or another version of ofi_duo or libfabric. With
-	 * shm also: the peer is in this process
+	 * the local transport shm, a further cause: the peer is in this process
 	 */
 	FI_DUO_NAMESPACE,
 	/* core: one of the two endpoints has no space for another peer */
@@ -54,11 +55,14 @@ enum fi_duo_reason {
 	FI_DUO_LOCAL_OFF,	/* core: this endpoint has no local path */
 	/* core: the record is invalid, or belongs to another user */
 	FI_DUO_BAD_RECORD,
-	/* core: this process lacks a descriptor or memory to open the record */
+	/*
+	 * core: this process lacks a file descriptor or memory to open the
+	 * record
+	 */
 	FI_DUO_RECORD_UNREADABLE,
 	/* core: one of the two processes cannot map the other's memory */
 	FI_DUO_NOT_MAPPED,
-	/* core: the peer has another value of the variable FI_OFI_DUO_LOCAL */
+	/* core: the peer has another value of the parameter FI_OFI_DUO_LOCAL */
 	FI_DUO_TRANSPORT_MISMATCH,
 	/*
 	 * core: this endpoint uses FI_FENCE or an order between messages and
@@ -81,9 +85,9 @@ struct fi_duo_stats {
 	struct fi_duo_path_stats path[FI_DUO_PATH_COUNT];
 	/* receives that ofi_duo has taken back from the core, by fi_cancel */
 	uint64_t recall_ok;
-	/* receives that ofi_duo could not take back: the core matched them */
+	/* receives not taken back, because the core had matched them */
 	uint64_t recall_lost;
-	uint64_t unexpected;	/* local messages that preceded their receive */
+	uint64_t unexpected;	/* unexpected messages of the local path */
 	uint64_t core_posted;	/* receives posted to the core */
 	/*
 	 * receives in core_posted that had been deferred, because a local
@@ -147,7 +151,7 @@ struct fi_ops_duo {
 	 * method of copying. number: the method, counted from 0. Returns the
 	 * method's text, as device_path() does; NULL: there is no method with
 	 * this number. device_rma_ops is the sum of the counts of all methods
-	 * except that with the text "core: ...".
+	 * except the method whose text begins with "core:".
 	 */
 	const char *(*device_count)(struct fid_ep *ep, unsigned int number,
 				    uint64_t *count);
