@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The application's calls for AVs. The core's AV assigns each fi_addr. The
- * core's AV is always of type FI_AV_TABLE, so each fi_addr is an index. An
- * application that has requested FI_AV_MAP gets indexes, too: it must not
- * interpret a fi_addr.
+ * Implements fi_av(3). The core's AV assigns each fi_addr. The core's AV is
+ * always of type FI_AV_TABLE, so each fi_addr is an index. An application that
+ * has requested FI_AV_MAP gets indexes, too: it must not interpret a fi_addr.
  */
 
 #include <inttypes.h>
@@ -85,7 +84,7 @@ static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
  * Stores the bytes of an address, as the core's fi_av_lookup() returns them. If
  * fi_av_lookup() fails, as with ofi_rxd before the first message, stores
  * `bytes`, the address that the application has inserted. `bytes` is NULL if
- * the application has inserted a node and service, fi_av_insertsvc().
+ * the application has inserted a node and service by fi_av_insertsvc().
  *
  * Stores nothing if there are no bytes, or more than DUO_CORE_ADDR_MAX: such an
  * address is not local. Returns 0 or -FI_ENOMEM.

@@ -139,7 +139,7 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 /*
  * Stores the peer index of an address in its route. Sets the path to local if
  * reason is FI_DUO_OK, otherwise to core. If the path already is core, it stays
- * core. If the peer's messages report no other fi_addr as their source, they
+ * core. If the peer's messages report no fi_addr as their source yet, they will
  * report addr.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
@@ -171,14 +171,14 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 	}
 	if (ep->match[DUO_MSG].posted_count +
 	    ep->match[DUO_TAGGED].posted_count)
-		/* posted receives that name addr end if the peer fails */
+		/* so posted receives that name addr end if the peer fails */
 		duo_map_monitor(ep, addr);
 	ep->up->known(ep);
 }
 
 /*
- * Stores the name that the peer of addr has at the local transport. Returns
- * FI_DUO_OK, or the reason why there is no name.
+ * Stores in peer_name the address that the peer at addr has at the local
+ * transport. Returns FI_DUO_OK, or the reason why there is no such address.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *names,
@@ -198,14 +198,17 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 	return FI_DUO_OK;
 }
 
-/* Returns a hash of a peer's name, with DUO_MAP_CONFIRMED cleared. */
+/*
+ * Returns the id of a peer: a hash of its address at the local transport, with
+ * the bit DUO_MAP_CONFIRMED cleared.
+ */
 static uint64_t duo_map_id(const char *peer_name)
 {
 	return duo_registry_hash(peer_name, DUO_TRANSPORT_NAME_MAX) &
 	       ~(uint64_t) DUO_MAP_CONFIRMED;
 }
 
-/* True if the last peer at addr had this id and has failed. */
+/* True if the last peer at addr has failed, and had this duo_map_id(). */
 static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 			   uint64_t id)
 {
@@ -275,9 +278,11 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 /*
  * Removes the peer index of an address, because its process has failed or
  * cannot be reached. The path becomes undecided: another process may get the
- * address. With duo_traits.peer_names (in the provider near), no other process
- * ever gets the address. Then the path becomes DUO_ROUTE_CORE permanently, and
- * operations to the address fail.
+ * address.
+ *
+ * With duo_traits.peer_names (in the provider near), no other process ever gets
+ * the address. In this case the path becomes core permanently, and operations
+ * to the address fail.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -395,8 +400,9 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 
 /*
  * Returns the array index at which a lookup of `count` addresses begins. This
- * index depends on the endpoint's name: processes that start together often
- * insert the same list, and must not all connect to one peer at once.
+ * index depends on the endpoint's address at the local transport: processes
+ * that start together often insert the same list, and must not all connect to
+ * one peer at once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {

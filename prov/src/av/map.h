@@ -61,12 +61,13 @@ struct duo_map {
 
 /* Opens an empty map. Returns 0 or -FI_ENOMEM. */
 int duo_map_open(struct duo_ep *ep);
-/* Closes the map if it is open. The local side must be closed. */
+/* Closes the map if it is open. The local side must already be closed. */
 void duo_map_close(struct duo_ep *ep);
 
 /*
- * Looks up addresses in the registry, directly after the application has
- * inserted them, for the first time or again. Sets the routes of local ones.
+ * Looks up addresses in the registry, and sets the routes of those that are
+ * local. Must be called directly after the application has inserted the
+ * addresses, for the first time or again.
  */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 /* Removes an address from the map, and its route. */
@@ -81,7 +82,8 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
  * If the registry has changed since the last scan, looks up each address that
  * has no peer index, or whose peer no longer exists. Plans another scan if a
  * record cannot be read, or if shm cannot map a peer's memory. Must be called
- * when the endpoint starts, and after a message whose source has no fi_addr.
+ * after the local side has been opened, and after a message whose source has no
+ * fi_addr.
  */
 void duo_map_scan(struct duo_ep *ep);
 /* True if it is time for the planned scan. */
